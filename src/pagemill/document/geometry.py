@@ -1,0 +1,86 @@
+"""Axis-aligned boxes: plain tuples for one box, (n, 4) arrays for many.
+
+Everywhere in pagemill a box is ``(x1, y1, x2, y2)`` in pixels of the decoded page image: x to the right,
+y downwards, the origin at the outer corner of the top-left pixel, so that ``image[y1:y2, x1:x2]`` is its crop.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+Box = tuple[float, float, float, float]
+Point = tuple[float, float]
+
+
+def as_array(boxes: Iterable[Box]) -> NDArray[np.float64]:
+    """Stack boxes into a float64 array of shape (n, 4); no boxes give shape (0, 4)."""
+    return np.asarray(list(boxes), dtype=np.float64).reshape(-1, 4)
+
+
+def area(box: Box) -> float:
+    """Area in square pixels; 0 for an empty or inverted box."""
+    return max(0.0, box[2] - box[0]) * max(0.0, box[3] - box[1])
+
+
+def intersection(a: Box, b: Box) -> float:
+    """Area shared by two boxes, in square pixels."""
+    width = min(a[2], b[2]) - max(a[0], b[0])
+    height = min(a[3], b[3]) - max(a[1], b[1])
+    return max(0.0, width) * max(0.0, height)
+
+
+def union_box(boxes: Iterable[Box]) -> Box:
+    """The smallest box around all boxes.
+
+    Raises:
+        ValueError: There is no box.
+    """
+    array = as_array(boxes)
+    if not len(array):
+        raise ValueError("union_box of no boxes")
+    x1, y1 = array[:, :2].min(axis=0)
+    x2, y2 = array[:, 2:].max(axis=0)
+    return (float(x1), float(y1), float(x2), float(y2))
+
+
+def clip(box: Box, width: float, height: float) -> Box:
+    """Cut a box to the page; a box outside of it becomes empty at the nearest edge."""
+    x1, x2 = (min(max(v, 0.0), width) for v in (box[0], box[2]))
+    y1, y2 = (min(max(v, 0.0), height) for v in (box[1], box[3]))
+    return (x1, y1, max(x1, x2), max(y1, y2))
+
+
+def intersection_matrix(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Pairwise shared areas of (n, 4) and (m, 4) boxes, shape (n, m), in square pixels."""
+    low = np.maximum(a[:, None, :2], b[None, :, :2])
+    high = np.minimum(a[:, None, 2:], b[None, :, 2:])
+    extent = np.clip(high - low, 0.0, None)
+    shared: NDArray[np.float64] = extent[..., 0] * extent[..., 1]
+    return shared
+
+
+def areas(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Areas of (n, 4) boxes, shape (n,), in square pixels."""
+    extent = np.clip(boxes[:, 2:] - boxes[:, :2], 0.0, None)
+    result: NDArray[np.float64] = extent[:, 0] * extent[:, 1]
+    return result
+
+
+def normalise_1000(box: Box, width: float, height: float) -> tuple[int, int, int, int]:
+    """Express a pixel box in thousandths of the page, rounded and clipped to 0-1000 (the ``bbox_2d`` of records)."""
+    if width <= 0 or height <= 0:
+        return (0, 0, 0, 0)
+    x1, y1, x2, y2 = clip(box, width, height)
+    return (
+        round(x1 / width * 1000),
+        round(y1 / height * 1000),
+        round(x2 / width * 1000),
+        round(y2 / height * 1000),
+    )

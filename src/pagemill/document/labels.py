@@ -1,0 +1,86 @@
+"""The 25 layout classes of PP-DocLayoutV3 and the recognition task that each one asks for."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Label(StrEnum):
+    """A layout class. The order is the class order of the PP-DocLayoutV3 checkpoint."""
+
+    ABSTRACT = "abstract"
+    ALGORITHM = "algorithm"
+    ASIDE_TEXT = "aside_text"
+    CHART = "chart"
+    CONTENT = "content"
+    DISPLAY_FORMULA = "display_formula"
+    DOC_TITLE = "doc_title"
+    FIGURE_TITLE = "figure_title"
+    FOOTER = "footer"
+    FOOTER_IMAGE = "footer_image"
+    FOOTNOTE = "footnote"
+    FORMULA_NUMBER = "formula_number"
+    HEADER = "header"
+    HEADER_IMAGE = "header_image"
+    IMAGE = "image"
+    INLINE_FORMULA = "inline_formula"
+    NUMBER = "number"
+    PARAGRAPH_TITLE = "paragraph_title"
+    REFERENCE = "reference"
+    REFERENCE_CONTENT = "reference_content"
+    SEAL = "seal"
+    TABLE = "table"
+    TEXT = "text"
+    VERTICAL_TEXT = "vertical_text"
+    VISION_FOOTNOTE = "vision_footnote"
+
+
+class Task(StrEnum):
+    """What recognition does with a region."""
+
+    TEXT = "text"
+    TABLE = "table"
+    FORMULA = "formula"
+    SKIP = "skip"  # saved as a crop, not read
+    ABANDON = "abandon"  # kept in the record, left out of the Markdown
+
+
+_TASKS: dict[Task, tuple[Label, ...]] = {
+    Task.TEXT: (
+        Label.ABSTRACT,
+        Label.ALGORITHM,
+        Label.CONTENT,
+        Label.DOC_TITLE,
+        Label.FIGURE_TITLE,
+        Label.FORMULA_NUMBER,
+        Label.PARAGRAPH_TITLE,
+        Label.REFERENCE_CONTENT,
+        Label.SEAL,
+        Label.TEXT,
+        Label.VERTICAL_TEXT,
+        Label.VISION_FOOTNOTE,
+    ),
+    Task.TABLE: (Label.TABLE,),
+    Task.FORMULA: (Label.DISPLAY_FORMULA, Label.INLINE_FORMULA),
+    Task.SKIP: (Label.CHART, Label.IMAGE),
+    Task.ABANDON: (
+        Label.ASIDE_TEXT,
+        Label.FOOTER,
+        Label.FOOTER_IMAGE,
+        Label.FOOTNOTE,
+        Label.HEADER,
+        Label.HEADER_IMAGE,
+        Label.NUMBER,
+        Label.REFERENCE,
+    ),
+}
+
+TASK_OF_LABEL: Mapping[Label, Task] = MappingProxyType(
+    {label: task for task, labels in _TASKS.items() for label in labels}
+)
+"""The task of every label, after the published GLM-OCR defaults for PP-DocLayoutV3."""

@@ -1,0 +1,141 @@
+"""One page as data: regions, lines, crops, errors. These structs *are* the record that is written to disk."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from pagemill.document.geometry import Box, Point  # noqa: TC001  (msgspec resolves annotations at run time)
+from pagemill.document.labels import Label  # noqa: TC001
+
+SCHEMA_VERSION = "1.0"
+
+
+class Status(StrEnum):
+    """How a page ended."""
+
+    DONE = "done"
+    FAILED = "failed"
+
+
+class ContentFormat(StrEnum):
+    """How to read ``Region.content``."""
+
+    TEXT = "text"
+    HTML = "html"
+    LATEX = "latex"
+    FORMULA_TEXT = "formula_text"  # best-effort plain text of a formula, no LaTeX
+
+
+class PageError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Something that went wrong on a page, as data that travels with it."""
+
+    component: str
+    """Stage that failed: ``source``, ``decode``, ``layout``, ``recognition``, ``table``, ``assemble``, ``store``."""
+    category: str
+    """Machine-readable kind, e.g. ``timeout``, ``crash``, ``encrypted``, ``too_large``, ``corrupt``, ``internal``."""
+    message: str
+    remedy: str | None = None
+    region: int | None = None
+    """Index of the region concerned, None for the whole page."""
+
+
+class Word(msgspec.Struct, frozen=True):
+    """A word and its box in page pixels."""
+
+    text: str
+    box: Box
+
+
+class TextLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One line of text as a recognition engine or the text layer gave it."""
+
+    text: str
+    box: Box
+    polygon: tuple[Point, ...] | None = None
+    """Quadrilateral of a slanted line, clockwise from its top-left corner; None when the box says it all."""
+    confidence: float = 1.0
+    engine: str = ""
+    words: tuple[Word, ...] = ()
+    font_size: float | None = None
+    """Font size in page pixels where the text layer tells it."""
+    bold: bool = False
+
+
+class Region(msgspec.Struct, kw_only=True):
+    """A layout region with what was read in it."""
+
+    index: int
+    """Position in reading order, from 0."""
+    label: Label
+    bbox_2d: tuple[int, int, int, int]
+    """Box in thousandths of the page width and height."""
+    content: str | None = None
+    """What was read; None where nothing is read (image, chart)."""
+    bbox: Box
+    """Box in page pixels."""
+    polygon: tuple[Point, ...] | None = None
+    score: float | None = None
+    """Score of the layout engine, 0-1; None when the region does not come from a model."""
+    source: str = ""
+    """Who found the region: the layout engine's name, or ``projection`` / ``orphan-lines`` for pagemill's own fallbacks."""
+    engine: str | None = None
+    """Who read it: the recognition engine's name or ``text-layer``."""
+    content_format: ContentFormat = ContentFormat.TEXT
+    confidence: float | None = None
+    """Mean recognition confidence, 0-1."""
+    level: int | None = None
+    """Heading level: 1 for a title, 2 and deeper for headings."""
+    list_item: bool = False
+    """The content's lines are list items."""
+    caption_of: int | None = None
+    """Index of the figure or table that this caption belongs to."""
+    continues: bool = False
+    """The text goes on in the next text region (column or page break inside a paragraph)."""
+    lines: tuple[TextLine, ...] = ()
+
+
+class ImageCrop(msgspec.Struct, frozen=True, kw_only=True):
+    """A saved crop of an image, chart or formula region."""
+
+    path: str
+    """Relative to the output directory, with forward slashes."""
+    bbox: tuple[int, int, int, int]
+    """Box in thousandths of the page, as in the region."""
+    label: Label
+    region: int
+
+
+class PageResult(msgspec.Struct, kw_only=True):
+    """Everything known about one page: the record in ``ocr_results.jsonl``."""
+
+    page_id: str
+    """Unique in the run: ``<doc_id>_<page number>``, or the row's id of a dataset."""
+    page_idx: int
+    """Position of the page in the run's input, from 0."""
+    regions: list[Region] = []
+    markdown: str = ""
+    image_crops: list[ImageCrop] = []
+    doc_id: str
+    source: str
+    """Where the document came from, as the user named it."""
+    page_number: int | None
+    """Page in the document, from 1; None when the document could not be opened."""
+    width: int = 0
+    """Pixels of the page image that all ``bbox`` refer to."""
+    height: int = 0
+    dpi: float | None = None
+    rotation: int = 0
+    """Degrees clockwise by which the stored image was turned upright before layout (0, 90, 180, 270)."""
+    status: Status = Status.DONE
+    errors: list[PageError] = []
+    languages: tuple[str, ...] = ()
+    text_source: str = ""
+    """``text-layer``, ``ocr`` or empty for a page without text."""
+    timings: dict[str, float] = {}
+    """Seconds by stage."""
+    metadata: dict[str, Any] = {}
+    """What the source says beside the pixels (dataset columns, PDF page label). Plain JSON values."""
+    schema_version: str = SCHEMA_VERSION

@@ -1,0 +1,141 @@
+"""The exceptions of pagemill. Each carries its exit code and, where there is one, the remedy."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """Exit status of the command line; the table in ``docs/exit-codes.md`` is checked against this by a test."""
+
+    OK = 0
+    INTERNAL = 1
+    USAGE = 2
+    PAGES_FAILED = 3
+    INPUT = 4
+    ENCRYPTED = 5
+    MISSING_DEPENDENCY = 6
+    LANGUAGE = 7
+    OUTPUT = 8
+    NO_SPACE = 9
+    TIMEOUT = 10
+    CRASH = 11
+    NETWORK = 12
+    INTERRUPTED = 130
+
+
+class PagemillError(Exception):
+    """Base of all errors that pagemill raises on purpose.
+
+    Args:
+        message: What went wrong, with the name of the file, page or option concerned.
+        remedy: What the user can do about it; None when the message says it all.
+    """
+
+    exit_code: ExitCode = ExitCode.INTERNAL
+    category: str = "internal"
+
+    def __init__(self, message: str, *, remedy: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+
+class UsageError(PagemillError):
+    """An option or a combination of options makes no sense."""
+
+    exit_code = ExitCode.USAGE
+    category = "usage"
+
+
+class InputError(PagemillError):
+    """An input is missing, empty, unreadable or not a document."""
+
+    exit_code = ExitCode.INPUT
+    category = "input"
+
+
+class MissingInputError(InputError):
+    """The input does not exist."""
+
+    category = "missing"
+
+
+class UnsupportedInputError(InputError):
+    """The input is no document pagemill can read."""
+
+    category = "unsupported"
+
+
+class CorruptInputError(InputError):
+    """The input claims to be a document but cannot be decoded."""
+
+    category = "corrupt"
+
+
+class TooLargeError(InputError):
+    """A page or file is over a size limit."""
+
+    category = "too_large"
+
+
+class EmptyPageError(InputError):
+    """A page has no area or no pixels."""
+
+    category = "zero_size"
+
+
+class EncryptedError(PagemillError):
+    """A document needs a password, or the one given is wrong."""
+
+    exit_code = ExitCode.ENCRYPTED
+    category = "encrypted"
+
+
+class MissingDependencyError(PagemillError):
+    """An optional package or system program is not installed; the remedy names the command that installs it."""
+
+    exit_code = ExitCode.MISSING_DEPENDENCY
+    category = "missing_dependency"
+
+
+class LanguageError(PagemillError):
+    """No installed engine reads the language; the remedy names the package to install."""
+
+    exit_code = ExitCode.LANGUAGE
+    category = "language"
+
+
+class OutputError(PagemillError):
+    """The output directory cannot be written."""
+
+    exit_code = ExitCode.OUTPUT
+    category = "output"
+
+
+class NoSpaceError(OutputError):
+    """The disk is full or over quota."""
+
+    exit_code = ExitCode.NO_SPACE
+    category = "no_space"
+
+
+class PageTimeoutError(PagemillError):
+    """A page took longer than its time limit in some stage."""
+
+    exit_code = ExitCode.TIMEOUT
+    category = "timeout"
+
+
+class WorkerCrashError(PagemillError):
+    """A decoding process died while it worked on a page."""
+
+    exit_code = ExitCode.CRASH
+    category = "crash"
+
+
+class NetworkError(PagemillError):
+    """A remote source could not be reached."""
+
+    exit_code = ExitCode.NETWORK
+    category = "network"
