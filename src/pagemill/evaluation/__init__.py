@@ -1,0 +1,1 @@
+"""Scorers: character error rate, TEDS, reading order."""

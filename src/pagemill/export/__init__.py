@@ -1,0 +1,1 @@
+"""Markdown, DocJSON, text for embedding and the HTML report."""

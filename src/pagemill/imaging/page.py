@@ -1,0 +1,43 @@
+"""A decoded page: pixels, and what the PDF says about its text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pagemill.document.geometry import Box
+    from pagemill.document.page import TextLine
+    from pagemill.imaging.types import Pixels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextLayer:
+    """Text that a PDF page carries, in page pixels, with what is needed to judge its soundness."""
+
+    lines: tuple[TextLine, ...]
+    """Lines split at column gaps, each with its words; in content-stream order."""
+    characters: int
+    """All characters, spaces excluded."""
+    unmapped: int
+    """Characters without a usable Unicode mapping (U+FFFD, private use, control characters)."""
+    invisible: int
+    """Characters drawn in the invisible rendering mode or hidden below a page-filling image (an OCR layer)."""
+    image_coverage: float
+    """Share of the page area covered by raster images, 0-1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodedPage:
+    """One page, decoded."""
+
+    pixels: Pixels
+    dpi: float | None = None
+    """Rendering resolution of a PDF page; None for an image of unknown resolution."""
+    scale: float = 1.0
+    """Pixels of ``pixels`` per pixel of the stored image; below 1 when a huge image was decoded smaller."""
+    text_layer: TextLayer | None = None
+    image_boxes: tuple[Box, ...] = ()
+    """Raster images that a PDF page places, in page pixels."""
+    notes: tuple[str, ...] = field(default=())
+    """What a user should know ("decoded at 1/4 size"), shown in the record's metadata."""

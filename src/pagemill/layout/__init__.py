@@ -1,0 +1,1 @@
+"""Layout detection and reading order: pixels to labelled regions."""

@@ -1,0 +1,1 @@
+"""One page: what happens to it from pixels to record."""

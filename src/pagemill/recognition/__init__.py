@@ -1,0 +1,1 @@
+"""Text recognition: line images to text."""

@@ -1,0 +1,1 @@
+"""Many pages at once: flight control, microbatching, decoding processes."""

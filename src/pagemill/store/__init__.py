@@ -1,0 +1,1 @@
+"""A run directory: records, crops, documents."""
