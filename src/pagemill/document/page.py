@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from pagemill.document.geometry import Box, Point  # noqa: TC001  (msgspec resolves annotations at run time)
-from pagemill.document.labels import Label  # noqa: TC001
+from pagemill.document.geometry import Box, Point
+from pagemill.document.labels import Label
 
 SCHEMA_VERSION = "1.0"
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path  # noqa: TC003
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pagemill.document.page import PageError  # noqa: TC001
+from pagemill.document.page import PageError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
