@@ -80,7 +80,7 @@ class Region(msgspec.Struct, kw_only=True):
     score: float | None = None
     """Score of the layout engine, 0-1; None when the region does not come from a model."""
     source: str = ""
-    """Who found the region: the layout engine's name, or ``projection`` / ``orphan-lines`` for pagemill's own fallbacks."""
+    """Who found the region: the layout engine's name, or ``projection`` / ``orphan-lines`` for fallbacks."""
     engine: str | None = None
     """Who read it: the recognition engine's name or ``text-layer``."""
     content_format: ContentFormat = ContentFormat.TEXT
