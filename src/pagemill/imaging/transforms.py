@@ -1,0 +1,121 @@
+"""Cutting, resizing and turning page images. Pure functions: the input is never changed."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import cv2
+import numpy as np
+
+from pagemill.document.geometry import clip
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pagemill.document.geometry import Box, Point
+    from pagemill.imaging.types import Pixels
+
+WHITE = 255
+
+
+def resize(pixels: Pixels, width: int, height: int) -> Pixels:
+    """Resize to ``width`` x ``height`` pixels: area averaging when shrinking, bilinear when growing.
+
+    Raises:
+        ValueError: A side of the result is below 1, or the image has no pixels.
+    """
+    if width < 1 or height < 1 or not pixels.size:
+        raise ValueError(f"cannot resize {pixels.shape[1]}x{pixels.shape[0]} to {width}x{height}")
+    if pixels.shape[:2] == (height, width):
+        return pixels
+    shrinks = width <= pixels.shape[1] and height <= pixels.shape[0]
+    resized = cv2.resize(pixels, (width, height), interpolation=cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR)
+    return np.asarray(resized, dtype=np.uint8)
+
+
+def fit(pixels: Pixels, longest_side: int) -> Pixels:
+    """Shrink so that the longer side is at most ``longest_side`` pixels; smaller images come back as they are."""
+    height, width = pixels.shape[:2]
+    factor = longest_side / max(height, width)
+    if factor >= 1:
+        return pixels
+    return resize(pixels, max(1, round(width * factor)), max(1, round(height * factor)))
+
+
+def crop(pixels: Pixels, box: Box, polygon: Sequence[Point] | None = None) -> Pixels:
+    """Cut a box out of a page, clipped to the page, grown to whole pixels and never below 1 x 1.
+
+    Args:
+        pixels: The page.
+        box: In pixels of the page.
+        polygon: In pixels of the page; what lies outside of it becomes white.
+
+    Returns:
+        A copy of shape (height, width, 3), C-contiguous.
+
+    Raises:
+        ValueError: The page has no pixels.
+    """
+    page_height, page_width = pixels.shape[:2]
+    if not page_height or not page_width:
+        raise ValueError("crop of a page without pixels")
+    x1, y1, x2, y2 = clip(box, page_width, page_height)
+    left, top = min(math.floor(x1), page_width - 1), min(math.floor(y1), page_height - 1)
+    right, bottom = max(math.ceil(x2), left + 1), max(math.ceil(y2), top + 1)
+    cut = pixels[top:bottom, left:right].copy()
+    if polygon is not None and len(polygon) >= 3:
+        corners = np.round(np.asarray(polygon, dtype=np.float64) - (left, top)).astype(np.int32)
+        mask = np.zeros(cut.shape[:2], dtype=np.uint8)
+        cv2.fillPoly(mask, [corners], 1)
+        cut[mask == 0] = WHITE
+    return cut
+
+
+def crop_quad(pixels: Pixels, polygon: Sequence[Point]) -> Pixels:
+    """Cut a quadrilateral out of a page and straighten it by a perspective transform.
+
+    Args:
+        pixels: The page.
+        polygon: Four corners, clockwise from the top-left of the upright result, in pixels of the page. They may lie
+            outside of the page: edge pixels are repeated there.
+
+    Returns:
+        An image of shape (height, width, 3) with the longer of each pair of opposite sides as its width and height,
+        at least 1 x 1 and at most twice the page's longer side.
+
+    Raises:
+        ValueError: The polygon does not have four finite corners, or the page has no pixels.
+    """
+    corners = np.asarray(polygon, dtype=np.float32)
+    if corners.shape != (4, 2) or not np.isfinite(corners).all():
+        raise ValueError("crop_quad needs four finite corners")
+    if not pixels.size:
+        raise ValueError("crop of a page without pixels")
+    (left, top), (right, bottom) = corners[0], corners[2]
+    is_upright = right > left and bottom > top and np.array_equal(corners[1::2], [(right, top), (left, bottom)])
+    if is_upright:  # an axis-aligned line needs no resampling, which would blur it
+        return crop(pixels, (float(left), float(top), float(right), float(bottom)))
+    limit = 2 * max(pixels.shape[:2])
+    sides = np.linalg.norm(corners - np.roll(corners, -1, axis=0), axis=1)
+    width = min(max(1, round(float(max(sides[0], sides[2])))), limit)
+    height = min(max(1, round(float(max(sides[1], sides[3])))), limit)
+    target = np.array([(0, 0), (width, 0), (width, height), (0, height)], dtype=np.float32)
+    # Boxes count from pixel corners, OpenCV from pixel centres: shift by half a pixel on both sides.
+    matrix = cv2.getPerspectiveTransform(corners - 0.5, target - 0.5)
+    straight = cv2.warpPerspective(
+        pixels, matrix, (width, height), flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE
+    )
+    return np.asarray(straight, dtype=np.uint8)
+
+
+def rotate_quarter(pixels: Pixels, degrees: int) -> Pixels:
+    """Turn an image clockwise by a multiple of 90 degrees; the result is C-contiguous.
+
+    Raises:
+        ValueError: ``degrees`` is no multiple of 90.
+    """
+    if degrees % 90:
+        raise ValueError(f"{degrees} is no multiple of 90 degrees")
+    turns = degrees // 90 % 4
+    return np.ascontiguousarray(np.rot90(pixels, -turns)) if turns else pixels
