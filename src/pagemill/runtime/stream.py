@@ -1,0 +1,57 @@
+"""The stream of pages: admit, parse, hand over as they finish."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from pagemill.runtime.flight import FlightControl
+    from pagemill.sources.base import PageRef, PageSource
+
+Result = TypeVar("Result")
+
+UNKNOWN_PAGE_BYTES = 32 * 2**20
+"""Estimate for a page whose size the source cannot tell: A4 at 200 dpi (2480x1754 RGB is 13 MB) with its copies."""
+
+
+async def stream_pages(
+    source: PageSource, parse: Callable[[PageRef], Awaitable[Result]], flight: FlightControl
+) -> AsyncIterator[Result]:
+    """Parse the pages of a source and yield the results as they finish, in no particular order.
+
+    A page holds its place in flight until the consumer has taken its result *and* asks for the next one, so a slow
+    consumer holds the source back. ``parse`` turns its own errors into results; an exception that escapes from it, or
+    from the source, ends the stream. Leaving the loop early cancels the pages in flight.
+    """
+    finished: asyncio.Queue[tuple[Result, int]] = asyncio.Queue()
+
+    async def fly(ref: PageRef, size: int) -> None:
+        finished.put_nowait((await parse(ref), size))
+
+    async def feed() -> None:
+        async with asyncio.TaskGroup() as pages:
+            async for ref in source.pages():
+                size = ref.estimated_bytes or UNKNOWN_PAGE_BYTES
+                await flight.enter(size)
+                pages.create_task(fly(ref, size))
+
+    feeder = asyncio.create_task(feed())
+    try:
+        while True:
+            get = asyncio.ensure_future(finished.get())
+            await asyncio.wait({get, feeder}, return_when=asyncio.FIRST_COMPLETED)
+            if not get.done():
+                get.cancel()
+                if finished.empty():
+                    await feeder  # raises what ended it
+                    return
+                continue
+            result, size = get.result()
+            yield result
+            flight.leave(size)
+    finally:
+        feeder.cancel()
+        await asyncio.gather(feeder, return_exceptions=True)
