@@ -1,1 +1,61 @@
-"""The command line: one thin file a command."""
+"""The command line: one thin file a command, imported only when that command runs."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import NoReturn
+
+import click
+
+from pagemill import __version__
+from pagemill.errors import ExitCode, PagemillError
+
+_COMMANDS = {
+    "parse": ("pagemill.cli.parse", "Parse documents into text, tables, Markdown and JSON records."),
+}
+
+
+class _LazyGroup(click.Group):
+    """Lists its commands without importing them, so that ``pagemill --help`` answers at once."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(_COMMANDS[cmd_name][0]).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="pagemill")
+def cli() -> None:
+    """Turn PDFs, scans and datasets of page images into structured pages.
+
+    \b
+    pagemill parse report.pdf scans/ -o out
+    """
+
+
+def main() -> NoReturn:
+    """Run the command line; errors of ours become a message, a remedy and their exit code."""
+    try:
+        status = cli.main(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(ExitCode.USAGE)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted.", err=True)
+        sys.exit(ExitCode.INTERRUPTED)
+    except PagemillError as error:
+        click.echo(f"Error: {error.message}", err=True)
+        if error.remedy:
+            click.echo(f"  {error.remedy}", err=True)
+        sys.exit(error.exit_code)
+    sys.exit(status if isinstance(status, int) else ExitCode.OK)

@@ -18,25 +18,28 @@ UNKNOWN_PAGE_BYTES = 32 * 2**20
 
 
 async def stream_pages(
-    source: PageSource, parse: Callable[[PageRef], Awaitable[Result]], flight: FlightControl
+    source: PageSource, parse: Callable[[int, PageRef], Awaitable[Result]], flight: FlightControl
 ) -> AsyncIterator[Result]:
     """Parse the pages of a source and yield the results as they finish, in no particular order.
 
+    ``parse`` gets each page with its position in the input, from 0.
     A page holds its place in flight until the consumer has taken its result *and* asks for the next one, so a slow
-    consumer holds the source back. ``parse`` turns its own errors into results; an exception that escapes from it, or
+    consumer holds the source back. It turns its own errors into results; an exception that escapes from it, or
     from the source, ends the stream. Leaving the loop early cancels the pages in flight.
     """
     finished: asyncio.Queue[tuple[Result, int]] = asyncio.Queue()
 
-    async def fly(ref: PageRef, size: int) -> None:
-        finished.put_nowait((await parse(ref), size))
+    async def fly(position: int, ref: PageRef, size: int) -> None:
+        finished.put_nowait((await parse(position, ref), size))
 
     async def feed() -> None:
         async with asyncio.TaskGroup() as pages:
+            position = 0
             async for ref in source.pages():
                 size = ref.estimated_bytes or UNKNOWN_PAGE_BYTES
                 await flight.enter(size)
-                pages.create_task(fly(ref, size))
+                pages.create_task(fly(position, ref, size))
+                position += 1
 
     feeder = asyncio.create_task(feed())
     try:

@@ -33,7 +33,7 @@ class Source:
 async def test_every_page_comes_out_as_it_finishes():
     gates = {number: asyncio.Event() for number in range(1, 4)}
 
-    async def parse(ref):
+    async def parse(position, ref):
         await gates[ref.page_number].wait()
         return ref.page_number
 
@@ -48,7 +48,8 @@ async def test_every_page_comes_out_as_it_finishes():
 async def test_a_slow_consumer_holds_the_source_back():
     source = Source(1000)
 
-    async def parse(ref):
+    async def parse(position, ref):
+        assert position == ref.page_number - 1
         return ref.page_number
 
     seen = 0
@@ -61,7 +62,7 @@ async def test_a_slow_consumer_holds_the_source_back():
 
 
 async def test_an_error_of_the_source_comes_after_the_pages_before_it():
-    async def parse(ref):
+    async def parse(position, ref):
         return ref.page_number
 
     seen = []
@@ -74,7 +75,7 @@ async def test_an_error_of_the_source_comes_after_the_pages_before_it():
 async def test_leaving_early_cancels_the_pages_in_flight():
     cancelled = []
 
-    async def parse(ref):
+    async def parse(position, ref):
         if ref.page_number == 1:
             return 1
         try:
@@ -91,7 +92,7 @@ async def test_leaving_early_cancels_the_pages_in_flight():
 
 
 async def test_no_pages_end_at_once():
-    async def parse(ref):
+    async def parse(position, ref):
         raise AssertionError
 
     stream = stream_pages(Source(0), parse, FlightControl(max_pages=1, max_bytes=1))

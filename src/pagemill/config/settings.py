@@ -1,0 +1,68 @@
+"""The settings of a run, typed, with their defaults."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from pagemill.errors import UsageError
+
+
+class TextLayerMode(StrEnum):
+    """Whether the text that a PDF page carries is taken instead of recognition."""
+
+    AUTO = "auto"  # where it is present and sound
+    ALWAYS = "always"  # wherever there is one, sound or not
+    NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParseSettings:
+    """What decides about a page's result."""
+
+    languages: tuple[str, ...] | None = None
+    """Languages to read (``en``, ``ko``, ...); None detects the script of each page."""
+    text_layer: TextLayerMode = TextLayerMode.AUTO
+    crops: bool = True
+    """Cut and encode the image, chart and formula regions."""
+    previews: bool = False
+    """Make a small image of each page for the report."""
+    page_timeout_s: float = 300.0
+    """Time limit of a page over all stages, in seconds, waiting for shared services included."""
+
+    def __post_init__(self) -> None:
+        if self.page_timeout_s <= 0:
+            raise UsageError("the page timeout must be over 0 seconds")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeSettings:
+    """What decides about speed and memory, not about results. 0 means: choose for this machine."""
+
+    threads: int = 0
+    """Threads that compute (layout, recognition, image decoding, assembling); 0: one a core."""
+    decoders: int = 0
+    """Processes that render PDF pages; 0: one for two cores, at most 8."""
+    pages_in_flight: int = 0
+    """Most pages under way at once; 0: three a thread."""
+    bytes_in_flight: int = field(default=2 * 2**30)
+    """Most bytes of decoded pixels under way at once."""
+
+    def resolved(self) -> RuntimeSettings:
+        """The same with every 0 replaced by a number for this machine."""
+        cores = available_cores()
+        threads = self.threads or cores
+        return RuntimeSettings(
+            threads=threads,
+            decoders=self.decoders or min(8, max(1, cores // 2)),
+            pages_in_flight=self.pages_in_flight or 3 * threads,
+            bytes_in_flight=self.bytes_in_flight,
+        )
+
+
+def available_cores() -> int:
+    """Cores this process may use: its CPU affinity where the system tells, else all."""
+    if hasattr(os, "sched_getaffinity"):
+        return max(1, len(os.sched_getaffinity(0)))
+    return os.cpu_count() or 1
