@@ -1,3 +1,39 @@
-"""pagemill: documents in, structured and searchable pages out."""
+"""pagemill: documents in, structured and searchable pages out.
+
+>>> import pagemill
+>>> document = pagemill.parse("report.pdf")
+>>> print(document.markdown)
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pagemill.api import parse, stream
+    from pagemill.document.document import Document
+    from pagemill.document.page import PageResult, Region
+    from pagemill.errors import PagemillError
 
 __version__ = "0.1.0"
+
+__all__ = ["Document", "PageResult", "PagemillError", "Region", "__version__", "parse", "stream"]
+
+_HOMES = {
+    "parse": "pagemill.api",
+    "stream": "pagemill.api",
+    "Document": "pagemill.document.document",
+    "PageResult": "pagemill.document.page",
+    "Region": "pagemill.document.page",
+    "PagemillError": "pagemill.errors",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import the public names on first use, so that ``import pagemill`` costs nothing."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'pagemill' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value

@@ -26,8 +26,8 @@ class ParseSettings:
     text_layer: TextLayerMode = TextLayerMode.AUTO
     crops: bool = True
     """Cut and encode the image, chart and formula regions."""
-    previews: bool = False
-    """Make a small image of each page for the report."""
+    preview_pages: int = 0
+    """Make a small image for the report of this many pages, from the start of the input."""
     page_timeout_s: float = 300.0
     """Time limit of a page over all stages, in seconds, waiting for shared services included."""
 

@@ -1,0 +1,148 @@
+"""``pagemill parse``."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import click
+
+from pagemill.config.settings import TextLayerMode
+
+
+@click.command(name="parse", short_help="Parse documents.")
+@click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Directory to write to.")
+@click.option(
+    "--lang",
+    default="auto",
+    show_default=True,
+    metavar="CODES",
+    help="Languages to read, as in ko,en; auto detects the script of each page.",
+)
+@click.option(
+    "--text-layer",
+    type=click.Choice([mode.value for mode in TextLayerMode]),
+    default="auto",
+    show_default=True,
+    help="Take the text that a PDF carries: where it is sound, always, or never.",
+)
+@click.option("--pages", metavar="RANGES", help="Pages of each PDF or TIFF, as in 1,3-5,8-.")
+@click.option(
+    "--password",
+    envvar="PAGEMILL_PASSWORD",
+    metavar="TEXT",
+    help="Password of encrypted PDFs (or set PAGEMILL_PASSWORD).",
+)
+@click.option("-r", "--recursive", is_flag=True, help="Go down into folders.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after N pages.")
+@click.option("--image-column", metavar="NAME", help="Image column of a dataset; found by its type otherwise.")
+@click.option("--id-column", metavar="NAME", help="Page id column of a dataset; 'id' or 'page_id' otherwise.")
+@click.option(
+    "--layout-model",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="ONNX layout model to use instead of the embedded one (PP-DocLayoutV2/V3, DocLayout-YOLO, ...).",
+)
+@click.option(
+    "--page-timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=300.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time limit of one page.",
+)
+@click.option(
+    "--threads", type=click.IntRange(min=0), default=0, metavar="N", help="Computing threads  [default: one a core]"
+)
+@click.option(
+    "--decoders",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="PDF rendering processes  [default: one for two cores]",
+)
+@click.option(
+    "--pages-in-flight",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="Most pages under way at once  [default: three a thread]",
+)
+@click.option("--crops/--no-crops", default=True, help="Save image and chart regions  [default: on]")
+@click.option("--report/--no-report", default=True, help="Write report.html  [default: on]")
+@click.option("--fresh", is_flag=True, help="Replace the run that the output directory holds.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress and no summary; errors only.")
+def command(
+    inputs: tuple[str, ...],
+    output: Path,
+    lang: str,
+    text_layer: str,
+    pages: str | None,
+    password: str | None,
+    recursive: bool,
+    limit: int | None,
+    image_column: str | None,
+    id_column: str | None,
+    layout_model: Path | None,
+    page_timeout: float,
+    threads: int,
+    decoders: int,
+    pages_in_flight: int,
+    crops: bool,
+    report: bool,
+    fresh: bool,
+    quiet: bool,
+) -> int:
+    """Parse documents into text, tables, Markdown and JSON records.
+
+    INPUT is a PDF, an image, a folder, a glob, an Arrow or Parquet file of page images, hf://datasets/OWNER/NAME,
+    or any URL that an installed fsspec filesystem opens.
+
+    \b
+    pagemill parse report.pdf -o out
+    pagemill parse scans/ --recursive --lang ko,en -o out
+    pagemill parse corpus.parquet --limit 100 -o out
+    """
+    from pagemill.cli.progress import ProgressDisplay, print_summary
+    from pagemill.config.settings import ParseSettings, RuntimeSettings
+    from pagemill.run import parse_into
+    from pagemill.runtime.pipeline import Pipeline
+    from pagemill.sources import PageRanges, SourceOptions
+    from pagemill.store.run_directory import PREVIEW_PAGES
+
+    start = time.monotonic()
+    settings = ParseSettings(
+        languages=_languages(lang),
+        text_layer=TextLayerMode(text_layer),
+        crops=crops,
+        preview_pages=PREVIEW_PAGES if report else 0,
+        page_timeout_s=page_timeout,
+    )
+    runtime = RuntimeSettings(threads=threads, decoders=decoders, pages_in_flight=pages_in_flight)
+    options = SourceOptions(
+        pages=PageRanges.parse(pages) if pages else None,
+        password=password,
+        recursive=recursive,
+        limit=limit,
+        image_column=image_column,
+        id_column=id_column,
+    )
+    pipeline = Pipeline(settings, runtime, layout_model=layout_model)
+    with ProgressDisplay(quiet=quiet) as progress:
+        outcome = asyncio.run(
+            parse_into(
+                output, inputs, pipeline=pipeline, options=options, report=report, fresh=fresh, progress=progress
+            )
+        )
+    if not quiet:
+        print_summary(outcome, output, time.monotonic() - start)
+    return int(outcome.exit_code)
+
+
+def _languages(value: str) -> tuple[str, ...] | None:
+    codes = tuple(code.strip().lower() for code in value.split(",") if code.strip())
+    if not codes:
+        raise click.BadParameter("name at least one language, or auto", param_hint="--lang")
+    return None if codes == ("auto",) else codes

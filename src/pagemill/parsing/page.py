@@ -1,0 +1,192 @@
+"""What happens to one page, from reference to record: read this first."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
+
+from pagemill.config.settings import TextLayerMode
+from pagemill.document.labels import TASK_OF_LABEL, Label, Task
+from pagemill.document.page import ImageCrop, PageError, PageResult, Status
+from pagemill.errors import ExitCode, PagemillError, PageTimeoutError
+from pagemill.imaging.transforms import crop, rotate_quarter
+from pagemill.imaging.encode import encode_jpeg, encode_preview
+from pagemill.parsing.analyse import PageAnalysis, analyse_page
+from pagemill.parsing.text_layer_soundness import judge
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
+
+    from pagemill.config.settings import ParseSettings
+    from pagemill.imaging.page import DecodedPage
+    from pagemill.imaging.types import Pixels
+    from pagemill.layout.base import DetectedRegion
+    from pagemill.recognition.reader import ReadPage
+    from pagemill.sources.base import DocumentRef, EncodedImage, PageRef, PdfPage
+
+log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class PageServices(Protocol):
+    """The scarce things that all pages share. Each batches and limits on its own."""
+
+    async def decode(self, payload: PdfPage | EncodedImage) -> DecodedPage:
+        """Decode a page in a worker process (PDF) or on a thread (image)."""
+        ...
+
+    async def detect_regions(self, pixels: Pixels) -> list[DetectedRegion]:
+        """Detect layout regions, in a microbatch with other pages."""
+        ...
+
+    async def read(self, pixels: Pixels, languages: Sequence[str] | None) -> ReadPage:
+        """Find and read all lines of text, in microbatches with other pages."""
+        ...
+
+    def compute(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
+        """Run a function that computes for more than a millisecond on a thread."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedPage:
+    """A record and the encoded images that belong to it."""
+
+    document: DocumentRef
+    record: PageResult
+    crops: tuple[tuple[str, bytes], ...] = ()
+    """Relative path and encoded bytes, as named in ``record.image_crops``."""
+    preview: bytes | None = None
+    """Small WebP of the page for the report."""
+    exit_code: ExitCode = ExitCode.OK
+    """Of the first error of a failed page."""
+
+
+@dataclass(slots=True)
+class StageClock:
+    """Seconds a page spent in each stage, waiting for a shared service included."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Add the time spent inside to a stage, whether or not it raises."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = round(self.seconds.get(name, 0.0) + time.perf_counter() - start, 4)
+
+
+async def parse_page(ref: PageRef, page_idx: int, services: PageServices, settings: ParseSettings) -> ParsedPage:
+    """Turn a page reference into its record. Never raises for what is wrong with this page alone.
+
+    Args:
+        ref: The page.
+        page_idx: Its position in the run's input, from 0.
+        services: Shared services.
+        settings: Of the run.
+    """
+    clock = StageClock()
+    if ref.error is not None:
+        return _failed(ref, page_idx, ref.error, ExitCode(ref.exit_code or ExitCode.INPUT), clock)
+    try:
+        async with asyncio.timeout(settings.page_timeout_s):
+            return await _parse(ref, page_idx, services, settings, clock)
+    except TimeoutError:
+        error: PagemillError = PageTimeoutError(
+            f"the page took longer than {settings.page_timeout_s:g} s (in {_current(clock)})",
+            remedy="Give it more time with --page-timeout.",
+        )
+    except PagemillError as raised:
+        error = raised
+    except Exception as raised:
+        log.exception("page %s failed", ref.page_id)
+        error = PagemillError(
+            f"{type(raised).__name__}: {raised}", remedy="This is a defect of pagemill; please report."
+        )
+    component = _current(clock)
+    data = PageError(component=component, category=error.category, message=error.message, remedy=error.remedy)
+    return _failed(ref, page_idx, data, error.exit_code, clock)
+
+
+async def _parse(
+    ref: PageRef, page_idx: int, services: PageServices, settings: ParseSettings, clock: StageClock
+) -> ParsedPage:
+    assert ref.payload is not None
+    with clock.stage("decode"):
+        page = await services.decode(ref.payload)
+    pixels, rotation = page.pixels, 0
+
+    text_from_layer = False
+    if page.text_layer is not None and settings.text_layer is not TextLayerMode.NEVER:
+        with clock.stage("text_layer"):
+            verdict = await services.compute(judge, page.text_layer, pixels)
+        text_from_layer = verdict.sound or settings.text_layer is TextLayerMode.ALWAYS
+
+    languages: tuple[str, ...] = ()
+    if text_from_layer and page.text_layer is not None:
+        lines = page.text_layer.lines
+    else:
+        with clock.stage("recognition"):
+            read = await services.read(pixels, settings.languages)
+        lines, languages, rotation = tuple(read.lines), tuple(read.languages), read.rotation
+        if rotation:
+            pixels = await services.compute(rotate_quarter, pixels, rotation)
+
+    with clock.stage("layout"):
+        detected = await services.detect_regions(pixels)
+
+    with clock.stage("assemble"):
+        analysis = PageAnalysis(pixels=pixels, detected=detected, lines=lines, text_from_layer=text_from_layer)
+        record = await services.compute(analyse_page, ref, page_idx, page, analysis, settings)
+    record.rotation = rotation
+    record.languages = languages
+    record.text_source = ("text-layer" if text_from_layer else "ocr") if lines else ""
+
+    with clock.stage("crops"):
+        crops = await services.compute(_crops, record, pixels) if settings.crops else ()
+        preview = await services.compute(encode_preview, pixels) if page_idx < settings.preview_pages else None
+    record.timings = clock.seconds
+    return ParsedPage(document=ref.document, record=record, crops=crops, preview=preview)
+
+
+def _crops(record: PageResult, pixels: Pixels) -> tuple[tuple[str, bytes], ...]:
+    """Cut and encode what Markdown shows as a picture, and note it in the record."""
+    files: list[tuple[str, bytes]] = []
+    for region in record.regions:
+        if TASK_OF_LABEL[region.label] is not Task.SKIP and region.label is not Label.DISPLAY_FORMULA:
+            continue
+        cut = crop(pixels, region.bbox)
+        if not cut.size:
+            continue
+        path = f"crops/{record.page_id}_{region.index}.jpg"
+        files.append((path, encode_jpeg(cut)))
+        record.image_crops.append(ImageCrop(path=path, bbox=region.bbox_2d, label=region.label, region=region.index))
+    return tuple(files)
+
+
+def _current(clock: StageClock) -> str:
+    """The stage entered last: where an error came from."""
+    return next(reversed(clock.seconds), "decode")
+
+
+def _failed(ref: PageRef, page_idx: int, error: PageError, exit_code: ExitCode, clock: StageClock) -> ParsedPage:
+    record = PageResult(
+        page_id=ref.page_id,
+        page_idx=page_idx,
+        doc_id=ref.document.doc_id,
+        source=ref.document.uri,
+        page_number=ref.page_number,
+        status=Status.FAILED,
+        errors=[error],
+        timings=clock.seconds,
+        metadata=ref.metadata,
+    )
+    return ParsedPage(document=ref.document, record=record, exit_code=exit_code)

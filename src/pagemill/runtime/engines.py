@@ -1,0 +1,35 @@
+"""Engines by name: entry points, so that a third party adds one without touching this tree."""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+from typing import Any
+
+from pagemill.errors import MissingDependencyError, UsageError
+
+LAYOUT_ENGINES = "pagemill.layout_engines"
+TEXT_ENGINES = "pagemill.text_engines"
+
+
+def names(group: str) -> list[str]:
+    """Names of the engines that are installed in a group, sorted."""
+    return sorted({point.name for point in entry_points(group=group)})
+
+
+def load(group: str, name: str) -> Any:
+    """Import an engine's factory.
+
+    Raises:
+        UsageError: There is no engine of this name.
+        MissingDependencyError: The engine's package cannot be imported.
+    """
+    for point in entry_points(group=group, name=name):
+        try:
+            return point.load()
+        except ImportError as error:
+            raise MissingDependencyError(
+                f"the engine {name!r} cannot be loaded: {error}",
+                remedy=f"Install what it needs, or reinstall {point.dist.name if point.dist else name}.",
+            ) from error
+    known = ", ".join(names(group)) or "none: is pagemill installed?"
+    raise UsageError(f"there is no engine {name!r}", remedy=f"Installed: {known}")

@@ -1,0 +1,49 @@
+"""Loading a thing once, on first use, for many coroutines."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+Thing = TypeVar("Thing")
+
+
+class Once(Generic[Thing]):
+    """Makes a thing on first use; all who ask meanwhile wait for the same one, and share its failure.
+
+    A page that gives up waiting does not stop the making.
+    """
+
+    def __init__(self, make: Callable[[], Awaitable[Thing]]) -> None:
+        self._make = make
+        self._task: asyncio.Task[Thing] | None = None
+
+    async def get(self) -> Thing:
+        """The thing.
+
+        Raises:
+            Exception: Whatever making it raised, for everybody who asks.
+        """
+        if self._task is None:
+            self._task = asyncio.ensure_future(self._run())
+        return await asyncio.shield(self._task)
+
+    async def _run(self) -> Thing:
+        return await self._make()
+
+    @property
+    def made(self) -> Thing | None:
+        """The thing where it exists already."""
+        task = self._task
+        if task is None or not task.done() or task.cancelled() or task.exception():
+            return None
+        return task.result()
+
+    async def cancel(self) -> None:
+        """Stop making it, if that is going on."""
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
