@@ -1,1 +1,1 @@
-"""A run directory: records, crops, documents."""
+"""A run directory: records, texts, crops, documents, the report."""
