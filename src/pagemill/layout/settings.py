@@ -1,0 +1,21 @@
+"""What a user can choose about layout detection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutSettings:
+    """Choices for the ONNX layout engine."""
+
+    model_path: Path | None = None
+    """The user's own ONNX model; None for the one inside the package."""
+    threads: int = 1
+    """Threads of one inference. Pages already run in parallel, so more only helps single pages."""
+    score_threshold: float | None = None
+    """Lowest score of a region, 0-1; None for the model's own default."""
