@@ -1,0 +1,64 @@
+"""The rooms of docs/architecture.md: imports point one way, and the light entry points stay light."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "pagemill"
+
+MAY_IMPORT = {
+    "errors": set(),
+    "document": {"errors"},
+    "config": {"errors"},
+    "imaging": {"errors", "document"},
+    "sources": {"errors", "config", "document", "imaging"},
+    "layout": {"errors", "config", "document", "imaging"},
+    "recognition": {"errors", "config", "document", "imaging"},
+    "tables": {"errors", "config", "document", "imaging"},
+    "export": {"errors", "document", "tables"},
+    "parsing": {"errors", "config", "document", "imaging", "sources", "layout", "recognition", "tables", "export"},
+    "runtime": {"errors", "config", "document", "imaging", "sources", "layout", "recognition", "parsing"},
+    "store": {"errors", "document"},
+    "evaluation": {"errors", "document"},
+}
+"""What a package may import beside itself; packages not named here (run, api, cli) are on top and may import all."""
+
+HEAVY = {"cv2", "numpy", "onnxruntime", "pyarrow", "rapidocr", "pypdfium2", "PIL", "lxml", "rich", "fsspec", "simplejpeg"}
+
+
+def imports_of(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
+    return {name.split(".")[1] for name in names if name.startswith("pagemill.")}
+
+
+@pytest.mark.parametrize("package", sorted(MAY_IMPORT))
+def test_imports_point_one_way(package):
+    files = [SOURCE / f"{package}.py"] if (SOURCE / f"{package}.py").exists() else (SOURCE / package).rglob("*.py")
+    wrong = {
+        str(path.relative_to(SOURCE)): bad
+        for path in files
+        if (bad := imports_of(path) - MAY_IMPORT[package] - {package})
+    }
+    assert not wrong
+
+
+def test_engines_are_leaves():
+    for engine in [*SOURCE.glob("*/*_engine.py")]:
+        text = engine.read_text(encoding="utf-8")
+        others = {other.stem for other in SOURCE.glob("*/*_engine.py")} - {engine.stem}
+        assert not [other for other in others if other in text], engine.name
+
+
+@pytest.mark.parametrize("command", [["-c", "import pagemill"], ["-m", "pagemill", "--help"]])
+def test_light_entry_points_import_nothing_heavy(command):
+    probe = [sys.executable, "-X", "importtime", *command]
+    run = subprocess.run(probe, capture_output=True, text=True, check=True, timeout=60)
+    imported = {line.rsplit("|", 1)[-1].strip().split(".")[0] for line in run.stderr.splitlines() if "|" in line}
+    assert not imported & HEAVY
