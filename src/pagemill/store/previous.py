@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pagemill.document.names import document_stem
 from pagemill.document.page import PageResult
 from pagemill.errors import OutputError
 from pagemill.store.files import TEMPORARY_SUFFIX, output_errors
-from pagemill.store.names import document_stem
 from pagemill.store.records import decode_page
 from pagemill.store.summary import GENERATOR
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import msgspec
 
+from pagemill.document.names import document_stem
 from pagemill.errors import OutputError
 from pagemill.store.files import AppendFile, output_errors, write_whole
-from pagemill.store.names import document_stem
 from pagemill.store.previous import crop_file, refuse_or_clear
 from pagemill.store.records import ParsedText, decode_page, encode_line
 from pagemill.store.summary import RunSummary
@@ -30,16 +30,17 @@ PREVIEW_BYTES = 300 * 2**20
 """Most bytes of previews that a run keeps."""
 
 
-class ReportExporter(Protocol):
-    """Makes the HTML report; see :func:`pagemill.export.report.report_html`."""
+class ReportWriter(Protocol):
+    """Writes ``report.html`` into the directory; see :func:`pagemill.export.report.write_report`."""
 
     def __call__(
         self,
-        pages: Iterable[PageResult],
-        preview: Callable[[str], bytes | None],
+        out: Path,
+        pages: Iterator[PageResult],
+        previews: Callable[[str], bytes | None],
         summary: Mapping[str, Any],
-    ) -> Iterable[str]:
-        """Yield the report piece by piece; the pages come in input order, previews by page id."""
+    ) -> None:
+        """Write the report of all pages, which come in input order; previews by page id."""
         ...
 
 
@@ -51,7 +52,7 @@ class Exporters:
     document_markdown: Callable[[Iterable[PageResult]], str | Iterable[str]]
     """Called with a document's pages in page order."""
     document_json: Callable[[Iterable[PageResult]], str | bytes | Iterable[str]]
-    report: ReportExporter | None = None
+    report: ReportWriter | None = None
     """None leaves the report out; then no previews are kept either."""
 
 
@@ -120,7 +121,7 @@ class RunDirectory:
 
         Args:
             page: The record.
-            crops: Path relative to the output directory (:func:`pagemill.store.names.crop_path`) and encoded image.
+            crops: Path relative to the output directory (:func:`pagemill.document.names.crop_path`) and encoded image.
             preview: Encoded image (WebP or JPEG) of the page for the report.
 
         Raises:
@@ -188,8 +189,8 @@ class RunDirectory:
         self.summary.interrupted = interrupted
         self._write_run_json()
         if self._exporters.report is not None:
-            report = self._exporters.report(self.pages(), self.preview, msgspec.to_builtins(self.summary))
-            write_whole(self.path / "report.html", _encoded(report))
+            with output_errors(self.path / "report.html"):
+                self._exporters.report(self.path, self.pages(), self.preview, msgspec.to_builtins(self.summary))
         self.close()
 
     def close(self) -> None:

@@ -10,13 +10,13 @@ import msgspec
 import pytest
 
 from pagemill.document.labels import Label
+from pagemill.document.names import crop_path
 from pagemill.document.page import ImageCrop, PageError, PageResult, Region, Status
 from pagemill.errors import ExitCode, NoSpaceError, OutputError
-from pagemill.store.names import crop_path
 from pagemill.store.run_directory import PREVIEW_PAGES, Exporters, RunDirectory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 
 def page(index: int, doc: str = "doc", *, number: int | None = None, text: str = "text", **fields: Any) -> PageResult:
@@ -34,11 +34,10 @@ def page(index: int, doc: str = "doc", *, number: int | None = None, text: str =
 
 
 def report(
-    pages: Iterable[PageResult], preview: Callable[[str], bytes | None], summary: Mapping[str, Any]
-) -> Iterator[str]:
-    yield f"{summary['pages']} pages\n"
-    for each in pages:
-        yield f"{each.page_id} {preview(each.page_id)!r}\n"
+    out: Path, pages: Iterator[PageResult], previews: Callable[[str], bytes | None], summary: Mapping[str, Any]
+) -> None:
+    lines = [f"{page.page_id} {previews(page.page_id)!r}\n" for page in pages]
+    (out / "report.html").write_text(f"{summary['pages']} pages\n" + "".join(lines))
 
 
 EXPORTERS = Exporters(

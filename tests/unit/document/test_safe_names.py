@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pagemill.store.names import crop_path, document_stem, safe_name
+from pagemill.document.names import crop_path, document_stem, safe_name
 
 identifiers = st.text(st.characters(), max_size=400) | st.text(string.ascii_letters + "-_./\\", max_size=8)
 
