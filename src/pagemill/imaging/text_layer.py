@@ -1,0 +1,234 @@
+"""The text that a PDF page carries: read from PDFium, in pixels of the rendered page.
+
+Runs inside a decoding process, like everything that touches PDFium.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pypdfium2.raw as pdfium
+
+from pagemill.document.geometry import area, clip
+from pagemill.imaging.glyphs import Glyphs, GlyphStyle, lines_of_glyphs
+from pagemill.imaging.page import TextLayer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+    from pypdfium2 import PdfPage
+
+    from pagemill.document.geometry import Box
+
+    Affine = NDArray[np.float64]
+
+_MAX_CHARACTERS = 200_000
+"""A page of small print has under 20,000; more than ten times that is an attack or an accident."""
+_MAX_OBJECTS = 100_000
+_MAX_FORM_DEPTH = 6
+_DEVICE = 1 << 20
+"""Side of the virtual device whose whole-number pixels give the page transform to about a thousandth of a point."""
+_PAGE_FILLING = 0.85
+_HYPHENS = {0x02, 0xAD, 0xFFFE}
+"""Marks PDFium or the producer puts for a hyphen at a line's end."""
+_INVISIBLE_MODES = {pdfium.FPDF_TEXTRENDERMODE_INVISIBLE, pdfium.FPDF_TEXTRENDERMODE_CLIP}
+_BOLD_NAMES = ("bold", "black", "heavy", "demi")
+
+
+@dataclass(frozen=True, slots=True)
+class _PlacedImage:
+    box: Box
+    opaque: bool
+    rank: int
+
+
+def extract_text_layer(page: PdfPage, width: int, height: int) -> TextLayer:
+    """Read the text of a page, with boxes in pixels of its rendering.
+
+    Rotation, crop box and user unit are undone by PDFium's own page-to-device transform.
+
+    Args:
+        page: An open page.
+        width: Width of the rendering in pixels.
+        height: Height of the rendering in pixels.
+
+    Returns:
+        Lines in content-stream order, split at column and table-cell gaps. Glyphs drawn twice count once; glyphs
+        outside the page are left out; invisible ones are kept and counted.
+    """
+    affine = page_to_pixels(page, width, height)
+    images, ranks = _objects(page, affine, width, height)
+    coverage = image_coverage([image.box for image in images], width, height)
+    cover = max((image.rank for image in images if image.opaque and _fills(image.box, width, height)), default=-1)
+    text_page = pdfium.FPDFText_LoadPage(page.raw)
+    if not text_page:
+        return TextLayer(lines=(), characters=0, unmapped=0, invisible=0, image_coverage=coverage)
+    try:
+        glyphs, unmapped = _glyphs(text_page, affine, ranks, cover)
+    finally:
+        pdfium.FPDFText_ClosePage(text_page)
+    on_page = (
+        (glyphs.boxes[:, 2] > 0)
+        & (glyphs.boxes[:, 3] > 0)
+        & (glyphs.boxes[:, 0] < width)
+        & (glyphs.boxes[:, 1] < height)
+    )
+    kept = on_page & ~glyphs.repeated()
+    printing = kept & ~glyphs.is_space
+    hidden = np.array([style.invisible for style in glyphs.styles], dtype=bool)
+    return TextLayer(
+        lines=tuple(lines_of_glyphs(glyphs.select(kept), width, height)),
+        characters=int(printing.sum()),
+        unmapped=int((printing & unmapped).sum()),
+        invisible=int(hidden[glyphs.style[printing]].sum()) if len(hidden) else 0,
+        image_coverage=coverage,
+    )
+
+
+def placed_images(page: PdfPage, width: int, height: int) -> tuple[Box, ...]:
+    """Boxes of the raster images that a page places, in pixels of its rendering, in drawing order."""
+    images, _ = _objects(page, page_to_pixels(page, width, height), width, height)
+    return tuple(image.box for image in images)
+
+
+def page_to_pixels(page: PdfPage, width: int, height: int) -> Affine:
+    """The affine map from page space (points, y upwards) to rendered pixels, shape (2, 3)."""
+    device = []
+    for x, y in ((0.0, 0.0), (1000.0, 0.0), (0.0, 1000.0)):
+        column, row = ctypes.c_int(), ctypes.c_int()
+        pdfium.FPDF_PageToDevice(page.raw, 0, 0, _DEVICE, _DEVICE, 0, x, y, column, row)
+        device.append((column.value * width / _DEVICE, row.value * height / _DEVICE))
+    origin, along_x, along_y = np.array(device)
+    return np.stack([(along_x - origin) / 1000.0, (along_y - origin) / 1000.0, origin], axis=1)
+
+
+def image_coverage(boxes: list[Box], width: int, height: int) -> float:
+    """Share of the page below at least one box, 0-1, on a grid of 100 by 100 cells."""
+    grid = np.zeros((100, 100), dtype=bool)
+    for x1, y1, x2, y2 in boxes:
+        rows = slice(round(y1 / height * 100), round(y2 / height * 100))
+        grid[rows, round(x1 / width * 100) : round(x2 / width * 100)] = True
+    return float(grid.mean())
+
+
+def _fills(box: Box, width: int, height: int) -> bool:
+    return area(box) >= _PAGE_FILLING * width * height
+
+
+def _objects(page: PdfPage, affine: Affine, width: int, height: int) -> tuple[list[_PlacedImage], dict[int, int]]:
+    """Images that the page places, and the drawing rank of its text objects by address."""
+    images: list[_PlacedImage] = []
+    ranks: dict[int, int] = {}
+    for rank, (handle, kind, matrix) in enumerate(_walk(page.raw, affine)):
+        if rank >= _MAX_OBJECTS:
+            break
+        if kind == pdfium.FPDF_PAGEOBJ_TEXT:
+            ranks[_address(handle)] = rank
+        elif kind == pdfium.FPDF_PAGEOBJ_IMAGE:
+            corners = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [1.0, 1.0, 1.0]])
+            points = corners @ _compose(matrix, handle).T
+            box = clip((*points.min(axis=0).tolist(), *points.max(axis=0).tolist()), width, height)
+            if area(box) > 0:
+                images.append(_PlacedImage(box, not pdfium.FPDFPageObj_HasTransparency(handle), rank))
+    return images, ranks
+
+
+def _walk(page: Any, affine: Affine) -> Iterator[tuple[Any, int, Affine]]:
+    """All drawing objects, form contents included, each with the map from its parent's space to pixels."""
+    roots = (pdfium.FPDFPage_GetObject(page, i) for i in range(pdfium.FPDFPage_CountObjects(page)))
+    stack: list[tuple[Iterator[Any], Affine]] = [(roots, affine)]
+    while stack:
+        handles, matrix = stack[-1]
+        handle = next(handles, None)
+        if handle is None:
+            stack.pop()
+            continue
+        kind = pdfium.FPDFPageObj_GetType(handle)
+        if kind == pdfium.FPDF_PAGEOBJ_FORM and len(stack) <= _MAX_FORM_DEPTH:
+            count = pdfium.FPDFFormObj_CountObjects(handle)
+            inner = (pdfium.FPDFFormObj_GetObject(form, i) for form in [handle] for i in range(count))
+            stack.append((inner, _compose(matrix, handle)))
+        else:
+            yield handle, kind, matrix
+
+
+def _compose(outer: Affine, handle: Any) -> Affine:
+    """The map from an object's own space to pixels."""
+    m = pdfium.FS_MATRIX()
+    if not pdfium.FPDFPageObj_GetMatrix(handle, m):
+        return outer
+    inner = np.array([[m.a, m.c, m.e], [m.b, m.d, m.f], [0.0, 0.0, 1.0]])
+    composed: Affine = outer @ inner
+    return composed
+
+
+def _address(handle: Any) -> int:
+    return ctypes.cast(handle, ctypes.c_void_p).value or 0
+
+
+def _glyphs(text_page: Any, affine: Affine, ranks: dict[int, int], cover: int) -> tuple[Glyphs, NDArray[np.bool_]]:
+    """All glyphs of a text page in content-stream order, and which of them have no usable Unicode value."""
+    count = min(max(0, pdfium.FPDFText_CountChars(text_page)), _MAX_CHARACTERS)
+    codes = np.zeros(count, dtype=np.uint32)
+    unmapped = np.zeros(count, dtype=bool)
+    rectangles = np.zeros((count, 4), dtype=np.float32)  # left, top, right, bottom in page space
+    origins = np.zeros((count, 2), dtype=np.float64)
+    style = np.zeros(count, dtype=np.int32)
+    styles: list[GlyphStyle] = []
+    style_of_object: dict[int, int] = {}
+    if count:
+        # One buffer, written by PDFium through moving references: no Python object a glyph.
+        rectangle, origin = pdfium.FS_RECTF.from_buffer(rectangles.data), ctypes.c_double.from_buffer(origins.data)
+    for i in range(count):
+        codes[i] = pdfium.FPDFText_GetUnicode(text_page, i)
+        unmapped[i] = pdfium.FPDFText_HasUnicodeMapError(text_page, i) == 1
+        pdfium.FPDFText_GetLooseCharBox(text_page, i, ctypes.byref(rectangle, 16 * i))
+        pdfium.FPDFText_GetCharOrigin(text_page, i, ctypes.byref(origin, 16 * i), ctypes.byref(origin, 16 * i + 8))
+        handle = pdfium.FPDFText_GetTextObject(text_page, i)
+        address = _address(handle)
+        index = style_of_object.get(address)
+        if index is None:
+            index = style_of_object[address] = len(styles)
+            styles.append(_style(text_page, i, handle, affine, hidden=ranks.get(address, cover) < cover))
+        style[i] = index
+    unmapped |= _unusable(codes)
+    codes[np.isin(codes, list(_HYPHENS))] = ord("-")
+    codes[unmapped] = 0xFFFD  # or a control code would pass for white space
+    return Glyphs.from_page_space(codes, rectangles.astype(np.float64), origins, style, styles, affine), unmapped
+
+
+def _unusable(codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    """Which code points say nothing: replacement, private use, noncharacters, controls that are no white space."""
+    control = (codes < 0x20) & ~np.isin(codes, [0x00, 0x02, 0x09, 0x0A, 0x0D])
+    private = ((codes >= 0xE000) & (codes < 0xF900)) | (codes >= 0xF0000)
+    result: NDArray[np.bool_] = control | private | (codes == 0xFFFD) | ((codes >= 0x80) & (codes < 0xA0))
+    return result
+
+
+def _style(text_page: Any, index: int, handle: Any, affine: Affine, *, hidden: bool) -> GlyphStyle:
+    """Direction, size and weight of the glyphs of one text object; generated glyphs have no object."""
+    matrix = pdfium.FS_MATRIX()
+    if not handle or not pdfium.FPDFText_GetMatrix(text_page, index, matrix):
+        return GlyphStyle(size=0.0, angle=0, bold=False, invisible=hidden)
+    along = affine[:, :2] @ np.array([matrix.a, matrix.b])
+    up = affine[:, :2] @ np.array([matrix.c, matrix.d])
+    size = pdfium.FPDFText_GetFontSize(text_page, index) * float(np.hypot(*up))
+    mode = pdfium.FPDFTextObj_GetTextRenderMode(handle)
+    bold = mode == pdfium.FPDF_TEXTRENDERMODE_FILL_STROKE or _is_bold(pdfium.FPDFTextObj_GetFont(handle))
+    angle = round(math.degrees(math.atan2(along[1], along[0]))) % 360
+    return GlyphStyle(size=size, angle=angle, bold=bold, invisible=hidden or mode in _INVISIBLE_MODES)
+
+
+def _is_bold(font: Any) -> bool:
+    """Whether a font is bold by its name or by the weight it states."""
+    if not font:
+        return False
+    buffer = ctypes.create_string_buffer(128)
+    length = pdfium.FPDFFont_GetBaseFontName(font, buffer, 128)
+    name = buffer.raw[: max(0, min(length, 128) - 1)].decode("utf-8", "replace").lower()
+    return any(part in name for part in _BOLD_NAMES) or pdfium.FPDFFont_GetWeight(font) >= 600
