@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 
 from pagemill.config.settings import TextLayerMode
 from pagemill.document.labels import TASK_OF_LABEL, Label, Task
+from pagemill.document.names import crop_path
 from pagemill.document.page import ImageCrop, PageError, PageResult, Status
 from pagemill.errors import ExitCode, PagemillError, PageTimeoutError
 from pagemill.imaging.transforms import crop, rotate_quarter
@@ -166,7 +167,7 @@ def _crops(record: PageResult, pixels: Pixels) -> tuple[tuple[str, bytes], ...]:
         cut = crop(pixels, region.bbox)
         if not cut.size:
             continue
-        path = f"crops/{record.page_id}_{region.index}.jpg"
+        path = crop_path(record.page_id, region.index)
         files.append((path, encode_jpeg(cut)))
         record.image_crops.append(ImageCrop(path=path, bbox=region.bbox_2d, label=region.label, region=region.index))
     return tuple(files)
