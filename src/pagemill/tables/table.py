@@ -1,0 +1,125 @@
+"""A table as cells on a grid, and its HTML and Markdown."""
+
+from __future__ import annotations
+
+import html
+import re
+from bisect import bisect_left
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pagemill.document.geometry import Box
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_TAG_LIKE = re.compile(r"<[A-Za-z/!?]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """A cell: the grid slots it covers and what it says."""
+
+    row: int
+    """First row, from 0."""
+    column: int
+    """First column, from 0."""
+    row_span: int = 1
+    column_span: int = 1
+    text: str = ""
+    """Plain text; a newline is a line break that is meant."""
+    header: bool = False
+    box: Box | None = None
+    """Box in page pixels; None where the table does not come from an image."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Cells that tile a grid: every slot belongs to exactly one cell; cells are in reading order."""
+
+    cells: tuple[Cell, ...]
+    rows: int
+    columns: int
+    box: Box | None = None
+    """Box in page pixels; None where the table does not come from an image."""
+    line_indices: tuple[int, ...] = ()
+    """Which of the lines handed to recognition stand in the table, ascending."""
+
+    @property
+    def header_rows(self) -> int:
+        """How many rows at the top consist of header cells alone."""
+        body = [cell.row for cell in self.cells if not cell.header]
+        return min(body, default=self.rows)
+
+    def to_html(self) -> str:
+        """One ``<table>`` element on one line, texts escaped, with ``thead`` where the top rows are header rows."""
+        rows = {row: list(cells) for row, cells in groupby(self.cells, key=lambda cell: cell.row)}
+        markup = [f"<tr>{''.join(map(_cell_html, rows.get(row, ())))}</tr>" for row in range(self.rows)]
+        head, body = "".join(markup[: self.header_rows]), "".join(markup[self.header_rows :])
+        if head:
+            body = f"<thead>{head}</thead>" + (f"<tbody>{body}</tbody>" if body else "")
+        return f"<table>{body}</table>"
+
+    def to_markdown(self) -> str | None:
+        """A pipe table, or None where it would lose something.
+
+        Markdown has one header row, no spans and no line breaks in cells; a pipe or what looks like a tag would be
+        read as markup.
+        """
+        if not self.cells or self.header_rows != 1 or any(cell.header != (cell.row == 0) for cell in self.cells):
+            return None
+        for cell in self.cells:
+            if cell.row_span > 1 or cell.column_span > 1 or re.search(r"[|\n\\]", cell.text):
+                return None
+            if _TAG_LIKE.search(cell.text):
+                return None
+        rows = [[cell.text for cell in cells] for _, cells in groupby(self.cells, key=lambda cell: cell.row)]
+        rows.insert(1, ["---"] * self.columns)
+        return "\n".join(f"| {' | '.join(texts)} |" for texts in rows)
+
+
+def build_table(cells: Iterable[Cell], *, box: Box | None = None, line_indices: Sequence[int] = ()) -> Table:
+    """Make a table of cells that do not overlap.
+
+    Rows and columns in which no cell starts are squeezed out, slots that no cell covers become empty cells.
+    """
+    given = list(cells)
+    row_starts = sorted({cell.row for cell in given})
+    column_starts = sorted({cell.column for cell in given})
+    squeezed: list[Cell] = []
+    taken: set[tuple[int, int]] = set()
+    for cell in given:
+        row, column = bisect_left(row_starts, cell.row), bisect_left(column_starts, cell.column)
+        row_end = bisect_left(row_starts, cell.row + cell.row_span)
+        column_end = bisect_left(column_starts, cell.column + cell.column_span)
+        squeezed.append(replace(cell, row=row, column=column, row_span=row_end - row, column_span=column_end - column))
+        taken.update((r, c) for r in range(row, row_end) for c in range(column, column_end))
+    header_rows = {cell.row for cell in squeezed if cell.header} - {cell.row for cell in squeezed if not cell.header}
+    for row in range(len(row_starts)):
+        for column in range(len(column_starts)):
+            if (row, column) not in taken:
+                squeezed.append(Cell(row=row, column=column, header=row in header_rows))
+    squeezed.sort(key=lambda cell: (cell.row, cell.column))
+    return Table(
+        cells=tuple(squeezed),
+        rows=len(row_starts),
+        columns=len(column_starts),
+        box=box,
+        line_indices=tuple(sorted(line_indices)),
+    )
+
+
+def clean_text(text: str) -> str:
+    """Drop control characters, collapse white space inside lines, drop empty lines."""
+    lines = (" ".join(_CONTROL.sub("", line).split()) for line in text.split("\n"))
+    return "\n".join(line for line in lines if line)
+
+
+def _cell_html(cell: Cell) -> str:
+    tag = "th" if cell.header else "td"
+    spans = f' rowspan="{cell.row_span}"' if cell.row_span > 1 else ""
+    spans += f' colspan="{cell.column_span}"' if cell.column_span > 1 else ""
+    text = html.escape(clean_text(cell.text), quote=False).replace("\n", "<br>")
+    return f"<{tag}{spans}>{text}</{tag}>"
