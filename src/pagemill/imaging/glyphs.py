@@ -201,7 +201,10 @@ def _runs(glyphs: Glyphs) -> Iterator[_Run]:
     boxes = _trimmed(glyphs, index, size, angle)
     a, b = _turned(boxes[:, :2], angle), _turned(boxes[:, 2:], angle)
     left, right = np.minimum(a[:, 0], b[:, 0]), np.maximum(a[:, 0], b[:, 0])
-    baseline = _turned(glyphs.origins[index], angle)[:, 1]
+    pen = _turned(glyphs.origins[index], angle)
+    baseline = pen[:, 1]
+    oblique = angle % 90 != 0  # the box around a leaning glyph says little about where it starts and ends
+    left, right = np.where(oblique, pen[:, 0], left), np.where(oblique, pen[:, 0] + 0.5 * size, right)
     rtl = _right_to_left(glyphs.codes[index])
 
     # White space that was really drawn has a width, which the gap must not count.

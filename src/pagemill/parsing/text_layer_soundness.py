@@ -1,0 +1,145 @@
+"""Whether the text that a PDF page carries can be taken instead of reading the pixels."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import cv2
+import numpy as np
+
+from pagemill.document.geometry import areas, as_array, intersection_matrix
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pagemill.document.geometry import Box
+    from pagemill.document.page import TextLine
+    from pagemill.imaging.page import TextLayer
+    from pagemill.imaging.types import Pixels
+
+_MAX_UNMAPPED = 0.05
+_MAX_INVISIBLE = 0.1
+_MIN_SAMPLE = 80
+"""Characters below which statistics mean nothing."""
+_MIN_LETTERS = 0.4
+_VOWELS = (0.2, 0.65)
+"""Plausible share of vowels among ASCII letters. European languages lie between 0.35 and 0.5; a text whose codes are
+all shifted by a constant (a subset font without a Unicode map) falls below 0.2."""
+_MAX_WORD = 30
+_MAX_ONE_GLYPH = 0.4
+_MOJIBAKE = re.compile("Ã[\u0080-\u00bf©¨ª«¤¶¼]|â€|Â[\u00a0-\u00bf]|ï»¿")
+_MIN_UNREAD = 0.35
+"""Share of the text-like ink that may lie outside all lines of the layer; figures with lettering reach a third."""
+_ANALYSIS_HEIGHT = 1400
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What to do with a text layer."""
+
+    sound: bool
+    """Take the layer and do not read the page."""
+    reason: str
+    """In a word or two, for the record's metadata: ``sound``, ``empty``, ``invisible``, ``partial``, ..."""
+    partial: bool = False
+    """What the layer holds is good, but the page shows more text: read the page and merge (:func:`merge_lines`)."""
+
+
+def judge(layer: TextLayer, pixels: Pixels) -> Verdict:
+    """Judge a text layer by its mapping, its statistics and the ink it leaves unexplained.
+
+    Args:
+        layer: As extracted, boxes in pixels of ``pixels``.
+        pixels: The rendered page, shape (height, width, 3), dtype uint8.
+    """
+    if not layer.characters or not layer.lines:
+        return Verdict(False, "empty")
+    if layer.unmapped > _MAX_UNMAPPED * layer.characters:
+        return Verdict(False, "unmapped")
+    if layer.invisible > _MAX_INVISIBLE * layer.characters:
+        return Verdict(False, "invisible")  # the output of somebody's OCR, of unknown quality
+    garble = garbled(" ".join(line.text for line in layer.lines))
+    if garble:
+        return Verdict(False, garble)
+    if unread_ink(pixels, [line.box for line in layer.lines]) > _MIN_UNREAD:
+        return Verdict(False, "partial", partial=True)
+    return Verdict(True, "sound")
+
+
+def garbled(text: str) -> str:
+    """Name what is implausible about a text's characters; empty when nothing is, or when there are too few to tell."""
+    compact = "".join(char for char in text if not char.isspace() and char not in ".…_-–—·")
+    if len(compact) < _MIN_SAMPLE:
+        return ""
+    if sum(char.isalnum() for char in compact) < _MIN_LETTERS * len(compact):
+        return "symbols"
+    commonest, times = Counter(compact).most_common(1)[0]
+    if times > _MAX_ONE_GLYPH * len(compact) and not commonest.isdigit():
+        return "one glyph"
+    if len(_MOJIBAKE.findall(text)) > 0.01 * len(compact):
+        return "mojibake"
+    ascii_letters = [char for char in compact.lower() if "a" <= char <= "z"]
+    if len(ascii_letters) >= _MIN_SAMPLE and len(ascii_letters) > 0.5 * len(compact):
+        share = sum(char in "aeiouy" for char in ascii_letters) / len(ascii_letters)
+        if not _VOWELS[0] <= share <= _VOWELS[1]:
+            return "letters"
+        prose = re.findall(r"[A-Za-z]+", text)
+        if sum(map(len, prose)) / len(prose) > _MAX_WORD:
+            return "no spaces"
+    return ""
+
+
+def unread_ink(pixels: Pixels, boxes: Sequence[Box]) -> float:
+    """Share of the text-like ink of a page that lies outside all boxes, 0-1.
+
+    Text-like ink is what, smeared sideways by a letter's width, forms strips of a line's height and several times its
+    length, part dark and part light inside. Photographs, rules and filled areas do not.
+
+    Args:
+        pixels: The page, shape (height, width, 3), dtype uint8.
+        boxes: Lines that are known, in page pixels.
+    """
+    height, width = pixels.shape[:2]
+    scale = min(1.0, _ANALYSIS_HEIGHT / max(height, width))
+    grey = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY)
+    if scale < 1.0:
+        grey = cv2.resize(grey, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
+    strips = _text_strips(np.asarray(grey, dtype=np.uint8))
+    if not len(strips):
+        return 0.0
+    if not len(boxes):
+        return 1.0
+    size = areas(strips)
+    known = as_array(boxes) * scale
+    covered = np.minimum(intersection_matrix(strips, known).sum(axis=1) / size, 1.0)
+    return float(size[covered < 0.3].sum() / size.sum())
+
+
+def _text_strips(
+    grey: np.ndarray[tuple[int, ...], np.dtype[np.uint8]],
+) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    """Boxes of text-like strips, shape (n, 4)."""
+    gradient = cv2.morphologyEx(grey, cv2.MORPH_GRADIENT, cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (3, 3)))
+    level, edges = cv2.threshold(gradient, 0, 255, cv2.THRESH_BINARY | cv2.THRESH_OTSU)
+    if level < 24:  # Otsu splits the noise of an empty page too
+        _, edges = cv2.threshold(gradient, 24, 255, cv2.THRESH_BINARY)
+    smeared = cv2.morphologyEx(edges, cv2.MORPH_CLOSE, cv2.getStructuringElement(cv2.MORPH_RECT, (9, 1)))
+    count, _, stats, _ = cv2.connectedComponentsWithStats(smeared, connectivity=4)
+    if count < 2:
+        return np.empty((0, 4))
+    x, y, w, h, filled = stats[1:, :5].astype(np.float64).T
+    fill = filled / np.maximum(w * h, 1.0)
+    texty = (h >= 6) & (h <= 60) & (w >= 2.5 * h) & (fill > 0.4) & (fill < 0.98)
+    return np.stack([x, y, x + w, y + h], axis=1)[texty]
+
+
+def merge_lines(layer: Sequence[TextLine], read: Sequence[TextLine]) -> list[TextLine]:
+    """The layer's lines, and those read from pixels where the layer has none."""
+    if not layer or not read:
+        return [*layer, *read]
+    known, found = as_array(line.box for line in layer), as_array(line.box for line in read)
+    covered = intersection_matrix(found, known).sum(axis=1) / np.maximum(areas(found), 1e-9)
+    return [*layer, *(line for line, share in zip(read, covered, strict=True) if share < 0.3)]
