@@ -45,7 +45,7 @@ class PaddleDetectorReader:
         pixels = resized.astype(np.float32) / 255
         if not self._with_shape:
             pixels = (pixels - _IMAGENET_MEAN) / _IMAGENET_STD
-        inputs = {
+        inputs: dict[str, NDArray[np.float32]] = {
             "image": np.ascontiguousarray(pixels.transpose(2, 0, 1)[None]),
             "scale_factor": np.array([[self._height / height, self._width / width]], dtype=np.float32),
         }

@@ -64,7 +64,8 @@ def _valid(candidates: Candidates, width: int, height: int) -> Candidates:
     candidates = candidates.select(finite)
     boxes = np.clip(candidates.boxes, 0.0, np.array([width, height, width, height], dtype=np.float64))
     candidates = type(candidates)(boxes, candidates.scores, candidates.classes, candidates.order)
-    return candidates.select((boxes[:, 2:] - boxes[:, :2] >= _MIN_SIDE).all(axis=1))
+    large_enough: NDArray[np.bool_] = (boxes[:, 2:] - boxes[:, :2] >= _MIN_SIDE).all(axis=1)
+    return candidates.select(large_enough)
 
 
 def _strongest(candidates: Candidates) -> Candidates:

@@ -1,0 +1,205 @@
+"""Reading order of regions: columns from left to right, elements across columns in between, margins apart."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pagemill.document.labels import Label
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+_FIRST = frozenset({Label.HEADER, Label.HEADER_IMAGE})
+_NOTES = frozenset({Label.FOOTNOTE, Label.VISION_FOOTNOTE})
+_ASIDE = frozenset({Label.ASIDE_TEXT})
+_LAST = frozenset({Label.FOOTER, Label.FOOTER_IMAGE})
+_CAPTIONED = frozenset({Label.IMAGE, Label.CHART, Label.TABLE})
+_SLACK = 0.1  # share of the narrower (lower) box that two boxes may overlap and still stand side by side (stacked)
+_CAPTION_GAP = 0.04  # of the page height: the farthest a caption stands from its figure
+_NUMBER = re.compile(r"^[#\s]*(?:\(?)(\d{1,3})[.)]\s")
+
+
+def leading_number(text: str) -> int | None:
+    """The number a heading or list item starts with ("3. Results" gives 3), or None; see ``reading_order``."""
+    match = _NUMBER.match(text)
+    return int(match.group(1)) if match else None
+
+
+def reading_order(
+    boxes: NDArray[np.float64],
+    labels: Sequence[Label],
+    page_size: tuple[float, float],
+    numbers: Sequence[int | None] | None = None,
+) -> list[int]:
+    """Indices of the regions as a person reads them.
+
+    Headers come first, then the body, footnotes, marginal text and footers. In the body, of two regions one above the
+    other the upper comes first; of two side by side the left one, unless an element across both columns lies between
+    them (the partial order of Breuel, "High performance document layout analysis", 2003). Captions travel with their
+    figure or table. The result does not depend on the order of the input, nor on where the page lies or how large
+    it is.
+
+    Args:
+        boxes: Shape (n, 4), any unit.
+        labels: n labels.
+        page_size: Width and height in the unit of ``boxes``.
+        numbers: Leading numbers of the regions' texts, where known. A grid of numbered blocks looks the same whether
+            it runs by rows or by columns; the numbers decide.
+
+    Returns:
+        A permutation of ``range(n)``.
+    """
+    boxes = np.asarray(boxes, dtype=np.float64).reshape(-1, 4)
+    groups: list[list[int]] = [[], [], [], [], []]
+    for index, (label, box) in enumerate(zip(labels, boxes, strict=True)):
+        groups[_group(label, box, page_size)].append(index)
+    order: list[int] = []
+    for members in groups:
+        units = _units(boxes, labels, members, page_size[1])
+        frames = np.array([_frame(boxes[unit]) for unit in units]).reshape(-1, 4)
+        ranks = _best_order(frames, units, numbers)
+        order += [index for rank in ranks for index in units[rank]]
+    return order
+
+
+def _group(label: Label, box: NDArray[np.float64], page_size: tuple[float, float]) -> int:
+    """Which part of the page a region belongs to, in reading order."""
+    if label in _FIRST:
+        return 0
+    if label is Label.NUMBER:
+        return 0 if box[1] + box[3] < page_size[1] else 4
+    return 2 if label is Label.FOOTNOTE else 3 if label in _ASIDE else 4 if label in _LAST else 1
+
+
+def _frame(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.concatenate([boxes[:, :2].min(axis=0), boxes[:, 2:].max(axis=0)])
+
+
+def _units(
+    boxes: NDArray[np.float64], labels: Sequence[Label], members: list[int], page_height: float
+) -> list[list[int]]:
+    """Regions that travel together: a figure or table with its captions and notes, from top to bottom."""
+    owners = [i for i in members if labels[i] in _CAPTIONED]
+    units = {i: [i] for i in members}
+    for caption in members:
+        if labels[caption] is not Label.FIGURE_TITLE and labels[caption] not in _NOTES:
+            continue
+        owner = _owner(boxes, caption, owners, members, page_height)
+        if owner is not None:
+            units[owner].append(caption)
+            del units[caption]
+    return [sorted(unit, key=lambda i: (boxes[i, 1], boxes[i, 0])) for unit in units.values()]
+
+
+def _owner(
+    boxes: NDArray[np.float64], caption: int, owners: list[int], members: list[int], page_height: float
+) -> int | None:
+    """The figure or table right above or below a caption, with nothing else in the joint frame."""
+    best: tuple[float, float, float] | None = None
+    found = None
+    box = boxes[caption]
+    for owner in owners:
+        figure = boxes[owner]
+        overlap = min(box[2], figure[2]) - max(box[0], figure[0])
+        gap = max(figure[1] - box[3], box[1] - figure[3])
+        narrow = min(box[2] - box[0], figure[2] - figure[0])
+        if overlap < 0.5 * narrow or gap > _CAPTION_GAP * page_height:
+            continue
+        frame = _frame(boxes[[owner, caption]])
+        others = boxes[[i for i in members if i not in (owner, caption)]]
+        centres = (others[:, :2] + others[:, 2:]) / 2
+        if ((centres > frame[:2]) & (centres < frame[2:])).all(axis=1).any():
+            continue
+        key = (max(gap, 0.0), figure[1], figure[0])
+        if best is None or key < best:
+            best, found = key, owner
+    return found
+
+
+def _best_order(frames: NDArray[np.float64], units: list[list[int]], numbers: Sequence[int | None] | None) -> list[int]:
+    """Columns first; by rows only where the leading numbers then run better."""
+    by_columns = _topological(frames, _before(frames))
+    if numbers is None:
+        return by_columns
+    leading = [next((numbers[i] for i in unit if numbers[i] is not None), None) for unit in units]
+    if _descents(by_columns, leading) == 0:
+        return by_columns
+    by_rows = _topological(frames, _before_by_rows(frames))
+    return min(by_columns, by_rows, key=lambda order: _descents(order, leading))
+
+
+def _descents(order: list[int], leading: list[int | None]) -> int:
+    """How often a number is smaller than the one before it."""
+    run = [number for number in (leading[i] for i in order) if number is not None]
+    return sum(later < earlier for earlier, later in pairwise(run))
+
+
+def _relations(frames: NDArray[np.float64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Pairs (n, n) that share a column (overlap in x) and pairs that share a row (overlap in y), with slack."""
+    size = np.maximum(frames[:, 2:] - frames[:, :2], 1e-9)
+    low = np.maximum(frames[:, None, :2], frames[None, :, :2])
+    high = np.minimum(frames[:, None, 2:], frames[None, :, 2:])
+    shared = (high - low) / np.minimum(size[:, None], size[None, :])
+    return shared[..., 0] > _SLACK, shared[..., 1] > _SLACK
+
+
+def _before(frames: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """``before[a, b]``: a must be read before b."""
+    same_column, same_row = _relations(frames)
+    centre = (frames[:, :2] + frames[:, 2:]) / 2
+    above = centre[:, None, 1] < centre[None, :, 1]
+    left = centre[:, None, 0] < centre[None, :, 0]
+    # Boxes that overlap in both directions: the larger displacement decides.
+    size = np.maximum(frames[:, 2:] - frames[:, :2], 1e-9)
+    shift = np.abs(centre[:, None] - centre[None, :]) / np.minimum(size[:, None], size[None, :])
+    sideways = same_column & same_row & (shift[..., 0] > shift[..., 1])
+    column_wise = same_column & ~sideways
+    before = column_wise & above
+    # a left of b, and no c that shares a column with both and lies between them in height
+    side_by_side = ~column_wise & left
+    for c in range(len(frames)):
+        over = column_wise[:, c] & above[c]  # c above them
+        under = column_wise[:, c] & above[:, c]  # c below them
+        side_by_side &= ~((under[:, None] & over[None, :]) | (over[:, None] & under[None, :]))
+    result: NDArray[np.bool_] = before | side_by_side
+    return result
+
+
+def _before_by_rows(frames: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """``before[a, b]`` when rows are read first: upper first, in one row the left one."""
+    _, same_row = _relations(frames)
+    centre = (frames[:, :2] + frames[:, 2:]) / 2
+    above = centre[:, None, 1] < centre[None, :, 1]
+    left = centre[:, None, 0] < centre[None, :, 0]
+    result: NDArray[np.bool_] = np.where(same_row, left, above)
+    return result
+
+
+def _topological(frames: NDArray[np.float64], before: NDArray[np.bool_]) -> list[int]:
+    """Order that respects ``before``; ties and circles go to the column of the last region, then up, then left."""
+    before = before & ~np.eye(len(frames), dtype=bool)
+    waiting = np.ones(len(frames), dtype=bool)
+    blockers = before.sum(axis=0)
+    rank = np.lexsort((frames[:, 3], frames[:, 2], frames[:, 0], frames[:, 1]))
+    position = np.empty(len(frames), dtype=np.intp)
+    position[rank] = np.arange(len(frames))
+    order: list[int] = []
+    while waiting.any():
+        candidates = np.nonzero(waiting)[0]
+        fewest = candidates[blockers[candidates] == blockers[candidates].min()]
+        if order and len(fewest) > 1:
+            last = frames[order[-1]]
+            overlap = np.minimum(frames[fewest, 2], last[2]) - np.maximum(frames[fewest, 0], last[0])
+            below = (overlap > 0) & (frames[fewest, 1] >= (last[1] + last[3]) / 2)
+            fewest = fewest[below] if below.any() else fewest
+        chosen = int(fewest[np.argmin(position[fewest])])
+        order.append(chosen)
+        waiting[chosen] = False
+        blockers = blockers - before[chosen]
+    return order
