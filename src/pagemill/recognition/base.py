@@ -5,18 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from pagemill.document.geometry import Point
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pagemill.document.geometry import Point
     from pagemill.imaging.types import Pixels
+
+Quad = tuple[Point, Point, Point, Point]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectedLine:
     """A line of text found on a page, not read yet."""
 
-    polygon: tuple[Point, Point, Point, Point]
+    polygon: Quad
     """Corners clockwise from the line's own top-left, in page pixels."""
     score: float
 

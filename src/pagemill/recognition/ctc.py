@@ -1,0 +1,64 @@
+"""Connectionist temporal classification: from per-step class probabilities to text with word positions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pagemill.recognition.base import RecognizedText
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+BLANK = 0
+
+
+def decode_greedy(
+    probabilities: NDArray[np.float32], alphabet: Sequence[str], widths: Sequence[float]
+) -> list[RecognizedText]:
+    """Take the best class of every step, merge repeats, drop blanks.
+
+    Args:
+        probabilities: Shape (lines, steps, classes), softmaxed; class 0 is the blank.
+        alphabet: The text of each class.
+        widths: Steps that each line's image really spans (the rest is padding); may be fractional.
+    """
+    best = probabilities.argmax(axis=2)
+    keep = best != BLANK
+    keep[:, 1:] &= best[:, 1:] != best[:, :-1]
+    found = []
+    for line, width in enumerate(widths):
+        steps = np.flatnonzero(keep[line])
+        if not len(steps):
+            found.append(RecognizedText(text="", confidence=0.0))
+            continue
+        classes = best[line, steps]
+        characters = [alphabet[index] for index in classes]
+        confidence = float(probabilities[line, steps, classes].mean())
+        spans = _word_spans(characters, steps, width)
+        found.append(RecognizedText(text="".join(characters).strip(), confidence=confidence, word_spans=spans))
+    return found
+
+
+def _word_spans(characters: list[str], steps: NDArray[np.int64], width: float) -> tuple[tuple[str, float, float], ...]:
+    """Words with their extent as fractions of the line's width.
+
+    A character's step lies about at its middle; it reaches half-way to its neighbours, the first and last
+    characters of the line half a mean pitch outwards.
+    """
+    middles = steps + 0.5
+    pitch = float(np.diff(middles).mean()) if len(middles) > 1 else 2.0
+    between = (middles[1:] + middles[:-1]) / 2
+    borders = np.concatenate(([middles[0] - pitch / 2], between, [middles[-1] + pitch / 2]))
+    borders = np.clip(borders / width, 0.0, 1.0)
+    words: list[tuple[str, float, float]] = []
+    start = 0
+    for index in range(len(characters) + 1):
+        if index == len(characters) or characters[index].isspace():
+            if index > start:
+                words.append(("".join(characters[start:index]), float(borders[start]), float(borders[index])))
+            start = index + 1
+    return tuple(words)

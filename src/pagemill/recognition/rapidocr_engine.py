@@ -1,0 +1,167 @@
+"""Text lines found and read with the PP-OCR models that ship inside the ``rapidocr`` package.
+
+Only the model files are used: sessions, batching and decoding are our own, because on a CPU the time goes into
+padding and oversized pages, which RapidOCR's page-by-page loop spends freely. Nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import cv2
+import numpy as np
+
+from pagemill.errors import MissingDependencyError
+from pagemill.recognition.base import DetectedLine, RecognizedText
+from pagemill.recognition.ctc import decode_greedy
+from pagemill.recognition.db_postprocess import DbSettings, lines_from_map
+from pagemill.recognition.languages import languages_covered_by
+from pagemill.recognition.onnx import cpu_session
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from pagemill.imaging.types import Pixels
+
+NAME = "rapidocr"
+DETECTION_MODEL = "PP-OCRv6_det_small.onnx"
+RECOGNITION_MODEL = "PP-OCRv6_rec_small.onnx"
+
+_LINE_HEIGHT = 48
+_STEP = 8  # input columns per output step
+_WIDTH_GRAIN = 32
+_STRIDE = 32  # the detector halves its input five times
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RapidOcrSettings:
+    """How the engine runs."""
+
+    threads: int = 1
+    """Compute threads inside one call; parallelism comes from pages."""
+    long_side: int = 1280
+    """Pages are scaled to this many pixels on their long side for detection, never enlarged by more than 2."""
+    db: DbSettings = field(default_factory=DbSettings)
+    min_confidence: float = 0.5
+    """What is read with a lower mean confidence is junk: its text is returned empty, its confidence as it is."""
+    max_batch: int = 64
+    batch_columns: int = 2048
+    """Most input columns of one inference; larger ones fall out of the processor's cache and gain nothing."""
+    max_line_columns: int = 4096
+    """A longer line image is squeezed to this width."""
+
+
+def model_file(name: str) -> Path:
+    """Path of a model inside the installed ``rapidocr`` package.
+
+    Raises:
+        MissingDependencyError: The package is not installed, or this version ships other models.
+    """
+    spec = importlib.util.find_spec("rapidocr")
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        path = Path(folder) / "models" / name
+        if path.is_file():
+            return path
+    what = "the package rapidocr is not installed" if spec is None else f"the installed rapidocr ships no {name}"
+    raise MissingDependencyError(f"cannot read text: {what}", remedy="pip install 'rapidocr>=3.10,<4'")
+
+
+class RapidOcrDetector:
+    """Finds text lines with PP-OCRv6's detector."""
+
+    name = NAME
+
+    def __init__(self, settings: RapidOcrSettings) -> None:
+        self._settings = settings
+        self._session = cpu_session(model_file(DETECTION_MODEL), settings.threads)
+        self._input = self._session.get_inputs()[0].name
+
+    def detect(self, page: Pixels) -> list[DetectedLine]:
+        """Find all lines of text on a page, in no particular order."""
+        height, width = page.shape[:2]
+        scale = min(self._settings.long_side / max(height, width), 2.0)
+        size = tuple(max(_STRIDE, round(side * scale / _STRIDE) * _STRIDE) for side in (width, height))
+        # The area filter keeps thin strokes when the page is made smaller.
+        resized = cv2.resize(page, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR)
+        blob = cv2.dnn.blobFromImage(resized, 1 / 127.5, mean=(127.5, 127.5, 127.5), swapRB=True)
+        (maps,) = self._session.run(None, {self._input: blob})
+        return lines_from_map(maps[0, 0], (width / size[0], height / size[1]), self._settings.db)
+
+
+class RapidOcrRecognizer:
+    """Reads line images with PP-OCRv6's recognizer."""
+
+    name = NAME
+
+    def __init__(self, settings: RapidOcrSettings) -> None:
+        self._settings = settings
+        self._session = cpu_session(model_file(RECOGNITION_MODEL), settings.threads)
+        self._input = self._session.get_inputs()[0].name
+        characters = self._session.get_modelmeta().custom_metadata_map["character"].splitlines()
+        self._alphabet = ("", *characters, " ")
+        self.languages = languages_covered_by(frozenset(characters))
+        self.max_batch = settings.max_batch
+
+    def recognize(self, lines: Sequence[Pixels]) -> list[RecognizedText]:
+        """Read line images; lines of like width share an inference, so that hardly any column is padding."""
+        widths = [self._columns(line) for line in lines]
+        order = sorted(range(len(lines)), key=widths.__getitem__)
+        found: dict[int, RecognizedText] = {}
+        for chunk in self._chunks(order, widths):
+            padded = -(-widths[chunk[-1]] // _WIDTH_GRAIN) * _WIDTH_GRAIN
+            blob = np.zeros((len(chunk), 3, _LINE_HEIGHT, padded), np.float32)
+            for row, index in enumerate(chunk):
+                blob[row, :, :, : widths[index]] = _normalise(lines[index], widths[index])
+            (probabilities,) = self._session.run(None, {self._input: blob})
+            steps = [widths[index] / _STEP for index in chunk]
+            found.update(zip(chunk, decode_greedy(probabilities, self._alphabet, steps), strict=True))
+        return [self._accept(found[index]) for index in range(len(lines))]
+
+    def close(self) -> None:
+        """Free the model."""
+        del self._session
+
+    def _columns(self, line: Pixels) -> int:
+        height, width = line.shape[:2]
+        columns: int = round(width * _LINE_HEIGHT / max(height, 1))
+        return min(max(_STEP, columns), self._settings.max_line_columns)
+
+    def _chunks(self, order: list[int], widths: list[int]) -> list[list[int]]:
+        """Cut lines sorted by width where the next one would need more columns than an inference may have."""
+        chunks: list[list[int]] = []
+        for index in order:
+            # Lines are sorted: the newest is the widest, and its width is what all in the chunk are padded to.
+            if chunks and (len(chunks[-1]) + 1) * widths[index] <= self._settings.batch_columns:
+                chunks[-1].append(index)
+            else:
+                chunks.append([index])
+        return chunks
+
+    def _accept(self, found: RecognizedText) -> RecognizedText:
+        if found.confidence >= self._settings.min_confidence:
+            return found
+        return RecognizedText(text="", confidence=found.confidence)
+
+
+def _normalise(line: Pixels, width: int) -> NDArray[np.float32]:
+    """Scale a line image to shape (3, 48, width), float32 in -1..1, channels in BGR order."""
+    if not line.size:
+        return np.zeros((3, _LINE_HEIGHT, width), np.float32)
+    resized = cv2.resize(line, (width, _LINE_HEIGHT), interpolation=cv2.INTER_LINEAR)
+    blob: NDArray[np.float32] = cv2.dnn.blobFromImage(resized, 1 / 127.5, mean=(127.5, 127.5, 127.5), swapRB=True)[0]
+    return blob
+
+
+def create_detector(settings: RapidOcrSettings | None = None) -> RapidOcrDetector:
+    """Load the line detector."""
+    return RapidOcrDetector(settings or RapidOcrSettings())
+
+
+def create_recognizer(settings: RapidOcrSettings | None = None) -> RapidOcrRecognizer:
+    """Load the line recognizer."""
+    return RapidOcrRecognizer(settings or RapidOcrSettings())
