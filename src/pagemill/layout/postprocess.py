@@ -64,8 +64,7 @@ def _valid(candidates: Candidates, width: int, height: int) -> Candidates:
     candidates = candidates.select(finite)
     boxes = np.clip(candidates.boxes, 0.0, np.array([width, height, width, height], dtype=np.float64))
     candidates = type(candidates)(boxes, candidates.scores, candidates.classes, candidates.order)
-    large_enough: NDArray[np.bool_] = (boxes[:, 2:] - boxes[:, :2] >= _MIN_SIDE).all(axis=1)
-    return candidates.select(large_enough)
+    return candidates.select(np.nonzero((boxes[:, 2:] - boxes[:, :2]).min(axis=1, initial=np.inf) >= _MIN_SIDE)[0])
 
 
 def _strongest(candidates: Candidates) -> Candidates:

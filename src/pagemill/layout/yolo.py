@@ -40,7 +40,8 @@ class YoloReader:
         canvas = np.full((self._height, self._width, 3), _GREY, dtype=np.uint8)
         resized = cv2.resize(page, inner, interpolation=cv2.INTER_LINEAR)
         canvas[top : top + inner[1], left : left + inner[0]] = resized
-        return {self._input_name: np.ascontiguousarray(canvas.transpose(2, 0, 1)[None], dtype=np.float32) / 255}
+        pixels = canvas.transpose(2, 0, 1)[None].astype(np.float32) / np.float32(255)
+        return {self._input_name: np.ascontiguousarray(pixels)}
 
     def decode(self, outputs: Sequence[NDArray[Any]], width: int, height: int, threshold: float) -> Candidates:
         """Rows above the threshold, moved from the padded input back to the page."""

@@ -1,0 +1,139 @@
+"""Text lines clustered into paragraph-like blocks, column by column, without a model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+# All lengths are in heights of the lower of two lines.
+_WORD_GAP = 0.9  # widest gap between pieces of one line
+_MARKER_WIDTH = 2.5  # a bullet, a list number or a label is narrower than this ...
+_MARKER_GAP = 2.5  # ... and stands no farther from its text
+_LEADING = 0.55  # usual largest gap between two lines of a paragraph
+_MAX_LEADING = 1.2  # of widely spaced text
+_SAME_SIZE = 0.6  # smallest ratio of heights in one block
+
+
+def group_lines(lines: NDArray[np.float64], free: NDArray[np.bool_] | None = None) -> list[NDArray[np.intp]]:
+    """Cluster lines into blocks: lines of one column with the leading and size of a paragraph.
+
+    Args:
+        lines: Boxes of shape (n, 4), each with an area.
+        free: Which lines to cluster, shape (n,); the others only keep free lines apart. None for all.
+
+    Returns:
+        Indices of every block's lines from top to bottom; every free line is in exactly one block.
+    """
+    count = len(lines)
+    free = np.ones(count, dtype=bool) if free is None else free
+    pieces = _components(count, _row_links(lines, free))
+    frames = np.array([_frame(lines[piece]) for piece in pieces]).reshape(-1, 4)
+    piece_free = np.array([bool(free[piece].all()) for piece in pieces], dtype=bool)
+    blocks = []
+    for members in _components(len(pieces), _column_links(frames, piece_free)):
+        if piece_free[members].all():
+            block = np.concatenate([pieces[i] for i in members])
+            blocks.append(block[np.lexsort((lines[block, 0], lines[block, 1]))])
+    return blocks
+
+
+def rows_of(lines: NDArray[np.float64]) -> list[NDArray[np.intp]]:
+    """Lines of one column set gathered into visual rows, rows from top to bottom, pieces from left to right."""
+    rows: list[list[int]] = []
+    bottom_centre = -np.inf
+    for index in np.argsort((lines[:, 1] + lines[:, 3]) / 2, kind="stable"):
+        centre = (lines[index, 1] + lines[index, 3]) / 2
+        if rows and centre - bottom_centre < 0.5 * (lines[index, 3] - lines[index, 1]):
+            rows[-1].append(int(index))
+        else:
+            rows.append([int(index)])
+            bottom_centre = centre
+    return [np.array(sorted(row, key=lambda i: lines[i, 0]), dtype=np.intp) for row in rows]
+
+
+def _frame(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.concatenate([boxes[:, :2].min(axis=0), boxes[:, 2:].max(axis=0)])
+
+
+def _row_links(lines: NDArray[np.float64], free: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Pairs of neighbours that are pieces of one line."""
+    if len(lines) < 2:
+        return []
+    x1, y1, x2, y2 = lines.T
+    height = y2 - y1
+    low = np.minimum(height[:, None], height[None, :])
+    same_row = np.minimum(y2[:, None], y2) - np.maximum(y1[:, None], y1) > 0.5 * low
+    to_the_right = (x1[:, None] < x1[None, :]) & (x1[None, :] - x2[:, None] > -0.5 * low)
+    gap = np.where(same_row & to_the_right, x1[None, :] - x2[:, None], np.inf)
+    nearest = gap.argmin(axis=1)
+    links = []
+    for i, j in enumerate(nearest):
+        distance, unit = gap[i, j], low[i, j]
+        if not (free[i] and free[j] and np.isfinite(distance)):
+            continue
+        marker = x2[i] - x1[i] < _MARKER_WIDTH * unit
+        if (marker and distance < _MARKER_GAP * unit) or (
+            distance < _WORD_GAP * unit and not _is_gutter(lines, i, int(j), unit)
+        ):
+            links.append((i, int(j)))
+    return links
+
+
+def _is_gutter(lines: NDArray[np.float64], left: int, right: int, unit: float) -> bool:
+    """Whether the gap between two pieces goes on above or below them, with text on both sides."""
+    start, end = lines[left, 2], lines[right, 0]
+    if end - start < 0.25 * unit:
+        return False
+    centre = (lines[left, 1] + lines[left, 3]) / 2
+    distance = np.abs((lines[:, 1] + lines[:, 3]) / 2 - centre)
+    near = (distance > 0.5 * unit) & (distance < 3.0 * unit)
+    slack = 0.1 * unit
+    crossing = near & (lines[:, 0] < end - slack) & (lines[:, 2] > start + slack)
+    before = near & (lines[:, 2] <= start + slack) & (lines[:, 2] > lines[left, 0])
+    after = near & (lines[:, 0] >= end - slack) & (lines[:, 0] < lines[right, 2])
+    return bool(not crossing.any() and before.any() and after.any())
+
+
+def _column_links(pieces: NDArray[np.float64], free: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Pairs of successive lines of one paragraph. A line over or under several side by side links to none of them."""
+    if len(pieces) < 2:
+        return []
+    x1, y1, x2, y2 = pieces.T
+    width, height, centre = x2 - x1, y2 - y1, (y1 + y2) / 2
+    low = np.minimum(height[:, None], height[None, :])
+    shared = np.minimum(x2[:, None], x2) - np.maximum(x1[:, None], x1)
+    over = shared > 0.3 * np.minimum(width[:, None], width[None, :])
+    below = centre[None, :] - centre[:, None] > 0.3 * low
+    drop = np.where(over & below, centre[None, :] - centre[:, None], np.inf)  # (i, j): j under i
+    first_below = drop <= drop.min(axis=1, keepdims=True) + 0.5 * height[:, None]
+    first_above = drop <= drop.min(axis=0, keepdims=True) + 0.5 * height[None, :]
+    neighbours = np.isfinite(drop) & first_below & first_above
+    single = (neighbours.sum(axis=1, keepdims=True) == 1) & (neighbours.sum(axis=0, keepdims=True) == 1)
+    gap = np.maximum(y1[None, :] - y2[:, None], 0.0) / low
+    usual = gap[neighbours & single]
+    limit = min(max(_LEADING, 1.4 * float(np.median(usual)) + 0.1), _MAX_LEADING) if len(usual) else _LEADING
+    alike = low >= _SAME_SIZE * np.maximum(height[:, None], height[None, :])
+    linked = neighbours & single & alike & (gap < limit) & free[:, None] & free[None, :]
+    return [(int(i), int(j)) for i, j in np.argwhere(linked)]
+
+
+def _components(count: int, links: list[tuple[int, int]]) -> list[NDArray[np.intp]]:
+    """Connected components of a graph on ``range(count)``, each sorted, in order of their smallest member."""
+    parent = list(range(count))
+
+    def root(node: int) -> int:
+        while parent[node] != node:
+            parent[node] = parent[parent[node]]
+            node = parent[node]
+        return node
+
+    for a, b in links:
+        parent[max(root(a), root(b))] = min(root(a), root(b))
+    members: dict[int, list[int]] = {}
+    for node in range(count):
+        members.setdefault(root(node), []).append(node)
+    return [np.array(nodes, dtype=np.intp) for nodes in members.values()]
