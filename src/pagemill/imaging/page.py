@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+# At run time too: a text layer crosses a process border, and its decoder resolves these annotations.
+from pagemill.document.geometry import Box
+from pagemill.document.page import TextLine
+
 if TYPE_CHECKING:
-    from pagemill.document.geometry import Box
-    from pagemill.document.page import TextLine
     from pagemill.imaging.types import Pixels
 
 
@@ -41,3 +43,14 @@ class DecodedPage:
     """Raster images that a PDF page places, in page pixels."""
     notes: tuple[str, ...] = field(default=())
     """What a user should know ("decoded at 1/4 size"), shown in the record's metadata."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PdfInfo:
+    """What opening a PDF tells, without rendering anything."""
+
+    page_count: int
+    sizes: tuple[tuple[float, float], ...] = ()
+    """Width and height in points of the first pages (at most ``imaging.pdf.SIZES``)."""
+    metadata: dict[str, str] = field(default_factory=dict)
+    """The document information dictionary: ``title``, ``author``, ...; empty values left out."""

@@ -1,0 +1,80 @@
+"""Telling file formats apart by their first bytes."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+HEAD_BYTES = 1024
+"""How much of a file :func:`sniff` wants to see. Readers accept ``%PDF-`` anywhere in the first kilobyte."""
+
+
+class FileFormat(StrEnum):
+    """What an input is."""
+
+    PDF = "pdf"
+    PNG = "png"
+    JPEG = "jpeg"
+    WEBP = "webp"
+    BMP = "bmp"
+    TIFF = "tiff"
+    ARROW_FILE = "arrow-file"
+    ARROW_STREAM = "arrow-stream"
+    PARQUET = "parquet"
+
+    @property
+    def is_image(self) -> bool:
+        """A raster image."""
+        return self in IMAGE_FORMATS
+
+    @property
+    def is_table(self) -> bool:
+        """A dataset shard."""
+        return self in TABLE_FORMATS
+
+
+IMAGE_FORMATS = frozenset({FileFormat.PNG, FileFormat.JPEG, FileFormat.WEBP, FileFormat.BMP, FileFormat.TIFF})
+TABLE_FORMATS = frozenset({FileFormat.ARROW_FILE, FileFormat.ARROW_STREAM, FileFormat.PARQUET})
+
+_PREFIXES: tuple[tuple[bytes, FileFormat], ...] = (
+    (b"\x89PNG\r\n\x1a\n", FileFormat.PNG),
+    (b"\xff\xd8\xff", FileFormat.JPEG),
+    (b"II*\0", FileFormat.TIFF),
+    (b"MM\0*", FileFormat.TIFF),
+    (b"II+\0", FileFormat.TIFF),  # BigTIFF
+    (b"MM\0+", FileFormat.TIFF),
+    (b"ARROW1\0\0", FileFormat.ARROW_FILE),
+    (b"PAR1", FileFormat.PARQUET),
+    (b"\xff\xff\xff\xff", FileFormat.ARROW_STREAM),  # continuation marker of the first message
+)
+
+SUFFIXES: dict[str, FileFormat] = {
+    ".pdf": FileFormat.PDF,
+    ".png": FileFormat.PNG,
+    ".jpg": FileFormat.JPEG,
+    ".jpeg": FileFormat.JPEG,
+    ".webp": FileFormat.WEBP,
+    ".bmp": FileFormat.BMP,
+    ".tif": FileFormat.TIFF,
+    ".tiff": FileFormat.TIFF,
+    ".arrow": FileFormat.ARROW_FILE,
+    ".feather": FileFormat.ARROW_FILE,
+    ".parquet": FileFormat.PARQUET,
+}
+"""What a file name promises; chooses the files of a folder, while the bytes decide how to read them."""
+
+
+def sniff(head: bytes) -> FileFormat | None:
+    """Tell a format by the first ``HEAD_BYTES`` of a file; None for anything that pagemill does not read."""
+    for prefix, file_format in _PREFIXES:
+        if head.startswith(prefix):
+            return file_format
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return FileFormat.WEBP
+    if head[:2] == b"BM" and len(head) >= 18 and head[14:18] in _BMP_HEADER_SIZES:
+        return FileFormat.BMP
+    if b"%PDF-" in head[:HEAD_BYTES]:
+        return FileFormat.PDF
+    return None
+
+
+_BMP_HEADER_SIZES = {size.to_bytes(4, "little") for size in (12, 40, 52, 56, 64, 108, 124)}

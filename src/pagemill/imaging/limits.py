@@ -1,0 +1,49 @@
+"""How big a page may be, stored and decoded."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+POINTS_PER_INCH = 72.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodeLimits:
+    """Sizes that decoding keeps to. All pages come out within the working size, whatever they are stored as."""
+
+    max_stored_pixels: int = 500_000_000
+    """Images over this are refused by their header, before anything is decoded."""
+    max_stored_bytes: int = 2_000_000_000
+    """Encoded images over this are refused."""
+    max_pixels: int = 25_000_000
+    """Decoded pages over this are shrunk to it (A4 at 500 dpi has 24 million pixels)."""
+    max_side: int = 16_000
+    """The same for the longer side (OpenCV's warps and WebP end at 2**15 and 2**14)."""
+    dpi: float = 200.0
+    """Rendering resolution of PDF pages."""
+    min_side: int = 1_000
+    """PDF pages whose longer side would be shorter than this many pixels are rendered at a higher resolution."""
+    max_dpi: float = 1_200.0
+    """The end of that rise."""
+
+    def factor_for(self, width: int, height: int) -> float:
+        """The factor, at most 1, that brings ``width`` x ``height`` pixels within the working size."""
+        return min(1.0, math.sqrt(self.max_pixels / (width * height)), self.max_side / max(width, height))
+
+    def render_size(self, width: float, height: float) -> tuple[int, int, float]:
+        """Pixels and resolution at which to render a PDF page.
+
+        Args:
+            width: Of the page, in points, over 0.
+            height: Likewise.
+
+        Returns:
+            Width and height in pixels, both at least 1, and the resolution in dots per inch.
+        """
+        longest = max(width, height) / POINTS_PER_INCH
+        dpi = max(self.dpi, min(self.max_dpi, self.min_side / longest))
+        dpi = min(dpi, self.max_side / longest)
+        dpi = min(dpi, math.sqrt(self.max_pixels / (width * height)) * POINTS_PER_INCH)
+        scale = dpi / POINTS_PER_INCH
+        return max(1, round(width * scale)), max(1, round(height * scale)), dpi

@@ -1,0 +1,168 @@
+"""Opening PDFs and rendering their pages with PDFium. Runs in a decoding process only: PDFium is not thread-safe."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pypdfium2 as pdfium
+import pypdfium2.raw as pdfium_c
+
+from pagemill.errors import (
+    CorruptInputError,
+    EmptyPageError,
+    EncryptedError,
+    InputError,
+    MissingInputError,
+    PagemillError,
+    UnsupportedInputError,
+)
+from pagemill.imaging.formats import HEAD_BYTES, FileFormat, sniff
+from pagemill.imaging.page import PdfInfo, TextLayer
+from pagemill.imaging.text_layer import extract_text_layer, placed_images
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pagemill.document.geometry import Box
+    from pagemill.imaging.limits import DecodeLimits
+
+SIZES = 64
+"""Page sizes that :func:`describe` reads; more would take long on documents of many thousand pages."""
+CHANNELS = 3
+_METADATA_CHARACTERS = 1_000
+_REPAIR = "Get the file again, or repair it (for example with `qpdf in.pdf out.pdf`)."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenderedPage:
+    """What rendering a page gives beside the pixels, which went into the caller's buffer."""
+
+    width: int
+    height: int
+    dpi: float
+    text_layer: TextLayer | None
+    image_boxes: tuple[Box, ...]
+    notes: tuple[str, ...]
+
+
+def open_pdf(path: Path, password: str | None) -> Any:
+    """Open a document (a ``pypdfium2.PdfDocument``), ready for drawing form fields.
+
+    Raises:
+        MissingInputError: The file does not exist or cannot be read.
+        UnsupportedInputError: The file is no PDF.
+        CorruptInputError: The file is damaged beyond what PDFium repairs, or empty.
+        EncryptedError: A password is needed, or the one given is wrong.
+        EmptyPageError: The document has no pages.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEAD_BYTES)
+    except OSError as error:
+        raise MissingInputError(f"{path.name} cannot be read: {error.strerror}") from error
+    if not head:
+        raise CorruptInputError(f"{path.name} is empty (0 bytes)", remedy="Get the file again.")
+    try:
+        document = pdfium.PdfDocument(path, password=password)
+    except pdfium.PdfiumError as error:
+        raise _why_not_opened(path, password, head, error) from error
+    if len(document) < 1:
+        document.close()
+        raise EmptyPageError(f"{path.name} has no pages", remedy=_REPAIR)
+    document.init_forms()
+    return document
+
+
+def _why_not_opened(path: Path, password: str | None, head: bytes, error: pdfium.PdfiumError) -> PagemillError:
+    if error.err_code == pdfium_c.FPDF_ERR_PASSWORD:
+        if password is None:
+            return EncryptedError(f"{path.name} is encrypted", remedy="Give its password with --password.")
+        return EncryptedError(f"the password for {path.name} is wrong", remedy="Give the right one with --password.")
+    if error.err_code == pdfium_c.FPDF_ERR_SECURITY:
+        return EncryptedError(
+            f"{path.name} is encrypted in a way that PDFium does not know", remedy="Save it without encryption."
+        )
+    if sniff(head) is not FileFormat.PDF:
+        return UnsupportedInputError(
+            f"{path.name} is no PDF", remedy="Check the file; its content decides, not its name."
+        )
+    return CorruptInputError(f"{path.name} is damaged and cannot be opened", remedy=_REPAIR)
+
+
+def describe(document: Any) -> PdfInfo:
+    """Page count, first sizes and metadata of an open document."""
+    sizes = []
+    for index in range(min(len(document), SIZES)):
+        try:
+            sizes.append(document.get_page_size(index))
+        except pdfium.PdfiumError:  # a broken page is reported when it is rendered
+            sizes.append((0.0, 0.0))
+    metadata = {
+        key.lower(): value[:_METADATA_CHARACTERS] for key, value in document.get_metadata_dict(skip_empty=True).items()
+    }
+    return PdfInfo(page_count=len(document), sizes=tuple(sizes), metadata=metadata)
+
+
+def render_page(document: Any, page_index: int, limits: DecodeLimits, allocate: Callable[[int], Any]) -> RenderedPage:
+    """Render a page with annotations and form fields on white, and read its text layer.
+
+    /Rotate, crop box and inverted boxes are PDFium's to apply. It does not apply UserUnit, so a page that uses it is
+    rendered as a small page: at a higher resolution.
+
+    Args:
+        document: From :func:`open_pdf`.
+        page_index: From 0.
+        limits: Resolution and working size.
+        allocate: Called once with a number of bytes; gives the writable buffer that takes the pixels: height x width x
+            3, RGB, rows packed.
+
+    Raises:
+        CorruptInputError: The page cannot be loaded.
+        EmptyPageError: The page has no area.
+        InputError: The document has no such page.
+    """
+    if not 0 <= page_index < len(document):
+        raise InputError(f"there is no page {page_index + 1}; the document has {len(document)}")
+    try:
+        page = document[page_index]
+    except pdfium.PdfiumError as error:
+        raise CorruptInputError(f"page {page_index + 1} is damaged: {error}", remedy=_REPAIR) from error
+    try:
+        width_points, height_points = page.get_size()
+        if not (math.isfinite(width_points * height_points) and width_points > 0 and height_points > 0):
+            raise EmptyPageError(f"page {page_index + 1} has no area ({width_points:g} x {height_points:g} points)")
+        width, height, dpi = limits.render_size(width_points, height_points)
+        _draw(document, page, width, height, allocate(width * height * CHANNELS))
+        notes = [] if dpi == limits.dpi else [f"rendered at {dpi:.0f} dpi because of the page's size"]
+        text_layer: TextLayer | None = None
+        image_boxes: tuple[Box, ...] = ()
+        try:
+            text_layer = extract_text_layer(page, width, height)
+            image_boxes = placed_images(page, width, height)
+        except Exception as error:  # whatever is wrong with the text, the pixels are there to be read
+            notes.append(f"the text layer cannot be read ({type(error).__name__}: {error})")
+    finally:
+        page.close()
+    return RenderedPage(
+        width=width, height=height, dpi=dpi, text_layer=text_layer, image_boxes=image_boxes, notes=tuple(notes)
+    )
+
+
+def _draw(document: Any, page: Any, width: int, height: int, buffer: Any) -> None:
+    """Draw straight into the buffer, which saves a copy of the page."""
+    pixels = (ctypes.c_ubyte * (width * height * CHANNELS)).from_buffer(buffer)
+    bitmap = pdfium.PdfBitmap.new_native(
+        width, height, pdfium_c.FPDFBitmap_BGR, rev_byteorder=True, buffer=pixels, stride=width * CHANNELS
+    )
+    try:
+        bitmap.fill_rect((255, 255, 255, 255), 0, 0, width, height)
+        placement = (0, 0, width, height, 0, pdfium_c.FPDF_ANNOT | pdfium_c.FPDF_REVERSE_BYTE_ORDER)
+        pdfium_c.FPDF_RenderPageBitmap(bitmap, page, *placement)
+        if document.formenv:
+            pdfium_c.FPDF_FFLDraw(document.formenv, bitmap, page, *placement)
+    finally:
+        bitmap.close()

@@ -1,0 +1,178 @@
+"""A decoding process: opens PDFs and renders pages on request, one at a time, until its input ends.
+
+Started by :mod:`pagemill.runtime.decoding_process`. It may crash, hang or be killed at any time: nobody else is hurt.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import mmap
+import os
+import signal
+import sys
+import tempfile
+from collections import OrderedDict
+from pathlib import Path
+from typing import IO, Any
+
+from pagemill.errors import PagemillError, TooLargeError
+from pagemill.imaging.pdf import RenderedPage, describe, open_pdf, render_page
+from pagemill.runtime.decoding_protocol import (
+    HEADER,
+    Describe,
+    Described,
+    Failed,
+    Ready,
+    Render,
+    Rendered,
+    Reply,
+    Request,
+    decode_request,
+    frame,
+)
+
+if sys.platform == "linux":
+    import fcntl
+
+OPEN_DOCUMENTS = 4
+_PR_SET_PDEATHSIG = 1
+
+
+class Worker:
+    """Answers requests; keeps the last few documents open and the pixels of the last page.
+
+    Args:
+        scratch: Directory for pixels where there are no memory files; None uses memory files.
+    """
+
+    def __init__(self, scratch: Path | None) -> None:
+        self._scratch = scratch
+        self._documents: OrderedDict[tuple[str, str | None], Any] = OrderedDict()
+        self._pixels = -1
+
+    def answer(self, request: Request) -> Reply:
+        """Do what is asked; errors become a :class:`Failed`."""
+        self._release()
+        try:
+            document = self._open(request.path, request.password)
+            if isinstance(request, Describe):
+                return Described(describe(document))
+            return self._render(document, request)
+        except PagemillError as error:
+            return Failed(error.category, error.message, error.remedy)
+        except MemoryError:
+            oversize = TooLargeError(
+                "the page does not fit into the decoder's memory", remedy="Raise the memory limit or lower the dpi."
+            )
+            return Failed(oversize.category, oversize.message, oversize.remedy)
+        except Exception as error:
+            return Failed("corrupt", f"the page cannot be decoded ({type(error).__name__}: {error})", None)
+
+    def _open(self, path: str, password: str | None) -> Any:
+        key = (path, password)
+        document = self._documents.pop(key, None) or open_pdf(Path(path), password)
+        self._documents[key] = document
+        if len(self._documents) > OPEN_DOCUMENTS:
+            self._documents.popitem(last=False)[1].close()
+        return document
+
+    def _render(self, document: Any, request: Render) -> Rendered:
+        if self._scratch is None:
+            page = render_page(document, request.page_index, request.limits, self._memory_file)
+            return _rendered(page, descriptor=self._pixels, path=None)
+        buffers: list[bytearray] = []
+
+        def allocate(size: int) -> bytearray:
+            buffers.append(bytearray(size))
+            return buffers[0]
+
+        page = render_page(document, request.page_index, request.limits, allocate)
+        descriptor, path = tempfile.mkstemp(suffix=".rgb", dir=self._scratch)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(buffers[0])
+        return _rendered(page, descriptor=None, path=path)
+
+    def _memory_file(self, size: int) -> mmap.mmap:
+        """An anonymous file in memory: reserved at once, so that a lack of memory is an error here and now."""
+        if sys.platform != "linux":
+            raise OSError("memory files exist on Linux only")
+        self._pixels = os.memfd_create("pagemill-page", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        try:
+            os.posix_fallocate(self._pixels, 0, size)
+        except OSError as error:
+            raise MemoryError(str(error)) from error
+        # The reader can rely on the size: it maps the file and would die of SIGBUS if that shrank.
+        fcntl.fcntl(self._pixels, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+        return mmap.mmap(self._pixels, size)
+
+    def _release(self) -> None:
+        if self._pixels >= 0:
+            os.close(self._pixels)
+            self._pixels = -1
+
+
+def _rendered(page: RenderedPage, *, descriptor: int | None, path: str | None) -> Rendered:
+    return Rendered(
+        descriptor=descriptor,
+        path=path,
+        width=page.width,
+        height=page.height,
+        dpi=page.dpi,
+        text_layer=page.text_layer,
+        image_boxes=page.image_boxes,
+        notes=page.notes,
+    )
+
+
+def serve(worker: Worker, requests: IO[bytes], replies: IO[bytes]) -> None:
+    """Answer requests until their stream ends."""
+
+    def send(reply: Reply) -> None:
+        replies.write(frame(reply))
+        replies.flush()
+
+    send(Ready())
+    while len(header := requests.read(HEADER.size)) == HEADER.size:
+        (length,) = HEADER.unpack(header)
+        send(worker.answer(decode_request(requests.read(length))))
+
+
+def limit_process(parent: int, memory: int | None) -> None:
+    """Bound the address space, leave Ctrl-C to the parent, and die with it.
+
+    Args:
+        parent: Process id of the parent.
+        memory: Most bytes of address space, None for no limit; Linux only, as others do not enforce it.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform != "linux":
+        return
+    if memory is not None:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it died before the line above
+        os._exit(0)
+
+
+def main() -> None:
+    """Entry point of the process."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--parent", type=int, required=True)
+    parser.add_argument("--memory", type=int)
+    parser.add_argument("--scratch", type=Path)
+    options = parser.parse_args()
+    limit_process(options.parent, options.memory)
+    # What libraries print must not end up among the replies.
+    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    try:
+        serve(Worker(options.scratch), requests, replies)
+    except BrokenPipeError:  # nobody listens any more
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,186 @@
+"""The decoding service: PDF pages in worker processes, images on threads."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from pagemill.errors import PageTimeoutError, WorkerCrashError
+from pagemill.imaging.decode import decode_image, stored_size
+from pagemill.imaging.limits import DecodeLimits
+from pagemill.imaging.page import DecodedPage
+from pagemill.runtime.decoding_process import DecodingProcess, take_pixels, worker_command
+from pagemill.runtime.decoding_protocol import Describe, Described, Failed, Render, Rendered
+from pagemill.sources.base import PdfPage
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+    from types import TracebackType
+
+    from pagemill.imaging.page import PdfInfo
+    from pagemill.imaging.types import Pixels
+    from pagemill.runtime.decoding_protocol import Reply, Request
+    from pagemill.sources.base import EncodedImage
+
+DEFAULT_MEMORY = 6 * 2**30
+_LARGE = 2
+"""Images this many times over the working size are decoded one at a time, to bound memory."""
+
+
+class DecodingService:
+    """Decodes pages for all documents of a run. An async context manager; made for one event loop.
+
+    A PDF page that crashes its process is tried once more in a fresh one; a page over the time limit is not. Either
+    way only that page fails, and the process is replaced.
+
+    Args:
+        workers: Most worker processes; each is started when the ones there are busy.
+        threads: Threads that decode images.
+        limits: Page sizes and rendering resolution.
+        timeout_s: Time limit for one page or one opening, in seconds, waiting for a free process not included.
+        memory: Address space of a worker in bytes (Linux), None for no limit.
+        command: Starts a worker; pagemill's own by default.
+        shared_memory: Hand pixels over in memory files; False uses temporary files, as outside of Linux.
+    """
+
+    def __init__(
+        self,
+        *,
+        workers: int = 2,
+        threads: int = 2,
+        limits: DecodeLimits | None = None,
+        timeout_s: float = 60.0,
+        memory: int | None = DEFAULT_MEMORY,
+        command: Sequence[str] | None = None,
+        shared_memory: bool = sys.platform == "linux",
+    ) -> None:
+        self.limits = limits or DecodeLimits()
+        self._timeout_s = timeout_s
+        self._memory = memory
+        self._command = tuple(command or worker_command())
+        self._shared_memory = shared_memory
+        self._free = asyncio.Semaphore(max(1, workers))
+        self._idle: list[DecodingProcess] = []
+        self._threads = ThreadPoolExecutor(max(1, threads), thread_name_prefix="pagemill.decode")
+        self._one_large = threading.Lock()
+        self._scratch: Path | None = None
+        self._cleanup = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        if not self._shared_memory:
+            directory = tempfile.TemporaryDirectory(prefix="pagemill-", ignore_cleanup_errors=True)
+            self._scratch = Path(self._cleanup.enter_context(directory))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        idle, self._idle = self._idle, []
+        await asyncio.gather(*(process.close() for process in idle))
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        await self._cleanup.aclose()
+
+    async def probe_pdf(self, path: Path, password: str | None = None) -> PdfInfo:
+        """Open a PDF and tell its page count, sizes and metadata.
+
+        Raises:
+            PagemillError: It cannot be opened; the class says why (missing, unsupported, corrupt, encrypted, no pages).
+            PageTimeoutError: Opening took too long.
+            WorkerCrashError: Opening crashed the decoder, twice.
+        """
+        reply, _ = await self._ask(Describe(str(path.absolute()), password), what=f"opening {path.name}")
+        if not isinstance(reply, Described):
+            raise WorkerCrashError("a decoding process gave an answer to another question")
+        return reply.info
+
+    async def decode(self, payload: PdfPage | EncodedImage) -> DecodedPage:
+        """Decode a page to pixels within the working size.
+
+        Raises:
+            PagemillError: The page cannot be decoded; the class says why.
+            PageTimeoutError: A PDF page took too long.
+            WorkerCrashError: A PDF page crashed the decoder, twice.
+        """
+        if not isinstance(payload, PdfPage):
+            return await asyncio.get_running_loop().run_in_executor(self._threads, self._decode_image, payload)
+        path = str(payload.path.absolute())
+        request = Render(path, payload.password, payload.page_index, self.limits)
+        reply, pixels = await self._ask(request, what=f"rendering page {payload.page_index + 1}")
+        if not isinstance(reply, Rendered) or pixels is None:
+            raise WorkerCrashError("a decoding process gave an answer to another question")
+        return DecodedPage(
+            pixels=pixels,
+            dpi=reply.dpi,
+            text_layer=reply.text_layer,
+            image_boxes=reply.image_boxes,
+            notes=reply.notes,
+        )
+
+    def _decode_image(self, payload: EncodedImage) -> DecodedPage:
+        source = payload.path if payload.data is None else payload.data
+        if source is None:
+            raise ValueError("an image without bytes and path")
+        name = payload.path.name if payload.path else "the image"
+        _, stored = stored_size(source, limits=self.limits, name=name)
+        with self._one_large if stored > _LARGE * self.limits.max_pixels else nullcontext():
+            return decode_image(source, frame=payload.frame, limits=self.limits, name=name)
+
+    async def _ask(self, request: Request, *, what: str) -> tuple[Reply, Pixels | None]:
+        """Ask a process, and a fresh one again if that crashes. Gives the answer with the pixels that belong to it."""
+        try:
+            return await self._ask_once(request, what, fresh=False)
+        except WorkerCrashError:
+            pass
+        try:
+            return await self._ask_once(request, what, fresh=True)
+        except WorkerCrashError as error:
+            raise WorkerCrashError(
+                f"{what} failed twice: {error.message}",
+                remedy=error.remedy or "Save the file anew with another program, or convert the page to an image.",
+            ) from error
+
+    async def _ask_once(self, request: Request, what: str, *, fresh: bool) -> tuple[Reply, Pixels | None]:
+        async with self._process(request.path, fresh=fresh) as process:
+            try:
+                async with asyncio.timeout(self._timeout_s):
+                    reply = await process.ask(request)
+                    pixels = (
+                        await asyncio.to_thread(take_pixels, process.pid, reply)
+                        if isinstance(reply, Rendered)
+                        else None
+                    )
+            except TimeoutError:
+                raise PageTimeoutError(
+                    f"{what} took longer than {self._timeout_s:g} s",
+                    remedy="Give it more time, or convert the page to an image with another program.",
+                ) from None
+        if isinstance(reply, Failed):
+            raise reply.exception()
+        return reply, pixels
+
+    @asynccontextmanager
+    async def _process(self, path: str, *, fresh: bool) -> AsyncIterator[DecodingProcess]:
+        """Lend a process; whatever goes wrong meanwhile (crash, time out, cancellation) ends it."""
+        async with self._free:
+            process = None if fresh else self._choose(path)
+            if process is None:
+                process = await DecodingProcess.start(self._command, memory=self._memory, scratch=self._scratch)
+            try:
+                yield process
+            except BaseException:
+                await asyncio.shield(process.kill())
+                raise
+            self._idle.append(process)
+
+    def _choose(self, path: str) -> DecodingProcess | None:
+        """An idle process, one that has the document open by preference."""
+        for index, process in enumerate(self._idle):
+            if path in process.documents:
+                return self._idle.pop(index)
+        return self._idle.pop() if self._idle else None

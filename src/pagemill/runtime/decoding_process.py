@@ -1,0 +1,189 @@
+"""The parent's end of one decoding process."""
+
+from __future__ import annotations
+
+import asyncio
+import mmap
+import os
+import signal
+import sys
+from collections import deque
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+import pagemill
+from pagemill.errors import WorkerCrashError
+from pagemill.runtime.decoding_protocol import HEADER, MAX_MESSAGE, Ready, Rendered, Reply, Request, decode_reply, frame
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pagemill.imaging.types import Pixels
+
+_START_TIMEOUT_S = 60.0
+_STDERR_LINES = 20
+_CHANNELS = 3
+_BOOT = (
+    # -P keeps the working directory, which may hold anything, off the import path; the package's own place goes last.
+    "import sys; sys.path.append({root!r}); from pagemill.runtime.decoder_worker import main; main()"
+)
+
+
+def worker_command() -> list[str]:
+    """The command that starts a worker; needs no ``__main__`` guard in a user's script, unlike multiprocessing."""
+    root = str(Path(pagemill.__file__).parent.parent)
+    return [sys.executable, "-P", "-c", _BOOT.format(root=root)]
+
+
+class DecodingProcess:
+    """One worker process, started on :meth:`start`, which answers one request at a time."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
+        self._drain = asyncio.create_task(self._read_stderr())
+        self.documents: deque[str] = deque(maxlen=4)
+        """Paths it has open, as far as one can tell from outside."""
+
+    @classmethod
+    async def start(cls, command: Sequence[str], *, memory: int | None, scratch: Path | None) -> DecodingProcess:
+        """Start a process and wait until it is ready.
+
+        Raises:
+            WorkerCrashError: It ended, or was not ready within a minute.
+        """
+        arguments = [*command, "--parent", str(os.getpid())]
+        arguments += ["--memory", str(memory)] if memory is not None else []
+        arguments += ["--scratch", str(scratch)] if scratch is not None else []
+        process = await asyncio.create_subprocess_exec(
+            *arguments,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            # Numerical libraries would reserve address space for a thread on every core.
+            env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+        )
+        worker = cls(process)
+        try:
+            async with asyncio.timeout(_START_TIMEOUT_S):
+                reply = await worker._receive()
+            if not isinstance(reply, Ready):
+                raise WorkerCrashError("a decoding process did not start as it should")
+        except BaseException as error:
+            await worker.kill()
+            if isinstance(error, (WorkerCrashError, TimeoutError)):
+                raise WorkerCrashError(
+                    f"a decoding process did not start: {worker.last_words() or error}",
+                    remedy="Check the installation: python -m pagemill.runtime.decoder_worker --help",
+                ) from error
+            raise
+        return worker
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    async def ask(self, request: Request) -> Reply:
+        """Send a request and wait for its answer. A caller that gives up must :meth:`kill` the process.
+
+        Raises:
+            WorkerCrashError: The process died, or answered nonsense.
+        """
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(frame(request))
+            await self._process.stdin.drain()
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise await self._crash() from error
+        if request.path not in self.documents:
+            self.documents.append(request.path)
+        return await self._receive()
+
+    async def _receive(self) -> Reply:
+        assert self._process.stdout is not None
+        try:
+            (length,) = HEADER.unpack(await self._process.stdout.readexactly(HEADER.size))
+            if length > MAX_MESSAGE:
+                raise WorkerCrashError(f"a decoding process sent a message of {length:,} bytes")
+            body = await self._process.stdout.readexactly(length)
+            return await asyncio.to_thread(decode_reply, body)
+        except (asyncio.IncompleteReadError, ConnectionResetError) as error:
+            raise await self._crash() from error
+        except msgspec.MsgspecError as error:
+            raise WorkerCrashError(f"a decoding process answered nonsense: {error}") from error
+
+    async def _crash(self) -> WorkerCrashError:
+        """What to say about a process that ended by itself."""
+        await self.kill()
+        code = self._process.returncode or 0
+        how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
+        words = self.last_words()
+        return WorkerCrashError(f"the decoding process died ({how})" + (f": {words}" if words else ""))
+
+    def last_words(self) -> str:
+        """The last line it wrote to standard error."""
+        return self._stderr[-1] if self._stderr else ""
+
+    async def close(self) -> None:
+        """Let the process end by closing its input; kill it if it does not."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            async with asyncio.timeout(2.0):
+                await self._process.wait()
+        except TimeoutError:
+            pass
+        finally:
+            await self.kill()
+
+    async def kill(self) -> None:
+        """Kill the process and wait for its end; harmless when it has ended already."""
+        if self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+        await self._process.wait()
+        await asyncio.gather(self._drain, return_exceptions=True)
+
+    async def _read_stderr(self) -> None:
+        assert self._process.stderr is not None
+        while chunk := await self._process.stderr.read(8192):
+            lines = chunk.decode("utf-8", "replace").splitlines()
+            self._stderr.extend(line.strip()[:500] for line in lines if line.strip())
+
+
+def take_pixels(pid: int, reply: Rendered) -> Pixels:
+    """Map the pixels of a rendered page (Linux) or read and remove their temporary file.
+
+    Args:
+        pid: Of the worker that rendered it, which must not have been asked anything since.
+        reply: Its answer.
+
+    Returns:
+        Pixels of shape (height, width, 3); their memory is freed with the array.
+
+    Raises:
+        WorkerCrashError: The worker gave less than it promised, or is gone.
+    """
+    shape = (reply.height, reply.width, _CHANNELS)
+    size = reply.height * reply.width * _CHANNELS
+    try:
+        if reply.descriptor is None:
+            path = Path(str(reply.path))
+            try:
+                return np.fromfile(path, dtype=np.uint8, count=size).reshape(shape)
+            finally:
+                path.unlink(missing_ok=True)
+        with Path(f"/proc/{pid}/fd/{reply.descriptor}").open("r+b", buffering=0) as file:
+            if sys.platform == "linux":
+                import fcntl
+
+                if not fcntl.fcntl(file, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK:
+                    raise ValueError("not sealed")
+            return np.frombuffer(mmap.mmap(file.fileno(), size), dtype=np.uint8).reshape(shape)
+    except (OSError, ValueError) as error:
+        raise WorkerCrashError(f"the pixels of a page were lost between processes: {error}") from error

@@ -1,0 +1,96 @@
+"""What the decoding service and its worker processes say to each other: length-prefixed MessagePack."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pagemill.document.geometry import Box
+from pagemill.errors import PagemillError
+from pagemill.imaging.limits import DecodeLimits
+from pagemill.imaging.page import PdfInfo, TextLayer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HEADER = struct.Struct(">I")
+MAX_MESSAGE = 256 * 2**20
+"""Bytes; a longer message means that the other side is broken."""
+
+
+class Describe(msgspec.Struct, tag=True, frozen=True):
+    """Open a PDF and tell about it."""
+
+    path: str
+    password: str | None
+
+
+class Render(msgspec.Struct, tag=True, frozen=True):
+    """Render a page of a PDF."""
+
+    path: str
+    password: str | None
+    page_index: int
+    limits: DecodeLimits
+
+
+class Ready(msgspec.Struct, tag=True, frozen=True):
+    """The worker has started."""
+
+
+class Described(msgspec.Struct, tag=True, frozen=True):
+    """Answer to :class:`Describe`."""
+
+    info: PdfInfo
+
+
+class Rendered(msgspec.Struct, tag=True, frozen=True, kw_only=True):
+    """Answer to :class:`Render`. The pixels (height x width x 3, RGB) lie in a file, valid until the next request."""
+
+    descriptor: int | None
+    """The worker's number of a sealed memory file; None when ``path`` names a temporary file."""
+    path: str | None
+    """Removed by who reads it."""
+    width: int
+    height: int
+    dpi: float
+    text_layer: TextLayer | None
+    image_boxes: tuple[Box, ...]
+    notes: tuple[str, ...]
+
+
+class Failed(msgspec.Struct, tag=True, frozen=True):
+    """A request that could not be met; the worker goes on."""
+
+    category: str
+    message: str
+    remedy: str | None
+
+    def exception(self) -> PagemillError:
+        """The error as the exception class of its category."""
+        return _ERRORS.get(self.category, PagemillError)(self.message, remedy=self.remedy)
+
+
+Request = Describe | Render
+Reply = Ready | Described | Rendered | Failed
+
+encode = msgspec.msgpack.Encoder().encode
+decode_request = msgspec.msgpack.Decoder(Request).decode
+decode_reply = msgspec.msgpack.Decoder(Reply).decode
+
+
+def frame(message: Request | Reply) -> bytes:
+    """A message with its length in front."""
+    body = encode(message)
+    return HEADER.pack(len(body)) + body
+
+
+def _subclasses(base: type[PagemillError]) -> Iterator[type[PagemillError]]:
+    yield base
+    for subclass in base.__subclasses__():
+        yield from _subclasses(subclass)
+
+
+_ERRORS = {error.category: error for error in _subclasses(PagemillError)}
