@@ -1,0 +1,148 @@
+"""Grids drawn with rules: every cell bounded, merged cells where a piece of a rule is missing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pagemill.tables.columns import chunks_of_row
+from pagemill.tables.grid import Grid, GridCell, is_number, text_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from pagemill.tables.rules import Rule, Rules
+    from pagemill.tables.words import TableWord
+
+_COVERED = 0.6
+"""Share of a cell's side that a rule must cover to be its border."""
+_FRAMED = 0.8
+"""Least share of the words inside the frame; the others (a caption, a note) are left out of the table."""
+_COARSE = 0.2
+"""Share of filled cells with text in several columns or aligned rows above which the rules are not the grid."""
+
+
+def lattice_grid(words: Sequence[TableWord], rules: Rules, text_height: float) -> Grid | None:
+    """Build the grid that the rules draw; None where they do not draw one, or a coarser one than the text has."""
+    xs = _positions(rules.vertical, text_height)
+    ys = _positions(rules.horizontal, text_height)
+    if not xs or not ys or not words:
+        return None
+    # Many tables are open at the sides: there the reach of the rules across closes them.
+    near = 0.5 * text_height
+    xs = _close(xs, [rule.start for rule in rules.horizontal], [rule.end for rule in rules.horizontal], 2 * near)
+    ys = _close(ys, [rule.start for rule in rules.vertical], [rule.end for rule in rules.vertical], 2 * near)
+    if len(xs) < 3 or len(ys) < 3:
+        return None
+    framed = [word for word in words if xs[0] - near < word.x < xs[-1] + near and ys[0] - near < word.y < ys[-1] + near]
+    if len(framed) < _FRAMED * len(words):
+        return None
+    cells = _merge(_borders(rules.vertical, xs, ys, text_height), _borders(rules.horizontal, ys, xs, text_height))
+    for cell in cells:
+        cell.box = (xs[cell.column], ys[cell.row], xs[cell.column + cell.column_span], ys[cell.row + cell.row_span])
+    owner = {
+        (row, column): cell
+        for cell in cells
+        for row in range(cell.row, cell.row + cell.row_span)
+        for column in range(cell.column, cell.column + cell.column_span)
+    }
+    for word in framed:
+        row = int(np.clip(np.searchsorted(ys, word.y) - 1, 0, len(ys) - 2))
+        column = int(np.clip(np.searchsorted(xs, word.x) - 1, 0, len(xs) - 2))
+        owner[row, column].words.append(word)
+    if len({cell.column for cell in cells}) < 2 or _too_coarse(cells, text_height):
+        return None
+    return Grid(cells, _header_rows(cells))
+
+
+def _positions(rules: Sequence[Rule], text_height: float) -> list[float]:
+    """Distinct positions of rules, those closer than most of a line of text taken as one."""
+    groups: list[list[Rule]] = []
+    for rule in rules:
+        if groups and rule.position - groups[-1][-1].position < 0.5 * text_height:
+            groups[-1].append(rule)
+        else:
+            groups.append([rule])
+    return [float(np.average([r.position for r in g], weights=[r.length for r in g])) for g in groups]
+
+
+def _close(lines: list[float], low: Sequence[float], high: Sequence[float], near: float) -> list[float]:
+    """Add an outer line on each side where something reaches beyond the last one by more than ``near``."""
+    first, last = min(low, default=lines[0]), max(high, default=lines[-1])
+    before = [first - 1.0] if first < lines[0] - near else []
+    after = [last + 1.0] if last > lines[-1] + near else []
+    return before + lines + after
+
+
+def _borders(rules: Sequence[Rule], lines: list[float], across: list[float], text_height: float) -> NDArray[np.bool_]:
+    """Which pieces of the inner lines are drawn: shape (inner lines, spaces between the lines across)."""
+    drawn = np.zeros((len(lines) - 2, len(across) - 1), dtype=np.bool_)
+    for line in range(1, len(lines) - 1):
+        on_line = [rule for rule in rules if abs(rule.position - lines[line]) < 0.5 * text_height]
+        for space, (start, end) in enumerate(zip(across, across[1:], strict=False)):
+            covered = sum(max(0.0, min(rule.end, end) - max(rule.start, start)) for rule in on_line)
+            drawn[line - 1, space] = covered >= _COVERED * (end - start)
+    return drawn
+
+
+def _merge(vertical: NDArray[np.bool_], horizontal: NDArray[np.bool_]) -> list[GridCell]:
+    """Grow cells over missing pieces of rules; a cell is always a rectangle.
+
+    From the top-left: as far right as no border stands, then down while no border stands below any of its columns.
+
+    Args:
+        vertical: Whether the border right of column c stands in row r, shape (columns - 1, rows).
+        horizontal: Whether the border below row r stands in column c, shape (rows - 1, columns).
+    """
+    rows, columns = vertical.shape[1], horizontal.shape[1]
+    taken = np.zeros((rows, columns), dtype=np.bool_)
+    cells = []
+    for row in range(rows):
+        for column in range(columns):
+            if taken[row, column]:
+                continue
+            right = column + 1
+            while right < columns and not vertical[right - 1, row] and not taken[row, right]:
+                right += 1
+            below = row + 1
+            while (
+                below < rows
+                and not horizontal[below - 1, column:right].any()
+                and not vertical[column : right - 1, below].any()
+                and not taken[below, column:right].any()
+            ):
+                below += 1
+            taken[row:below, column:right] = True
+            cells.append(GridCell(row, column, below - row, right - column))
+    return cells
+
+
+def _too_coarse(cells: Sequence[GridCell], text_height: float) -> bool:
+    """Whether many cells hold text in several columns, or rules leave whole columns of rows in single cells."""
+    filled = [cell for cell in cells if cell.words]
+    coarse = 0
+    for cell in filled:
+        rows = text_rows(cell.words, text_height)
+        several = sum(len(chunks_of_row(row, 1.5 * text_height)) > 1 for row in rows)
+        stacked = (
+            len(rows) >= 3 and sum(is_number(" ".join(word.text for word in row)) for row in rows) >= len(rows) - 1
+        )
+        coarse += several >= 2 or stacked
+    return coarse > _COARSE * len(filled)
+
+
+def _header_rows(cells: Sequence[GridCell]) -> int:
+    """The first row with text in several columns is the header, unless figures are in it; titles above belong to it."""
+    rows = sorted({cell.row for cell in cells})
+    for row in rows[: max(1, len(rows) // 2)]:
+        filled = [cell for cell in cells if cell.row == row and cell.words]
+        texts = [" ".join(word.text for word in cell.words) for cell in filled]
+        if sum(map(is_number, texts)) > 0.3 * len(texts):
+            return 0
+        if len(filled) > 1:
+            end = max(cell.row + cell.row_span for cell in filled)
+            return end if end <= (rows[-1] + 1) // 2 else row + 1
+    return 0

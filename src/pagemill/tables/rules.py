@@ -1,0 +1,137 @@
+"""Ruling lines in a page image.
+
+Own code because the base install has no alternative: img2table requires opencv-contrib-python, and the ONNX table
+models come in packages that require opencv-python and download at run time; both overwrite the headless OpenCV.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import cv2
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_CONTRAST = 12
+"""Grey levels by which a rule must be darker than its neighbourhood."""
+_MAX_SKEW = 0.08
+"""Slope beyond which a stroke is no rule of a page scanned askew (about 4.5 degrees)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A straight line along an axis, in pixels of the image it was found in."""
+
+    position: float
+    """y of a horizontal rule, x of a vertical one."""
+    start: float
+    end: float
+
+    @property
+    def length(self) -> float:
+        """Length in pixels."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Rules of one image, sorted by position. Double lines are one rule."""
+
+    horizontal: tuple[Rule, ...]
+    vertical: tuple[Rule, ...]
+
+
+def find_rules(gray: NDArray[np.uint8], text_height: float) -> Rules:
+    """Find horizontal and vertical rules in an upright image.
+
+    Args:
+        gray: Shape (height, width), uint8.
+        text_height: Usual height of a line of text in pixels: the yardstick for what is longer than a letter.
+    """
+    dark = _dark(gray, text_height)
+    horizontal = _link(_strokes(dark, text_height), text_height)
+    vertical = _link(_strokes(np.ascontiguousarray(dark.T), 1.2 * text_height), text_height)
+    horizontal = [rule for rule in horizontal if rule.length >= 3 * text_height]
+    reach = 0.5 * text_height
+    vertical = [
+        rule
+        for rule in vertical
+        if rule.length >= 3 * text_height
+        or sum(
+            other.start - reach <= rule.position <= other.end + reach
+            and rule.start - reach <= other.position <= rule.end + reach
+            for other in horizontal
+        )
+        >= 2
+    ]
+    return Rules(tuple(horizontal), tuple(vertical))
+
+
+def skew_of_rules(gray: NDArray[np.uint8], text_height: float) -> float | None:
+    """Slope (dy/dx, positive clockwise on screen) of the horizontal rules; None without a rule long enough to tell."""
+    mask = _open(_dark(gray, text_height), text_height)
+    count, labels, stats, _ = cv2.connectedComponentsWithStats(mask, connectivity=8)
+    long = [index for index in range(1, count) if stats[index, cv2.CC_STAT_WIDTH] >= 5 * text_height]
+    slopes, weights = [], []
+    for index in long:
+        x, y, width, height = stats[index, :4]
+        ys, xs = np.nonzero(labels[y : y + height, x : x + width] == index)
+        if len(ys) > width * 0.5 * text_height:  # an area, not a line
+            continue
+        slopes.append(float(np.polyfit(xs, ys, 1)[0]))
+        weights.append(int(width))
+    if not slopes:
+        return None
+    order = np.argsort(slopes)
+    reached = np.cumsum(np.asarray(weights)[order])
+    slope = slopes[order[int(np.searchsorted(reached, reached[-1] / 2))]]
+    return slope if abs(slope) <= _MAX_SKEW else None
+
+
+def _dark(gray: NDArray[np.uint8], text_height: float) -> NDArray[np.uint8]:
+    """255 where a pixel is darker than its neighbourhood, which evens out shading and shaded rows."""
+    window = max(15, 2 * round(text_height) + 1)
+    dark: NDArray[np.uint8] = cv2.adaptiveThreshold(
+        gray, 255, cv2.ADAPTIVE_THRESH_MEAN_C, cv2.THRESH_BINARY_INV, window, _CONTRAST
+    ).astype(np.uint8)
+    return dark
+
+
+def _open(dark: NDArray[np.uint8], length: float) -> NDArray[np.uint8]:
+    """Keep horizontal runs of at least ``length``; speckle holes in a stroke are closed first."""
+    closed = cv2.morphologyEx(dark, cv2.MORPH_CLOSE, np.ones((1, 3), np.uint8))
+    kernel = np.ones((1, max(8, round(length))), np.uint8)
+    opened: NDArray[np.uint8] = cv2.morphologyEx(closed, cv2.MORPH_OPEN, kernel).astype(np.uint8)
+    return opened
+
+
+def _strokes(dark: NDArray[np.uint8], length: float) -> NDArray[np.float64]:
+    """Horizontal strokes, shape (n, 3): y, first and last x."""
+    _, _, stats, centroids = cv2.connectedComponentsWithStats(_open(dark, length), connectivity=8)
+    stats, centroids = stats[1:], centroids[1:]
+    thickness = stats[:, cv2.CC_STAT_AREA] / np.maximum(stats[:, cv2.CC_STAT_WIDTH], 1)
+    left, width = stats[:, cv2.CC_STAT_LEFT], stats[:, cv2.CC_STAT_WIDTH]
+    thin = (thickness <= max(3.0, 0.4 * length)) & (stats[:, cv2.CC_STAT_HEIGHT] <= np.maximum(4, 0.5 * length))
+    strokes: NDArray[np.float64] = np.column_stack((centroids[:, 1], left, left + width))[thin]
+    return strokes
+
+
+def _link(strokes: NDArray[np.float64], text_height: float) -> list[Rule]:
+    """Join strokes at about the same height (broken and double lines) where the gap between them is short."""
+    rules: list[Rule] = []
+    tolerance, gap = max(2.0, 0.25 * text_height), 1.5 * text_height
+    strokes = strokes[np.argsort(strokes[:, 0])]
+    for group in np.split(strokes, np.flatnonzero(np.diff(strokes[:, 0]) > tolerance) + 1):
+        joined: list[list[float]] = []  # start, end, length, length-weighted position
+        for position, start, end in group[np.argsort(group[:, 1])]:
+            if not joined or start > joined[-1][1] + gap:
+                joined.append([start, end, 0.0, 0.0])
+            last = joined[-1]
+            last[1] = max(last[1], end)
+            last[2] += end - start
+            last[3] += (end - start) * position
+        rules += [Rule(total / length, start, end) for start, end, length, total in joined]
+    return sorted(rules, key=lambda rule: (rule.position, rule.start))

@@ -1,0 +1,296 @@
+"""Grids without a full set of rules: columns from blank corridors, rows from lines of text and what rules there are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pagemill.tables.columns import Chunk, chunks_of_row, find_separators
+from pagemill.tables.grid import Grid, GridCell, is_number, text_rows
+from pagemill.tables.words import join_words
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pagemill.tables.rules import Rules
+    from pagemill.tables.words import TableWord
+
+_WIDE = 0.9
+"""Gap that no space between words has, in text heights."""
+_AT_BORDER = 0.4
+"""Gap that cuts a run of words where a column border lies in it, in text heights."""
+_ACROSS = 0.7
+"""Share of the table's width that a rule must span to divide rows."""
+_TIGHTER = 0.92
+"""A line belongs to the neighbour whose distance is less than this share of the other's."""
+
+
+@dataclass(slots=True)
+class Piece:
+    """Words of one line of text in one column, or across several."""
+
+    first: int
+    last: int
+    words: list[TableWord]
+
+    @property
+    def middle(self) -> float:
+        """x of the middle."""
+        return (min(w.x1 for w in self.words) + max(w.x2 for w in self.words)) / 2
+
+
+@dataclass(slots=True)
+class TextRow:
+    """A line of text across the table, or several that make one row."""
+
+    y: float
+    pieces: list[Piece]
+    end: float = field(init=False)
+    """y of the last line."""
+
+    def __post_init__(self) -> None:
+        self.end = self.y
+
+    @property
+    def columns(self) -> set[int]:
+        """Columns with text."""
+        return {column for piece in self.pieces for column in range(piece.first, piece.last + 1)}
+
+    def spans(self) -> bool:
+        """Whether a piece lies across columns."""
+        return any(piece.last > piece.first for piece in self.pieces)
+
+    def absorb(self, below: TextRow) -> None:
+        """Take in a row that continues this one."""
+        for piece in below.pieces:
+            mine = next((p for p in self.pieces if p.first <= piece.last and piece.first <= p.last), None)
+            if mine is None:
+                self.pieces.append(piece)
+            else:
+                mine.words += piece.words
+                mine.first, mine.last = min(mine.first, piece.first), max(mine.last, piece.last)
+        self.end = below.end
+
+
+def stream_grid(words: Sequence[TableWord], rules: Rules, text_height: float) -> Grid | None:
+    """Build a grid from the words' places; None without at least two columns and two rows."""
+    lines = text_rows(words, text_height)
+    top, bottom = lines[0][0].y, lines[-1][0].y
+    ruled = [rule.position for rule in rules.vertical if rule.length >= 0.6 * (bottom - top)]
+    left, right = min(word.x1 for word in words), max(word.x2 for word in words)
+    ruled = [x for x in ruled if left + text_height < x < right - text_height]
+    separators = find_separators(lines, text_height, ruled)
+    if not separators:
+        return None
+    rows = []
+    for line in lines:
+        pieces = [p for c in chunks_of_row(line, _WIDE * text_height) for p in _pieces(c, separators, text_height)]
+        rows.append(TextRow(float(np.mean([word.y for word in line])), _unite(pieces)))
+    across = [rule.position for rule in rules.horizontal if rule.length >= _ACROSS * (right - left)]
+    split = _header_end(rows, across, text_height)
+    head = _header_levels(rows[:split], rules, separators, text_height)
+    body = _body_rows(rows[split:], across, text_height)
+    if len(head) + len(body) < 2:
+        return None
+    cells = [
+        GridCell(index, piece.first, 1, piece.last - piece.first + 1, piece.words)
+        for index, row in enumerate(head + body)
+        for piece in row.pieces
+    ]
+    return Grid(cells, len(head))
+
+
+def _pieces(chunk: Chunk, separators: Sequence[float], text_height: float) -> list[Piece]:
+    """Cut a run of words at column borders where there is a gap; else it lies across the border."""
+    columns = [int(np.searchsorted(separators, word.x)) for word in chunk.words]
+    pieces = [Piece(columns[0], columns[0], [chunk.words[0]])]
+    for (before, word), (column_before, column) in zip(pairwise(chunk.words), pairwise(columns), strict=True):
+        if column > column_before and word.x1 - before.x2 >= _AT_BORDER * text_height:
+            pieces.append(Piece(column, column, [word]))
+        else:
+            pieces[-1].words.append(word)
+            pieces[-1].last = max(pieces[-1].last, column)
+    for piece in pieces:
+        _pull_back(piece, separators)
+    return pieces
+
+
+def _pull_back(piece: Piece, separators: Sequence[float]) -> None:
+    """Keep a piece in one column if it hardly reaches out of it."""
+    start, end = min(w.x1 for w in piece.words), max(w.x2 for w in piece.words)
+    while piece.last > piece.first and end - separators[piece.last - 1] < 0.15 * (end - start):
+        piece.last -= 1
+    while piece.last > piece.first and separators[piece.first] - start < 0.15 * (end - start):
+        piece.first += 1
+
+
+def _unite(pieces: list[Piece]) -> list[Piece]:
+    """Pieces of one line that share a column become one."""
+    united: list[Piece] = []
+    for piece in sorted(pieces, key=lambda piece: piece.first):
+        if united and piece.first <= united[-1].last:
+            united[-1].words += piece.words
+            united[-1].last = max(united[-1].last, piece.last)
+        else:
+            united.append(piece)
+    return united
+
+
+def _header_end(rows: Sequence[TextRow], across: Sequence[float], text_height: float) -> int:
+    """How many lines at the top are the header: above the first rule across the table, else a first row of titles."""
+    if len(rows) < 2:
+        return 0
+    for y in across:
+        above = sum(row.y < y for row in rows)
+        if 0 < above <= max(1, len(rows) // 2) and above < len(rows):
+            # A title above the table's top rule is no header.
+            if len(rows[0].pieces) > 1 or above > 1 or rows[0].spans():
+                return above
+    count = 1
+    while count < len(rows) // 2 and rows[count - 1].spans():
+        count += 1
+    numbers = [is_number(" ".join(w.text for w in piece.words)) for piece in rows[count - 1].pieces]
+    return 0 if sum(numbers) > 0.4 * len(numbers) else count
+
+
+def _header_levels(
+    rows: Sequence[TextRow], rules: Rules, separators: Sequence[float], text_height: float
+) -> list[TextRow]:
+    """Join header lines that wrap, stretch titles over the columns that they are centred on."""
+    levels: list[TextRow] = []
+    for index, row in enumerate(rows):
+        if levels:
+            above = levels[-1]
+            ruled = any(above.end < rule.position < row.y for rule in rules.horizontal)
+            if not ruled and not above.spans() and not row.spans() and row.y - above.end < 2 * text_height:
+                above.absorb(row)
+                continue
+        levels.append(row)
+        if index + 1 < len(rows):
+            _stretch(row, rows[index + 1 :], rules, separators, text_height)
+    return levels
+
+
+def _stretch(
+    row: TextRow, below: Sequence[TextRow], rules: Rules, separators: Sequence[float], text_height: float
+) -> None:
+    """Widen pieces over empty columns beside them: as far as the rule below them, else to be centred."""
+    next_columns = below[0].columns
+    taken = row.columns
+    edges = [-np.inf, *separators, np.inf]
+    for piece in row.pieces:
+        low, high = piece.first, piece.last
+        while low - 1 not in taken and low > 0 and low - 1 in next_columns:
+            low -= 1
+        while high + 1 not in taken and high < len(separators) and high + 1 in next_columns:
+            high += 1
+        if (low, high) == (piece.first, piece.last):
+            continue
+        under = [
+            rule
+            for rule in rules.horizontal
+            if row.y < rule.position < below[0].y and rule.start - text_height < piece.middle < rule.end + text_height
+        ]
+        extent = _extents(row, below, len(separators) + 1)
+        if under:
+            rule = min(under, key=lambda rule: rule.length)
+            inside = [
+                c
+                for c in range(low, high + 1)
+                if c in extent and rule.start - text_height < sum(extent[c]) / 2 < rule.end + text_height
+            ]
+            if inside and len(inside) <= high - low + 1:
+                low, high = min(piece.first, *inside), max(piece.last, *inside)
+        else:
+            low, high = _centred(piece, low, high, extent, edges)
+        piece.first, piece.last = low, high
+        taken = row.columns
+
+
+def _extents(row: TextRow, below: Sequence[TextRow], columns: int) -> dict[int, tuple[float, float]]:
+    """Where the columns' own text stands in the rows below."""
+    del row
+    extents: dict[int, tuple[float, float]] = {}
+    for column in range(columns):
+        words = [w for r in below for p in r.pieces if p.first == p.last == column for w in p.words]
+        if words:
+            extents[column] = (min(w.x1 for w in words), max(w.x2 for w in words))
+    return extents
+
+
+def _centred(
+    piece: Piece, low: int, high: int, extent: dict[int, tuple[float, float]], edges: Sequence[float]
+) -> tuple[int, int]:
+    """The span between two columns whose middle is nearest to the piece's, the wider of equals."""
+    best, best_off = (piece.first, piece.last), np.inf
+    for first in range(low, piece.first + 1):
+        for last in range(piece.last, high + 1):
+            if first not in extent or last not in extent:
+                continue
+            width = extent[last][1] - extent[first][0]
+            off = abs((extent[first][0] + extent[last][1]) / 2 - piece.middle) / max(width, 1.0)
+            if off < best_off - 0.02 or (off < best_off + 0.02 and last - first > best[1] - best[0]):
+                best, best_off = (first, last), min(off, best_off)
+    return best
+
+
+def _body_rows(rows: Sequence[TextRow], across: Sequence[float], text_height: float) -> list[TextRow]:
+    """Join lines that wrap inside a cell."""
+    if not rows:
+        return []
+    bands = [sum(y < row.y for y in across) for row in rows]
+    inner = len(set(bands)) - 1
+    if inner >= 3 and inner >= 0.25 * len(rows):
+        # Every row is ruled off: what stands between two rules is one row, unless figures stand under figures.
+        joined: list[TextRow] = []
+        previous = None
+        for row, band in zip(rows, bands, strict=True):
+            if joined and band == previous and not _figures_below(joined[-1], row):
+                joined[-1].absorb(row)
+            else:
+                joined.append(row)
+            previous = band
+        return joined
+    joined = [rows[0]]
+    for index in range(1, len(rows)):
+        row, above = rows[index], joined[-1]
+        after = rows[index + 1].y - row.y if index + 1 < len(rows) else np.inf
+        if bands[index] == bands[index - 1] and _continues(above, row, after, text_height):
+            above.absorb(row)
+        else:
+            joined.append(row)
+    return joined
+
+
+def _figures_below(above: TextRow, row: TextRow) -> bool:
+    """Whether at least two columns, or all, have figures in both rows."""
+    both = [
+        is_number(" ".join(w.text for w in a.words)) and is_number(" ".join(w.text for w in b.words))
+        for a in above.pieces
+        for b in row.pieces
+        if a.first == b.first
+    ]
+    return sum(both) >= min(2, len(row.pieces))
+
+
+def _continues(above: TextRow, row: TextRow, after: float, text_height: float) -> bool:
+    """Whether a line continues the row above: fewer columns, each under text, nothing that starts anew."""
+    distance = row.y - above.end
+    if distance > 2 * text_height or row.spans():
+        return False
+    if not row.columns < above.columns or len(row.columns) > max(1, len(above.columns) // 2):
+        return False
+    tighter = distance < _TIGHTER * after
+    looser = after < _TIGHTER * distance
+    if 0 in row.columns:
+        texts = [join_words(piece.words, text_height) for piece in row.pieces if piece.first == 0]
+        lower = texts[0][:1].islower() or texts[0][:1] in "(,;"
+        return len(row.columns) == 1 and (tighter or (lower and not looser))
+    if looser:
+        return False
+    numbers = [is_number(join_words(piece.words, text_height)) for piece in row.pieces]
+    brackets = [join_words(piece.words, text_height)[:1] in "([" for piece in row.pieces]
+    return not any(numbers) or all(brackets)
