@@ -1,0 +1,39 @@
+"""The text of a page as it is embedded for search: plain, tables row by row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pagemill.document.labels import TASK_OF_LABEL, Label, Task
+from pagemill.document.page import ContentFormat
+
+if TYPE_CHECKING:
+    from pagemill.document.page import PageResult
+
+
+def embedding_text(page: PageResult) -> str:
+    """Everything a page says, without markup, running heads, feet and page numbers; empty for a page without text.
+
+    A table becomes one line a row, its cells apart by `` | ``; a cell over several rows or columns is said once.
+    """
+    parts: list[str] = []
+    for region in page.regions:
+        wanted = TASK_OF_LABEL[region.label] is not Task.ABANDON or region.label is Label.FOOTNOTE
+        if not wanted or not region.content:
+            continue
+        html = region.content_format is ContentFormat.HTML
+        parts.append(_rows(region.content) if html else region.content.replace("\n\n", "\n"))
+    return "\n".join(part for part in parts if part)
+
+
+def _rows(html: str) -> str:
+    from pagemill.tables import parse_table
+
+    table = parse_table(html)
+    if table is None:
+        return ""
+    rows: dict[int, list[str]] = {}
+    for cell in table.cells:
+        if cell.text:
+            rows.setdefault(cell.row, []).append(" ".join(cell.text.split()))
+    return "\n".join(" | ".join(cells) for cells in rows.values())

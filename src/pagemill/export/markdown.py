@@ -1,0 +1,165 @@
+"""Markdown of pages and documents.
+
+Page numbers, running heads and feet and marginal notes stay in the record and out of the Markdown. Footnotes are part
+of what an author says: they stand at the end of their page, unless they are not wanted.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pagemill.document.joining import goes_on, join_pair
+from pagemill.document.labels import TASK_OF_LABEL, Label, Task
+from pagemill.document.page import ContentFormat, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pagemill.document.page import PageResult, Region
+
+_FLOWING = frozenset({Label.TEXT, Label.ABSTRACT, Label.REFERENCE_CONTENT})
+_FIGURE_NAME = re.compile(r"^\W?\w+\.?\s*[\w.\-]*\d+")
+_BLOCK_START = re.compile(r"^(?=#{1,6}\s|>|```|~~~|-{3,}\s*$|={3,}\s*$|\*{3,}\s*$)", re.MULTILINE)
+_TAG_LIKE = re.compile(r"<(?=[A-Za-z/!?])")
+_BULLET = re.compile(r"^[^\w\s(\[<\"'“‘①-⑳㉠-㉻]\s*|^ㅇ\s+")
+_ORDINAL = re.compile(r"^\d{1,3}[.)]\s")
+
+
+@dataclass(slots=True)
+class _Part:
+    """A block of Markdown on its way out."""
+
+    text: str
+    flows: bool = False
+    """Running text that may be joined with what comes before or after it."""
+    open: bool = False
+    """The paragraph goes on in the next flowing part."""
+
+
+def page_markdown(page: PageResult, *, footnotes: bool = True, crops_root: str = "") -> str:
+    """A page as Markdown.
+
+    Args:
+        page: The record.
+        footnotes: Put footnotes at the page's end; else leave them out.
+        crops_root: Put before the paths of crops, such as ``../``.
+    """
+    return "\n\n".join(part.text for part in _joined(_parts(page, footnotes=footnotes, crops_root=crops_root)))
+
+
+def document_markdown(pages: Iterable[PageResult], *, footnotes: bool = True, crops_root: str = "../") -> Iterator[str]:
+    """A document as Markdown, in pieces that are to be written one after the other.
+
+    Paragraphs that run over a page break are joined; figures and footnotes between their halves come after them.
+    Only what a page leaves open is held back.
+
+    Args:
+        pages: In page order.
+        footnotes: As in :func:`page_markdown`.
+        crops_root: As in :func:`page_markdown`; the default fits a file one folder below the run directory.
+    """
+    held: list[_Part] = []
+    empty = True
+    for page in pages:
+        parts = [*held, *_parts(page, footnotes=footnotes, crops_root=crops_root)]
+        parts = _joined(parts)
+        keep = next((i for i in range(len(parts) - 1, -1, -1) if parts[i].flows), None)
+        held = parts[keep:] if keep is not None and parts[keep].open else []
+        for part in parts[: len(parts) - len(held)]:
+            yield part.text if empty else f"\n\n{part.text}"
+            empty = False
+    for part in held:
+        yield part.text if empty else f"\n\n{part.text}"
+        empty = False
+    if not empty:
+        yield "\n"
+
+
+def _joined(parts: list[_Part]) -> list[_Part]:
+    """Join each open paragraph with the flowing part in which it goes on."""
+    result: list[_Part] = []
+    pending: _Part | None = None
+    for part in parts:
+        if not part.flows:
+            result.append(part)
+        elif pending is not None and goes_on(pending.text, part.text):
+            pending.text = join_pair(pending.text, part.text)
+            pending.open = part.open
+            pending = pending if part.open else None
+        else:
+            result.append(part)
+            pending = part if part.open else None
+    return result
+
+
+def _parts(page: PageResult, *, footnotes: bool, crops_root: str) -> list[_Part]:
+    if page.status is Status.FAILED:
+        reason = "; ".join(error.message for error in page.errors).replace("--", "- -")
+        return [_Part(f"<!-- page {page.page_number or '?'} failed: {reason} -->")]
+    crops = {crop.region: crops_root + crop.path for crop in page.image_crops}
+    captions = {region.caption_of: region.content or "" for region in page.regions if region.caption_of is not None}
+    parts: list[_Part] = []
+    notes: list[_Part] = []
+    for region in page.regions:
+        if region.label is Label.FOOTNOTE and footnotes and region.content:
+            notes.append(_Part(escape(region.content)))
+        elif TASK_OF_LABEL[region.label] is Task.SKIP and region.index in crops:
+            parts.append(_Part(f"![{_figure_name(region, captions)}]({crops[region.index]})"))
+        elif TASK_OF_LABEL[region.label] is not Task.ABANDON and region.content:
+            flows = region.label in _FLOWING and not region.list_item
+            parts.append(_Part(region_markdown(region), flows, flows and region.continues))
+    return parts + notes
+
+
+def region_markdown(region: Region) -> str:
+    """The content of one region as Markdown; empty when it has none."""
+    content = region.content or ""
+    if region.content_format is ContentFormat.HTML:
+        return table_markdown(content)
+    if region.content_format is ContentFormat.LATEX:
+        return f"$$\n{content}\n$$"
+    if region.content_format is ContentFormat.FORMULA_TEXT or region.label is Label.ALGORITHM:
+        # Best-effort text of a formula is no LaTeX: dollar signs would promise what it does not hold.
+        fence = "`" * max(3, 1 + max(map(len, re.findall("`+", content)), default=0))
+        return f"{fence}\n{content}\n{fence}"
+    if region.level:
+        return f"{'#' * region.level} {escape(' '.join(content.split()))}"
+    if region.list_item:
+        return "\n".join(_item(line) for line in content.split("\n"))
+    if region.label is Label.CONTENT:
+        return "  \n".join(map(escape, content.split("\n")))
+    return escape(content)
+
+
+def table_markdown(html: str) -> str:
+    """A table as a pipe table where that loses nothing, else as it is."""
+    from pagemill.tables import parse_table
+
+    table = parse_table(html)
+    return (table.to_markdown() if table else None) or html
+
+
+def escape(text: str) -> str:
+    r"""Escape only what would change the structure: block markers at a line's start and what looks like a tag.
+
+    Emphasis marks inside prose stay as printed; a reader of plain text must find the words as they are on the page.
+    """
+    return _TAG_LIKE.sub(r"\\<", _BLOCK_START.sub(r"\\", text))
+
+
+def _item(line: str) -> str:
+    """A list item: bullets become dashes, numbers stay, other markers are kept as text."""
+    text = line.lstrip()
+    indent = " " * (2 * (len(line) - len(text)))
+    if _ORDINAL.match(text):
+        return indent + escape(text)
+    bullet = _BULLET.match(text)
+    return f"{indent}- {escape(text[bullet.end() :] if bullet else text)}"
+
+
+def _figure_name(region: Region, captions: dict[int, str]) -> str:
+    """``Figure 3`` where a caption says so, else what the region is."""
+    match = _FIGURE_NAME.match(captions.get(region.index, ""))
+    return match.group().replace("[", "").replace("]", "") if match else region.label.value

@@ -1,0 +1,224 @@
+"""From regions, lines and tables to the record of a page. Pure: same input, same page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pagemill.document.geometry import area, as_array, clip, normalise_1000, union_box
+from pagemill.document.joining import goes_on, join_text
+from pagemill.document.labels import TASK_OF_LABEL, Label, Task
+from pagemill.document.page import ContentFormat, PageResult, Region
+from pagemill.export.markdown import page_markdown
+from pagemill.layout.reading_order import leading_number, reading_order
+from pagemill.parsing.blocks import PICTURES, RUNNING_TEXT, Block, body_size
+from pagemill.parsing.captions import caption_targets, mark_captions
+from pagemill.parsing.headings import mark_headings
+from pagemill.parsing.lines import assign_lines, group_orphans, rows_of
+from pagemill.parsing.margins import mark_margins
+from pagemill.parsing.paragraphs import Kind, ends_sentence, passages
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pagemill.document.page import TextLine
+    from pagemill.layout.base import DetectedRegion
+    from pagemill.tables import Table
+
+_LINE_BY_LINE = frozenset({Label.ALGORITHM, Label.CONTENT, Label.DISPLAY_FORMULA, Label.TABLE})
+"""Labels whose line breaks mean something."""
+_BACKGROUND = 0.4
+"""A picture over more than this share of the page is a background: text on it is the page's text."""
+_READ_LATER = frozenset({Label.DISPLAY_FORMULA, Label.SEAL, Label.HEADER_IMAGE, Label.FOOTER_IMAGE, Label.TABLE})
+"""Labels that stay in the record also when no line of text lies in them."""
+
+
+def assemble_page(
+    *,
+    page_id: str,
+    page_idx: int,
+    doc_id: str,
+    source: str,
+    page_number: int | None,
+    width: int,
+    height: int,
+    regions: Sequence[DetectedRegion],
+    lines: Sequence[TextLine],
+    tables: Mapping[int, Table] | None = None,
+    dpi: float | None = None,
+    metadata: dict[str, Any] | None = None,
+) -> PageResult:
+    """Build the record of a page.
+
+    Every line ends up in exactly one region: that of its table, the region that holds most of it, or one made for it.
+
+    Args:
+        page_id: Of the record.
+        page_idx: Of the record.
+        doc_id: Of the record.
+        source: Of the record.
+        page_number: Page in the document, from 1.
+        width: Of the page in pixels.
+        height: Of the page in pixels.
+        regions: Detected regions, boxes in pixels.
+        lines: All lines of the page, boxes in pixels.
+        tables: Recognized tables by the index of their region; their ``line_indices`` refer to ``lines``.
+        dpi: Of the page image, where known.
+        metadata: Of the source.
+    """
+    record = PageResult(
+        page_id=page_id,
+        page_idx=page_idx,
+        doc_id=doc_id,
+        source=source,
+        page_number=page_number,
+        width=width,
+        height=height,
+        dpi=dpi,
+        metadata=metadata or {},
+    )
+    record.regions = assemble_regions(regions, lines, tables or {}, width, height, page_number)
+    record.markdown = page_markdown(record)
+    return record
+
+
+def assemble_regions(
+    regions: Sequence[DetectedRegion],
+    lines: Sequence[TextLine],
+    tables: Mapping[int, Table],
+    width: int,
+    height: int,
+    page_number: int | None = None,
+) -> list[Region]:
+    """The regions of a page in reading order with their content; see :func:`assemble_page`."""
+    blocks = _blocks(regions, lines, tables, width, height)
+    body = body_size(blocks)
+    blocks = mark_margins(blocks, width, height, body)
+    mark_captions(blocks)
+    order = reading_order(
+        as_array(block.box for block in blocks),
+        [block.label for block in blocks],
+        (width, height),
+        [leading_number(block.plain) for block in blocks],
+    )
+    blocks = [part for i in order for part in _split(blocks[i], body)]
+    mark_headings(blocks, height, body, page_number)
+    _mark_continuations(blocks)
+    targets = caption_targets(blocks, height)
+    return [_region(i, block, targets.get(i), width, height) for i, block in enumerate(blocks)]
+
+
+def _blocks(
+    regions: Sequence[DetectedRegion],
+    lines: Sequence[TextLine],
+    tables: Mapping[int, Table],
+    width: int,
+    height: int,
+) -> list[Block]:
+    """Give every line to a block, in input order of the regions; orphans form blocks at the end."""
+    boxes = [clip(region.box, width, height) for region in regions]
+    in_table = {line: region for region, table in tables.items() for line in table.line_indices if line < len(lines)}
+    weak = {i for i, region in enumerate(regions) if region.label in PICTURES}
+    owners = assign_lines(as_array(line.box for line in lines), as_array(boxes), weak)
+    background = {i for i in weak if area(boxes[i]) > _BACKGROUND * width * height}
+    orphans: list[int] = []
+    owned: dict[int, list[int]] = {}
+    for line, nearest in enumerate(owners):
+        owner = in_table.get(line, nearest)
+        # Text beside the cells of a table, or printed over a background picture, must not vanish in it.
+        if owner < 0 or owner in background or (owner in tables and line not in in_table):
+            orphans.append(line)
+        else:
+            owned.setdefault(owner, []).append(line)
+    blocks: list[Block] = []
+    for i, region in enumerate(regions):
+        own = [lines[line] for line in owned.get(i, [])]
+        if not own and region.label not in _READ_LATER | PICTURES:
+            continue
+        block = Block(boxes[i], region.label, [], region.source, region.score, region.polygon, tables.get(i))
+        if region.label in PICTURES or block.table is not None:
+            block.inner_lines = tuple(line for row in rows_of(own) for line in row.lines)
+        else:
+            block.rows = rows_of(own)
+        blocks.append(block)
+    for group in group_orphans(lines, orphans):
+        box = union_box(lines[line].box for line in group)
+        blocks.append(Block(box, Label.TEXT, rows_of([lines[line] for line in group]), source="orphan-lines"))
+    return blocks
+
+
+def _split(block: Block, body: float) -> list[Block]:
+    """Turn rows into text; a block of running text with headings or lists in it becomes several blocks."""
+    if block.table is not None:
+        block.text = block.table.to_html()
+        return [block]
+    if block.label in _LINE_BY_LINE:
+        block.text = "\n".join(row.text for row in block.rows)
+        return [block]
+    if block.label not in RUNNING_TEXT:
+        block.text = join_text([row.text for row in block.rows])
+        return [block]
+    parts = passages(block.rows, body)
+    if len(parts) == 1:
+        block.text, block.is_list = parts[0].text, parts[0].kind is Kind.LIST
+        return [block]
+    result: list[Block] = []
+    for part in parts:
+        label = Label.PARAGRAPH_TITLE if part.kind is Kind.HEADING else block.label
+        box = union_box(row.box for row in part.rows)
+        piece = Block(box, label, part.rows, block.source, block.score)
+        piece.text, piece.is_list = part.text, part.kind is Kind.LIST
+        result.append(piece)
+    return result
+
+
+def _mark_continuations(blocks: Sequence[Block]) -> None:
+    """Note where a paragraph goes on in the next block of text, or may go on on the next page."""
+    flowing = [block for block in blocks if block.label in RUNNING_TEXT or block.label is Label.PARAGRAPH_TITLE]
+    for i, block in enumerate(flowing):
+        if block.label not in RUNNING_TEXT or block.is_list or not _is_cut(block):
+            continue
+        after = flowing[i + 1] if i + 1 < len(flowing) else None
+        if after is None:
+            block.continues = True
+        elif after.label is block.label and not after.is_list:
+            block.continues = goes_on(block.text, after.text)
+
+
+def _is_cut(block: Block) -> bool:
+    """Whether the text stops in the middle of a sentence at the end of a full row."""
+    if not block.rows or not block.text or ends_sentence(block.text):
+        return False
+    last = block.rows[-1]
+    right = max(row.box[2] for row in block.rows)
+    return len(block.rows) > 1 and last.box[2] > right - 3 * last.size
+
+
+def _region(index: int, block: Block, caption_of: int | None, width: int, height: int) -> Region:
+    lines = block.lines
+    readable = TASK_OF_LABEL[block.label] is not Task.SKIP
+    html = block.table is not None
+    content_format = ContentFormat.HTML if html else ContentFormat.TEXT
+    if TASK_OF_LABEL[block.label] is Task.FORMULA:
+        content_format = ContentFormat.FORMULA_TEXT
+    engines = sorted({line.engine for line in lines if line.engine})
+    weights = [max(1, len(line.text)) for line in lines]
+    return Region(
+        index=index,
+        label=block.label,
+        bbox_2d=normalise_1000(block.box, width, height),
+        content=block.text if readable and (block.text or html) else None,
+        bbox=block.box,
+        polygon=block.polygon,
+        score=block.score,
+        source=block.source,
+        engine="+".join(engines) or None,
+        content_format=content_format,
+        confidence=round(float(np.average([line.confidence for line in lines], weights=weights)), 4) if lines else None,
+        level=block.level,
+        list_item=block.is_list,
+        caption_of=caption_of,
+        continues=block.continues,
+        lines=lines,
+    )

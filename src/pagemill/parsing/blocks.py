@@ -1,0 +1,70 @@
+"""A block: a region on its way from layout detection to the record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pagemill.document.labels import Label
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pagemill.document.geometry import Box, Point
+    from pagemill.document.page import TextLine
+    from pagemill.parsing.lines import Row
+    from pagemill.tables import Table
+
+RUNNING_TEXT = frozenset({Label.TEXT, Label.ABSTRACT, Label.REFERENCE_CONTENT})
+"""Labels whose text flows in paragraphs."""
+TITLES = frozenset({Label.DOC_TITLE, Label.PARAGRAPH_TITLE})
+PICTURES = frozenset({Label.IMAGE, Label.CHART})
+
+
+@dataclass(slots=True)
+class Block:
+    """A region with its rows."""
+
+    box: Box
+    label: Label
+    rows: list[Row]
+    source: str = ""
+    score: float | None = None
+    polygon: tuple[Point, ...] | None = None
+    table: Table | None = None
+    inner_lines: tuple[TextLine, ...] = ()
+    """Lines of a table or picture, which do not become running text."""
+    text: str = ""
+    level: int | None = None
+    is_list: bool = False
+    continues: bool = False
+    children: list[Block] = field(default_factory=list)
+
+    @property
+    def lines(self) -> tuple[TextLine, ...]:
+        """All lines in reading order."""
+        return self.inner_lines or tuple(line for row in self.rows for line in row.lines)
+
+    @property
+    def size(self) -> float:
+        """Median font size in pixels; 0 without text."""
+        return float(np.median([row.size for row in self.rows])) if self.rows else 0.0
+
+    @property
+    def plain(self) -> str:
+        """The rows' texts in one line, for patterns."""
+        return " ".join(row.text for row in self.rows)
+
+
+def body_size(blocks: Iterable[Block]) -> float:
+    """Font size of most of a page's text in pixels: the median over characters; 0 without text."""
+    rows: Sequence[Row] = [row for block in blocks for row in block.rows]
+    if not rows:
+        return 0.0
+    size = np.array([row.size for row in rows])
+    weight = np.array([len(row.text) for row in rows], dtype=np.float64)
+    order = np.argsort(size)
+    middle = np.searchsorted(np.cumsum(weight[order]), weight.sum() / 2)
+    return float(size[order][min(int(middle), len(size) - 1)])

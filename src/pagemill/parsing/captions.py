@@ -1,0 +1,67 @@
+"""Captions: which texts are captions, and which figure or table they belong to."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pagemill.document.labels import Label
+from pagemill.parsing.blocks import PICTURES, RUNNING_TEXT, TITLES, Block
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pagemill.document.geometry import Box
+
+_CAPTION = re.compile(
+    r"^[<\[〈【(『「]?\s*(?P<kind>fig(?:ure|\.)?|table|tab\.|chart|scheme|plate|exhibit|graph|map|abb(?:ildung|\.)|tabelle|tableau"
+    r"|그림|표|도표|사진|图|圖|表|図)\s*(?:[A-Z]?\d{1,3}(?:[.\-–]\d{1,3})*|[IVX]{1,5}|[A-Z])"
+    r"(?:\s*[.:)\]>〉】|–—\-』」]|\s+(?=[^a-z\s])|$)",
+    re.IGNORECASE,
+)
+_TABLE_WORDS = frozenset({"table", "tab.", "tabelle", "tableau", "표", "表"})
+_FARTHEST = 0.1
+"""Farthest that a caption stands from its figure or table, as a share of the page height."""
+_MAX_ROWS = 12
+
+
+def mark_captions(blocks: Sequence[Block]) -> None:
+    """Label blocks that start as captions do (``Figure 3.``, ``Table 1 Results``, ``<표 2>``)."""
+    for block in blocks:
+        if block.label in RUNNING_TEXT | TITLES and 0 < len(block.rows) <= _MAX_ROWS and is_caption(block.plain):
+            block.label = Label.FIGURE_TITLE
+
+
+def is_caption(text: str) -> bool:
+    """Whether a text starts as a caption does, and not as a sentence about a figure."""
+    match = _CAPTION.match(text)
+    return match is not None and not text[match.end() :].lstrip()[:1].islower()
+
+
+def caption_targets(blocks: Sequence[Block], height: int) -> dict[int, int]:
+    """For every caption the nearest figure or table, by index into ``blocks``; a table's caption prefers tables."""
+    pictures = [i for i, block in enumerate(blocks) if block.label in PICTURES]
+    tables = [i for i, block in enumerate(blocks) if block.label is Label.TABLE]
+    targets: dict[int, int] = {}
+    for i, block in enumerate(blocks):
+        if block.label is not Label.FIGURE_TITLE:
+            continue
+        match = _CAPTION.match(block.plain)
+        kind = match.group("kind").lower() if match else ""
+        preferred, others = (tables, pictures) if kind in _TABLE_WORDS else (pictures, tables)
+        if not kind:
+            preferred, others = pictures + tables, []
+        for candidates in (preferred, others):
+            near = {j: _distance(block.box, blocks[j].box) for j in candidates}
+            best = min(near, key=lambda j: near[j], default=None)
+            if best is not None and near[best] < _FARTHEST * height:
+                targets[i] = best
+                break
+    return targets
+
+
+def _distance(a: Box, b: Box) -> float:
+    """Gap between two boxes in pixels; a gap sideways counts double, captions stand above or below."""
+    x = max(a[0] - b[2], b[0] - a[2], 0.0)
+    y = max(a[1] - b[3], b[1] - a[3], 0.0)
+    return 2 * x + y

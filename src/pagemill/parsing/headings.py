@@ -1,0 +1,79 @@
+"""Which blocks are the title and headings, and of which level."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pagemill.document.labels import Label
+from pagemill.parsing.blocks import TITLES, Block
+from pagemill.parsing.lists import BULLET
+from pagemill.parsing.paragraphs import ends_sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_NUMBERED = re.compile(r"^(\d{1,2}(?:\.\d{1,2}){0,4})\.?\s+\S")
+_TITLE_SIZE = 1.35
+_PROMOTED_SIZE = 1.25
+_MAX_LEVEL = 6
+_MAX_ROWS = 4
+_MAX_CHARACTERS = 250
+
+
+def mark_headings(blocks: Sequence[Block], height: int, body: float, page_number: int | None) -> None:
+    """Find title and headings, in reading order, and set their levels.
+
+    The document's title, on its first page, is the largest heading of the upper half when it stands out; it has level
+    1. Headings start at level 2; their own numbering (``2.1``) decides the level, else the rank of their size.
+
+    Args:
+        blocks: In reading order.
+        height: Of the page in pixels.
+        body: Font size of running text in pixels.
+        page_number: Page in the document, from 1.
+    """
+    for block in blocks:
+        text = block.plain
+        if block.label is Label.PARAGRAPH_TITLE and not _may_be_heading(block):
+            block.label = Label.TEXT
+        elif (
+            block.label is Label.TEXT
+            and _stands_out(block, body)
+            and _may_be_heading(block)
+            and not ends_sentence(text)
+        ):
+            block.label = Label.PARAGRAPH_TITLE
+    headings = [block for block in blocks if block.label in TITLES]
+    if page_number in (1, None) and not any(block.label is Label.DOC_TITLE for block in headings):
+        upper = [block for block in headings if block.box[1] < 0.5 * height]
+        title = max(upper, key=lambda block: block.size, default=None)
+        if title is not None and title.size > _TITLE_SIZE * body:
+            title.label = Label.DOC_TITLE
+    ranks: list[float] = []
+    for size in sorted((block.size for block in headings if block.label is not Label.DOC_TITLE), reverse=True):
+        if not ranks or size < 0.9 * ranks[-1]:
+            ranks.append(size)
+    for block in headings:
+        if block.label is Label.DOC_TITLE:
+            block.level = 1
+            continue
+        numbered = _NUMBERED.match(block.plain)
+        depth = numbered.group(1).count(".") if numbered else sum(size * 0.9 > block.size for size in ranks)
+        block.level = min(2 + depth, _MAX_LEVEL)
+
+
+def _may_be_heading(block: Block) -> bool:
+    text = block.plain
+    letters = any(char.isalpha() for char in text)
+    return letters and len(block.rows) <= _MAX_ROWS and len(text) <= _MAX_CHARACTERS and not BULLET.match(text)
+
+
+def _stands_out(block: Block, body: float) -> bool:
+    """Whether a block of one to three rows is set larger, or bold and numbered, against the running text."""
+    if not 0 < len(block.rows) <= 3 or block.is_list or body <= 0:
+        return False
+    measured = all(line.font_size for line in block.lines)
+    larger = block.size > (_PROMOTED_SIZE if measured else 1.2 * _PROMOTED_SIZE) * body
+    bold = all(row.bold for row in block.rows) and len(block.plain) < 100
+    return larger or (bold and block.size >= 0.95 * body)

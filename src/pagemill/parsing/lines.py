@@ -1,0 +1,214 @@
+"""Lines of text: to which region they belong, in what order they read, and how their texts join."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pagemill.document.geometry import areas, as_array, intersection_matrix, union_box
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from numpy.typing import NDArray
+
+    from pagemill.document.geometry import Box
+    from pagemill.document.page import TextLine
+
+_OWN_SHARE = 0.3
+"""Least share of a line's area in a region for the line to belong to it without doubt."""
+_OCR_EM = 0.72
+"""Font size over the height of a detected line, whose box includes ascenders, descenders and a margin."""
+
+
+@dataclass(slots=True)
+class Row:
+    """What stands on one baseline of a region: one line, or several that detection cut apart."""
+
+    lines: list[TextLine]
+    text: str
+    box: Box
+    size: float
+    """Font size in pixels, estimated from the line's height where no text layer tells it."""
+    bold: bool = False
+    fragments: int = field(default=1)
+
+
+def line_size(line: TextLine) -> float:
+    """Font size of a line in pixels."""
+    if line.font_size:
+        return line.font_size
+    if line.polygon and len(line.polygon) == 4:
+        return _OCR_EM * math.dist(line.polygon[0], line.polygon[3])
+    return _OCR_EM * min(line.box[3] - line.box[1], line.box[2] - line.box[0])
+
+
+def direction(line: TextLine) -> float:
+    """Writing direction of a line in degrees clockwise from level, -180 to 180."""
+    if line.polygon and len(line.polygon) == 4:
+        (x1, y1), (x2, y2) = line.polygon[:2]
+        return math.degrees(math.atan2(y2 - y1, x2 - x1))
+    return 0.0
+
+
+def is_vertical(line: TextLine) -> bool:
+    """Whether a line runs up or down the page."""
+    if line.polygon and len(line.polygon) == 4:
+        turn = abs(direction(line))
+        if 45 < turn < 135:
+            return True
+    x1, y1, x2, y2 = line.box
+    return len(line.text.strip()) > 2 and y2 - y1 > 2.0 * (x2 - x1)
+
+
+def assign_lines(boxes: NDArray[np.float64], regions: NDArray[np.float64], weak: Collection[int] = ()) -> list[int]:
+    """Give every line the region that holds most of it.
+
+    Args:
+        boxes: Lines, shape (n, 4), in pixels.
+        regions: Regions, shape (m, 4), in pixels.
+        weak: Regions (pictures) that get a line only when no other region holds a third of it.
+
+    Returns:
+        For every line the index of its region; -1 where none overlaps it enough and none is next to it.
+    """
+    if not len(regions):
+        return [-1] * len(boxes)
+    owners: list[int] = []
+    size = areas(regions)
+    smaller_first = size / max(float(size.max()), 1.0) * 1e-3
+    weakness = np.array([0.6 if i in weak else 0.0 for i in range(len(regions))])
+    share = intersection_matrix(boxes, regions) / np.maximum(areas(boxes), 1e-9)[:, None]
+    preference = np.where(share >= _OWN_SHARE, share - smaller_first - weakness, -np.inf)
+    for i, box in enumerate(boxes):
+        best = int(np.argmax(preference[i]))
+        if np.isfinite(preference[i, best]):
+            owners.append(best)
+            continue
+        gap_x = np.maximum(np.maximum(regions[:, 0] - box[2], box[0] - regions[:, 2]), 0.0)
+        gap_y = np.maximum(np.maximum(regions[:, 1] - box[3], box[1] - regions[:, 3]), 0.0)
+        distance = np.hypot(gap_x, gap_y)
+        distance[list(weak)] = np.inf
+        nearest = int(np.argmin(distance))
+        owners.append(nearest if distance[nearest] < 0.3 * min(box[3] - box[1], box[2] - box[0]) else -1)
+    return owners
+
+
+def group_orphans(lines: Sequence[TextLine], indices: Sequence[int]) -> list[list[int]]:
+    """Gather lines without a region into blocks of lines that stand close below one another."""
+    groups: list[list[int]] = []
+    boxes: list[Box] = []
+    for i in sorted(indices, key=lambda i: (lines[i].box[1], lines[i].box[0])):
+        box, size = lines[i].box, line_size(lines[i])
+        for group, around in enumerate(boxes):
+            overlap = min(box[2], around[2]) - max(box[0], around[0])
+            gap = max(box[1] - around[3], around[1] - box[3])
+            alike = 0.75 < size / max(line_size(lines[groups[group][-1]]), 0.1) < 1.33
+            if alike and gap < 1.2 * size and overlap > 0.3 * min(box[2] - box[0], around[2] - around[0]):
+                groups[group].append(i)
+                boxes[group] = union_box((around, box))
+                break
+        else:
+            groups.append([i])
+            boxes.append(box)
+    return groups
+
+
+def rows_of(lines: Sequence[TextLine]) -> list[Row]:
+    """Order the lines of a region: from top to bottom, and on one baseline in writing direction.
+
+    A skewed page is straightened by the median slope of its lines first. Vertical writing reads column by column.
+    """
+    if not lines:
+        return []
+    vertical = [line for line in lines if is_vertical(line)]
+    if len(vertical) * 2 > len(lines):
+        return [_row([line]) for line in sorted(lines, key=_vertical_rank)]
+    slope = _slope(lines)
+    boxes = as_array(line.box for line in lines)
+    centre = (boxes[:, 1] + boxes[:, 3]) / 2 - slope * (boxes[:, 0] + boxes[:, 2]) / 2
+    height = np.array([line_size(line) for line in lines]) / _OCR_EM
+    order = np.argsort(centre, kind="stable")
+    groups: list[list[int]] = []
+    for i in order.tolist():
+        if groups:
+            last = groups[-1]
+            level = float(np.mean(centre[last]))
+            close = abs(centre[i] - level) < 0.4 * min(height[i], float(np.min(height[last])))
+            if close and not _stacked(boxes[i], boxes[last]):
+                last.append(i)
+                continue
+        groups.append([i])
+    return _drop_caps([_row([lines[i] for i in group]) for group in groups])
+
+
+def _stacked(box: NDArray[np.float64], others: NDArray[np.float64]) -> bool:
+    """Whether a line stands above or below one of the others rather than beside it."""
+    overlap = np.minimum(box[2], others[:, 2]) - np.maximum(box[0], others[:, 0])
+    narrow = np.minimum(box[2] - box[0], others[:, 2] - others[:, 0])
+    return bool((overlap > 0.5 * narrow).any())
+
+
+def _slope(lines: Sequence[TextLine]) -> float:
+    """Median rise of the lines per pixel to the right."""
+    slopes = [math.tan(math.radians(angle)) for line in lines if 0 < abs(angle := direction(line)) < 20]
+    return float(np.median(slopes)) if len(slopes) * 2 > len(lines) else 0.0
+
+
+def _vertical_rank(line: TextLine) -> tuple[float, float]:
+    """Columns from right to left; text turned to run upwards stacks from left to right."""
+    x = (line.box[0] + line.box[2]) / 2
+    return (x if -135 < direction(line) < -45 else -x, line.box[1])
+
+
+def _row(lines: list[TextLine]) -> Row:
+    rtl = sum(map(_is_rtl, lines)) * 2 > len(lines)
+    ordered = sorted(lines, key=lambda line: line.box[0], reverse=rtl)
+    length = [max(1, len(line.text)) for line in ordered]
+    main = ordered[int(np.argmax(length))]
+    return Row(
+        lines=ordered,
+        text=" ".join(line.text.strip() for line in ordered if line.text.strip()),
+        box=union_box(line.box for line in ordered),
+        size=line_size(main),
+        bold=bool(np.average([line.bold for line in ordered], weights=length) > 0.5),
+        fragments=len(ordered),
+    )
+
+
+def _is_rtl(line: TextLine) -> bool:
+    letters = [char for char in line.text if char.isalpha()]
+    return sum("\u0590" <= char <= "\u08ff" or "\ufb1d" <= char <= "\ufefc" for char in letters) * 2 > len(letters)
+
+
+def _drop_caps(rows: list[Row]) -> list[Row]:
+    """Put a large initial before the row at whose left it starts."""
+    result = list(rows)
+    for cap in rows:
+        if len(cap.text) > 2 or not cap.text[:1].isalpha() or len(rows) < 3:
+            continue
+        beside = [
+            row
+            for row in result
+            if row is not cap
+            and row.box[0] >= cap.box[2] - 0.4 * cap.size
+            and row.box[3] > cap.box[1]
+            and row.box[1] < cap.box[3]
+            and cap.size > 1.8 * row.size
+        ]
+        if len(beside) < 2:
+            continue
+        first = min(beside, key=lambda row: row.box[1])
+        result.remove(cap)
+        merged = Row(
+            lines=[*cap.lines, *first.lines],
+            text=cap.text + first.text,
+            box=union_box((cap.box, first.box)),
+            size=first.size,
+            bold=first.bold,
+        )
+        result[result.index(first)] = merged
+    return result

@@ -1,0 +1,192 @@
+"""Headers, footers, page numbers, marginal notes and footnotes, also where layout detection called them text."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pagemill.document.geometry import union_box
+from pagemill.document.labels import Label
+from pagemill.parsing.blocks import RUNNING_TEXT, TITLES, Block
+from pagemill.parsing.lines import is_vertical
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_BAND = 0.12
+"""Share of the page height at top and bottom where running heads, feet and page numbers stand."""
+_OUTER_BAND = 0.085
+_SIDE_BAND = 0.1
+_MIN_BODY_ROWS = 6
+"""Rows a page must have for a lone line at its edge to be taken for a running head by its place alone."""
+
+PAGE_NUMBER = re.compile(
+    r"^[\W_]*(?:(?:page|p\.|seite|страница)?\s*(?:\d{1,4}|[ivxlcdm]{1,7})(?:\s*(?:/|of|von|de|sur)\s*\d{1,4})?"
+    r"|\d{1,4}\s*(?:쪽|페이지|页|頁|ページ)|[a-z]?-?\d{1,3}-\d{1,4})[\W_]*$",
+    re.IGNORECASE,
+)
+_RUNNING = re.compile(
+    "|".join(
+        (
+            r"download(?:ed)?\s+(?:from|date|by|at|on)\b",
+            r"https?://|\bwww\.|\bdoi\b|\bissn\b|\bisbn\b|arxiv:\d",
+            r"©|\(c\)\s*\d{4}|copyright|all rights reserved|creative\s?commons|open access|confidential|proprietary",
+            r"published by|preprint|accepted manuscript|\bp/n\b|\brevision\b|\brev\.?\s*\d",
+            r"this (?:content|article|work|version) (?:was |is )?(?:downloaded|available|published)",
+            r"\bvol(?:ume|\.)\s*\d|\bissue\s*\d|\bno\.\s*\d+\s*[|,(]|\bpage\s+\d+\s+of\s+\d+",
+        )
+    ),
+    re.IGNORECASE,
+)
+"""What running heads and feet say and running text at the edge of a page hardly ever does."""
+_FOOTNOTE = re.compile(r"^(?:\d{1,3}\)?|\*{1,3}|[†‡§¶]+|[a-e]\)|\(\d{1,2}\)|주\s?\d?[:)])\s*\D")
+
+
+def mark_margins(blocks: Sequence[Block], width: int, height: int, body: float) -> list[Block]:
+    """Label what stands in the margins of a page.
+
+    Args:
+        blocks: All blocks of the page.
+        width: Of the page in pixels.
+        height: Of the page in pixels.
+        body: Font size of running text in pixels.
+
+    Returns:
+        The blocks; a running head or foot that layout had put into a block of text is a block of its own.
+    """
+    result = [part for block in blocks for part in _peeled(block, height)]
+    for block in result:
+        if _is_aside(block, width, height):
+            block.label = Label.ASIDE_TEXT
+    for top in (True, False):
+        _mark_edge(result, height, body, top=top)
+    for block in result:
+        if _is_footnote(block, result, height, body):
+            block.label = Label.FOOTNOTE
+    return result
+
+
+def _edge_distance(block: Block, height: int, *, top: bool) -> float:
+    """How far the block's inner edge is from the page's edge, as a share of the height."""
+    return block.box[3] / height if top else 1.0 - block.box[1] / height
+
+
+def _peeled(block: Block, height: int) -> list[Block]:
+    """Cut a first or last row off a text block when it stands in the margin, well apart from the others."""
+    if block.label not in RUNNING_TEXT or len(block.rows) < 2:
+        return [block]
+    rows = block.rows
+    gaps = np.array([below.box[1] - above.box[3] for above, below in pairwise(rows)])
+    usual = float(np.median(gaps))
+    head = rows[0].box[3] < _OUTER_BAND * height and gaps[0] > usual + 0.8 * rows[0].size
+    foot = rows[-1].box[1] > (1 - _OUTER_BAND) * height and gaps[-1] > usual + 0.8 * rows[-1].size
+    if not (head or foot):
+        return [block]
+    parts = [rows[:1]] if head else []
+    middle = rows[1 if head else 0 : len(rows) - 1 if foot else len(rows)]
+    parts += [middle] if middle else []
+    parts += [rows[-1:]] if foot else []
+    return [
+        Block(union_box(row.box for row in part), block.label, part, source=block.source, score=block.score)
+        for part in parts
+    ]
+
+
+def _is_aside(block: Block, width: int, height: int) -> bool:
+    """Vertical text at the left or right edge (a repository's stamp, a thumb index)."""
+    if block.label not in RUNNING_TEXT | TITLES | {Label.VERTICAL_TEXT} or not block.rows:
+        return False
+    x1, y1, x2, y2 = block.box
+    at_side = x2 < _SIDE_BAND * width or x1 > (1 - _SIDE_BAND) * width
+    lines = block.lines
+    vertical = sum(is_vertical(line) for line in lines) * 2 > len(lines)
+    return at_side and vertical and y2 - y1 > 2 * (x2 - x1)
+
+
+def _mark_edge(blocks: Sequence[Block], height: int, body: float, *, top: bool) -> None:
+    """Mark the running head (or foot) and the page number: the outermost blocks, row by row inwards."""
+    candidates = [
+        block for block in blocks if block.rows and block.label in RUNNING_TEXT | TITLES | {Label.FIGURE_TITLE}
+    ]
+    marked_label = Label.HEADER if top else Label.FOOTER
+    marginal = {Label.HEADER, Label.FOOTER, Label.NUMBER, Label.HEADER_IMAGE, Label.FOOTER_IMAGE}
+    content = [block for block in blocks if block.label not in marginal | {Label.ASIDE_TEXT}]
+    total_rows = sum(len(block.rows) for block in content)
+    for _ in range(3):  # a head, a rule's width below it a second row, a page number
+        inner = [block for block in candidates if block.label not in marginal]
+        if not inner:
+            return
+        outermost = min(inner, key=lambda block: _edge_distance(block, height, top=top))
+        beyond = [
+            block
+            for block in content
+            if block.label not in marginal
+            and (block.box[3] <= outermost.box[1] if top else block.box[1] >= outermost.box[3])
+        ]
+        if beyond:
+            return
+        row = [block for block in inner if _same_band(block, outermost)]
+        if not all(_edge_distance(block, height, top=top) < _BAND for block in row):
+            return
+        kinds = [_kind(block, blocks, height, body, total_rows, top=top) for block in row]
+        if not any(kinds):
+            return
+        for block, kind in zip(row, kinds, strict=True):
+            if kind or block.size <= 1.1 * body:
+                block.label = Label.NUMBER if kind == "number" else marked_label
+
+
+def _same_band(block: Block, other: Block) -> bool:
+    overlap = min(block.box[3], other.box[3]) - max(block.box[1], other.box[1])
+    return overlap > 0.5 * min(block.box[3] - block.box[1], other.box[3] - other.box[1])
+
+
+def _kind(block: Block, blocks: Sequence[Block], height: int, body: float, total_rows: int, *, top: bool) -> str:
+    """``number``, ``running`` or nothing."""
+    text = block.plain.strip()
+    if len(block.rows) > 3 or len(text) > 250:
+        return ""
+    if PAGE_NUMBER.match(text) and len(block.rows) == 1 and total_rows > 1:
+        return "number"
+    gap = _gap_inwards(block, blocks, top=top)
+    if _RUNNING.search(text) and gap > 0.4 * body and block.size < 1.2 * body:
+        return "running"
+    place = _edge_distance(block, height, top=top) < _OUTER_BAND and len(block.rows) <= 2
+    apart = gap > 0.9 * max(body, block.size)
+    modest = block.size <= 1.1 * body
+    if top and block.label in TITLES:
+        modest = block.size <= 1.02 * body and len(text) < 80
+    return "running" if place and apart and modest and total_rows >= _MIN_BODY_ROWS else ""
+
+
+def _gap_inwards(block: Block, blocks: Sequence[Block], *, top: bool) -> float:
+    """Distance in pixels to the next block towards the page's middle; infinite when there is none."""
+    gaps = [
+        other.box[1] - block.box[3] if top else block.box[1] - other.box[3]
+        for other in blocks
+        if other is not block
+        and other.label is not Label.ASIDE_TEXT
+        and not _same_band(block, other)
+        and (other.box[3] > block.box[3] if top else other.box[1] < block.box[1])
+    ]
+    return min(gaps, default=float("inf"))
+
+
+def _is_footnote(block: Block, blocks: Sequence[Block], height: int, body: float) -> bool:
+    """Small print with a footnote mark in the lower part of the page, below all running text of its column."""
+    if block.label not in RUNNING_TEXT or not block.rows or block.box[1] < 0.6 * height:
+        return False
+    if block.size > 0.92 * body or not _FOOTNOTE.match(block.rows[0].text):
+        return False
+    below = [
+        other
+        for other in blocks
+        if other.label in RUNNING_TEXT
+        and other.box[1] >= block.box[3]
+        and other.size > 0.95 * body
+        and min(other.box[2], block.box[2]) > max(other.box[0], block.box[0])
+    ]
+    return not below

@@ -1,0 +1,150 @@
+"""A region's rows cut into paragraphs, lists and headings."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pagemill.document.joining import join_text
+from pagemill.parsing.lists import BULLET, is_list, list_text, marker
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pagemill.parsing.lines import Row
+
+_SENTENCE_END = re.compile(r"[.!?…。！？:][\"'”’)\]»]*(?:\d{1,3}(?:[,–-]\d{1,3})*)?$")
+_HEADING_SIZE = 1.18
+_MAX_HEADING_ROWS = 3
+_MAX_HEADING_CHARACTERS = 160
+
+
+class Kind(Enum):
+    """What a run of rows is."""
+
+    TEXT = "text"
+    LIST = "list"
+    HEADING = "heading"
+
+
+@dataclass(slots=True)
+class Passage:
+    """Consecutive rows of one kind."""
+
+    kind: Kind
+    rows: list[Row]
+    paragraphs: list[list[Row]]
+
+    @property
+    def text(self) -> str:
+        """Paragraphs apart by an empty line; list items one a line; a heading on one line."""
+        if self.kind is Kind.LIST:
+            return list_text(self.rows)
+        return "\n\n".join(join_text([row.text for row in rows]) for rows in self.paragraphs)
+
+
+def passages(rows: Sequence[Row], body_size: float) -> list[Passage]:
+    """Cut a region into passages.
+
+    Args:
+        rows: In reading order.
+        body_size: Font size of the page's running text in pixels.
+    """
+    result: list[Passage] = []
+    for paragraph in split_paragraphs(rows):
+        for kind, part in _kinds(paragraph, rows, body_size):
+            last = result[-1] if result else None
+            if last is not None and last.kind is kind and kind is not Kind.HEADING:
+                last.rows.extend(part)
+                last.paragraphs.append(list(part))
+            else:
+                result.append(Passage(kind, list(part), [list(part)]))
+    return result
+
+
+def split_paragraphs(rows: Sequence[Row]) -> list[list[Row]]:
+    """Cut rows where a paragraph ends: extra space, an indent, or a short line that ends a sentence."""
+    if len(rows) < 2:
+        return [list(rows)] if rows else []
+    left = float(np.quantile([row.box[0] for row in rows], 0.1))
+    right = float(np.quantile([row.box[2] for row in rows], 0.9))
+    pitches = np.array([_middle(b) - _middle(a) for a, b in pairwise(rows)])
+    usual = float(np.quantile(pitches[pitches > 0], 0.4)) if (pitches > 0).any() else 0.0
+    cuts = [0]
+    for i, (above, below) in enumerate(pairwise(rows), start=1):
+        if _breaks(above, below, rows[i + 1] if i + 1 < len(rows) else None, left, right, usual):
+            cuts.append(i)
+    cuts.append(len(rows))
+    return [list(rows[i:j]) for i, j in pairwise(cuts)]
+
+
+def ends_sentence(text: str) -> bool:
+    """Whether a text ends as a sentence does."""
+    return bool(_SENTENCE_END.search(text.rstrip())) or text.rstrip().endswith(("다.", "요.", "음.", "함."))
+
+
+def _middle(row: Row) -> float:
+    return (row.box[1] + row.box[3]) / 2
+
+
+def _breaks(above: Row, below: Row, after: Row | None, left: float, right: float, usual: float) -> bool:
+    em = max(above.size, below.size)
+    pitch = _middle(below) - _middle(above)
+    if pitch > max(1.35 * usual, usual + 0.35 * em) and below.box[1] - above.box[3] > 0.3 * em:
+        return True
+    if above.size > _HEADING_SIZE * below.size or below.size > _HEADING_SIZE * above.size:
+        return min(len(above.text), len(below.text)) > 1 and above.bold != below.bold
+    if BULLET.match(below.text):
+        return True
+    width = right - left
+    centred = abs((below.box[0] + below.box[2]) - (left + right)) < 0.1 * width and below.box[2] < right - em
+    indented = below.box[0] - left > 0.8 * em and above.box[0] - left < 0.5 * em and not centred
+    if indented and (after is None or after.box[0] - left < 0.5 * em) and below.box[0] - left < 0.25 * width:
+        return not marker(above.text) and not above.text.endswith("-")
+    short = above.box[2] < right - 0.15 * width
+    starts = not below.text[:1].islower()
+    return short and starts and ends_sentence(above.text) and width > 8 * em
+
+
+def _kinds(paragraph: list[Row], region: Sequence[Row], body_size: float) -> list[tuple[Kind, list[Row]]]:
+    heading = _heading_rows(paragraph, region, body_size)
+    parts: list[tuple[Kind, list[Row]]] = []
+    if heading:
+        parts.append((Kind.HEADING, paragraph[:heading]))
+        paragraph = paragraph[heading:]
+    if not paragraph:
+        return parts
+    first = next((i for i, row in enumerate(paragraph) if BULLET.match(row.text)), None)
+    if is_list(paragraph):
+        parts.append((Kind.LIST, paragraph))
+    elif first:
+        parts += [(Kind.TEXT, paragraph[:first]), (Kind.LIST, paragraph[first:])]
+    else:
+        parts.append((Kind.TEXT, paragraph))
+    return parts
+
+
+def _heading_rows(paragraph: list[Row], region: Sequence[Row], body_size: float) -> int:
+    """How many rows at a paragraph's start are a heading inside a larger region of running text."""
+    if len(paragraph) == len(region):
+        return 0
+    own = set(map(id, paragraph))
+    rest = [row for row in region if id(row) not in own]
+    all_bold = sum(row.bold for row in region) > 0.5 * len(region)
+    count = 0
+    for row in paragraph[: _MAX_HEADING_ROWS + 1]:
+        larger = row.size > _HEADING_SIZE * max(body_size, float(np.median([other.size for other in rest])))
+        if not (larger or (row.bold and not all_bold)):
+            break
+        count += 1
+    text = " ".join(row.text for row in paragraph[:count])
+    if not count or count > _MAX_HEADING_ROWS or len(text) > _MAX_HEADING_CHARACTERS:
+        return 0
+    if text.endswith((".", ",", ";")) or BULLET.match(text) or not any(char.isalpha() for char in text):
+        return 0
+    return count
