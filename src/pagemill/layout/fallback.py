@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pagemill.document.geometry import areas, as_array, intersection_matrix
+from pagemill.document.geometry import area, areas, as_array, intersection_matrix
 from pagemill.document.labels import Label
 from pagemill.layout.base import DetectedRegion
-from pagemill.layout.misread import find_table, is_single_column, picture_remainder, running_text
-from pagemill.layout.text_blocks import group_lines
+from pagemill.layout.drafts import FLOWING, PICTURES, Draft, frame_of
+from pagemill.layout.margins import logo_label, mark_margins
+from pagemill.layout.misread import (
+    fills_page,
+    find_table,
+    free_spans,
+    is_photograph,
+    is_single_column,
+    paragraphs_in_formula,
+    picture_remainder,
+    running_text,
+)
+from pagemill.layout.text_blocks import group_lines, split_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,26 +35,11 @@ if TYPE_CHECKING:
 SOURCE = "projection"
 """``DetectedRegion.source`` of the regions found here."""
 
-_PICTURES = frozenset({Label.IMAGE, Label.CHART, Label.HEADER_IMAGE, Label.FOOTER_IMAGE, Label.SEAL})
-_FORMULAS = frozenset({Label.DISPLAY_FORMULA, Label.INLINE_FORMULA})
-_FLOWING = frozenset({Label.TEXT, Label.ABSTRACT, Label.REFERENCE_CONTENT, Label.CONTENT, Label.FOOTNOTE})
 _INSIDE = 0.5  # share of a line's box inside a region that makes it the region's line
-_CUT = 0.25  # share from which a text region that cuts through a line takes all of it
+_CUT = 0.25  # share from which a text region or table that cuts through a line takes all of it
 _BIG_FORMULA = 0.1  # share of the page
-_MARGIN = 0.08  # share of the page height where running heads and feet stand
 _TITLE_SIZE = 1.3  # height of a heading found here, in median line heights
 _MAX_TITLE_LINES = 3
-
-
-@dataclass(slots=True)
-class _Draft:
-    """A region in the making."""
-
-    label: Label
-    box: NDArray[np.float64]
-    origin: DetectedRegion | None
-    """The model's region; None for one found here."""
-    lines: list[int] = field(default_factory=list)
 
 
 def complete_regions(
@@ -74,41 +70,82 @@ def complete_regions(
     boxes = boxes[(boxes[:, 2:] - boxes[:, :2]).min(axis=1, initial=np.inf) > 0]
     if not len(boxes):
         return list(regions)
-    drafts = _dissolve(regions, boxes, width * height, pixels)
+    drafts = _with_table_heads(_dissolve(regions, boxes, page_size, pixels))
     orphans = _assign(drafts, boxes)
     orphans = _adopt(drafts, boxes, orphans)
     drafts = [part for draft in drafts for part in _split(draft, boxes)]
-    drafts += _cluster(boxes, orphans, page_size)
-    drafts = [draft for draft in drafts if draft.lines or _stands_without_lines(draft)]
+    drafts = _return_labels(drafts, boxes)
+    drafts += _cluster(boxes, orphans)
+    drafts = [draft for draft in drafts if draft.lines or not draft.textual]
+    mark_margins(drafts, boxes, page_size)
     return [_finish(draft, boxes) for draft in drafts]
 
 
-def _stands_without_lines(draft: _Draft) -> bool:
-    return draft.label in _PICTURES or draft.label in _FORMULAS or draft.label is Label.TABLE
-
-
 def _dissolve(
-    regions: Iterable[DetectedRegion], boxes: NDArray[np.float64], page_area: float, pixels: Pixels | None
-) -> list[_Draft]:
+    regions: Iterable[DetectedRegion], boxes: NDArray[np.float64], page_size: tuple[float, float], pixels: Pixels | None
+) -> list[Draft]:
     """Drafts of the model's regions without the misread ones."""
+    page_area = page_size[0] * page_size[1]
     drafts = []
     for region in regions:
         box = np.array(region.box, dtype=np.float64)
-        inside = _shares(boxes, box[None])[:, 0] >= _INSIDE
-        draft = _Draft(region.label, box, region)
-        if region.label in (Label.IMAGE, Label.CHART):
-            text = boxes[inside][running_text(box, boxes[inside], page_area)]
-            if len(text):
-                rest = [] if pixels is None else picture_remainder(box, text, pixels, page_area)
-                drafts += [_Draft(region.label, part, region) for part in rest]
-                continue
+        inside = boxes[_shares(boxes, box[None])[:, 0] >= _INSIDE]
+        draft = Draft(region.label, box, region)
+        logo = logo_label(box, page_size[1]) if region.label is Label.IMAGE else None
+        if logo is not None:
+            drafts.append(Draft(logo, box, region))
+        elif region.label in (Label.IMAGE, Label.CHART):
+            drafts += _real_pictures(draft, inside, page_area, pixels)
         elif region.label is Label.DISPLAY_FORMULA:
-            if areas(box[None])[0] > _BIG_FORMULA * page_area and inside.sum() >= 6:
-                continue
-        elif region.label is Label.TABLE and is_single_column(boxes[inside]):
-            draft.label = Label.TEXT
-        drafts.append(draft)
+            drafts += _real_formulas(draft, inside, page_area)
+        else:
+            if region.label is Label.TABLE and is_single_column(inside):
+                draft.label = Label.TEXT
+            drafts.append(draft)
     return drafts
+
+
+def _real_pictures(draft: Draft, inside: NDArray[np.float64], page_area: float, pixels: Pixels | None) -> list[Draft]:
+    """A picture, or what is a picture of it."""
+    text = inside[running_text(draft.box, inside, page_area, pixels)]
+    if not len(text):
+        return [draft]
+    if fills_page(draft.box, page_area):
+        # A photograph with words across it stays a picture; a photographed page is its text.
+        return [draft] if is_photograph(draft.box, inside) else []
+    rest = [] if pixels is None else picture_remainder(draft.box, text, pixels, page_area)
+    return [Draft(draft.label, part, draft.origin) for part in rest]
+
+
+def _real_formulas(draft: Draft, inside: NDArray[np.float64], page_area: float) -> list[Draft]:
+    """A formula without the paragraphs that the model put into it; none where it spans much of the page."""
+    if areas(draft.box[None])[0] > _BIG_FORMULA * page_area and len(inside) >= 6:
+        return []
+    text = paragraphs_in_formula(draft.box, inside)
+    if not text.any():
+        return [draft]
+    parts = []
+    for top, bottom in free_spans(draft.box[1], draft.box[3], inside[text]):
+        centre = (inside[~text, 1] + inside[~text, 3]) / 2
+        members = inside[~text][(centre > top) & (centre < bottom)]
+        if len(members):
+            parts.append(Draft(draft.label, frame_of(members), draft.origin))
+    return parts
+
+
+def _with_table_heads(drafts: list[Draft]) -> list[Draft]:
+    """Tables with the "formulas" that lie across their upper edge: rows of slanted or stacked column heads."""
+    tables = [draft for draft in drafts if draft.label is Label.TABLE]
+    kept = []
+    for draft in drafts:
+        if draft.label is Label.DISPLAY_FORMULA:
+            x1, y1, x2, y2 = draft.box
+            heads = [t for t in tables if t.box[0] <= (x1 + x2) / 2 <= t.box[2] and y1 < t.box[1] < y2 < t.box[3]]
+            if heads:
+                heads[0].box = frame_of(np.stack([heads[0].box, draft.box]))
+                continue
+        kept.append(draft)
+    return kept
 
 
 def _shares(boxes: NDArray[np.float64], regions: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -117,19 +154,19 @@ def _shares(boxes: NDArray[np.float64], regions: NDArray[np.float64]) -> NDArray
     return shares
 
 
-def _assign(drafts: list[_Draft], boxes: NDArray[np.float64]) -> list[int]:
+def _assign(drafts: list[Draft], boxes: NDArray[np.float64]) -> list[int]:
     """Put every line into the smallest text region or table around it, else into the picture; returns the rest."""
     if not drafts:
         return list(range(len(boxes)))
     frames = np.array([draft.box for draft in drafts])
     shares = _shares(boxes, frames)
-    picture = np.array([draft.label in _PICTURES for draft in drafts])
-    textual = np.array([not _stands_without_lines(draft) for draft in drafts])
+    picture = np.array([draft.label in PICTURES for draft in drafts])
+    grows = np.array([draft.textual or draft.label is Label.TABLE for draft in drafts])
     inside = shares >= _INSIDE
     size = areas(frames)
     # Pictures only take what nothing else holds; regions that cut a line come last and by share.
     cost = np.where(inside, size[None, :] + picture[None, :] * size.sum(), np.inf)
-    cut = ~inside & textual[None, :] & (shares >= _CUT)
+    cut = ~inside & grows[None, :] & (shares >= _CUT)
     cost = np.where(cut, (3 - shares) * size.sum(), cost)
     orphans = []
     for line, home in enumerate(cost.argmin(axis=1)):
@@ -140,9 +177,9 @@ def _assign(drafts: list[_Draft], boxes: NDArray[np.float64]) -> list[int]:
     return orphans
 
 
-def _adopt(drafts: list[_Draft], boxes: NDArray[np.float64], orphans: list[int]) -> list[int]:
+def _adopt(drafts: list[Draft], boxes: NDArray[np.float64], orphans: list[int]) -> list[int]:
     """Give orphans that are one block with lines of a single text region to that region; returns the others."""
-    home = {line: draft for draft in drafts if draft.label in _FLOWING for line in draft.lines}
+    home = {line: draft for draft in drafts if draft.label in FLOWING for line in draft.lines}
     titled = {line: draft for draft in drafts if draft.label is Label.PARAGRAPH_TITLE for line in draft.lines}
     free = np.zeros(len(boxes), dtype=bool)
     free[orphans + list(home) + list(titled)] = True
@@ -155,7 +192,7 @@ def _adopt(drafts: list[_Draft], boxes: NDArray[np.float64], orphans: list[int])
             continue
         owner = next(iter(owners.values()))
         rows = [i for i in strays if _in_row(boxes[i], boxes[owner.lines])]
-        adopted = strays if owner.label in _FLOWING else rows
+        adopted = strays if owner.label in FLOWING else rows
         owner.lines += adopted
         left -= set(adopted)
     return sorted(left)
@@ -167,23 +204,40 @@ def _in_row(line: NDArray[np.float64], others: NDArray[np.float64]) -> bool:
     return bool((shared > 0.5 * (line[3] - line[1])).any())
 
 
-def _split(draft: _Draft, boxes: NDArray[np.float64]) -> list[_Draft]:
+def _split(draft: Draft, boxes: NDArray[np.float64]) -> list[Draft]:
     """A text region cut into its columns and paragraphs; a table found inside becomes a region of its own."""
-    if _stands_without_lines(draft) or len(draft.lines) < 2:
+    if not draft.textual or len(draft.lines) < 2:
         return [draft]
     members = np.array(sorted(draft.lines), dtype=np.intp)
-    parts: list[_Draft] = []
-    if draft.label in _FLOWING:
-        parts, members = _tables(boxes, members, draft)
-    blocks = [members[block] for block in group_lines(boxes[members])] if len(members) else []
-    if len(blocks) > 1 and draft.label not in _FLOWING and not _side_by_side(boxes, blocks):
-        blocks = [members]
-    return parts + [_part(draft, draft.label, boxes, block) for block in _joined(boxes, blocks)]
+    if draft.label not in FLOWING:
+        return [draft]
+    tables, members = _tables(boxes, members, draft)
+    blocks = [members[block] for block in split_lines(boxes[members])] if len(members) else []
+    return tables + [_part(draft, draft.label, boxes, block) for block in _joined(boxes, blocks)]
+
+
+def _is_scrap(draft: Draft, whole: Box) -> bool:
+    """Whether a draft is a small part of the region it was cut from."""
+    return float(areas(draft.box[None])[0]) < 0.25 * area(whole)
+
+
+def _return_labels(drafts: list[Draft], boxes: NDArray[np.float64]) -> list[Draft]:
+    """Single lines cut off from a text region that lie inside a picture go back to it: labels of an axis."""
+    pictures = [draft for draft in drafts if draft.label in (Label.IMAGE, Label.CHART)]
+    kept = []
+    for draft in drafts:
+        if pictures and draft.origin and draft.textual and len(draft.lines) == 1 and _is_scrap(draft, draft.origin.box):
+            shares = _shares(draft.box[None], np.array([picture.box for picture in pictures]))[0]
+            if shares.max() >= 0.9:
+                pictures[int(shares.argmax())].lines += draft.lines
+                continue
+        kept.append(draft)
+    return kept
 
 
 def _tables(
-    boxes: NDArray[np.float64], members: NDArray[np.intp], draft: _Draft | None
-) -> tuple[list[_Draft], NDArray[np.intp]]:
+    boxes: NDArray[np.float64], members: NDArray[np.intp], draft: Draft | None
+) -> tuple[list[Draft], NDArray[np.intp]]:
     """Borderless tables among lines, and the lines outside of them."""
     tables = []
     while (found := find_table(boxes[members])) is not None:
@@ -192,22 +246,9 @@ def _tables(
     return tables, members
 
 
-def _part(draft: _Draft | None, label: Label, boxes: NDArray[np.float64], block: NDArray[np.intp]) -> _Draft:
-    frame = _frame(boxes[block])
-    return _Draft(label, frame, None if draft is None else draft.origin, [int(i) for i in block])
-
-
-def _frame(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.concatenate([boxes[:, :2].min(axis=0), boxes[:, 2:].max(axis=0)])
-
-
-def _side_by_side(boxes: NDArray[np.float64], blocks: list[NDArray[np.intp]]) -> bool:
-    """Whether two blocks of two lines or more stand beside each other."""
-    frames = np.array([_frame(boxes[block]) for block in blocks if len(block) >= 2]).reshape(-1, 4)
-    low, high = np.maximum(frames[:, None], frames[None])[..., :2], np.minimum(frames[:, None], frames[None])[..., 2:]
-    shared = high - low
-    beside = (shared[..., 0] <= 0) & (shared[..., 1] > 0)
-    return bool(beside.any())
+def _part(draft: Draft | None, label: Label, boxes: NDArray[np.float64], block: NDArray[np.intp]) -> Draft:
+    frame = frame_of(boxes[block])
+    return Draft(label, frame, None if draft is None else draft.origin, [int(i) for i in block])
 
 
 def _joined(boxes: NDArray[np.float64], blocks: list[NDArray[np.intp]]) -> list[NDArray[np.intp]]:
@@ -216,7 +257,7 @@ def _joined(boxes: NDArray[np.float64], blocks: list[NDArray[np.intp]]) -> list[
     merged = True
     while merged and len(blocks) > 1:
         merged = False
-        frames = np.array([_frame(boxes[block]) for block in blocks])
+        frames = np.array([frame_of(boxes[block]) for block in blocks])
         shared = intersection_matrix(frames, frames)
         size = areas(frames)
         overlap = np.triu(shared > 0.3 * np.minimum(size[:, None], size[None, :]), k=1)
@@ -227,7 +268,7 @@ def _joined(boxes: NDArray[np.float64], blocks: list[NDArray[np.intp]]) -> list[
     return blocks
 
 
-def _cluster(boxes: NDArray[np.float64], orphans: list[int], page_size: tuple[float, float]) -> list[_Draft]:
+def _cluster(boxes: NDArray[np.float64], orphans: list[int]) -> list[Draft]:
     """Regions of the lines that have none."""
     if not orphans:
         return []
@@ -235,34 +276,19 @@ def _cluster(boxes: NDArray[np.float64], orphans: list[int], page_size: tuple[fl
     free = np.zeros(len(boxes), dtype=bool)
     free[rest] = True
     unit = float(np.median(boxes[:, 3] - boxes[:, 1]))
-    for block in group_lines(boxes, free):
-        drafts.append(_part(None, _block_label(boxes, block, unit, page_size), boxes, block))
+    for block in _joined(boxes, group_lines(boxes, free)):
+        size = float(np.median(boxes[block, 3] - boxes[block, 1]))
+        title = size > _TITLE_SIZE * unit and len(block) <= _MAX_TITLE_LINES
+        drafts.append(_part(None, Label.PARAGRAPH_TITLE if title else Label.TEXT, boxes, block))
     return drafts
 
 
-def _block_label(
-    boxes: NDArray[np.float64], block: NDArray[np.intp], unit: float, page_size: tuple[float, float]
-) -> Label:
-    """Running head or foot, heading or text, by place and size."""
-    frame = _frame(boxes[block])
-    others = np.delete(boxes, block, axis=0)
-    small = len(block) == 1 and frame[3] - frame[1] <= _TITLE_SIZE * unit
-    if small and len(others) >= 5:
-        above, below = others[others[:, 1] < frame[1] - 0.5 * unit], others[others[:, 3] > frame[3] + 0.5 * unit]
-        if frame[3] < _MARGIN * page_size[1] and not len(above) and below[:, 1].min() - frame[3] > unit:
-            return Label.HEADER
-        if frame[1] > (1 - _MARGIN) * page_size[1] and not len(below) and frame[1] - above[:, 3].max() > unit:
-            return Label.FOOTER
-    size = float(np.median(boxes[block, 3] - boxes[block, 1]))
-    return Label.PARAGRAPH_TITLE if size > _TITLE_SIZE * unit and len(block) <= _MAX_TITLE_LINES else Label.TEXT
-
-
-def _finish(draft: _Draft, boxes: NDArray[np.float64]) -> DetectedRegion:
+def _finish(draft: Draft, boxes: NDArray[np.float64]) -> DetectedRegion:
     """A draft as a region whose box fits its lines."""
     frame = draft.box
-    if draft.lines and draft.label not in _PICTURES:
-        around = _frame(boxes[draft.lines])
-        frame = _frame(np.stack([around, frame])) if _stands_without_lines(draft) else around
+    if draft.lines and draft.label not in PICTURES:
+        around = frame_of(boxes[draft.lines])
+        frame = frame_of(np.stack([around, frame])) if not draft.textual else around
     box = (float(frame[0]), float(frame[1]), float(frame[2]), float(frame[3]))
     if draft.origin is None:
         return DetectedRegion(box=box, label=draft.label, score=0.0, source=SOURCE)

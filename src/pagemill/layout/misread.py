@@ -16,18 +16,44 @@ if TYPE_CHECKING:
 
 _PAGE_FILLING = 0.6  # share of the page from which a "figure" with text in it is the page itself
 _DENSE = 0.35  # share of a figure that its line boxes cover when it is text; diagrams stay below 0.2
+_SPARSE = 0.15  # share that line boxes cover on a poster; a written page has more
 _MIN_INK = 0.01  # share of inked pixels in what is left of a figure
 _MIN_REMAINDER = 0.015  # share of the page
 _INK_CONTRAST = 40  # grey levels from the background
 
 
-def running_text(box: NDArray[np.float64], lines: NDArray[np.float64], page_area: float) -> NDArray[np.bool_]:
+def fills_page(box: NDArray[np.float64], page_area: float) -> bool:
+    """Whether a "figure" is so large that it may be the page itself."""
+    return float((box[2] - box[0]) * (box[3] - box[1])) >= _PAGE_FILLING * page_area
+
+
+def is_photograph(box: NDArray[np.float64], lines: NDArray[np.float64]) -> bool:
+    """Whether a page-filling figure is a picture with some words on it rather than a photographed page."""
+    covered = float(((lines[:, 2] - lines[:, 0]) * (lines[:, 3] - lines[:, 1])).sum())
+    return covered < _SPARSE * float((box[2] - box[0]) * (box[3] - box[1]))
+
+
+def paragraphs_in_formula(box: NDArray[np.float64], lines: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which lines, shape (n, 4), inside a formula are paragraphs: neighbours of one height as wide as the region."""
+    result = np.zeros(len(lines), dtype=bool)
+    for block in group_lines(lines):
+        heights = lines[block, 3] - lines[block, 1]
+        wide = lines[block, 2] - lines[block, 0] >= 0.7 * (box[2] - box[0])
+        if wide.sum() >= 2 and heights.min() >= 0.7 * heights.max():
+            result[block] = True
+    return result
+
+
+def running_text(
+    box: NDArray[np.float64], lines: NDArray[np.float64], page_area: float, pixels: Pixels | None = None
+) -> NDArray[np.bool_]:
     """Which of the lines inside a figure are running text rather than labels of the figure.
 
     Args:
         box: The figure, shape (4,).
         lines: Boxes of the lines inside, shape (n, 4).
         page_area: In the square of the boxes' unit.
+        pixels: The page, to find rows of the figure that hold nothing but text; None to go by the boxes alone.
 
     Returns:
         Mask of shape (n,).
@@ -39,15 +65,46 @@ def running_text(box: NDArray[np.float64], lines: NDArray[np.float64], page_area
     area = width * (box[3] - box[1])
     line_width = lines[:, 2] - lines[:, 0]
     covered = float((line_width * (lines[:, 3] - lines[:, 1])).sum())
-    if area >= _PAGE_FILLING * page_area or covered >= _DENSE * area:
+    if fills_page(box, page_area) or covered >= _DENSE * area:
         return ~result
     for block in group_lines(lines):
         extent = lines[block, 2].max() - lines[block, 0].min()
         if (len(block) >= 3 and extent >= 0.4 * width) or (len(block) >= 2 and extent >= 0.6 * width):
             result[block] = True
+    if pixels is not None:
+        result |= _text_only(box, lines, pixels)
     if result.any():  # headings and single lines between the paragraphs, above or below them
         result |= line_width >= 0.5 * width
     return result
+
+
+def _text_only(box: NDArray[np.float64], lines: NDArray[np.float64], pixels: Pixels) -> NDArray[np.bool_]:
+    """Lines in a band of the figure, three rows or more, that shows nothing but text."""
+    left, top = int(box[0]), int(box[1])
+    ink = _ink(pixels[top : int(np.ceil(box[3])), left : int(np.ceil(box[2]))])
+    for x1, y1, x2, y2 in lines - np.array([left, top, left, top]):
+        margin = 0.2 * (y2 - y1)
+        ink[max(0, int(y1 - margin)) : int(y2 + margin) + 1, max(0, int(x1 - margin)) : int(x2 + margin) + 1] = False
+    clear = np.concatenate([[0], np.cumsum(ink.sum(axis=1) > 2)])  # specks do not count
+    result = np.zeros(len(lines), dtype=bool)
+    rows = rows_of(lines)
+    start = 0
+    while start < len(rows):
+        end = start + 1
+        first = max(0, int(lines[rows[start], 1].min()) - top)
+        while end < len(rows) and clear[min(len(clear) - 1, int(lines[rows[end], 3].max()) - top)] == clear[first]:
+            end += 1
+        if end - start >= 3:
+            result[np.concatenate(rows[start:end])] = True
+        start = end
+    return result
+
+
+def _ink(pixels: Pixels) -> NDArray[np.bool_]:
+    """Pixels that differ from the most common shade, shape (height, width)."""
+    grey = cv2.cvtColor(np.ascontiguousarray(pixels), cv2.COLOR_RGB2GRAY).astype(np.int16)
+    ink: NDArray[np.bool_] = np.abs(grey - int(np.median(grey))) > _INK_CONTRAST
+    return ink
 
 
 def picture_remainder(
@@ -66,12 +123,11 @@ def picture_remainder(
     """
     left, right = int(box[0]), int(np.ceil(box[2]))
     remainders = []
-    for top, bottom in _free_spans(box[1], box[3], text):
+    for top, bottom in free_spans(box[1], box[3], text):
         strip = pixels[int(top) : int(bottom), left:right]
         if (bottom - top) * (right - left) < _MIN_REMAINDER * page_area or not strip.size:
             continue
-        grey = cv2.cvtColor(np.ascontiguousarray(strip), cv2.COLOR_RGB2GRAY).astype(np.int16)
-        ink = np.abs(grey - int(np.median(grey))) > _INK_CONTRAST
+        ink = _ink(strip)
         if ink.mean() < _MIN_INK:
             continue
         columns, rows = np.nonzero(ink.any(axis=0))[0], np.nonzero(ink.any(axis=1))[0]
@@ -81,8 +137,8 @@ def picture_remainder(
     return remainders
 
 
-def _free_spans(top: float, bottom: float, text: NDArray[np.float64]) -> list[tuple[float, float]]:
-    """Vertical spans between ``top`` and ``bottom`` that no line reaches into."""
+def free_spans(top: float, bottom: float, text: NDArray[np.float64]) -> list[tuple[float, float]]:
+    """Vertical spans between ``top`` and ``bottom`` that no line of ``text``, shape (n, 4), reaches into."""
     spans = []
     for line in text[np.argsort(text[:, 1])]:
         if line[1] > top:
@@ -125,17 +181,20 @@ def find_table(lines: NDArray[np.float64]) -> NDArray[np.intp] | None:
         return None
     wide = [row for row in rows[best[0] : best[1]] if len(row) >= 3]
     cells = lines[np.concatenate(wide)]
+    tops = np.array([lines[row, 1].min() for row in wide])
+    bottoms = np.array([lines[row, 3].max() for row in wide])
     unit = float(np.median(cells[:, 3] - cells[:, 1]))
     extent = cells[:, 2].max() - cells[:, 0].min()
     filled = np.median([(lines[row, 2] - lines[row, 0]).sum() for row in wide]) / extent
-    if len(wide) < 3 or filled > 0.65 or len(_gutters(cells, unit)) < 2:
+    apart = (tops[1:] >= bottoms[:-1] - 0.3 * unit).all()  # pieces of a formula lie across each other
+    if len(wide) < 3 or not apart or filled > 0.65 or len(_gutters(cells, unit)) < 2:
         return None
     return np.concatenate(rows[best[0] : best[1]])
 
 
 def _gutters(cells: NDArray[np.float64], unit: float) -> list[float]:
-    """Widths of the vertical gaps, at least 0.8 line heights wide, that no cell reaches into."""
+    """Widths of the vertical gaps, at least 0.3 line heights wide, that no cell reaches into."""
     order = np.argsort(cells[:, 0])
     reach = np.maximum.accumulate(cells[order, 2])
     gaps = cells[order[1:], 0] - reach[:-1]
-    return [float(gap) for gap in gaps if gap >= 0.8 * unit]
+    return [float(gap) for gap in gaps if gap >= 0.3 * unit]
