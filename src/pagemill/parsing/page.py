@@ -14,18 +14,20 @@ from pagemill.document.labels import TASK_OF_LABEL, Label, Task
 from pagemill.document.names import crop_path
 from pagemill.document.page import ImageCrop, PageError, PageResult, Status
 from pagemill.errors import ExitCode, PagemillError, PageTimeoutError
-from pagemill.imaging.transforms import crop, rotate_quarter
 from pagemill.imaging.encode import encode_jpeg, encode_preview
-from pagemill.parsing.analyse import PageAnalysis, analyse_page
-from pagemill.parsing.text_layer_soundness import judge
+from pagemill.imaging.transforms import crop, rotate_quarter
+from pagemill.parsing.analyse import analyse_page
+from pagemill.parsing.text_layer_soundness import judge, merge_lines
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
 
     from pagemill.config.settings import ParseSettings
+    from pagemill.document.page import TextLine
     from pagemill.imaging.page import DecodedPage
     from pagemill.imaging.types import Pixels
     from pagemill.layout.base import DetectedRegion
+    from pagemill.parsing.text_layer_soundness import Verdict
     from pagemill.recognition.reader import ReadPage
     from pagemill.sources.base import DocumentRef, EncodedImage, PageRef, PdfPage
 
@@ -125,31 +127,32 @@ async def _parse(
         page = await services.decode(ref.payload)
     pixels, rotation = page.pixels, 0
 
-    text_from_layer = False
+    lines: Sequence[TextLine] = ()
+    text_source, languages = "text-layer", ()
+    verdict: Verdict | None = None
     if page.text_layer is not None and settings.text_layer is not TextLayerMode.NEVER:
         with clock.stage("text_layer"):
             verdict = await services.compute(judge, page.text_layer, pixels)
-        text_from_layer = verdict.sound or settings.text_layer is TextLayerMode.ALWAYS
-
-    languages: tuple[str, ...] = ()
-    if text_from_layer and page.text_layer is not None:
         lines = page.text_layer.lines
-    else:
+    if verdict is None or not (verdict.sound or settings.text_layer is TextLayerMode.ALWAYS):
         with clock.stage("recognition"):
             read = await services.read(pixels, settings.languages)
-        lines, languages, rotation = tuple(read.lines), tuple(read.languages), read.rotation
+        text_source, languages, rotation = "ocr", read.languages, read.rotation
         if rotation:
             pixels = await services.compute(rotate_quarter, pixels, rotation)
+        if verdict is not None and verdict.partial and not rotation:
+            lines, text_source = merge_lines(lines, read.lines), "text-layer+ocr"
+        else:
+            lines = read.lines
 
     with clock.stage("layout"):
         detected = await services.detect_regions(pixels)
 
-    with clock.stage("assemble"):
-        analysis = PageAnalysis(pixels=pixels, detected=detected, lines=lines, text_from_layer=text_from_layer)
-        record = await services.compute(analyse_page, ref, page_idx, page, analysis, settings)
+    with clock.stage("analysis"):
+        record = await services.compute(analyse_page, ref, page_idx, page, pixels, detected, lines)
     record.rotation = rotation
-    record.languages = languages
-    record.text_source = ("text-layer" if text_from_layer else "ocr") if lines else ""
+    record.languages = tuple(languages)
+    record.text_source = text_source if lines else ""
 
     with clock.stage("crops"):
         crops = await services.compute(_crops, record, pixels) if settings.crops else ()

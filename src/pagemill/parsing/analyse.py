@@ -1,0 +1,107 @@
+"""From detected regions and lines to a record: layout completed, tables recognized, everything assembled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pagemill.document.geometry import area, intersection
+from pagemill.document.labels import Label
+from pagemill.document.page import PageError
+from pagemill.layout.base import DetectedRegion
+from pagemill.layout.fallback import complete_regions
+from pagemill.parsing.assemble import assemble_page
+from pagemill.tables import find_ruled_tables, recognize_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pagemill.document.geometry import Box
+    from pagemill.document.page import PageResult, TextLine
+    from pagemill.imaging.page import DecodedPage
+    from pagemill.imaging.types import Pixels
+    from pagemill.sources.base import PageRef
+    from pagemill.tables import Table
+
+_COVERED = 0.5
+"""Share of a ruled table that detected tables must cover for it to count as found."""
+
+
+def analyse_page(
+    ref: PageRef,
+    page_idx: int,
+    page: DecodedPage,
+    pixels: Pixels,
+    detected: Sequence[DetectedRegion],
+    lines: Sequence[TextLine],
+) -> PageResult:
+    """Build the record of a page. Computes for some milliseconds: call it on a thread.
+
+    Args:
+        ref: The page.
+        page_idx: Its position in the run's input.
+        page: As decoded, for its resolution and notes.
+        pixels: The page upright, shape (height, width, 3); boxes are in its pixels.
+        detected: Regions that the layout engine found.
+        lines: All lines of text on the page.
+    """
+    height, width = pixels.shape[:2]
+    detected = [*detected, *_missed_tables(detected, pixels)]
+    regions = complete_regions(detected, [line.box for line in lines], (width, height), pixels)
+    tables, errors = _tables(regions, pixels, lines)
+    metadata = dict(ref.metadata)
+    if page.notes:
+        metadata["notes"] = list(page.notes)
+    record = assemble_page(
+        page_id=ref.page_id,
+        page_idx=page_idx,
+        doc_id=ref.document.doc_id,
+        source=ref.document.uri,
+        page_number=ref.page_number,
+        width=width,
+        height=height,
+        regions=regions,
+        lines=lines,
+        tables=tables,
+        dpi=page.dpi,
+        metadata=metadata,
+    )
+    record.errors.extend(errors)
+    return record
+
+
+def _missed_tables(detected: Sequence[DetectedRegion], pixels: Pixels) -> list[DetectedRegion]:
+    """Tables with ruling lines that the layout engine did not see."""
+    known = [region.box for region in detected if region.label is Label.TABLE]
+    return [
+        DetectedRegion(box=box, label=Label.TABLE, score=0.0, source="ruling-lines")
+        for box in find_ruled_tables(pixels)
+        if sum(intersection(box, other) for other in known) < _COVERED * area(box)
+    ]
+
+
+def _tables(
+    regions: Sequence[DetectedRegion], pixels: Pixels, lines: Sequence[TextLine]
+) -> tuple[dict[int, Table], list[PageError]]:
+    """Recognize each table region; one that breaks stays a region of text lines, and the record says so."""
+    tables: dict[int, Table] = {}
+    errors: list[PageError] = []
+    for index, region in enumerate(regions):
+        if region.label is not Label.TABLE:
+            continue
+        try:
+            table = recognize_table(pixels, region.box, lines)
+        except Exception as error:
+            errors.append(_table_error(region.box, error))
+            continue
+        if table is not None:
+            tables[index] = table
+    return tables, errors
+
+
+def _table_error(box: Box, error: Exception) -> PageError:
+    place = ", ".join(f"{value:.0f}" for value in box)
+    return PageError(
+        component="table",
+        category="internal",
+        message=f"the table at ({place}) is given as text lines: {type(error).__name__}: {error}",
+    )
