@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -82,7 +83,7 @@ def _borders(rules: Sequence[Rule], lines: list[float], across: list[float], tex
     drawn = np.zeros((len(lines) - 2, len(across) - 1), dtype=np.bool_)
     for line in range(1, len(lines) - 1):
         on_line = [rule for rule in rules if abs(rule.position - lines[line]) < 0.5 * text_height]
-        for space, (start, end) in enumerate(zip(across, across[1:], strict=False)):
+        for space, (start, end) in enumerate(pairwise(across)):
             covered = sum(max(0.0, min(rule.end, end) - max(rule.start, start)) for rule in on_line)
             drawn[line - 1, space] = covered >= _COVERED * (end - start)
     return drawn

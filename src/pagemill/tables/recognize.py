@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import cv2
 import numpy as np
 
-from pagemill.document.geometry import area, clip, intersection, union_box
+from pagemill.document.geometry import area, as_array, clip, intersection, union_box
 from pagemill.tables.lattice import lattice_grid
 from pagemill.tables.rules import find_rules, skew_of_rules
 from pagemill.tables.stream import stream_grid
@@ -63,10 +63,8 @@ def recognize_table(pixels: Pixels, box: Box, lines: Sequence[TextLine]) -> Tabl
     plane = Plane((x1, y1), (x2 - x1, y2 - y1), slope)
     if slope:
         gray = _upright(gray, slope)
-    rules = find_rules(gray, text_height)
     words = [word for index in inside for word in words_of_line(lines[index], index, plane, gray)]
-    if not words:
-        return None
+    rules = find_rules(gray, text_height, as_array((word.x1, word.y1, word.x2, word.y2) for word in words))
     grid = lattice_grid(words, rules, text_height) or stream_grid(words, rules, text_height)
     if grid is None:
         return None
@@ -118,7 +116,7 @@ def find_ruled_tables(pixels: Pixels) -> list[Box]:
     for horizontal, vertical in groups:
         ys = {round(rules.horizontal[index].position / (2 * near)) for index in horizontal}
         xs = {round(rules.vertical[index].position / (2 * near)) for index in vertical}
-        if len(ys) >= 3 and len(xs) >= 3 or len(ys) >= 4 and len(xs) >= 2 or len(ys) >= 2 and len(xs) >= 4:
+        if min(len(xs), len(ys)) >= 2 and len(xs) * len(ys) >= 8:
             sides = [rules.horizontal[i] for i in horizontal]
             posts = [rules.vertical[i] for i in vertical]
             place = (

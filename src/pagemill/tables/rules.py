@@ -19,6 +19,8 @@ _CONTRAST = 12
 """Grey levels by which a rule must be darker than its neighbourhood."""
 _MAX_SKEW = 0.08
 """Slope beyond which a stroke is no rule of a page scanned askew (about 4.5 degrees)."""
+_WORD_EDGE = 0.15
+"""Share of a word's height at its top and bottom that may hold a rule: boxes of words are generous."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +46,19 @@ class Rules:
     vertical: tuple[Rule, ...]
 
 
-def find_rules(gray: NDArray[np.uint8], text_height: float) -> Rules:
+def find_rules(gray: NDArray[np.uint8], text_height: float, words: NDArray[np.float64] | None = None) -> Rules:
     """Find horizontal and vertical rules in an upright image.
 
     Args:
         gray: Shape (height, width), uint8.
         text_height: Usual height of a line of text in pixels: the yardstick for what is longer than a letter.
+        words: Boxes of words, shape (n, 4), where known: strokes inside them are letters that run together.
     """
     dark = _dark(gray, text_height)
-    horizontal = _link(_strokes(dark, text_height), text_height)
-    vertical = _link(_strokes(np.ascontiguousarray(dark.T), 1.2 * text_height), text_height)
+    words = np.zeros((0, 4)) if words is None else words
+    flat = _outside(_strokes(dark, text_height), words, _WORD_EDGE)
+    upright = _outside(_strokes(np.ascontiguousarray(dark.T), 1.2 * text_height), words[:, [1, 0, 3, 2]], 0.0)
+    horizontal, vertical = _link(flat, text_height), _link(upright, text_height)
     horizontal = [rule for rule in horizontal if rule.length >= 3 * text_height]
     reach = 0.5 * text_height
     vertical = [
@@ -119,10 +124,21 @@ def _strokes(dark: NDArray[np.uint8], length: float) -> NDArray[np.float64]:
     return strokes
 
 
+def _outside(strokes: NDArray[np.float64], words: NDArray[np.float64], edge: float) -> NDArray[np.float64]:
+    """Drop strokes of which most runs through words; a share of a word at its edges may lie on a rule."""
+    low = words[:, 1] + edge * (words[:, 3] - words[:, 1])
+    high = words[:, 3] - edge * (words[:, 3] - words[:, 1])
+    at = (strokes[:, None, 0] > low) & (strokes[:, None, 0] < high)
+    shared = np.minimum(strokes[:, None, 2], words[:, 2]) - np.maximum(strokes[:, None, 1], words[:, 0])
+    inside = np.where(at, np.clip(shared, 0.0, None), 0.0).sum(axis=1)
+    kept: NDArray[np.float64] = strokes[inside < 0.5 * (strokes[:, 2] - strokes[:, 1])]
+    return kept
+
+
 def _link(strokes: NDArray[np.float64], text_height: float) -> list[Rule]:
     """Join strokes at about the same height (broken and double lines) where the gap between them is short."""
     rules: list[Rule] = []
-    tolerance, gap = max(2.0, 0.25 * text_height), 1.5 * text_height
+    tolerance, gap = max(2.0, 0.25 * text_height), 0.7 * text_height
     strokes = strokes[np.argsort(strokes[:, 0])]
     for group in np.split(strokes, np.flatnonzero(np.diff(strokes[:, 0]) > tolerance) + 1):
         joined: list[list[float]] = []  # start, end, length, length-weighted position

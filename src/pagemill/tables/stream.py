@@ -26,6 +26,8 @@ _ACROSS = 0.7
 """Share of the table's width that a rule must span to divide rows."""
 _TIGHTER = 0.92
 """A line belongs to the neighbour whose distance is less than this share of the other's."""
+_WRAP_LEAST = 0.8
+"""How much closer the next row may be to a line that starts in lower case and still continues the row above."""
 
 
 @dataclass(slots=True)
@@ -38,7 +40,7 @@ class Piece:
 
     @property
     def middle(self) -> float:
-        """x of the middle."""
+        """Where the middle is, as x."""
         return (min(w.x1 for w in self.words) + max(w.x2 for w in self.words)) / 2
 
 
@@ -49,7 +51,7 @@ class TextRow:
     y: float
     pieces: list[Piece]
     end: float = field(init=False)
-    """y of the last line."""
+    """Where the last line is, as y."""
 
     def __post_init__(self) -> None:
         self.end = self.y
@@ -145,10 +147,10 @@ def _header_end(rows: Sequence[TextRow], across: Sequence[float], text_height: f
         return 0
     for y in across:
         above = sum(row.y < y for row in rows)
-        if 0 < above <= max(1, len(rows) // 2) and above < len(rows):
-            # A title above the table's top rule is no header.
-            if len(rows[0].pieces) > 1 or above > 1 or rows[0].spans():
-                return above
+        # A title above the table's top rule is no header.
+        titles = above > 1 or len(rows[0].pieces) > 1 or rows[0].spans()
+        if titles and 0 < above <= max(1, len(rows) // 2):
+            return above
     count = 1
     while count < len(rows) // 2 and rows[count - 1].spans():
         count += 1
@@ -194,7 +196,7 @@ def _stretch(
             for rule in rules.horizontal
             if row.y < rule.position < below[0].y and rule.start - text_height < piece.middle < rule.end + text_height
         ]
-        extent = _extents(row, below, len(separators) + 1)
+        extent = _extents(below, len(separators) + 1)
         if under:
             rule = min(under, key=lambda rule: rule.length)
             inside = [
@@ -210,9 +212,8 @@ def _stretch(
         taken = row.columns
 
 
-def _extents(row: TextRow, below: Sequence[TextRow], columns: int) -> dict[int, tuple[float, float]]:
+def _extents(below: Sequence[TextRow], columns: int) -> dict[int, tuple[float, float]]:
     """Where the columns' own text stands in the rows below."""
-    del row
     extents: dict[int, tuple[float, float]] = {}
     for column in range(columns):
         words = [w for r in below for p in r.pieces if p.first == p.last == column for w in p.words]
@@ -281,16 +282,14 @@ def _continues(above: TextRow, row: TextRow, after: float, text_height: float) -
     distance = row.y - above.end
     if distance > 2 * text_height or row.spans():
         return False
-    if not row.columns < above.columns or len(row.columns) > max(1, len(above.columns) // 2):
+    if not row.columns < above.columns:
         return False
     tighter = distance < _TIGHTER * after
-    looser = after < _TIGHTER * distance
+    texts = [join_words(piece.words, text_height) for piece in row.pieces]
     if 0 in row.columns:
-        texts = [join_words(piece.words, text_height) for piece in row.pieces if piece.first == 0]
-        lower = texts[0][:1].islower() or texts[0][:1] in "(,;"
-        return len(row.columns) == 1 and (tighter or (lower and not looser))
-    if looser:
-        return False
-    numbers = [is_number(join_words(piece.words, text_height)) for piece in row.pieces]
-    brackets = [join_words(piece.words, text_height)[:1] in "([" for piece in row.pieces]
-    return not any(numbers) or all(brackets)
+        # The label of a row wraps; a line of its own that does not start in the middle of a sentence may be a title.
+        return len(texts) == 1 and (tighter or (texts[0][:1].islower() and after > _WRAP_LEAST * distance))
+    if all(text[:1] in "([" for text in texts):
+        return True
+    few = len(texts) <= max(1, len(above.columns) // 2)
+    return few and after >= _TIGHTER * distance and not any(map(is_number, texts))
