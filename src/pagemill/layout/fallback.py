@@ -11,13 +11,13 @@ from pagemill.document.geometry import area, areas, as_array, intersection_matri
 from pagemill.document.labels import Label
 from pagemill.layout.base import DetectedRegion
 from pagemill.layout.drafts import FLOWING, PICTURES, Draft, frame_of
-from pagemill.layout.margins import logo_label, mark_margins
 from pagemill.layout.misread import (
     fills_page,
     find_table,
     free_spans,
     is_photograph,
     is_single_column,
+    logo_label,
     paragraphs_in_formula,
     picture_remainder,
     running_text,
@@ -37,7 +37,9 @@ SOURCE = "projection"
 
 _INSIDE = 0.5  # share of a line's box inside a region that makes it the region's line
 _CUT = 0.25  # share from which a text region or table that cuts through a line takes all of it
+_NESTED = 0.8  # share of a text region inside a table that makes it a part of it
 _BIG_FORMULA = 0.1  # share of the page
+_FORMULA_DOUBT = 0.6  # a single line that the model takes for a formula with less certainty is text
 _TITLE_SIZE = 1.3  # height of a heading found here, in median line heights
 _MAX_TITLE_LINES = 3
 
@@ -70,14 +72,13 @@ def complete_regions(
     boxes = boxes[(boxes[:, 2:] - boxes[:, :2]).min(axis=1, initial=np.inf) > 0]
     if not len(boxes):
         return list(regions)
-    drafts = _with_table_heads(_dissolve(regions, boxes, page_size, pixels))
+    drafts = _without_nested(_with_table_heads(_dissolve(regions, boxes, page_size, pixels)))
     orphans = _assign(drafts, boxes)
     orphans = _adopt(drafts, boxes, orphans)
     drafts = [part for draft in drafts for part in _split(draft, boxes)]
     drafts = _return_labels(drafts, boxes)
     drafts += _cluster(boxes, orphans)
     drafts = [draft for draft in drafts if draft.lines or not draft.textual]
-    mark_margins(drafts, boxes, page_size)
     return [_finish(draft, boxes) for draft in drafts]
 
 
@@ -121,6 +122,8 @@ def _real_formulas(draft: Draft, inside: NDArray[np.float64], page_area: float) 
     """A formula without the paragraphs that the model put into it; none where it spans much of the page."""
     if areas(draft.box[None])[0] > _BIG_FORMULA * page_area and len(inside) >= 6:
         return []
+    if len(inside) == 1 and draft.origin and draft.origin.score < _FORMULA_DOUBT:
+        draft.label = Label.TEXT
     text = paragraphs_in_formula(draft.box, inside)
     if not text.any():
         return [draft]
@@ -146,6 +149,14 @@ def _with_table_heads(drafts: list[Draft]) -> list[Draft]:
                 continue
         kept.append(draft)
     return kept
+
+
+def _without_nested(drafts: list[Draft]) -> list[Draft]:
+    """Without text regions inside tables: the cells are the table's to read."""
+    tables = np.array([draft.box for draft in drafts if draft.label is Label.TABLE]).reshape(-1, 4)
+    if not len(tables):
+        return drafts
+    return [d for d in drafts if not d.textual or _shares(d.box[None], tables).max() < _NESTED]
 
 
 def _shares(boxes: NDArray[np.float64], regions: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import cv2
 import numpy as np
 
+from pagemill.document.labels import Label
 from pagemill.layout.text_blocks import group_lines, rows_of
 
 if TYPE_CHECKING:
@@ -19,7 +20,18 @@ _DENSE = 0.35  # share of a figure that its line boxes cover when it is text; di
 _SPARSE = 0.15  # share that line boxes cover on a poster; a written page has more
 _MIN_INK = 0.01  # share of inked pixels in what is left of a figure
 _MIN_REMAINDER = 0.015  # share of the page
+_LOGO = 0.08  # share of the page height; a larger picture at the top is a figure
+_MARGIN = 0.12  # share of the page height where logos stand
 _INK_CONTRAST = 40  # grey levels from the background
+
+
+def logo_label(box: NDArray[np.float64], page_height: float) -> Label | None:
+    """Header or footer image for a small picture, box of shape (4,), at the edge of the page; else None."""
+    if box[3] - box[1] > _LOGO * page_height:
+        return None
+    if box[3] < _MARGIN * page_height:
+        return Label.HEADER_IMAGE
+    return Label.FOOTER_IMAGE if box[1] > (1 - _MARGIN) * page_height else None
 
 
 def fills_page(box: NDArray[np.float64], page_area: float) -> bool:
