@@ -33,6 +33,8 @@ class RecognizedText:
     """Mean over characters, 0-1, finite."""
     word_spans: tuple[tuple[str, float, float], ...] = ()
     """Words with their start and end as fractions of the line image's width, where the engine tells."""
+    centers: tuple[float, ...] = ()
+    """Horizontal middle of each character of ``text`` as a fraction of the line width, where the engine tells."""
 
 
 class TextDetector(Protocol):

@@ -38,9 +38,19 @@ def decode_greedy(
         classes = best[line, steps]
         characters = [alphabet[index] for index in classes]
         confidence = float(probabilities[line, steps, classes].mean())
-        spans = _word_spans(characters, steps, width)
-        found.append(RecognizedText(text="".join(characters).strip(), confidence=confidence, word_spans=spans))
+        first, last = _trim(characters)
+        characters, steps = characters[first:last], steps[first:last]
+        spans = _word_spans(characters, steps, width) if characters else ()
+        centers = tuple(float(center) for center in np.clip((steps + 0.5) / width, 0.0, 1.0))
+        text = "".join(characters)
+        found.append(RecognizedText(text=text, confidence=confidence, word_spans=spans, centers=centers))
     return found
+
+
+def _trim(characters: list[str]) -> tuple[int, int]:
+    """First and one past the last character that is no white space."""
+    solid = [index for index, character in enumerate(characters) if not character.isspace()]
+    return (solid[0], solid[-1] + 1) if solid else (0, 0)
 
 
 def _word_spans(characters: list[str], steps: NDArray[np.int64], width: float) -> tuple[tuple[str, float, float], ...]:

@@ -36,7 +36,7 @@ ALPHABETS: dict[str, str] = {
     "id": "",
     "is": "áðéíóúýþæö",
     "it": "àèéìòù",
-    "ja": "あいうえおかきくけこさしすせそたちつてとなにぬねのはひふへほまみむめもやゆよらりるれろわをんアイウエオカキクケコ日本語年月",
+    "ja": "あいうえおかきくけこさしすせそたちつてとなにぬねのはひふへほまみむめもやゆよらりるれろわをんアイウエオ日本",
     "ka": "აბგდევზთიკლმნოპჟრსტუფქღყშჩცძწჭხჯჰ",
     "kk": "аәбвгғдеёжзийкқлмнңоөпрстуұүфхһцчшщъыіьэюя",
     "km": "កខគឃងចឆជឈញដឋឌឍណតថទធនបផពភមយរលវសហឡអ",
@@ -95,3 +95,18 @@ def languages_covered_by(characters: frozenset[str]) -> frozenset[str]:
 
 def _capitals(alphabet: str) -> str:
     return "".join(upper for upper in (letter.upper() for letter in alphabet) if len(upper) == 1)
+
+
+TESSDATA_NAMES: dict[str, str] = {
+    "af": "afr", "ar": "ara", "az": "aze", "be": "bel", "bg": "bul", "bn": "ben", "bs": "bos", "ca": "cat",
+    "cs": "ces", "cy": "cym", "da": "dan", "de": "deu", "el": "ell", "en": "eng", "es": "spa", "et": "est",
+    "eu": "eus", "fa": "fas", "fi": "fin", "fr": "fra", "ga": "gle", "gl": "glg", "gu": "guj", "he": "heb",
+    "hi": "hin", "hr": "hrv", "hu": "hun", "hy": "hye", "id": "ind", "is": "isl", "it": "ita", "ja": "jpn",
+    "ka": "kat", "kk": "kaz", "km": "khm", "kn": "kan", "ko": "kor", "la": "lat", "lo": "lao", "lt": "lit",
+    "lv": "lav", "mk": "mkd", "ml": "mal", "mn": "mon", "mr": "mar", "ms": "msa", "mt": "mlt", "my": "mya",
+    "nb": "nor", "ne": "nep", "nl": "nld", "no": "nor", "pa": "pan", "pl": "pol", "pt": "por", "ro": "ron",
+    "ru": "rus", "sk": "slk", "sl": "slv", "sq": "sqi", "sr": "srp", "sv": "swe", "sw": "swa", "ta": "tam",
+    "te": "tel", "th": "tha", "tl": "fil", "tr": "tur", "uk": "ukr", "ur": "urd", "uz": "uzb", "vi": "vie",
+    "zh": "chi_sim",
+}  # fmt: skip
+"""Tesseract's file name for each language."""

@@ -162,6 +162,9 @@ def create_detector(settings: RapidOcrSettings | None = None) -> RapidOcrDetecto
     return RapidOcrDetector(settings or RapidOcrSettings())
 
 
-def create_recognizer(settings: RapidOcrSettings | None = None) -> RapidOcrRecognizer:
+def create(settings: RapidOcrSettings | None = None) -> RapidOcrRecognizer:
     """Load the line recognizer."""
     return RapidOcrRecognizer(settings or RapidOcrSettings())
+
+
+create_recognizer = create

@@ -1,0 +1,215 @@
+"""Line images read by the ``tesseract`` program: one short-lived process a batch.
+
+A process of its own keeps a crash on hostile pixels away from the run and can be ended when it takes too long;
+loading a language costs about 60 ms, which a batch of lines makes up for. Lines are read as *raw lines* (page
+segmentation mode 13): the detector has found them already.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import itertools
+import os
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import cv2
+import numpy as np
+
+from pagemill.errors import LanguageError, MissingDependencyError, PageTimeoutError, WorkerCrashError
+from pagemill.recognition.base import RecognizedText
+from pagemill.recognition.languages import TESSDATA_NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pagemill.imaging.types import Pixels
+
+NAME = "tesseract"
+
+_RAW_LINE = "13"
+_SMOOTHING = 0.7  # pixels; takes scanner noise off without closing small letters
+_MAX_HEIGHT = 96  # taller lines are made smaller: the network sees 36 to 48 rows anyway
+_MAX_WIDTH = 8000
+_WORD_ROW = "5"  # level column of Tesseract's TSV
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TesseractSettings:
+    """How the engine runs."""
+
+    languages: tuple[str, ...] = ("ko",)
+    """BCP-47 primary subtags; one after another is tried on each line, so fewer is faster and surer."""
+    program: str = "tesseract"
+    max_batch: int = 32
+    seconds_per_line: float = 5.0
+    """Time limit of a process, for each line it reads (10 more to start)."""
+    min_confidence: float = 0.3
+    """What is read with a lower mean confidence is junk: its text is returned empty, its confidence as it is."""
+
+
+@functools.cache
+def installed_languages(program: str = "tesseract") -> frozenset[str]:
+    """BCP-47 primary subtags for which language data is installed; empty when there is no program."""
+    path = shutil.which(program)
+    if path is None:
+        return frozenset()
+    listed = subprocess.run([path, "--list-langs"], capture_output=True, text=True, timeout=20, check=False)
+    names = set(listed.stdout.split())
+    return frozenset(language for language, name in TESSDATA_NAMES.items() if name in names)
+
+
+def install_command(languages: Sequence[str]) -> str:
+    """The shell commands that install Tesseract with languages."""
+    packages = " ".join(f"tesseract-ocr-{TESSDATA_NAMES[code].replace('_', '-')}" for code in languages)
+    return f"apt-get install tesseract-ocr {packages}  (macOS: brew install tesseract tesseract-lang)".replace(
+        "  ", " "
+    )
+
+
+class TesseractRecognizer:
+    """Reads line images with Tesseract."""
+
+    name = NAME
+
+    def __init__(self, settings: TesseractSettings) -> None:
+        """Check the program and its language data.
+
+        Raises:
+            MissingDependencyError: The program is not installed.
+            LanguageError: Data of a language is not installed, or Tesseract has none.
+        """
+        unknown = [code for code in settings.languages if code not in TESSDATA_NAMES]
+        if unknown:
+            raise LanguageError(f"Tesseract has no language data for: {', '.join(unknown)}")
+        program = shutil.which(settings.program)
+        if program is None:
+            raise MissingDependencyError(
+                "the program tesseract is not installed", remedy=install_command(settings.languages)
+            )
+        absent = [code for code in settings.languages if code not in installed_languages(settings.program)]
+        if absent:
+            raise LanguageError(
+                f"Tesseract's language data is not installed for: {', '.join(absent)}", remedy=install_command(absent)
+            )
+        self._program = program
+        self._settings = settings
+        self._tessdata = "+".join(TESSDATA_NAMES[code] for code in settings.languages)
+        self.languages = frozenset(settings.languages)
+        self.max_batch = settings.max_batch
+
+    def recognize(self, lines: Sequence[Pixels]) -> list[RecognizedText]:
+        """Read line images.
+
+        Raises:
+            PageTimeoutError: The process took too long and was ended.
+            WorkerCrashError: The process failed.
+        """
+        if not lines:
+            return []
+        with tempfile.TemporaryDirectory(prefix="pagemill-") as folder:  # mode 0700
+            paths = [Path(folder, f"{index}.pgm") for index in range(len(lines))]
+            for path, line in zip(paths, lines, strict=True):
+                path.write_bytes(_grey_map(line))
+            listing = Path(folder, "lines.txt")
+            listing.write_text("".join(f"{path}\n" for path in paths), encoding="utf-8")
+            self._run(listing, Path(folder, "read"), len(lines))
+            texts = Path(folder, "read.txt").read_text(encoding="utf-8").split("\f")
+            rows = Path(folder, "read.tsv").read_text(encoding="utf-8").splitlines()
+        words: list[list[_Word]] = [[] for _ in lines]
+        widths = [1.0] * len(lines)
+        for row in csv.DictReader(rows, delimiter="\t", quoting=csv.QUOTE_NONE):
+            page = int(row["page_num"]) - 1
+            left, width = float(row["left"]), float(row["width"])
+            if row["level"] == "1":
+                widths[page] = max(width, 1.0)
+            elif row["level"] == _WORD_ROW and row["text"].strip():
+                span = (left / widths[page], (left + width) / widths[page])
+                words[page].append(_Word(row["text"].strip(), *span, max(0.0, float(row["conf"]) / 100)))
+        return [self._accept(_assemble(texts[index], words[index])) for index in range(len(lines))]
+
+    def close(self) -> None:
+        """Nothing is kept between calls."""
+
+    def _run(self, listing: Path, output: Path, lines: int) -> None:
+        command = [self._program, str(listing), str(output), "-l", self._tessdata, "--psm", _RAW_LINE, "txt", "tsv"]
+        limit = 10 + self._settings.seconds_per_line * lines
+        environment = os.environ | {"OMP_THREAD_LIMIT": "1"}  # parallelism comes from pages
+        try:
+            ended = subprocess.run(command, env=environment, capture_output=True, timeout=limit, check=False)
+        except subprocess.TimeoutExpired as error:
+            raise PageTimeoutError(f"tesseract took longer than {limit:.0f} s for {lines} lines") from error
+        if ended.returncode:
+            said = ended.stderr.decode("utf-8", "replace").strip()[-300:]
+            raise WorkerCrashError(f"tesseract ended with status {ended.returncode}: {said}")
+
+    def _accept(self, found: RecognizedText) -> RecognizedText:
+        if found.confidence >= self._settings.min_confidence:
+            return found
+        return RecognizedText(text="", confidence=found.confidence)
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """What a row of the TSV calls a word: in Korean, Chinese and Japanese a single character."""
+
+    text: str
+    start: float
+    end: float
+    confidence: float
+
+
+def _assemble(plain: str, pieces: list[_Word]) -> RecognizedText:
+    """Join the plain text, which alone has the right spaces, with the TSV, which alone has positions."""
+    text = " ".join(plain.split())
+    solid = [character for piece in pieces for character in piece.text if not character.isspace()]
+    if not text or solid != [character for character in text if character != " "]:
+        text = " ".join(piece.text for piece in pieces)
+        solid = [character for character in text if character != " "]
+    if not text:
+        return RecognizedText(text="", confidence=0.0)
+    borders: list[tuple[float, float]] = []  # of each solid character, its piece's width shared out evenly
+    weights: list[float] = []
+    for piece in pieces:
+        count = len("".join(piece.text.split()))
+        edges = np.linspace(piece.start, piece.end, count + 1)
+        borders.extend((float(a), float(b)) for a, b in itertools.pairwise(edges))
+        weights.extend([piece.confidence] * count)
+    centers: list[float] = []
+    spans: list[tuple[str, float, float]] = []
+    used = 0
+    for word in text.split(" "):
+        if centers:
+            centers.append((borders[used - 1][1] + borders[used][0]) / 2)
+        span = borders[used : used + len(word)]
+        centers.extend((a + b) / 2 for a, b in span)
+        spans.append((word, span[0][0], span[-1][1]))
+        used += len(word)
+    confidence = float(np.mean(weights))
+    return RecognizedText(text=text, confidence=confidence, word_spans=tuple(spans), centers=tuple(centers))
+
+
+def _grey_map(line: Pixels) -> bytes:
+    """Encode a line as a binary portable grey map, smoothed, at most 96 pixels high."""
+    if not line.size:
+        line = np.full((8, 8, 3), 255, np.uint8)
+    grey = cv2.GaussianBlur(cv2.cvtColor(line, cv2.COLOR_RGB2GRAY), (0, 0), _SMOOTHING)
+    scale = min(1.0, _MAX_HEIGHT / grey.shape[0], _MAX_WIDTH / grey.shape[1])
+    if scale < 1:
+        size = (max(1, round(grey.shape[1] * scale)), max(1, round(grey.shape[0] * scale)))
+        grey = cv2.resize(grey, size, interpolation=cv2.INTER_AREA)
+    height, width = grey.shape
+    return b"P5 %d %d 255\n" % (width, height) + grey.tobytes()
+
+
+def create(settings: TesseractSettings | None = None) -> TesseractRecognizer:
+    """Make the recognizer; see :class:`TesseractRecognizer` for what it raises."""
+    return TesseractRecognizer(settings or TesseractSettings())
+
+
+create_recognizer = create
