@@ -5,11 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from pagemill.document.geometry import Box
     from pagemill.tables.words import TableWord
+_SHADE = 16
+"""Grey levels between two shades of ground."""
 
 
 @dataclass(slots=True)
@@ -45,6 +51,29 @@ def text_rows(words: Sequence[TableWord], text_height: float) -> list[list[Table
             rows.append([word])
             middle = word.y
     return rows
+
+
+def shaded_header_rows(
+    gray: NDArray[np.uint8], across: tuple[float, float], rows: Sequence[tuple[float, float]]
+) -> int:
+    """How many rows at the top stand on a ground of their own shade; 0 where the shade tells nothing.
+
+    Args:
+        gray: The table, shape (height, width), uint8.
+        across: Left and right end of the rows, in pixels.
+        rows: Upper and lower end of each row.
+    """
+    left, right = (max(0, round(x)) for x in across)
+    strips = [gray[max(0, round(top)) : max(0, round(bottom)), left:right] for top, bottom in rows]
+    if len(strips) < 2 or not all(strip.size for strip in strips):
+        return 0
+    # Even dense print covers less than the darkest or lightest third of its line.
+    shades = np.array([np.percentile(strip, 67) for strip in strips])
+    same = np.abs(shades - shades[0]) < _SHADE / 2
+    count = int(np.argmin(same)) if not same.all() else 0
+    # In striped tables the shade comes back.
+    own = count > 0 and abs(shades[count] - shades[0]) >= _SHADE and same[count:].mean() <= 0.1
+    return count if own and count <= max(1, len(rows) // 2) else 0
 
 
 def is_number(text: str) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pagemill.tables.columns import chunks_of_row
-from pagemill.tables.grid import Grid, GridCell, is_number, text_rows
+from pagemill.tables.grid import Grid, GridCell, is_number, shaded_header_rows, text_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,7 @@ _COARSE = 0.2
 """Share of filled cells with text in several columns or aligned rows above which the rules are not the grid."""
 
 
-def lattice_grid(words: Sequence[TableWord], rules: Rules, text_height: float) -> Grid | None:
+def lattice_grid(words: Sequence[TableWord], rules: Rules, text_height: float, gray: NDArray[np.uint8]) -> Grid | None:
     """Build the grid that the rules draw; None where they do not draw one, or a coarser one than the text has."""
     xs = _positions(rules.vertical, text_height)
     ys = _positions(rules.horizontal, text_height)
@@ -56,7 +56,8 @@ def lattice_grid(words: Sequence[TableWord], rules: Rules, text_height: float) -
         owner[row, column].words.append(word)
     if len({cell.column for cell in cells}) < 2 or _too_coarse(cells, text_height):
         return None
-    return Grid(cells, _header_rows(cells))
+    shaded = shaded_header_rows(gray, (xs[0], xs[-1]), list(pairwise(ys)))
+    return Grid(cells, shaded or _header_rows(cells))
 
 
 def _positions(rules: Sequence[Rule], text_height: float) -> list[float]:

@@ -65,7 +65,7 @@ def recognize_table(pixels: Pixels, box: Box, lines: Sequence[TextLine]) -> Tabl
         gray = _upright(gray, slope)
     words = [word for index in inside for word in words_of_line(lines[index], index, plane, gray)]
     rules = find_rules(gray, text_height, as_array((word.x1, word.y1, word.x2, word.y2) for word in words))
-    grid = lattice_grid(words, rules, text_height) or stream_grid(words, rules, text_height)
+    grid = lattice_grid(words, rules, text_height, gray) or stream_grid(words, rules, text_height, gray)
     if grid is None:
         return None
     cells = []

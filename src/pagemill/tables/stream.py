@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pagemill.tables.columns import Chunk, chunks_of_row, find_separators
-from pagemill.tables.grid import Grid, GridCell, is_number, text_rows
+from pagemill.tables.grid import Grid, GridCell, is_number, shaded_header_rows, text_rows
 from pagemill.tables.words import join_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
     from pagemill.tables.rules import Rules
     from pagemill.tables.words import TableWord
@@ -77,7 +79,7 @@ class TextRow:
         self.end = below.end
 
 
-def stream_grid(words: Sequence[TableWord], rules: Rules, text_height: float) -> Grid | None:
+def stream_grid(words: Sequence[TableWord], rules: Rules, text_height: float, gray: NDArray[np.uint8]) -> Grid | None:
     """Build a grid from the words' places; None without at least two columns and two rows."""
     lines = text_rows(words, text_height)
     top, bottom = lines[0][0].y, lines[-1][0].y
@@ -92,7 +94,8 @@ def stream_grid(words: Sequence[TableWord], rules: Rules, text_height: float) ->
         pieces = [p for c in chunks_of_row(line, _WIDE * text_height) for p in _pieces(c, separators, text_height)]
         rows.append(TextRow(float(np.mean([word.y for word in line])), _unite(pieces)))
     across = [rule.position for rule in rules.horizontal if rule.length >= _ACROSS * (right - left)]
-    split = _header_end(rows, across, text_height)
+    extents = [(min(word.y1 for word in line), max(word.y2 for word in line)) for line in lines]
+    split = shaded_header_rows(gray, (left, right), extents) or _header_end(rows, across)
     head = _header_levels(rows[:split], rules, separators, text_height)
     body = _body_rows(rows[split:], across, text_height)
     if len(head) + len(body) < 2:
@@ -109,8 +112,15 @@ def _pieces(chunk: Chunk, separators: Sequence[float], text_height: float) -> li
     """Cut a run of words at column borders where there is a gap; else it lies across the border."""
     columns = [int(np.searchsorted(separators, word.x)) for word in chunk.words]
     pieces = [Piece(columns[0], columns[0], [chunk.words[0]])]
+    spaces = [
+        word.x1 - before.x2
+        for (before, word), (one, other) in zip(pairwise(chunk.words), pairwise(columns), strict=True)
+        if one == other
+    ]
+    # A gap that is like the spaces in the run is a space too, though a border happens to lie in it.
+    least = max(_AT_BORDER * text_height, 1.4 * float(np.median(spaces)) if spaces else 0.0)
     for (before, word), (column_before, column) in zip(pairwise(chunk.words), pairwise(columns), strict=True):
-        if column > column_before and word.x1 - before.x2 >= _AT_BORDER * text_height:
+        if column > column_before and word.x1 - before.x2 >= least:
             pieces.append(Piece(column, column, [word]))
         else:
             pieces[-1].words.append(word)
@@ -141,7 +151,7 @@ def _unite(pieces: list[Piece]) -> list[Piece]:
     return united
 
 
-def _header_end(rows: Sequence[TextRow], across: Sequence[float], text_height: float) -> int:
+def _header_end(rows: Sequence[TextRow], across: Sequence[float]) -> int:
     """How many lines at the top are the header: above the first rule across the table, else a first row of titles."""
     if len(rows) < 2:
         return 0
@@ -289,7 +299,7 @@ def _continues(above: TextRow, row: TextRow, after: float, text_height: float) -
     if 0 in row.columns:
         # The label of a row wraps; a line of its own that does not start in the middle of a sentence may be a title.
         return len(texts) == 1 and (tighter or (texts[0][:1].islower() and after > _WRAP_LEAST * distance))
-    if all(text[:1] in "([" for text in texts):
+    if sum(text[:1] in "([" for text in texts) > len(texts) // 2:
         return True
     few = len(texts) <= max(1, len(above.columns) // 2)
     return few and after >= _TIGHTER * distance and not any(map(is_number, texts))
