@@ -11,6 +11,9 @@ from pagemill.document.page import PageError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from pagemill.imaging.limits import DecodeLimits
+    from pagemill.imaging.page import PdfInfo
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentRef:
@@ -32,6 +35,8 @@ class PdfPage:
     page_index: int
     """From 0."""
     password: str | None = field(default=None, repr=False)
+    keep: object = field(default=None, repr=False, compare=False)
+    """Owner of a temporary file at ``path``, which goes away with the last reference to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,4 +76,14 @@ class PageSource(Protocol):
 
     def pages(self) -> AsyncIterator[PageRef]:
         """Yield page references in input order, reading no further ahead than it is asked."""
+        ...
+
+
+class PdfProbe(Protocol):
+    """Opens PDFs for a source: the decoding service."""
+
+    limits: DecodeLimits
+
+    async def probe_pdf(self, path: Path, password: str | None = None) -> PdfInfo:
+        """Open a PDF and tell its page count, sizes and metadata; raises a PagemillError when it cannot."""
         ...

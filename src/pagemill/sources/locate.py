@@ -1,0 +1,135 @@
+"""From what the user names to single files: folders, globs and URLs expanded, lazily and in natural order."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from pagemill.errors import MissingInputError, PagemillError, UnsupportedInputError
+from pagemill.imaging.formats import SUFFIXES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
+_DIGITS = re.compile(r"(\d+)")
+_READABLE = "PDF, PNG, JPEG, WebP, BMP, TIFF, Arrow, Parquet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteFile:
+    """A file on an fsspec filesystem."""
+
+    filesystem: Any
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One file to read, or why there is none."""
+
+    uri: str
+    """As the user would name it."""
+    name: str
+    """Base name, for the document id."""
+    origin: int
+    """Which of the user's inputs it comes from, from 0; the shards of one dataset share it."""
+    content: Path | bytes | RemoteFile | None = None
+    error: PagemillError | None = None
+
+
+def natural_key(name: str) -> list[tuple[int, int, str]]:
+    """Sort key by which ``page 2`` comes before ``page 10``."""
+    parts = _DIGITS.split(name.casefold())
+    return [(0, int(part), part) if i % 2 else (1, 0, part) for i, part in enumerate(parts)]
+
+
+def expand(inputs: Iterable[str | Path | bytes], *, recursive: bool) -> Iterator[Item]:
+    """Yield the files of all inputs in order. An input that is not there yields an item with its error."""
+    for origin, given in enumerate(inputs):
+        if isinstance(given, bytes):
+            yield Item(uri="<bytes>", name="document", origin=origin, content=given)
+            continue
+        text = str(given)
+        try:
+            if isinstance(given, str) and _URL.match(given):
+                from pagemill.sources.remote import expand_url
+
+                yield from expand_url(given, origin, recursive=recursive)
+            else:
+                yield from _expand_path(text, origin, recursive=recursive)
+        except PagemillError as error:
+            yield Item(uri=text, name=base_name(text), origin=origin, error=error)
+        except (OSError, ValueError) as error:  # a null byte in a name is a ValueError
+            reason = getattr(error, "strerror", None) or str(error)
+            missing = MissingInputError(f"{text!r} cannot be read: {reason}", remedy="Check its permissions and name.")
+            yield Item(uri=text, name=base_name(text), origin=origin, error=missing)
+
+
+def base_name(uri: str) -> str:
+    """The last part of a path or URL, without a query."""
+    path = urlsplit(uri).path if _URL.match(uri) else uri.replace("\\", "/")
+    return PurePosixPath(path).name or "document"
+
+
+def _expand_path(text: str, origin: int, *, recursive: bool) -> Iterator[Item]:
+    path = Path(text).expanduser()
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        if not glob.has_magic(text):
+            raise MissingInputError(f"{text!r} does not exist", remedy="Check the path.") from None
+        yield from _expand_glob(path, text, origin, recursive=recursive)
+        return
+    if stat.S_ISDIR(mode):
+        yield from _expand_folder(path, text, origin, recursive=recursive)
+    elif stat.S_ISREG(mode):
+        yield Item(uri=text, name=path.name, origin=origin, content=path)
+    else:
+        raise UnsupportedInputError(f"{text!r} is neither a file nor a folder", remedy="Save it to a file first.")
+
+
+def _expand_glob(pattern: Path, text: str, origin: int, *, recursive: bool) -> Iterator[Item]:
+    matches = sorted(glob.glob(str(pattern), recursive=True), key=natural_key)  # noqa: PTH207 - may be absolute
+    if not matches:
+        raise MissingInputError(f"nothing matches {text!r}", remedy="Check the pattern, and quote it in the shell.")
+    for match in matches:
+        path = Path(match)
+        if path.is_file():
+            yield Item(uri=match, name=path.name, origin=origin, content=path)
+        elif recursive and path.is_dir():
+            yield from _walk(path, origin, recursive=True)
+
+
+def _expand_folder(folder: Path, text: str, origin: int, *, recursive: bool) -> Iterator[Item]:
+    found = False
+    for item in _walk(folder, origin, recursive=recursive):
+        found = True
+        yield item
+    if not found:
+        remedy = f"pagemill reads {_READABLE}."
+        raise MissingInputError(
+            f"the folder {text!r} holds no document", remedy=remedy if recursive else f"{remedy} Try --recursive."
+        )
+
+
+def _walk(folder: Path, origin: int, *, recursive: bool) -> Iterator[Item]:
+    """Files of a folder whose name promises a document, in natural order; hidden ones and linked folders left out."""
+    with os.scandir(folder) as entries:
+        listed = sorted(
+            ((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries if not entry.name.startswith(".")),
+            key=lambda entry: natural_key(entry[0]),
+        )
+    for name, is_folder in listed:
+        path = folder / name
+        if is_folder:
+            if recursive:
+                yield from _walk(path, origin, recursive=True)
+        elif path.suffix.lower() in SUFFIXES and path.is_file():
+            yield Item(uri=str(path), name=name, origin=origin, content=path)

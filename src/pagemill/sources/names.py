@@ -1,0 +1,45 @@
+"""Names of documents and pages that are safe as file names on every system, and unique in a run."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+MAX_BYTES = 150
+"""Of a name in UTF-8, so that suffixes still fit into the 255 bytes of common file systems."""
+_FORBIDDEN = re.compile(r'[/\\:*?"<>|]')
+_RESERVED = re.compile(r"(?i)(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?")
+_INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+
+def safe_name(raw: str) -> str:
+    """Turn any text into a file name: letters of all scripts stay, what could mean anything to a file system goes.
+
+    The result is in NFC, not empty, at most ``MAX_BYTES`` bytes in UTF-8, holds no separator, control or formatting
+    character, neither starts nor ends with a dot or space, and is no device name of Windows.
+    """
+    text = unicodedata.normalize("NFC", raw)
+    text = "".join("_" if unicodedata.category(c) in _INVISIBLE else c for c in text)
+    text = _FORBIDDEN.sub("_", text).strip(". ")
+    text = text.encode("utf-8")[:MAX_BYTES].decode("utf-8", "ignore").rstrip(". ")
+    if _RESERVED.fullmatch(text):
+        text = f"_{text}"
+    return text or "document"
+
+
+class UniqueNames:
+    """Hands out names, each once: the second ``a`` becomes ``a-2``. Upper and lower case count as the same."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+
+    def claim(self, name: str) -> str:
+        """A name nobody has yet, made from ``name``, which should be safe already."""
+        count = self._counts.get(name.casefold(), 0)
+        candidate = name
+        while candidate.casefold() in self._counts:
+            count += 1
+            candidate = f"{name}-{count}"
+        self._counts[name.casefold()] = max(count, 1)
+        self._counts.setdefault(candidate.casefold(), 1)
+        return candidate

@@ -1,0 +1,74 @@
+"""What the user wants of the inputs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from pagemill.errors import UsageError
+
+_RANGE = re.compile(r"(?=.*[0-9])(?P<first>[0-9]{1,9})?(?:(?P<dash>-)(?P<last>[0-9]{1,9})?)?")
+
+
+@dataclass(frozen=True, slots=True)
+class PageRanges:
+    """Page numbers from 1, as in ``1,3-5,8-``; both ends belong to a range."""
+
+    ranges: tuple[tuple[int, int | None], ...]
+    """First and last page; None for an open end."""
+
+    @classmethod
+    def parse(cls, text: str) -> PageRanges:
+        """Read ``1,3-5,8-`` or ``-3``.
+
+        Raises:
+            UsageError: The text is something else, counts from 0, or goes backwards.
+        """
+        ranges: list[tuple[int, int | None]] = []
+        for part in text.split(","):
+            match = _RANGE.fullmatch(part.strip())
+            if not match:
+                raise UsageError(f"{part.strip()!r} is no page range", remedy="Write ranges as in 1,3-5,8-")
+            first = int(match["first"] or 1)
+            last: int | None = first
+            if match["dash"]:
+                last = int(match["last"]) if match["last"] else None
+            if first < 1 or (last is not None and last < first):
+                raise UsageError(
+                    f"{part.strip()!r} is no page range", remedy="Pages count from 1, and a range goes upwards."
+                )
+            ranges.append((first, last))
+        return cls(tuple(ranges))
+
+    def __contains__(self, page: int) -> bool:
+        return any(first <= page and (last is None or page <= last) for first, last in self.ranges)
+
+    def __str__(self) -> str:
+        return ",".join(
+            str(first) if first == last else f"{first}-{'' if last is None else last}" for first, last in self.ranges
+        )
+
+    def select(self, count: int) -> list[int]:
+        """The page numbers of a document of ``count`` pages, ascending, each once."""
+        pages: set[int] = set()
+        for first, last in self.ranges:
+            pages.update(range(first, min(count, count if last is None else last) + 1))
+        return sorted(pages)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions:
+    """What to take of the inputs."""
+
+    pages: PageRanges | None = None
+    """Pages of each PDF and TIFF; None for all. Datasets and other images do not heed it."""
+    password: str | None = field(default=None, repr=False)
+    """Of encrypted PDFs."""
+    recursive: bool = False
+    """Go down into folders."""
+    image_column: str | None = None
+    """Of a dataset; None finds it by its type."""
+    id_column: str | None = None
+    """Of a dataset; None takes ``id`` or ``page_id`` where there is one."""
+    limit: int | None = None
+    """Most pages in all."""

@@ -1,0 +1,128 @@
+"""Files on fsspec filesystems: the Hugging Face Hub, object stores, web servers."""
+
+from __future__ import annotations
+
+import glob
+import tempfile
+import weakref
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from pagemill.errors import (
+    MissingDependencyError,
+    MissingInputError,
+    NetworkError,
+    PagemillError,
+    TooLargeError,
+    UnsupportedInputError,
+)
+from pagemill.imaging.formats import SUFFIXES
+from pagemill.sources.locate import Item, RemoteFile, base_name, natural_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_CHUNK = 4 * 2**20
+
+
+class TemporaryCopy:
+    """A file in the temporary directory that goes away with this object."""
+
+    def __init__(self, suffix: str) -> None:
+        with tempfile.NamedTemporaryFile(prefix="pagemill-", suffix=suffix, delete=False) as file:
+            self.path = Path(file.name)
+        self._remove = weakref.finalize(self, self.path.unlink, missing_ok=True)
+
+
+def expand_url(url: str, origin: int, *, recursive: bool) -> Iterator[Item]:
+    """Yield the files of a URL: itself, or what a folder or glob holds. A Hub dataset is searched to its depths.
+
+    Raises:
+        MissingDependencyError: The filesystem's package is not installed.
+        UnsupportedInputError: There is no such filesystem.
+        MissingInputError: Nothing is there.
+        NetworkError: It cannot be reached.
+    """
+    filesystem, path = _filesystem(url)
+    scheme = url.split("://", 1)[0]
+    try:
+        if glob.has_magic(path):
+            names = [str(name) for name in filesystem.glob(path)]
+        elif scheme in ("http", "https") or filesystem.isfile(path):
+            yield Item(
+                uri=url, name=base_name(url), origin=origin, content=RemoteFile(filesystem=filesystem, path=path)
+            )
+            return
+        else:
+            depth = None if recursive or scheme == "hf" else 1
+            names = [str(name) for name in filesystem.find(path, maxdepth=depth)]
+    except Exception as error:
+        raise unreachable(url, error) from error
+    files = sorted((name for name in names if PurePosixPath(name).suffix.lower() in SUFFIXES), key=natural_key)
+    if not files:
+        raise MissingInputError(f"{url!r} does not exist or holds no document", remedy="Check the address.")
+    for name in files:
+        uri = f"{scheme}://{name.lstrip('/')}"
+        yield Item(uri=uri, name=base_name(uri), origin=origin, content=RemoteFile(filesystem=filesystem, path=name))
+
+
+def _filesystem(url: str) -> tuple[Any, str]:
+    from fsspec.core import url_to_fs
+
+    scheme = url.split("://", 1)[0]
+    try:
+        if scheme == "hf":
+            import huggingface_hub  # noqa: F401 - fsspec's own message would name another package
+        filesystem, path = url_to_fs(url)
+    except ImportError as error:
+        remedy = "pip install 'pagemill[hub]'" if scheme == "hf" else f"{error}."
+        raise MissingDependencyError(f"reading {scheme}:// needs another package ({error})", remedy=remedy) from error
+    except ValueError as error:
+        raise UnsupportedInputError(f"{url!r}: {error}", remedy="Download the file and give its path.") from error
+    return filesystem, str(path)
+
+
+def unreachable(uri: str, error: Exception) -> PagemillError:
+    """What a filesystem's exception means for the user."""
+    if isinstance(error, PagemillError):
+        return error
+    if isinstance(error, FileNotFoundError):
+        return MissingInputError(f"{uri!r} does not exist", remedy="Check the address, and that you may read it.")
+    if isinstance(error, ImportError):
+        return MissingDependencyError(f"{uri!r} needs another package ({error})")
+    return NetworkError(
+        f"{uri!r} cannot be read ({type(error).__name__}: {error})",
+        remedy="Check the connection, the address and your access rights, then run again.",
+    )
+
+
+def read_head(file: RemoteFile, size: int) -> bytes:
+    """The first bytes of a file."""
+    head: bytes = file.filesystem.cat_file(file.path, start=0, end=size)
+    return head[:size]
+
+
+def read_all(file: RemoteFile, max_bytes: int) -> bytes:
+    """All bytes of a file.
+
+    Raises:
+        TooLargeError: It has more than ``max_bytes``.
+    """
+    with file.filesystem.open(file.path, "rb") as opened:
+        data: bytes = opened.read(max_bytes + 1)
+    if len(data) > max_bytes:
+        raise TooLargeError(f"{file.path!r} has more than {max_bytes:,} bytes", remedy="Download it and give its path.")
+    return data
+
+
+def copy_to_disk(source: RemoteFile | bytes, suffix: str) -> TemporaryCopy:
+    """Copy to a temporary file, for readers that need one."""
+    copy = TemporaryCopy(suffix)
+    with copy.path.open("wb") as target:
+        if isinstance(source, bytes):
+            target.write(source)
+        else:
+            with source.filesystem.open(source.path, "rb") as opened:
+                while chunk := opened.read(_CHUNK):
+                    target.write(chunk)
+    return copy

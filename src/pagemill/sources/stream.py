@@ -1,0 +1,268 @@
+"""The stream of page references over all inputs."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from contextlib import suppress
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pagemill.document.page import PageError
+from pagemill.errors import CorruptInputError, InputError, MissingInputError, PagemillError, UnsupportedInputError
+from pagemill.imaging.decode import stored_size
+from pagemill.imaging.formats import HEAD_BYTES, FileFormat, sniff
+from pagemill.imaging.limits import DecodeLimits
+from pagemill.sources.base import DocumentRef, EncodedImage, PageRef, PdfPage
+from pagemill.sources.locate import Item, RemoteFile, expand
+from pagemill.sources.names import UniqueNames, safe_name
+from pagemill.sources.remote import TemporaryCopy, copy_to_disk, read_all, read_head, unreachable
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator, Sequence
+
+    from pagemill.imaging.page import PdfInfo
+    from pagemill.sources.base import PdfProbe
+    from pagemill.sources.options import SourceOptions
+    from pagemill.sources.tables import Row
+
+T = TypeVar("T")
+
+_PAGE_OF_FILE = re.compile(r"(.+)_(\d{1,9})")
+_CHANNELS = 3
+_PDF_METADATA = ("title", "author", "subject")
+
+
+class InputStream:
+    """All pages of the inputs, lazily; a :class:`~pagemill.sources.base.PageSource`. File access is on threads."""
+
+    def __init__(self, inputs: Sequence[str | Path | bytes], options: SourceOptions, decoder: PdfProbe) -> None:
+        self.total: int | None = None
+        self._inputs = inputs
+        self._options = options
+        self._decoder = decoder
+        self._limits: DecodeLimits = decoder.limits
+        self._documents = UniqueNames()
+        self._page_ids = UniqueNames()
+        self._row_documents: dict[tuple[int, str], DocumentRef] = {}
+
+    async def pages(self) -> AsyncIterator[PageRef]:
+        """Yield page references in input order, reading no further ahead than it is asked."""
+        count = 0
+        limit = self._options.limit
+        single = len(self._inputs) == 1
+        async for item in _on_thread(expand(self._inputs, recursive=self._options.recursive)):
+            async for ref in self._pages_of(item):
+                if limit is not None and count >= limit:
+                    self.total = count
+                    return
+                count += 1
+                # One input that is one document: its length is the length of the run.
+                if single and count == 1 and ref.document.uri == str(self._inputs[0]) and ref.document.page_count:
+                    self.total = min(ref.document.page_count, limit or ref.document.page_count)
+                yield ref
+        self.total = count
+
+    async def _pages_of(self, item: Item) -> AsyncIterator[PageRef]:
+        """Pages of one file; whatever is wrong with it is one reference with the error."""
+        try:
+            if item.error is not None:
+                raise item.error
+            file_format = await asyncio.to_thread(_format_of, item)
+            if file_format is FileFormat.PDF:
+                pages = self._pdf_pages(item)
+            elif file_format.is_table:
+                pages = self._row_pages(item, file_format)
+            else:
+                pages = self._image_pages(item)
+            async for ref in pages:
+                yield ref
+        except PagemillError as error:
+            yield self._broken(item, error)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            yield self._broken(item, MissingInputError(f"{item.name!r} cannot be read: {reason}"))
+
+    def _document(self, item: Item, page_count: int | None) -> DocumentRef:
+        stem = PurePosixPath(item.name).stem if item.name not in (".", "..") else item.name
+        return DocumentRef(doc_id=self._documents.claim(safe_name(stem)), uri=item.uri, page_count=page_count)
+
+    def _broken(self, item: Item, error: PagemillError) -> PageRef:
+        document = self._document(item, 1)
+        return PageRef(
+            document=document,
+            page_number=None,
+            page_id=self._page_ids.claim(document.doc_id),
+            payload=None,
+            error=_as_data(error, item.uri),
+            exit_code=int(error.exit_code),
+        )
+
+    async def _pdf_pages(self, item: Item) -> AsyncIterator[PageRef]:
+        path, keep = await asyncio.to_thread(_local_path, item)
+        try:
+            info = await self._decoder.probe_pdf(path, self._options.password)
+        except PagemillError as error:
+            if keep is not None:  # a temporary name means nothing to the user
+                error.message = error.message.replace(path.name, item.name)
+            raise
+        numbers = self._numbers(info.page_count, item)
+        document = self._document(item, len(numbers))
+        metadata = {key: info.metadata[key] for key in _PDF_METADATA if key in info.metadata}
+        for number in numbers:
+            yield PageRef(
+                document=document,
+                page_number=number,
+                page_id=self._page_ids.claim(f"{document.doc_id}_{number}"),
+                payload=PdfPage(path=path, page_index=number - 1, password=self._options.password, keep=keep),
+                estimated_bytes=self._rendered_bytes(info, number),
+                metadata=dict(metadata),
+            )
+
+    async def _image_pages(self, item: Item) -> AsyncIterator[PageRef]:
+        content = item.content
+        if isinstance(content, RemoteFile):
+            content = await asyncio.to_thread(_fetch, content, item, self._limits.max_stored_bytes)
+        assert content is not None
+        frames, stored = await asyncio.to_thread(stored_size, content, limits=self._limits, name=item.name)
+        numbers = self._numbers(frames, item) if frames > 1 else [1]
+        document = self._document(item, len(numbers))
+        payload = partial(EncodedImage, **({"path": content} if isinstance(content, Path) else {"data": content}))
+        for number in numbers:
+            yield PageRef(
+                document=document,
+                page_number=number,
+                page_id=self._page_ids.claim(f"{document.doc_id}_{number}"),
+                payload=payload(frame=number - 1),
+                estimated_bytes=self._decoded_bytes(stored),
+            )
+
+    async def _row_pages(self, item: Item, file_format: FileFormat) -> AsyncIterator[PageRef]:
+        from pagemill.sources.tables import count_rows, read_rows
+
+        assert item.content is not None
+        if len(self._inputs) == 1 and isinstance(item.content, Path) and item.uri == str(self._inputs[0]):
+            rows = await asyncio.to_thread(count_rows, item.content, file_format)
+            self.total = min(rows, self._options.limit or rows) if rows is not None else None
+        shard: DocumentRef | None = None
+        async for row in _on_thread(read_rows(item.content, file_format, self._options)):
+            match = _PAGE_OF_FILE.fullmatch(row.row_id) if row.row_id else None
+            if match:
+                document, number = self._row_document(item, match[1]), int(match[2])
+            else:
+                shard = shard or self._document(item, None)
+                document, number = shard, row.number
+            name = safe_name(row.row_id) if row.row_id else f"{document.doc_id}_{number}"
+            yield self._row_page(row, document, number, self._page_ids.claim(name), item)
+
+    def _row_document(self, item: Item, file_id: str) -> DocumentRef:
+        """The document of a row; its rows may lie anywhere in the shards of one dataset."""
+        key = (item.origin, file_id)
+        if key not in self._row_documents:
+            doc_id = self._documents.claim(safe_name(file_id))
+            self._row_documents[key] = DocumentRef(doc_id=doc_id, uri=item.uri)
+        return self._row_documents[key]
+
+    def _row_page(self, row: Row, document: DocumentRef, number: int, page_id: str, item: Item) -> PageRef:
+        where = f"{item.uri}#{row.number}"
+        fields: dict[str, Any] = {
+            "document": document,
+            "page_number": number,
+            "page_id": page_id,
+            "metadata": {**row.metadata, "row": row.number, "shard": item.name},
+        }
+        try:
+            if row.data is None:
+                raise CorruptInputError(f"the row {row.problem}", remedy="Mend or drop the row in the dataset.")
+            _, stored = stored_size(row.data, limits=self._limits, name="the row's image")
+        except PagemillError as error:
+            return PageRef(**fields, payload=None, error=_as_data(error, where), exit_code=int(error.exit_code))
+        return PageRef(**fields, payload=EncodedImage(data=row.data), estimated_bytes=self._decoded_bytes(stored))
+
+    def _numbers(self, count: int, item: Item) -> Sequence[int]:
+        if self._options.pages is None:
+            return range(1, count + 1)
+        numbers = self._options.pages.select(count)
+        if not numbers:
+            raise InputError(
+                f"{item.name!r} has {count} {'page' if count == 1 else 'pages'}, none of them in {self._options.pages}",
+                remedy="Check --pages.",
+            )
+        return numbers
+
+    def _rendered_bytes(self, info: PdfInfo, number: int) -> int:
+        """Of a page's rendering; pages beyond the known sizes are taken to be like the last known one."""
+        if not info.sizes:
+            return 0
+        width, height = info.sizes[min(number, len(info.sizes)) - 1]
+        if width <= 0 or height <= 0:
+            return 0
+        columns, rows, _ = self._limits.render_size(width, height)
+        return columns * rows * _CHANNELS
+
+    def _decoded_bytes(self, stored: int) -> int:
+        return min(stored, self._limits.max_pixels) * _CHANNELS
+
+
+async def _on_thread(iterator: Iterator[T]) -> AsyncIterator[T]:
+    """Iterate on threads, one step at a time, and close a generator that is left early."""
+    end = object()
+    try:
+        while (value := await asyncio.to_thread(next, iterator, end)) is not end:
+            yield value  # type: ignore[misc]
+    finally:
+        close = getattr(iterator, "close", None)
+        if close is not None:
+            with suppress(ValueError):  # a thread still runs its last step after a cancellation; it ends with that
+                close()
+
+
+def _as_data(error: PagemillError, where: str) -> PageError:
+    message = error.message if where in error.message else f"{where}: {error.message}"
+    return PageError(component="source", category=error.category, message=message, remedy=error.remedy)
+
+
+def _format_of(item: Item) -> FileFormat:
+    """The format by the first bytes."""
+    content = item.content
+    if isinstance(content, Path):
+        with content.open("rb") as file:
+            head = file.read(HEAD_BYTES)
+    elif isinstance(content, RemoteFile):
+        try:
+            head = read_head(content, HEAD_BYTES)
+        except Exception as error:
+            raise unreachable(item.uri, error) from error
+    else:
+        head = (content or b"")[:HEAD_BYTES]
+    if not head:
+        raise CorruptInputError(f"{item.name!r} is empty (0 bytes)", remedy="Get the file again.")
+    file_format = sniff(head)
+    if file_format is None and PurePosixPath(item.name).suffix.lower() == ".pdf":
+        file_format = FileFormat.PDF  # PDFium finds and repairs more than the first bytes show
+    if file_format is None:
+        raise UnsupportedInputError(
+            f"{item.name!r} is no document that pagemill reads",
+            remedy="Convert it to PDF, PNG, JPEG, WebP, BMP, TIFF, Arrow or Parquet. Its content decides, not its name.",
+        )
+    return file_format
+
+
+def _local_path(item: Item) -> tuple[Path, TemporaryCopy | None]:
+    """A path to a PDF, and the owner of the temporary copy where it needs one."""
+    if isinstance(item.content, Path):
+        return item.content, None
+    assert item.content is not None
+    try:
+        copy = copy_to_disk(item.content, ".pdf")
+    except Exception as error:
+        raise unreachable(item.uri, error) from error
+    return copy.path, copy
+
+
+def _fetch(file: RemoteFile, item: Item, max_bytes: int) -> bytes:
+    try:
+        return read_all(file, max_bytes)
+    except Exception as error:
+        raise unreachable(item.uri, error) from error
