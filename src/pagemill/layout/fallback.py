@@ -16,7 +16,7 @@ from pagemill.layout.misread import (
     find_table,
     free_spans,
     is_photograph,
-    is_single_column,
+    is_no_table,
     logo_label,
     paragraphs_in_formula,
     picture_remainder,
@@ -100,7 +100,7 @@ def _dissolve(
         elif region.label is Label.DISPLAY_FORMULA:
             drafts += _real_formulas(draft, inside, page_area)
         else:
-            if region.label is Label.TABLE and is_single_column(inside):
+            if region.label is Label.TABLE and is_no_table(inside):
                 draft.label = Label.TEXT
             drafts.append(draft)
     return drafts

@@ -159,9 +159,9 @@ def free_spans(top: float, bottom: float, text: NDArray[np.float64]) -> list[tup
     return [*spans, (top, bottom)] if bottom > top else spans
 
 
-def is_single_column(lines: NDArray[np.float64]) -> bool:
-    """Whether a "table" is running text: four lines or more, none beside another."""
-    return len(lines) >= 4 and all(len(row) == 1 for row in rows_of(lines))
+def is_no_table(lines: NDArray[np.float64]) -> bool:
+    """Whether the lines, shape (n, 4), in a "table" are a single line, or four and more with none beside another."""
+    return len(lines) == 1 or (len(lines) >= 4 and all(len(row) == 1 for row in rows_of(lines)))
 
 
 def find_table(lines: NDArray[np.float64]) -> NDArray[np.intp] | None:
