@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pagemill.api import parse, stream
-    from pagemill.document.document import Document
+    from pagemill.export.document import Document
     from pagemill.document.page import PageResult, Region
     from pagemill.errors import PagemillError
 
@@ -23,7 +23,7 @@ __all__ = ["Document", "PageResult", "PagemillError", "Region", "__version__", "
 _HOMES = {
     "parse": "pagemill.api",
     "stream": "pagemill.api",
-    "Document": "pagemill.document.document",
+    "Document": "pagemill.export.document",
     "PageResult": "pagemill.document.page",
     "Region": "pagemill.document.page",
     "PagemillError": "pagemill.errors",

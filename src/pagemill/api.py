@@ -8,7 +8,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from pagemill.config.settings import ParseSettings, RuntimeSettings, TextLayerMode
-from pagemill.document.document import Document
+from pagemill.export.document import Document
 from pagemill.document.page import PageResult, Status
 from pagemill.errors import InputError, PagemillError, UsageError
 from pagemill.runtime.pipeline import Pipeline

@@ -36,6 +36,22 @@ _SMALLEST_SCRIPT = 0.45
 """Least size of a superscript; a greater difference is a drop cap beside a line."""
 _DUPLICATE = 0.12
 """Shift of a second drawing of the same glyph (fake bold, shadow)."""
+_ACCENTS = {
+    0xA8: "\u0308",
+    0xAF: "\u0304",
+    0xB4: "\u0301",
+    0xB8: "\u0327",
+    0x2C6: "\u0302",
+    0x2C7: "\u030c",
+    0x2D8: "\u0306",
+    0x2D9: "\u0307",
+    0x2DA: "\u030a",
+    0x2DB: "\u0328",
+    0x2DC: "\u0303",
+    0x2DD: "\u030b",
+}
+"""Spacing accents and the combining marks they stand for."""
+_DOTTED = {"\u0131": "i", "\u0237": "j"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +136,32 @@ class Glyphs:
         same = (np.diff(self.codes[order].astype(np.int64)) == 0) & (step < _DUPLICATE * size[order][1:])
         flags[order[1:]] = same & ~self.is_space[order[1:]]
         return flags
+
+
+def with_accents(glyphs: Glyphs) -> Glyphs:
+    """Put accents that were drawn as glyphs of their own (TeX) onto the letters they stand over.
+
+    The letter is the nearest one in the stream below the accent's middle; the pair becomes one composed character.
+    """
+    accents = np.flatnonzero(np.isin(glyphs.codes, list(_ACCENTS)))
+    if not len(accents) or len(accents) > 0.2 * len(glyphs.codes):
+        return glyphs
+    codes, keep = glyphs.codes.copy(), np.ones(len(glyphs.codes), dtype=bool)
+    size = glyphs.sizes
+    for accent in accents.tolist():
+        x1, _, x2, _ = glyphs.boxes[accent]
+        for letter in (accent + 1, accent + 2, accent + 3, accent - 1, accent - 2, accent - 3):
+            if not 0 <= letter < len(codes) or not chr(codes[letter]).isalpha():
+                continue
+            left, _, right, _ = glyphs.boxes[letter]
+            near = abs(glyphs.origins[letter, 1] - glyphs.origins[accent, 1]) < 0.8 * size[letter]
+            base = _DOTTED.get(chr(codes[letter]), chr(codes[letter]))
+            composed = unicodedata.normalize("NFC", base + _ACCENTS[int(codes[accent])])
+            if near and left < (x1 + x2) / 2 < right and len(composed) == 1:
+                codes[letter], keep[accent] = ord(composed), False
+                break
+    composed_glyphs = Glyphs(codes, glyphs.boxes, glyphs.origins, glyphs.style, glyphs.styles)
+    return composed_glyphs.select(keep)
 
 
 @dataclass(slots=True)
@@ -246,14 +288,12 @@ def _runs(glyphs: Glyphs) -> Iterator[_Run]:
 
 
 def _trimmed(glyphs: Glyphs, index: NDArray[np.intp], size: Floats, angle: NDArray[np.int64]) -> Floats:
-    """Glyph boxes cut to a plausible height about the baseline: some fonts state absurd ascents."""
+    """Glyph boxes with a plausible height about the baseline: fonts state absurd ascents, and too low ones."""
     boxes = glyphs.boxes[index].copy()
-    origin = glyphs.origins[index]
+    baseline = glyphs.origins[index, 1]
     flat = angle == 0
-    boxes[flat, 1] = np.maximum(boxes[flat, 1], origin[flat, 1] - 1.0 * size[flat])
-    boxes[flat, 3] = np.minimum(boxes[flat, 3], origin[flat, 1] + 0.35 * size[flat])
-    low = flat & (boxes[:, 3] <= boxes[:, 1])
-    boxes[low] = glyphs.boxes[index][low]
+    boxes[flat, 1] = np.clip(boxes[flat, 1], baseline[flat] - 1.0 * size[flat], baseline[flat] - 0.74 * size[flat])
+    boxes[flat, 3] = np.clip(boxes[flat, 3], baseline[flat] + 0.22 * size[flat], baseline[flat] + 0.35 * size[flat])
     return boxes
 
 
@@ -264,9 +304,10 @@ def _word(codes: NDArray[np.uint32], boxes: Floats) -> Word:
 
 
 def spell_out(text: str) -> str:
-    """Spell out ligatures and Arabic presentation forms; compose accents (NFC)."""
+    """Spell out ligatures and Arabic presentation forms, join doubled quotes, compose accents (NFC)."""
     if text.isascii():
         return text
+    text = text.replace("\u2018\u2018", "\u201c").replace("\u2019\u2019", "\u201d")  # how TeX sets double quotes
     spelled = "".join(
         unicodedata.normalize("NFKC", char) if "\ufb00" <= char <= "\ufdff" or "\ufe70" <= char <= "\ufefc" else char
         for char in text

@@ -14,7 +14,7 @@ from pagemill.export.markdown import page_markdown
 from pagemill.layout.reading_order import leading_number, reading_order
 from pagemill.parsing.blocks import PICTURES, RUNNING_TEXT, Block, body_size
 from pagemill.parsing.captions import caption_targets, mark_captions
-from pagemill.parsing.headings import mark_headings
+from pagemill.parsing.headings import mark_headings, merge_headings
 from pagemill.parsing.lines import assign_lines, group_orphans, rows_of
 from pagemill.parsing.margins import mark_margins
 from pagemill.parsing.paragraphs import Kind, ends_sentence, passages
@@ -103,7 +103,7 @@ def assemble_regions(
         [leading_number(block.plain) for block in blocks],
     )
     blocks = [part for i in order for part in _split(blocks[i], body)]
-    mark_headings(blocks, height, body, page_number)
+    blocks = merge_headings(mark_headings(blocks, height, body, page_number))
     _mark_continuations(blocks)
     targets = caption_targets(blocks, height)
     return [_region(i, block, targets.get(i), width, height) for i, block in enumerate(blocks)]
@@ -160,6 +160,8 @@ def _split(block: Block, body: float) -> list[Block]:
         block.text = join_text([row.text for row in block.rows])
         return [block]
     parts = passages(block.rows, body)
+    if not parts:
+        return [block]
     if len(parts) == 1:
         block.text, block.is_list = parts[0].text, parts[0].kind is Kind.LIST
         return [block]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from pagemill.document.geometry import union_box
+from pagemill.document.joining import join_text
 from pagemill.document.labels import Label
 from pagemill.parsing.blocks import TITLES, Block
 from pagemill.parsing.lists import BULLET
@@ -21,7 +23,7 @@ _MAX_ROWS = 4
 _MAX_CHARACTERS = 250
 
 
-def mark_headings(blocks: Sequence[Block], height: int, body: float, page_number: int | None) -> None:
+def mark_headings(blocks: Sequence[Block], height: int, body: float, page_number: int | None) -> Sequence[Block]:
     """Find title and headings, in reading order, and set their levels.
 
     The document's title, on its first page, is the largest heading of the upper half when it stands out; it has level
@@ -32,10 +34,13 @@ def mark_headings(blocks: Sequence[Block], height: int, body: float, page_number
         height: Of the page in pixels.
         body: Font size of running text in pixels.
         page_number: Page in the document, from 1.
+
+    Returns:
+        The blocks.
     """
     for block in blocks:
         text = block.plain
-        if block.label is Label.PARAGRAPH_TITLE and not _may_be_heading(block):
+        if block.label is Label.PARAGRAPH_TITLE and (not _may_be_heading(block) or _is_sentence(block, body)):
             block.label = Label.TEXT
         elif (
             block.label is Label.TEXT
@@ -61,12 +66,46 @@ def mark_headings(blocks: Sequence[Block], height: int, body: float, page_number
         numbered = _NUMBERED.match(block.plain)
         depth = numbered.group(1).count(".") if numbered else sum(size * 0.9 > block.size for size in ranks)
         block.level = min(2 + depth, _MAX_LEVEL)
+    return blocks
+
+
+def merge_headings(blocks: Sequence[Block]) -> list[Block]:
+    """Join the rows of one heading that layout took for several headings."""
+    result: list[Block] = []
+    for block in blocks:
+        last = result[-1] if result else None
+        if last is not None and _same_heading(last, block):
+            last.rows = [*last.rows, *block.rows]
+            last.text = join_text([last.text, block.text])
+            last.box = union_box((last.box, block.box))
+            last.polygon = None
+        else:
+            result.append(block)
+    return result
+
+
+def _same_heading(above: Block, below: Block) -> bool:
+    if above.label not in TITLES or above.label is not below.label or above.level != below.level:
+        return False
+    gap = below.box[1] - above.box[3]
+    aligned = min(above.box[2], below.box[2]) - max(above.box[0], below.box[0])
+    alike = 0.9 < below.size / max(above.size, 0.1) < 1.1
+    numbered = _NUMBERED.match(below.plain) is not None
+    near = -0.5 * below.size < gap < 0.6 * below.size
+    return near and aligned > 0 and alike and not numbered and len(above.rows) + len(below.rows) <= _MAX_ROWS
 
 
 def _may_be_heading(block: Block) -> bool:
     text = block.plain
     letters = any(char.isalpha() for char in text)
     return letters and len(block.rows) <= _MAX_ROWS and len(text) <= _MAX_CHARACTERS and not BULLET.match(text)
+
+
+def _is_sentence(block: Block, body: float) -> bool:
+    """Whether a supposed heading is set like running text and ends like it; only the text layer tells for sure."""
+    measured = all(line.font_size for line in block.lines)
+    plain = not any(row.bold for row in block.rows) and block.size <= 1.05 * body
+    return measured and plain and ends_sentence(block.plain) and len(block.plain) > 40
 
 
 def _stands_out(block: Block, body: float) -> bool:

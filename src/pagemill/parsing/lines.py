@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +22,8 @@ _OWN_SHARE = 0.3
 """Least share of a line's area in a region for the line to belong to it without doubt."""
 _OCR_EM = 0.72
 """Font size over the height of a detected line, whose box includes ascenders, descenders and a margin."""
+_DROP_CAP = 1.8
+"""Least size of an initial over the rows beside it."""
 
 
 @dataclass(slots=True)
@@ -34,7 +36,6 @@ class Row:
     size: float
     """Font size in pixels, estimated from the line's height where no text layer tells it."""
     bold: bool = False
-    fragments: int = field(default=1)
 
 
 def line_size(line: TextLine) -> float:
@@ -130,19 +131,50 @@ def rows_of(lines: Sequence[TextLine]) -> list[Row]:
     slope = _slope(lines)
     boxes = as_array(line.box for line in lines)
     centre = (boxes[:, 1] + boxes[:, 3]) / 2 - slope * (boxes[:, 0] + boxes[:, 2]) / 2
-    height = np.array([line_size(line) for line in lines]) / _OCR_EM
-    order = np.argsort(centre, kind="stable")
+    size = np.array([line_size(line) for line in lines])
+    usual = float(np.median(size))
+    caps = [i for i, line in enumerate(lines) if _may_be_drop_cap(line) and size[i] > _DROP_CAP * usual]
     groups: list[list[int]] = []
-    for i in order.tolist():
+    for i in np.argsort(centre, kind="stable").tolist():
+        if i in caps:
+            continue
         if groups:
             last = groups[-1]
             level = float(np.mean(centre[last]))
-            close = abs(centre[i] - level) < 0.4 * min(height[i], float(np.min(height[last])))
+            close = abs(centre[i] - level) < 0.55 * min(size[i], float(np.min(size[last])))
             if close and not _stacked(boxes[i], boxes[last]):
                 last.append(i)
                 continue
         groups.append([i])
-    return _drop_caps([_row([lines[i] for i in group]) for group in groups])
+    rows = [_row([lines[i] for i in group]) for group in groups]
+    for i in caps:
+        rows = _with_drop_cap(rows, lines[i])
+    return rows
+
+
+def _may_be_drop_cap(line: TextLine) -> bool:
+    return len(line.text.strip()) <= 2 and line.text.strip()[:1].isalpha()
+
+
+def _with_drop_cap(rows: list[Row], cap: TextLine) -> list[Row]:
+    """Put a large initial before the first of the rows that stand at its right; a row of its own if there are none."""
+    beside = [
+        i
+        for i, row in enumerate(rows)
+        if row.box[0] >= cap.box[2] - 0.4 * (cap.box[2] - cap.box[0])
+        and min(row.box[3], cap.box[3]) - max(row.box[1], cap.box[1]) > 0.5 * (row.box[3] - row.box[1])
+    ]
+    if not beside:
+        return sorted([*rows, _row([cap])], key=lambda row: row.box[1] + row.box[3])
+    first = rows[beside[0]]
+    merged = Row(
+        lines=[cap, *first.lines],
+        text=cap.text.strip() + first.text,
+        box=(cap.box[0], first.box[1], first.box[2], first.box[3]),
+        size=first.size,
+        bold=first.bold,
+    )
+    return [*rows[: beside[0]], merged, *rows[beside[0] + 1 :]]
 
 
 def _stacked(box: NDArray[np.float64], others: NDArray[np.float64]) -> bool:
@@ -175,40 +207,9 @@ def _row(lines: list[TextLine]) -> Row:
         box=union_box(line.box for line in ordered),
         size=line_size(main),
         bold=bool(np.average([line.bold for line in ordered], weights=length) > 0.5),
-        fragments=len(ordered),
     )
 
 
 def _is_rtl(line: TextLine) -> bool:
     letters = [char for char in line.text if char.isalpha()]
     return sum("\u0590" <= char <= "\u08ff" or "\ufb1d" <= char <= "\ufefc" for char in letters) * 2 > len(letters)
-
-
-def _drop_caps(rows: list[Row]) -> list[Row]:
-    """Put a large initial before the row at whose left it starts."""
-    result = list(rows)
-    for cap in rows:
-        if len(cap.text) > 2 or not cap.text[:1].isalpha() or len(rows) < 3:
-            continue
-        beside = [
-            row
-            for row in result
-            if row is not cap
-            and row.box[0] >= cap.box[2] - 0.4 * cap.size
-            and row.box[3] > cap.box[1]
-            and row.box[1] < cap.box[3]
-            and cap.size > 1.8 * row.size
-        ]
-        if len(beside) < 2:
-            continue
-        first = min(beside, key=lambda row: row.box[1])
-        result.remove(cap)
-        merged = Row(
-            lines=[*cap.lines, *first.lines],
-            text=cap.text + first.text,
-            box=union_box((cap.box, first.box)),
-            size=first.size,
-            bold=first.bold,
-        )
-        result[result.index(first)] = merged
-    return result

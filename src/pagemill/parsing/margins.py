@@ -152,7 +152,9 @@ def _kind(block: Block, blocks: Sequence[Block], height: int, body: float, total
     if PAGE_NUMBER.match(text) and len(block.rows) == 1 and total_rows > 1:
         return "number"
     gap = _gap_inwards(block, blocks, top=top)
-    if _RUNNING.search(text) and gap > 0.4 * body and block.size < 1.2 * body:
+    if (_RUNNING.search(text) or _is_spread(block)) and gap > 0.3 * body and block.size < 1.2 * body:
+        return "running"
+    if block.size < 0.85 * body and len(text) < 60 and gap > 1.5 * body and total_rows >= _MIN_BODY_ROWS:
         return "running"
     place = _edge_distance(block, height, top=top) < _OUTER_BAND and len(block.rows) <= 2
     apart = gap > 0.9 * max(body, block.size)
@@ -160,6 +162,13 @@ def _kind(block: Block, blocks: Sequence[Block], height: int, body: float, total
     if top and block.label in TITLES:
         modest = block.size <= 1.02 * body and len(text) < 80
     return "running" if place and apart and modest and total_rows >= _MIN_BODY_ROWS else ""
+
+
+def _is_spread(block: Block) -> bool:
+    """Whether a single row holds pieces far apart, as a foot of document number, title and date does."""
+    if len(block.rows) != 1 or len(block.lines) < 2:
+        return False
+    return all(b.box[0] - a.box[2] > 4 * block.size for a, b in pairwise(block.lines))
 
 
 def _gap_inwards(block: Block, blocks: Sequence[Block], *, top: bool) -> float:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pagemill.parsing.lines import Row
 
 _SENTENCE_END = re.compile(r"[.!?…。！？:][\"'”’)\]»]*(?:\d{1,3}(?:[,–-]\d{1,3})*)?$")
+_LEADER = re.compile(r"^[.·…_\-–—=*~\s]{6,}$")
+"""A row of dots or dashes drawn with characters: a rule, not text."""
 _HEADING_SIZE = 1.18
 _MAX_HEADING_ROWS = 3
 _MAX_HEADING_CHARACTERS = 160
@@ -56,7 +58,7 @@ def passages(rows: Sequence[Row], body_size: float) -> list[Passage]:
         body_size: Font size of the page's running text in pixels.
     """
     result: list[Passage] = []
-    for paragraph in split_paragraphs(rows):
+    for paragraph in split_paragraphs([row for row in rows if not _LEADER.match(row.text)]):
         for kind, part in _kinds(paragraph, rows, body_size):
             last = result[-1] if result else None
             if last is not None and last.kind is kind and kind is not Kind.HEADING:
@@ -75,12 +77,25 @@ def split_paragraphs(rows: Sequence[Row]) -> list[list[Row]]:
     right = float(np.quantile([row.box[2] for row in rows], 0.9))
     pitches = np.array([_middle(b) - _middle(a) for a, b in pairwise(rows)])
     usual = float(np.quantile(pitches[pitches > 0], 0.4)) if (pitches > 0).any() else 0.0
+    hanging = _hanging(rows, left)
     cuts = [0]
     for i, (above, below) in enumerate(pairwise(rows), start=1):
-        if _breaks(above, below, rows[i + 1] if i + 1 < len(rows) else None, left, right, usual):
+        after = rows[i + 1] if i + 1 < len(rows) else None
+        if below.box[0] < left + 0.5 * below.size if hanging else _breaks(above, below, after, left, right, usual):
             cuts.append(i)
     cuts.append(len(rows))
     return [list(rows[i:j]) for i, j in pairwise(cuts)]
+
+
+def _hanging(rows: Sequence[Row], left: float) -> bool:
+    """Whether each entry starts at the left edge and goes on indented, as in bibliographies and glossaries."""
+    outer = [row.box[0] < left + 0.5 * row.size for row in rows]
+    starts = sum(outer)
+    if len(rows) < 4 or not outer[0] or starts < 2 or len(rows) - starts < 2:
+        return False
+    followed = sum(not after for first, after in pairwise(outer) if first)
+    indents = [row.box[0] for row, at_left in zip(rows, outer, strict=True) if not at_left]
+    return followed >= 0.5 * starts and np.ptp(indents) < 1.5 * rows[0].size
 
 
 def ends_sentence(text: str) -> bool:

@@ -15,6 +15,8 @@ from pagemill.document.geometry import areas, as_array, intersection_matrix
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from pagemill.document.geometry import Box
     from pagemill.document.page import TextLine
     from pagemill.imaging.page import TextLayer
@@ -118,9 +120,7 @@ def unread_ink(pixels: Pixels, boxes: Sequence[Box]) -> float:
     return float(size[covered < 0.3].sum() / size.sum())
 
 
-def _text_strips(
-    grey: np.ndarray[tuple[int, ...], np.dtype[np.uint8]],
-) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _text_strips(grey: NDArray[np.uint8]) -> NDArray[np.float64]:
     """Boxes of text-like strips, shape (n, 4)."""
     gradient = cv2.morphologyEx(grey, cv2.MORPH_GRADIENT, cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (3, 3)))
     level, edges = cv2.threshold(gradient, 0, 255, cv2.THRESH_BINARY | cv2.THRESH_OTSU)
@@ -133,7 +133,8 @@ def _text_strips(
     x, y, w, h, filled = stats[1:, :5].astype(np.float64).T
     fill = filled / np.maximum(w * h, 1.0)
     texty = (h >= 6) & (h <= 60) & (w >= 2.5 * h) & (fill > 0.4) & (fill < 0.98)
-    return np.stack([x, y, x + w, y + h], axis=1)[texty]
+    strips: NDArray[np.float64] = np.stack([x, y, x + w, y + h], axis=1)[texty]
+    return strips
 
 
 def merge_lines(layer: Sequence[TextLine], read: Sequence[TextLine]) -> list[TextLine]:

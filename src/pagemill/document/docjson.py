@@ -1,0 +1,123 @@
+"""DocJSON: a whole document as data. These structs *are* the file that is written to disk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pagemill.document.geometry import Box
+from pagemill.document.labels import Label
+from pagemill.document.page import SCHEMA_VERSION, ContentFormat, PageError, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pagemill.document.page import PageResult
+
+
+class DocumentPage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a document says about one of its pages beside the elements on it."""
+
+    number: int | None
+    """From 1; None when the document could not be opened."""
+    page_id: str
+    width: int
+    """Pixels of the page image that all boxes refer to."""
+    height: int
+    status: Status
+    dpi: float | None = None
+    rotation: int = 0
+    """Degrees clockwise by which the stored image was turned upright."""
+    languages: tuple[str, ...] = ()
+    text_source: str = ""
+    errors: tuple[PageError, ...] = ()
+    metadata: dict[str, Any] = {}
+
+
+class Element(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One element of a document: a region with the page it stands on."""
+
+    id: str
+    """``<page number>/<region index>``, unique in the document."""
+    page: int | None
+    label: Label
+    bbox: Box
+    """Box in page pixels."""
+    text: str | None = None
+    """Plain text; None for pictures and for tables that have ``html``."""
+    html: str | None = None
+    """One ``<table>`` element."""
+    latex: str | None = None
+    format: ContentFormat = ContentFormat.TEXT
+    level: int | None = None
+    """Heading level, 1 for a title."""
+    list_item: bool = False
+    caption_of: str | None = None
+    """Id of the figure or table that this caption belongs to."""
+    continues: bool = False
+    """The text goes on in the next element of running text."""
+    crop: str | None = None
+    """Path of the saved picture, relative to the output directory."""
+    score: float | None = None
+    confidence: float | None = None
+    engine: str | None = None
+
+
+class DocJSON(msgspec.Struct, frozen=True, kw_only=True):
+    """A document: its pages, and all their elements in reading order."""
+
+    schema_version: str = SCHEMA_VERSION
+    doc_id: str
+    source: str
+    page_count: int
+    """Pages in this file."""
+    elements: list[Element]
+    pages: list[DocumentPage]
+    metadata: dict[str, Any] = {}
+
+
+def page_of(page: PageResult) -> DocumentPage:
+    """A page without its elements."""
+    return DocumentPage(
+        number=page.page_number,
+        page_id=page.page_id,
+        width=page.width,
+        height=page.height,
+        status=page.status,
+        dpi=page.dpi,
+        rotation=page.rotation,
+        languages=page.languages,
+        text_source=page.text_source,
+        errors=tuple(page.errors),
+        metadata=page.metadata,
+    )
+
+
+def elements_of(page: PageResult) -> Iterator[Element]:
+    """The regions of a page as elements, in reading order."""
+    crops = {crop.region: crop.path for crop in page.image_crops}
+    for region in page.regions:
+        content = {ContentFormat.HTML: "html", ContentFormat.LATEX: "latex"}.get(region.content_format, "text")
+        yield Element(
+            id=_element_id(page, region.index),
+            page=page.page_number,
+            label=region.label,
+            bbox=region.bbox,
+            text=region.content if content == "text" else None,
+            html=region.content if content == "html" else None,
+            latex=region.content if content == "latex" else None,
+            format=region.content_format,
+            level=region.level,
+            list_item=region.list_item,
+            caption_of=None if region.caption_of is None else _element_id(page, region.caption_of),
+            continues=region.continues,
+            crop=crops.get(region.index),
+            score=region.score,
+            confidence=region.confidence,
+            engine=region.engine,
+        )
+
+
+def _element_id(page: PageResult, region: int) -> str:
+    return f"{page.page_number if page.page_number is not None else page.page_idx}/{region}"

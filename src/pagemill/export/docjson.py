@@ -1,0 +1,45 @@
+"""A document's DocJSON, written as its pages come."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pagemill.document.docjson import DocumentPage, elements_of, page_of
+from pagemill.document.page import SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pagemill.document.page import PageResult
+
+
+def document_json(pages: Iterable[PageResult]) -> Iterator[str]:
+    """A document as DocJSON (:class:`pagemill.document.docjson.DocJSON`), in pieces to be written one after the other.
+
+    Elements go out page by page, one a line; only the short entries of the page list are kept until the end.
+
+    Args:
+        pages: In page order, all of one document; at least one.
+    """
+    encoder = msgspec.json.Encoder()
+    listed: list[DocumentPage] = []
+    doc_id = source = ""
+    first = True
+    yield '{"elements":['
+    for page in pages:
+        doc_id, source = page.doc_id, page.source
+        listed.append(page_of(page))
+        for element in elements_of(page):
+            yield ("\n" if first else ",\n") + encoder.encode(element).decode()
+            first = False
+    tail = {
+        "pages": listed,
+        "schema_version": SCHEMA_VERSION,
+        "doc_id": doc_id,
+        "source": source,
+        "page_count": len(listed),
+        "metadata": {},
+    }
+    yield "\n]," + encoder.encode(tail).decode()[1:] + "\n"

@@ -1,0 +1,75 @@
+"""A parsed document in memory: what :func:`pagemill.parse` returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from pagemill.document.labels import Label
+from pagemill.document.page import ContentFormat
+from pagemill.export.docjson import document_json
+from pagemill.export.markdown import document_markdown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pagemill.document.page import PageError, PageResult
+    from pagemill.tables import Table
+
+
+@dataclass(frozen=True)
+class Document:
+    """A document with all its pages."""
+
+    pages: list[PageResult]
+    """In page order; a page that failed has ``status`` failed and says why in ``errors``."""
+
+    @classmethod
+    def from_pages(cls, pages: Iterable[PageResult]) -> Document:
+        """Make a document of its pages' records.
+
+        Raises:
+            ValueError: There is no page, or the pages are of several documents.
+        """
+        listed = list(pages)
+        if len({page.doc_id for page in listed}) != 1:
+            raise ValueError("a document needs pages, all of one doc_id")
+        return cls(listed)
+
+    @property
+    def doc_id(self) -> str:
+        """Name of the document in its run."""
+        return self.pages[0].doc_id
+
+    @property
+    def source(self) -> str:
+        """The input as the caller named it."""
+        return self.pages[0].source
+
+    @cached_property
+    def markdown(self) -> str:
+        """The whole document as Markdown; see :func:`pagemill.export.markdown.document_markdown`."""
+        return "".join(document_markdown(self.pages, crops_root=""))
+
+    @property
+    def tables(self) -> list[Table]:
+        """All recognized tables in reading order."""
+        from pagemill.tables import parse_table
+
+        found = (
+            parse_table(region.content)
+            for page in self.pages
+            for region in page.regions
+            if region.label is Label.TABLE and region.content and region.content_format is ContentFormat.HTML
+        )
+        return [table for table in found if table is not None]
+
+    @property
+    def errors(self) -> list[tuple[int | None, PageError]]:
+        """Everything that went wrong, with the number of its page."""
+        return [(page.page_number, error) for page in self.pages for error in page.errors]
+
+    def to_json(self) -> str:
+        """The document as DocJSON; see ``docs/schema/docjson.schema.json``."""
+        return "".join(document_json(self.pages))

@@ -1,0 +1,35 @@
+"""JSON Schemas of what pagemill writes. ``python -m pagemill.export.schema DIR`` regenerates the published files."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pagemill.document.docjson import DocJSON
+from pagemill.document.page import PageResult
+
+_PUBLISHED = {"record.schema.json": PageResult, "docjson.schema.json": DocJSON}
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """File name to JSON Schema (2020-12) of a line of ``ocr_results.jsonl`` and of a document's DocJSON."""
+    return {
+        name: {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(struct)}
+        for name, struct in _PUBLISHED.items()
+    }
+
+
+def as_text(schema: dict[str, Any]) -> str:
+    """A schema as it is published."""
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/schema")
+    folder.mkdir(parents=True, exist_ok=True)
+    for file_name, content in schemas().items():
+        (folder / file_name).write_text(as_text(content), encoding="utf-8")
