@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from makers.typesetting import Block, Column, Element, Typesetter, new_canvas, register_fonts
 from reportlab.lib.pagesizes import A5
 from reportlab.lib.styles import ParagraphStyle
+
+from makers.typesetting import Block, Column, Element, Typesetter, new_canvas, register_fonts
 
 if TYPE_CHECKING:
     from pathlib import Path

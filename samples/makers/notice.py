@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from reportlab.lib.colors import HexColor
+from reportlab.lib.enums import TA_CENTER, TA_LEFT
+from reportlab.lib.pagesizes import A4
+from reportlab.lib.styles import ParagraphStyle
+
 from makers.typesetting import (
     Block,
     Cell,
@@ -15,10 +20,6 @@ from makers.typesetting import (
     register_fonts,
     table_html,
 )
-from reportlab.lib.colors import HexColor
-from reportlab.lib.enums import TA_CENTER, TA_LEFT
-from reportlab.lib.pagesizes import A4
-from reportlab.lib.styles import ParagraphStyle
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,8 +37,8 @@ LEFT, WIDTH = 68.0, 459.0
 
 TITLE_TEXT = "2026년 전통 한지 제작 체험 교실 참가자 모집 공고"
 INTRODUCTION = (
-    "물레시는 사라져 가는 전통 종이 제작 기술을 시민에게 널리 알리고 지역 공방의 활동을 돕기 위하여 다음과 같이 체험 교실을 "
-    "운영합니다. 종이에 관심이 있는 시민 여러분의 많은 참여를 바랍니다."
+    "물레시는 사라져 가는 전통 종이 제작 기술을 시민에게 널리 알리고 지역 공방의 활동을 돕기 위하여 "
+    "다음과 같이 체험 교실을 운영합니다. 종이에 관심이 있는 시민 여러분의 많은 참여를 바랍니다."
 )
 OUTLINE = (
     "가. 교육 기간: 2026년 4월 6일(월)부터 6월 26일(금)까지 12주",
@@ -51,7 +52,8 @@ COURSES = (
 )
 TABLE_CAPTION = "<표 1> 강좌별 운영 계획"
 TABLE = [
-    [Cell("구분", rowspan=2), Cell("강좌 이름", rowspan=2), Cell("운영 시간", colspan=2), Cell("정원", rowspan=2), Cell("수강료", rowspan=2)],
+    [Cell("구분", rowspan=2), Cell("강좌 이름", rowspan=2), Cell("운영 시간", colspan=2), Cell("정원", rowspan=2),
+     Cell("수강료", rowspan=2)],
     [Cell("요일"), Cell("시간")],
     [Cell("기초 과정", rowspan=2), *map(Cell, ("한지 뜨기 입문", "월요일", "10:00~12:00", "20명", "30,000원"))],
     [*map(Cell, ("천연 염색 종이", "수요일", "14:00~16:00", "15명", "45,000원"))],
@@ -59,10 +61,10 @@ TABLE = [
     [*map(Cell, ("문화재 보수지 연구", "금요일", "13:00~17:00", "8명", "90,000원"))],
 ]  # fmt: skip
 RULES = (
-    "신청서는 3월 9일 오전 9시부터 3월 20일 오후 6시까지 접수하며, 신청자가 정원을 넘으면 공개 추첨으로 참가자를 정합니다. 추첨 "
-    "결과는 3월 24일 박물관 누리집에 올리고 당첨자에게 문자로 알려 드립니다.",
-    "수강료는 교육 시작 전까지 내야 하며, 재료비는 수강료에 포함되어 있습니다. 자세한 내용은 문화유산과 한지진흥팀(전화 "
-    "055-120-3417)으로 문의하시기 바랍니다.",
+    "신청서는 3월 9일 오전 9시부터 3월 20일 오후 6시까지 접수하며, 신청자가 정원을 넘으면 공개 추첨으로 참가자를 "
+    "정합니다. 추첨 결과는 3월 24일 박물관 누리집에 올리고 당첨자에게 문자로 알려 드립니다.",
+    "수강료는 교육 시작 전까지 내야 하며, 재료비는 수강료에 포함되어 있습니다. 자세한 내용은 문화유산과 한지진흥팀"
+    "(전화 055-120-3417)으로 문의하시기 바랍니다.",
 )
 
 
@@ -84,8 +86,10 @@ def make(path: Path) -> list[list[Element]]:
 
     outline = [Block("text", words, LIST, facts={"list_item": True}, space_after=1) for words in OUTLINE]
     grid = [
-        ("FONT", (0, 0), (-1, -1), SANS, 10), ("FONT", (0, 0), (-1, 1), BOLD, 10), ("GRID", (0, 0), (-1, -1), 0.6, HexColor("#000000")),
-        ("BACKGROUND", (0, 0), (-1, 1), HexColor("#e8ecef")), ("ALIGN", (0, 0), (-1, -1), "CENTER"), ("VALIGN", (0, 0), (-1, -1), "MIDDLE"),
+        ("FONT", (0, 0), (-1, -1), SANS, 10), ("FONT", (0, 0), (-1, 1), BOLD, 10),
+        ("GRID", (0, 0), (-1, -1), 0.6, HexColor("#000000")),
+        ("BACKGROUND", (0, 0), (-1, 1), HexColor("#e8ecef")),
+        ("ALIGN", (0, 0), (-1, -1), "CENTER"), ("VALIGN", (0, 0), (-1, -1), "MIDDLE"),
     ]  # fmt: skip
     table = build_table(TABLE, [66, 118, 62, 88, 52, 70], grid, 22)
     blocks = [

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
+
+from reportlab.lib.colors import HexColor
+from reportlab.lib.enums import TA_CENTER, TA_JUSTIFY
+from reportlab.lib.pagesizes import A4
+from reportlab.lib.styles import ParagraphStyle
 
 from makers.typesetting import (
     Block,
@@ -15,10 +21,6 @@ from makers.typesetting import (
     register_fonts,
     table_html,
 )
-from reportlab.lib.colors import HexColor
-from reportlab.lib.enums import TA_CENTER, TA_JUSTIFY
-from reportlab.lib.pagesizes import A4
-from reportlab.lib.styles import ParagraphStyle
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -103,7 +105,8 @@ INTRODUCTION = [
         "owners keep careful books, which we compared with our own scales.",
         markup="We were given the run of such a house for twelve months. The Lower Mill at Wheelbridge has worked "
         "without a break since 1788; it employs nine people and sells writing paper, blotting paper and board to "
-        "binders.<super size=6.5 rise=3.4>1</super> Its owners keep careful books, which we compared with our own scales.",
+        "binders.<super size=6.5 rise=3.4>1</super> Its owners keep careful books, which we compared with our own "
+        "scales.",
         after=8,
     ),
     heading("2 The mill and its water"),
@@ -183,9 +186,10 @@ INTRODUCTION = [
         first=True,
     ),
     text(
-        "The change cost him 25 minutes for every charge of the beater. In exchange the wash water ran visibly clearer, "
-        "and the yield of the first vat rose from 69 to 76 kg for every 100 kg of sorted rag. Nobody had to buy "
-        "anything. The sheets themselves were, if anything, a little stronger; a binder who was not told of the trial "
+        "The change cost him 25 minutes for every charge of the beater. In exchange the wash water ran visibly "
+        "clearer, and the yield of the first vat rose from 69 to 76 kg for every 100 kg of sorted rag. Nobody had to "
+        "buy anything. The sheets themselves were, if anything, a little stronger; a binder who was not told of the "
+        "trial "
         "asked for more of the same.",
         after=8,
     ),
@@ -203,9 +207,10 @@ INTRODUCTION = [
     text(
         "The loft deserves better than its name. It runs the whole length of the roof, with 64 shutters on either side "
         "that one boy opens and closes by the feel of the air on his face. Sheets hang in spurs of five over ropes of "
-        "cow hair, which leave no stain, and come down again after three to six days, when they crackle in the hand. What is lost here is lost by handling: "
-        "corners are torn when the spurs are parted, and a gust may bring down a whole rope. On 7 October a single "
-        "squall spoiled 11 kg of good writing paper, more than the loft had lost in all of the three months before.",
+        "cow hair, which leave no stain, and come down again after three to six days, when they "
+        "crackle in the hand. What is lost here is lost by handling: corners are torn when the spurs are parted, "
+        "and a gust may bring down a whole rope. On 7 October a single squall spoiled 11 kg of good writing paper, "
+        "more than the loft had lost in all of the three months before.",
         first=True,
     ),
     text(
@@ -341,7 +346,8 @@ def make(path: Path) -> list[list[Element]]:
 
     setter.start_page()
     grid = [
-        ("FONT", (0, 0), (-1, -1), SERIF, 9), ("FONT", (0, 0), (-1, 1), BOLD, 9), ("GRID", (0, 0), (-1, -1), 0.5, HexColor("#000000")),
+        ("FONT", (0, 0), (-1, -1), SERIF, 9), ("FONT", (0, 0), (-1, 1), BOLD, 9),
+        ("GRID", (0, 0), (-1, -1), 0.5, HexColor("#000000")),
         ("ALIGN", (1, 0), (-1, -1), "CENTER"), ("VALIGN", (0, 0), (-1, -1), "MIDDLE"),
     ]  # fmt: skip
     table_1 = Block("table", table=build_table(TABLE_1, [112, 62, 62, 62, 62, 62, 62], grid, 17),
@@ -350,8 +356,8 @@ def make(path: Path) -> list[list[Element]]:
     caption_1 = Block("figure_title", TABLE_1_CAPTION, centred, facts={"caption_of": "table"})
     setter.fill(Column(LEFT, 0, FULL, 780), [caption_1, gap(4), table_1])
     plain = [
-        ("FONT", (0, 0), (-1, -1), SERIF, 9.5), ("FONT", (0, 0), (-1, 0), BOLD, 9.5), ("ALIGN", (1, 0), (-1, -1), "RIGHT"),
-        ("VALIGN", (0, 0), (-1, -1), "MIDDLE"),
+        ("FONT", (0, 0), (-1, -1), SERIF, 9.5), ("FONT", (0, 0), (-1, 0), BOLD, 9.5),
+        ("ALIGN", (1, 0), (-1, -1), "RIGHT"), ("VALIGN", (0, 0), (-1, -1), "MIDDLE"),
     ]  # fmt: skip
     table_2 = Block("table", table=build_table(TABLE_2, [105, 64, 64], plain, 15),
                     facts={"html": table_html(TABLE_2), "bordered": False})  # fmt: skip
@@ -381,7 +387,5 @@ def joined_paragraphs(pages: list[list[Element]]) -> list[str]:
     """Paragraphs that a column or page break cuts, in one piece."""
     texts = [element for page in pages for element in page if element["label"] == "text"]
     return [
-        f"{element['text']} {following['text']}"
-        for element, following in zip(texts, texts[1:], strict=False)
-        if element.get("continues")
+        f"{element['text']} {following['text']}" for element, following in pairwise(texts) if element.get("continues")
     ]
