@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from xml.sax.saxutils import escape
 
 from reportlab import rl_config
@@ -191,7 +191,7 @@ class Typesetter:
         parts = _paragraph(block).split(width, top - bottom)
         if len(parts) < 2:
             return [block]
-        first = parts[0]
+        first = cast("Paragraph", parts[0])
         _, height = first.wrap(width, top - bottom)
         first.drawOn(self.canvas, left, top - height)
         head, tail = _cut_text(block.text, _drawn_text(first))
