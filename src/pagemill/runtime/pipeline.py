@@ -89,7 +89,7 @@ class Pipeline:
             )
             self._decoding = await stack.enter_async_context(
                 DecodingService(
-                    processes=self.runtime.decoders,
+                    workers=self.runtime.decoders,
                     threads=self.runtime.threads,
                     timeout_s=min(DECODE_TIMEOUT_S, self.settings.page_timeout_s),
                 )
