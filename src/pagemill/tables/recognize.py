@@ -125,7 +125,8 @@ def find_ruled_tables(pixels: Pixels) -> list[Box]:
                 max(max(r.end for r in sides), max(r.position for r in posts)),
                 max(max(r.position for r in sides), max(r.end for r in posts)),
             )
-            found.append(clip(plane.to_page(place), width, height))
+            box = clip(plane.to_page(place), width, height)
+            found.append((float(box[0]), float(box[1]), float(box[2]), float(box[3])))
     return sorted(found, key=lambda box: (box[1], box[0]))
 
 

@@ -96,7 +96,7 @@ def stream_grid(words: Sequence[TableWord], rules: Rules, text_height: float, gr
     across = [rule.position for rule in rules.horizontal if rule.length >= _ACROSS * (right - left)]
     extents = [(min(word.y1 for word in line), max(word.y2 for word in line)) for line in lines]
     split = shaded_header_rows(gray, (left, right), extents) or _header_end(rows, across)
-    head = _header_levels(rows[:split], rules, separators, text_height)
+    head = _header_levels(rows, split, rules, separators, text_height)
     body = _body_rows(rows[split:], across, text_height)
     if len(head) + len(body) < 2:
         return None
@@ -169,11 +169,11 @@ def _header_end(rows: Sequence[TextRow], across: Sequence[float]) -> int:
 
 
 def _header_levels(
-    rows: Sequence[TextRow], rules: Rules, separators: Sequence[float], text_height: float
+    rows: Sequence[TextRow], split: int, rules: Rules, separators: Sequence[float], text_height: float
 ) -> list[TextRow]:
-    """Join header lines that wrap, stretch titles over the columns that they are centred on."""
+    """Join lines of the header that wrap, stretch titles over the columns that they are centred on."""
     levels: list[TextRow] = []
-    for index, row in enumerate(rows):
+    for index, row in enumerate(rows[:split]):
         if levels:
             above = levels[-1]
             ruled = any(above.end < rule.position < row.y for rule in rules.horizontal)
@@ -181,7 +181,7 @@ def _header_levels(
                 above.absorb(row)
                 continue
         levels.append(row)
-        if index + 1 < len(rows):
+        if index + 1 < split:
             _stretch(row, rows[index + 1 :], rules, separators, text_height)
     return levels
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from pagemill.document.geometry import Box
     from pagemill.document.page import TextLine
+_SLANTED = 0.3
+"""Slope from which a line of text is set aslant on purpose; beyond its inverse it is upright."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,10 @@ def words_of_line(line: TextLine, index: int, plane: Plane, gray: NDArray[np.uin
     A line without words is cut at its spaces, each cut moved to the widest blank near it in the image.
     """
     height = line_height(line)
+    foot = _foot_of_slanted(line)
+    if foot is not None:
+        x, y = plane.from_page(foot + height / 2, (line.box[1] + line.box[3]) / 2)
+        return [TableWord(line.text, x - height / 2, x + height / 2, y - height / 2, y + height / 2, index)]
     if line.words:
         words = []
         for position, word in enumerate(line.words):
@@ -104,6 +110,15 @@ def words_of_line(line: TextLine, index: int, plane: Plane, gray: NDArray[np.uin
     tokens = line.text.split()
     cuts = _cut(tokens, x - half, x + half, gray[max(0, int(y1)) : max(0, int(y2))])
     return [TableWord(token, start, end, y1, y2, index) for token, (start, end) in zip(tokens, cuts, strict=True)]
+
+
+def _foot_of_slanted(line: TextLine) -> float | None:
+    """Where a slanted title stands on its column: x of its lower end; None for other lines."""
+    if line.polygon is None or len(line.polygon) != 4:
+        return None
+    along = np.subtract(line.polygon[1], line.polygon[0])
+    slanted = along[0] > 0 and _SLANTED * along[0] < abs(along[1]) < along[0] / _SLANTED
+    return line.polygon[0 if along[1] < 0 else 1][0] if slanted else None
 
 
 def _middle_at(line: TextLine, word: Box) -> float:
