@@ -141,23 +141,22 @@ class Glyphs:
 def with_accents(glyphs: Glyphs) -> Glyphs:
     """Put accents that were drawn as glyphs of their own (TeX) onto the letters they stand over.
 
-    The letter is the nearest one in the stream below the accent's middle; the pair becomes one composed character.
+    The letter is the one whose box holds the accent's middle; the pair becomes one composed character.
     """
     accents = np.flatnonzero(np.isin(glyphs.codes, list(_ACCENTS)))
     if not len(accents) or len(accents) > 0.2 * len(glyphs.codes):
         return glyphs
     codes, keep = glyphs.codes.copy(), np.ones(len(glyphs.codes), dtype=bool)
-    size = glyphs.sizes
+    middle = (glyphs.boxes[:, 0] + glyphs.boxes[:, 2]) / 2
+    reach = 0.8 * glyphs.sizes
     for accent in accents.tolist():
-        x1, _, x2, _ = glyphs.boxes[accent]
-        for letter in (accent + 1, accent + 2, accent + 3, accent - 1, accent - 2, accent - 3):
-            if not 0 <= letter < len(codes) or not chr(codes[letter]).isalpha():
-                continue
-            left, _, right, _ = glyphs.boxes[letter]
-            near = abs(glyphs.origins[letter, 1] - glyphs.origins[accent, 1]) < 0.8 * size[letter]
+        x, y = middle[accent], glyphs.origins[accent, 1]
+        below = (glyphs.boxes[:, 0] < x) & (x < glyphs.boxes[:, 2]) & (np.abs(glyphs.origins[:, 1] - y) < reach)
+        letters = [i for i in np.flatnonzero(below).tolist() if chr(codes[i]).isalpha()]
+        for letter in sorted(letters, key=lambda i: abs(middle[i] - x) + abs(glyphs.origins[i, 1] - y)):
             base = _DOTTED.get(chr(codes[letter]), chr(codes[letter]))
             composed = unicodedata.normalize("NFC", base + _ACCENTS[int(codes[accent])])
-            if near and left < (x1 + x2) / 2 < right and len(composed) == 1:
+            if len(composed) == 1:
                 codes[letter], keep[accent] = ord(composed), False
                 break
     composed_glyphs = Glyphs(codes, glyphs.boxes, glyphs.origins, glyphs.style, glyphs.styles)

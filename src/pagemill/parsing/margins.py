@@ -152,7 +152,7 @@ def _kind(block: Block, blocks: Sequence[Block], height: int, body: float, total
     if PAGE_NUMBER.match(text) and len(block.rows) == 1 and total_rows > 1:
         return "number"
     gap = _gap_inwards(block, blocks, top=top)
-    if (_RUNNING.search(text) or _is_spread(block)) and gap > 0.3 * body and block.size < 1.2 * body:
+    if (_RUNNING.search(text) or _is_spread(block)) and gap > 0.3 * body and block.size < 1.3 * body:
         return "running"
     if block.size < 0.85 * body and len(text) < 60 and gap > 1.5 * body and total_rows >= _MIN_BODY_ROWS:
         return "running"
