@@ -31,6 +31,8 @@ class Draft:
     """The model's region; None for one found from text lines."""
     lines: list[int] = field(default_factory=list)
     """Indices of its text lines."""
+    background: bool = False
+    """A picture behind text: its lines are regions of their own."""
 
     @property
     def textual(self) -> bool:

@@ -15,8 +15,8 @@ from pagemill.layout.misread import (
     fills_page,
     find_table,
     free_spans,
-    is_photograph,
     is_no_table,
+    is_photograph,
     logo_label,
     paragraphs_in_formula,
     picture_remainder,
@@ -68,7 +68,7 @@ def complete_regions(
     """
     boxes = as_array(lines)
     width, height = page_size
-    boxes = np.clip(np.nan_to_num(boxes), 0.0, np.array([width, height, width, height]))
+    boxes = np.clip(boxes[np.isfinite(boxes).all(axis=1)], 0.0, np.array([width, height, width, height]))
     boxes = boxes[(boxes[:, 2:] - boxes[:, :2]).min(axis=1, initial=np.inf) > 0]
     if not len(boxes):
         return list(regions)
@@ -113,7 +113,8 @@ def _real_pictures(draft: Draft, inside: NDArray[np.float64], page_area: float, 
         return [draft]
     if fills_page(draft.box, page_area):
         # A photograph with words across it stays a picture; a photographed page is its text.
-        return [draft] if is_photograph(draft.box, inside) else []
+        draft.background = is_photograph(draft.box, inside)
+        return [draft] if draft.background else []
     rest = [] if pixels is None else picture_remainder(draft.box, text, pixels, page_area)
     return [Draft(draft.label, part, draft.origin) for part in rest]
 
@@ -173,7 +174,8 @@ def _assign(drafts: list[Draft], boxes: NDArray[np.float64]) -> list[int]:
     shares = _shares(boxes, frames)
     picture = np.array([draft.label in PICTURES for draft in drafts])
     grows = np.array([draft.textual or draft.label is Label.TABLE for draft in drafts])
-    inside = shares >= _INSIDE
+    background = np.array([draft.background for draft in drafts])
+    inside = (shares >= _INSIDE) & ~background[None, :]
     size = areas(frames)
     # Pictures only take what nothing else holds; regions that cut a line come last and by share.
     cost = np.where(inside, size[None, :] + picture[None, :] * size.sum(), np.inf)

@@ -113,9 +113,10 @@ def _text_only(box: NDArray[np.float64], lines: NDArray[np.float64], pixels: Pix
 
 
 def _ink(pixels: Pixels) -> NDArray[np.bool_]:
-    """Pixels that differ from the most common shade, shape (height, width)."""
+    """Pixels of a cut-out that differ from the shade along its edge, shape (height, width)."""
     grey = cv2.cvtColor(np.ascontiguousarray(pixels), cv2.COLOR_RGB2GRAY).astype(np.int16)
-    ink: NDArray[np.bool_] = np.abs(grey - int(np.median(grey))) > _INK_CONTRAST
+    edge = np.concatenate([grey[0], grey[-1], grey[:, 0], grey[:, -1]])
+    ink: NDArray[np.bool_] = np.abs(grey - int(np.median(edge))) > _INK_CONTRAST
     return ink
 
 

@@ -1,0 +1,58 @@
+import numpy as np
+
+from pagemill.layout.text_blocks import group_lines, rows_of, split_lines
+
+
+def column(x1: float, x2: float, y: float, count: int, pitch: float = 15.0, height: float = 10.0) -> np.ndarray:
+    return np.array([[x1, y + i * pitch, x2, y + i * pitch + height] for i in range(count)], float)
+
+
+def sizes(blocks: list[np.ndarray]) -> list[int]:
+    return sorted(len(block) for block in blocks)
+
+
+def test_two_columns_are_two_blocks() -> None:
+    assert sizes(group_lines(np.concatenate([column(0, 200, 0, 6), column(215, 400, 0, 7)]))) == [6, 7]
+
+
+def test_a_headline_over_two_columns_stays_alone() -> None:
+    lines = np.concatenate([column(0, 400, -15, 1), column(0, 200, 0, 5), column(215, 400, 0, 5)])
+    assert sizes(group_lines(lines)) == [1, 5, 5]
+
+
+def test_a_paragraph_gap_parts_blocks() -> None:
+    assert sizes(group_lines(np.concatenate([column(0, 200, 0, 5), column(0, 200, 95, 4)]))) == [4, 5]
+
+
+def test_pieces_of_a_line_and_list_markers_belong_to_it() -> None:
+    lines = np.array([[0, 0, 100, 10], [106, 0, 200, 10], [0, 15, 200, 25], [0, 30, 8, 40], [25, 30, 200, 40]], float)
+    assert sizes(group_lines(lines)) == [5]
+
+
+def test_other_lines_keep_free_ones_apart() -> None:
+    lines = column(0, 200, 0, 5)
+    free = np.array([True, True, False, True, True])
+    assert [block.tolist() for block in group_lines(lines, free)] == [[0, 1], [3, 4]]
+
+
+def test_every_line_is_in_one_block() -> None:
+    random = np.random.default_rng(3)
+    corner = random.uniform(0, 1000, (300, 2))
+    lines = np.concatenate([corner, corner + random.uniform(5, 200, (300, 2)) * [1, 0.1]], axis=1)
+    for blocks in (group_lines(lines), split_lines(lines)):
+        assert sorted(np.concatenate(blocks).tolist()) == list(range(300))
+
+
+def test_a_region_over_two_columns_is_cut_between_them_left_first() -> None:
+    lines = np.concatenate([column(215, 400, 0, 6), column(0, 200, 0, 6)])
+    assert [sorted(part.tolist()) for part in split_lines(lines)] == [[6, 7, 8, 9, 10, 11], [0, 1, 2, 3, 4, 5]]
+
+
+def test_ragged_pieces_do_not_cut_a_region() -> None:
+    lines = np.concatenate([column(0, 200, 0, 6), np.array([[215.0, 31, 225, 39]])])
+    assert len(split_lines(lines)) == 1
+
+
+def test_rows_run_from_left_to_right() -> None:
+    lines = np.array([[50, 1, 90, 11], [0, 0, 40, 10], [0, 20, 40, 30]], float)
+    assert [row.tolist() for row in rows_of(lines)] == [[1, 0], [2]]
