@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import unicodedata
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pagemill.errors import LanguageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
 ALPHABETS: dict[str, str] = {
     # Letters a language needs beyond a-z (Unicode CLDR main exemplar characters, upper case derived);
     # for scripts with thousands of characters, common ones that every engine for the language must know.
@@ -110,3 +121,87 @@ TESSDATA_NAMES: dict[str, str] = {
     "zh": "chi_sim",
 }  # fmt: skip
 """Tesseract's file name for each language."""
+
+
+@functools.lru_cache(maxsize=20_000)
+def script_of(character: str) -> str | None:
+    """The script of a letter: the first word of its Unicode name (``LATIN``, ``HANGUL``, ``CJK``); None for others."""
+    if not character.isalpha():
+        return None
+    return unicodedata.name(character, "").split(" ")[0].split("-")[0] or None
+
+
+@functools.cache
+def scripts_of_language(language: str) -> frozenset[str]:
+    """The scripts a language is written in, from its alphabet."""
+    scripts = {script_of(letter) for letter in ALPHABETS[language]} - {None}
+    return frozenset(script for script in scripts if script) or frozenset({"LATIN"})
+
+
+def script_share(text: str, scripts: frozenset[str]) -> float:
+    """Share of the letters of a text that belong to some scripts, 0-1; 0 without letters."""
+    letters = [script for script in map(script_of, text) if script]
+    return sum(script in scripts for script in letters) / len(letters) if letters else 0.0
+
+
+def tags_of_text(text: str) -> tuple[str, ...]:
+    """What the script alone tells of the language: ``ja``, ``zh``, ``ko`` or ``und-Latn``, commonest first."""
+    counts = Counter(script for script in map(script_of, text) if script)
+    total = sum(counts.values())
+    kana = counts["HIRAGANA"] + counts["KATAKANA"]
+    han = "ja" if kana > 0.1 * (counts["CJK"] + kana) else "zh"
+    shares = Counter({"ko": counts["HANGUL"], han: counts["CJK"] + kana, "und-Latn": counts["LATIN"]})
+    return tuple(tag for tag, count in shares.most_common() if count > 0.02 * total)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Which engine reads what on a page."""
+
+    primary: str
+    """Engine that reads every line first."""
+    others: tuple[tuple[str, str], ...] = ()
+    """Languages the primary cannot write, each with the engine that reads it."""
+    languages: tuple[str, ...] | None = None
+    """What the user asked for; None to find out."""
+
+
+def plan(languages: Sequence[str] | None, engines: Mapping[str, frozenset[str]], primary: str) -> Plan:
+    """Share the languages among engines.
+
+    Args:
+        languages: BCP-47 primary subtags; None detects the script of every page.
+        engines: The languages of each installed engine.
+        primary: The engine that is best for what it covers.
+
+    Raises:
+        LanguageError: No installed engine reads a language.
+    """
+    covered = engines[primary]
+    readers = {language: name for name, known in engines.items() for language in known if name != primary}
+    if languages is None:
+        others = [(language, name) for language, name in readers.items() if not _same_script(language, covered)]
+        return Plan(primary, tuple(others))
+    asked = tuple(dict.fromkeys(language.lower().split("-")[0] for language in languages))
+    absent = [language for language in asked if language not in covered and language not in readers]
+    if absent:
+        raise LanguageError(f"no installed engine reads: {', '.join(absent)}", remedy=remedy_for(absent))
+    others = [(language, readers[language]) for language in asked if language not in covered]
+    # A language in a script that the primary writes too, only without its accents, is read whole by its own engine.
+    for language, name in others:
+        if _same_script(language, covered):
+            return Plan(name, tuple(other for other in others if other[1] != name), asked)
+    return Plan(primary, tuple(others), asked)
+
+
+def _same_script(language: str, covered: frozenset[str]) -> bool:
+    return any(scripts_of_language(language) <= scripts_of_language(known) for known in covered)
+
+
+def remedy_for(languages: Sequence[str]) -> str:
+    """The shell command that installs Tesseract with languages; says so where it has none."""
+    known = [TESSDATA_NAMES[language] for language in languages if language in TESSDATA_NAMES]
+    if not known:
+        return "Languages are two-letter codes such as en, ko, ja; see the guide for those with an engine."
+    packages = " ".join(f"tesseract-ocr-{name.replace('_', '-')}" for name in known)
+    return f"apt-get install tesseract-ocr {packages} (macOS: brew install tesseract tesseract-lang)"

@@ -23,7 +23,7 @@ import numpy as np
 
 from pagemill.errors import LanguageError, MissingDependencyError, PageTimeoutError, WorkerCrashError
 from pagemill.recognition.base import RecognizedText
-from pagemill.recognition.languages import TESSDATA_NAMES
+from pagemill.recognition.languages import TESSDATA_NAMES, remedy_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,14 +64,6 @@ def installed_languages(program: str = "tesseract") -> frozenset[str]:
     return frozenset(language for language, name in TESSDATA_NAMES.items() if name in names)
 
 
-def install_command(languages: Sequence[str]) -> str:
-    """The shell commands that install Tesseract with languages."""
-    packages = " ".join(f"tesseract-ocr-{TESSDATA_NAMES[code].replace('_', '-')}" for code in languages)
-    return f"apt-get install tesseract-ocr {packages}  (macOS: brew install tesseract tesseract-lang)".replace(
-        "  ", " "
-    )
-
-
 class TesseractRecognizer:
     """Reads line images with Tesseract."""
 
@@ -90,12 +82,12 @@ class TesseractRecognizer:
         program = shutil.which(settings.program)
         if program is None:
             raise MissingDependencyError(
-                "the program tesseract is not installed", remedy=install_command(settings.languages)
+                "the program tesseract is not installed", remedy=remedy_for(settings.languages)
             )
         absent = [code for code in settings.languages if code not in installed_languages(settings.program)]
         if absent:
             raise LanguageError(
-                f"Tesseract's language data is not installed for: {', '.join(absent)}", remedy=install_command(absent)
+                f"Tesseract's language data is not installed for: {', '.join(absent)}", remedy=remedy_for(absent)
             )
         self._program = program
         self._settings = settings

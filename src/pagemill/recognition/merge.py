@@ -1,0 +1,92 @@
+"""One line read by two engines: letters of its script from one, what stands between them from the other.
+
+Tesseract's Korean data has no Latin letters and mistakes them for digits; PP-OCR reads those, but not beside
+Hangul, which it leaves blank. So the stretches without Hangul are cut out of the line and read again alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pagemill.recognition.base import RecognizedText
+from pagemill.recognition.languages import script_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pagemill.imaging.types import Pixels
+
+SURE = 0.9
+"""Mean confidence from which the second reading of a stretch replaces the first."""
+
+_MIDDLE_DOTS = str.maketrans("ㆍ・", "··")  # Hangul letter araea and katakana dot, which fonts draw alike
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A part of a line without letters of the line's script."""
+
+    start: int
+    end: int
+    """Characters ``start`` to ``end`` of the line's text."""
+    left: float
+    right: float
+    """Extent as fractions of the line's width, half-way to the neighbours."""
+
+    def cut(self, line: Pixels) -> Pixels:
+        """Its part of the line image."""
+        width = line.shape[1]
+        first = min(int(self.left * width), width - 1)
+        return np.ascontiguousarray(line[:, first : max(first + 1, round(self.right * width))])
+
+
+def stretches(read: RecognizedText, scripts: frozenset[str]) -> list[Stretch]:
+    """The stretches worth a second reading: two characters or more, among them a letter or digit."""
+    found = []
+    start, text, centers = 0, read.text, read.centers
+    for index in range(len(text) + 1):
+        if index < len(text) and script_of(text[index]) not in scripts:
+            continue
+        run = text[start:index]
+        first, last = start + len(run) - len(run.lstrip()), start + len(run.rstrip())
+        if centers and last - first >= 2 and any(character.isalnum() for character in run):
+            left = (centers[first - 1] + centers[first]) / 2 if first else 0.0
+            right = (centers[last - 1] + centers[last]) / 2 if last < len(centers) else 1.0
+            found.append(Stretch(first, last, left, right))
+        start = index + 1
+    return found
+
+
+def replace(read: RecognizedText, again: Sequence[tuple[Stretch, RecognizedText]]) -> RecognizedText:
+    """Put the sure second readings into the line; middle dots are unified on the way."""
+    pieces: list[str] = []
+    positions: list[float] = []
+    kept = 0
+    for stretch, second in again:
+        if second.confidence < SURE or not second.text or not second.centers:
+            continue
+        extent = stretch.right - stretch.left
+        pieces.extend((read.text[kept : stretch.start], second.text))
+        positions.extend(read.centers[kept : stretch.start])
+        positions.extend(stretch.left + center * extent for center in second.centers)
+        kept = stretch.end
+    text = "".join((*pieces, read.text[kept:])).translate(_MIDDLE_DOTS)
+    positions.extend(read.centers[kept:])
+    spans = _spans(text, positions) if positions else read.word_spans
+    return RecognizedText(text=text, confidence=read.confidence, word_spans=spans, centers=tuple(positions))
+
+
+def _spans(text: str, centers: list[float]) -> tuple[tuple[str, float, float], ...]:
+    """Words with their extent, half a mean character beyond the middles of their first and last characters."""
+    half = (centers[-1] - centers[0]) / (2 * max(1, len(centers) - 1))
+    spans = []
+    start = 0
+    for word in text.split(" "):
+        if word:
+            first, last = centers[start], centers[start + len(word) - 1]
+            spans.append((word, max(0.0, first - half), min(1.0, last + half)))
+        start += len(word) + 1
+    return tuple(spans)

@@ -1,0 +1,239 @@
+"""Reading a page: find its lines, read them, find out what is not legible to the first engine, ask the others."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
+
+import numpy as np
+
+from pagemill.document.geometry import union_box
+from pagemill.document.page import TextLine, Word
+from pagemill.errors import LanguageError
+from pagemill.imaging.transforms import crop_quad, rotate_quarter
+from pagemill.recognition.languages import remedy_for, script_share, scripts_of_language, tags_of_text
+from pagemill.recognition.legibility import unread_share
+from pagemill.recognition.merge import replace, stretches
+from pagemill.recognition.orientation import (
+    evidence,
+    longest,
+    reading_quad,
+    runs_vertically,
+    size_of,
+    turned,
+    upright_rotation,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from pagemill.imaging.types import Pixels
+    from pagemill.recognition.base import DetectedLine, Quad, RecognizedText
+    from pagemill.recognition.languages import Plan
+    from pagemill.recognition.merge import Stretch
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+FOREIGN_LINE = 0.3
+"""Share of a line's ink left unread from which another engine is asked."""
+_FOREIGN_PAGE = 0.6  # share of the text, by length, that makes a page illegible
+_ENOUGH_LINES = 3
+_SURE_LANGUAGE = 0.6  # mean over sample lines of confidence x share of letters in the language's script
+_DOUBTFUL = 0.8  # mean confidence under which the page may be upside down
+
+
+class ReadingServices(Protocol):
+    """What a reader asks of the runtime."""
+
+    async def detect(self, page: Pixels) -> list[DetectedLine]:
+        """Find the lines of a page."""
+        ...
+
+    async def recognize(self, engine: str, lines: Sequence[Pixels]) -> list[RecognizedText]:
+        """Read line images with an engine, in microbatches with other pages."""
+        ...
+
+    def compute(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
+        """Run a function that computes on a thread."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadPage:
+    """What was read on a page."""
+
+    lines: list[TextLine]
+    """In pixels of the upright page, in no particular order; lines where nothing was legible are left out."""
+    languages: tuple[str, ...] = ()
+    """As asked for, else what the scripts tell: ``ko``, ``ja``, ``zh``, ``und-Latn``, ..."""
+    rotation: int = 0
+    """Degrees clockwise by which the page must be turned to stand upright."""
+    illegible: int = 0
+    """Detected lines left out."""
+
+
+@dataclass(slots=True)
+class _Line:
+    """A line on its way through the engines."""
+
+    quad: Quad
+    image: Pixels
+    text: RecognizedText
+    engine: str
+    unread: float = 0.0
+
+
+class PageReader:
+    """Reads pages after one plan; keeps nothing between pages."""
+
+    def __init__(self, plan: Plan, services: ReadingServices) -> None:
+        self._plan = plan
+        self._services = services
+
+    async def read(self, page: Pixels) -> ReadPage:
+        """Find and read all lines.
+
+        Raises:
+            LanguageError: Languages are to be detected, and most of the page is in a script no installed engine reads.
+        """
+        found = await self._services.detect(page)
+        rotation = 0
+        if runs_vertically(found):
+            rotation = await self._rotation(page, found, (90, 270))
+            page, found = await self._turned(page, rotation)
+        lines, language = await self._read_lines(page, found)
+        if _is_doubtful(lines) and (flip := await self._rotation(page, found, (0, 180))):
+            rotation = (rotation + flip) % 360
+            page, found = await self._turned(page, flip)
+            lines, language = await self._read_lines(page, found)
+        if self._plan.languages is None and language is None and _is_foreign(lines):
+            raise LanguageError(
+                "the page is in a script that no installed engine reads",
+                remedy=f"Install its language and name it with --lang; for Korean: {remedy_for(['ko'])}",
+            )
+        return await self._services.compute(_finish, lines, self._plan, rotation)
+
+    async def _turned(self, page: Pixels, degrees: int) -> tuple[Pixels, list[DetectedLine]]:
+        page = await self._services.compute(rotate_quarter, page, degrees)
+        return page, await self._services.detect(page)
+
+    async def _read_lines(self, page: Pixels, found: list[DetectedLine]) -> tuple[list[_Line], str | None]:
+        """Read all lines with the primary engine, then what it left unread with the engine that reads it."""
+        quads = [reading_quad(line.polygon) for line in found]
+        images = await self._services.compute(_cut, page, quads)
+        texts = await self._services.recognize(self._plan.primary, images)
+        unread = await self._services.compute(_unread, images, texts)
+        lines = [
+            _Line(quad, image, text, self._plan.primary, share)
+            for quad, image, text, share in zip(quads, images, texts, unread, strict=True)
+        ]
+        foreign = [line for line in lines if line.unread > FOREIGN_LINE]
+        if not foreign or not self._plan.others:
+            return lines, None
+        sample = [foreign[index] for index in longest([line.quad for line in foreign])]
+        language, engine, texts = await self._language_of(sample)
+        if language is None:
+            return lines, None
+        rest = [line for line in foreign if line not in sample]
+        texts = [*texts, *await self._services.recognize(engine, [line.image for line in rest])]
+        await self._take(sample + rest, texts, engine, scripts_of_language(language))
+        return lines, language
+
+    async def _language_of(self, sample: list[_Line]) -> tuple[str | None, str, list[RecognizedText]]:
+        """The language in which a sample reads best, its engine, and what it read; None when none reads it."""
+        best: tuple[float, str | None, str, list[RecognizedText]] = (0.0, None, "", [])
+        for language, engine in self._plan.others:
+            texts = await self._services.recognize(engine, [line.image for line in sample])
+            scripts = scripts_of_language(language)
+            score = sum(text.confidence * script_share(text.text, scripts) for text in texts) / len(texts)
+            best = max(best, (score, language, engine, texts), key=lambda one: one[0])
+            if score >= _SURE_LANGUAGE:
+                break
+        # A named language needs no proof: its engine gets every line that the primary cannot read.
+        enough = best[0] >= _SURE_LANGUAGE or (self._plan.languages is not None and best[0] > 0)
+        return best[1:] if enough else (None, "", [])
+
+    async def _take(
+        self, lines: list[_Line], texts: list[RecognizedText], engine: str, scripts: frozenset[str]
+    ) -> None:
+        """Take an engine's reading where it found its script; have the primary read what stands between."""
+        taken: list[tuple[_Line, RecognizedText, list[Stretch]]] = []
+        for line, text in zip(lines, texts, strict=True):
+            if script_share(text.text, scripts) > 0:
+                taken.append((line, text, stretches(text, scripts)))
+        cuts = [stretch.cut(line.image) for line, _, parts in taken for stretch in parts]
+        again = iter(await self._services.recognize(self._plan.primary, cuts) if cuts else [])
+        for line, text, parts in taken:
+            line.text, line.engine, line.unread = replace(text, [(part, next(again)) for part in parts]), engine, 0.0
+
+    async def _rotation(self, page: Pixels, found: list[DetectedLine], candidates: tuple[int, ...]) -> int:
+        """The candidate rotation in which a sample of lines reads best by any engine."""
+        quads = [found[index].polygon for index in longest([line.polygon for line in found])]
+        engines = dict.fromkeys([self._plan.primary, *(engine for _, engine in self._plan.others)])
+        samples: dict[int, Sequence[RecognizedText]] = {}
+        for degrees in candidates:
+            images = await self._services.compute(_cut, page, [turned(quad, degrees) for quad in quads])
+            reads = await asyncio.gather(*(self._services.recognize(engine, images) for engine in engines))
+            samples[degrees] = max(reads, key=evidence)
+        return upright_rotation(samples)
+
+
+def _cut(page: Pixels, quads: list[Quad]) -> list[Pixels]:
+    return [crop_quad(page, quad) for quad in quads]
+
+
+def _unread(images: list[Pixels], texts: list[RecognizedText]) -> list[float]:
+    return [unread_share(image, text) for image, text in zip(images, texts, strict=True)]
+
+
+def _is_doubtful(lines: list[_Line]) -> bool:
+    """Whether the text, weighted by length, reads so badly that the page may be upside down."""
+    weights = np.array([size_of(line.quad)[0] for line in lines])
+    if len(lines) < _ENOUGH_LINES or not weights.sum():
+        return False
+    quality = np.array([line.text.confidence * (1 - line.unread) for line in lines])
+    return bool((quality * weights).sum() / weights.sum() < _DOUBTFUL)
+
+
+def _is_foreign(lines: list[_Line]) -> bool:
+    """Whether most of the text, by length, is unread; short scraps, as photographs give them, do not count."""
+    long = [(size_of(line.quad)[0], line.unread) for line in lines if size_of(line.quad)[0] > 3 * size_of(line.quad)[1]]
+    total = sum(length for length, _ in long)
+    return len(long) >= _ENOUGH_LINES and sum(length * unread for length, unread in long) > _FOREIGN_PAGE * total
+
+
+def _finish(lines: list[_Line], plan: Plan, rotation: int) -> ReadPage:
+    """Turn lines into records, with the boxes of their words."""
+    legible = [line for line in lines if line.text.text]
+    languages = plan.languages or tags_of_text("".join(line.text.text for line in legible))
+    return ReadPage(
+        lines=[_record(line) for line in legible],
+        languages=languages,
+        rotation=rotation,
+        illegible=len(lines) - len(legible),
+    )
+
+
+def _record(line: _Line) -> TextLine:
+    a, b, c, d = (np.asarray(corner, dtype=np.float64) for corner in line.quad)
+    words = []
+    for text, start, end in line.text.word_spans:
+        corners = (a + (b - a) * start, a + (b - a) * end, d + (c - d) * end, d + (c - d) * start)
+        words.append(Word(text, _box(corners)))
+    box = _box((a, b, c, d))
+    slanted = any(abs(x - y) > 1 for x, y in ((a[1], b[1]), (b[0], c[0]), (c[1], d[1]), (d[0], a[0])))
+    return TextLine(
+        text=line.text.text,
+        box=box,
+        polygon=line.quad if slanted else None,
+        confidence=round(line.text.confidence, 4),
+        engine=line.engine.split(":")[0],
+        words=tuple(words),
+    )
+
+
+def _box(corners: Sequence[np.ndarray[tuple[int], np.dtype[np.float64]]]) -> tuple[float, float, float, float]:
+    box = union_box([(float(x), float(y), float(x), float(y)) for x, y in corners])
+    return (round(box[0], 1), round(box[1], 1), round(box[2], 1), round(box[3], 1))
