@@ -1,0 +1,189 @@
+"""Hold what the samples must reach: characters, tables, reading order, structure."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from html import unescape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from rapidfuzz import fuzz
+
+import pagemill
+from pagemill.document.labels import Label
+from pagemill.evaluation.character_error_rate import character_error_rate, normalise
+from pagemill.evaluation.reading_order import reading_order
+from pagemill.evaluation.teds import teds
+
+if TYPE_CHECKING:
+    from pagemill.document.document import Document
+
+    from pagemill.document.page import PageResult, Region
+
+pytestmark = pytest.mark.integration
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+
+FURNITURE = {Label.HEADER, Label.FOOTER, Label.NUMBER}
+FIGURES = {Label.IMAGE, Label.CHART}
+FORMULAS = {Label.DISPLAY_FORMULA, Label.INLINE_FORMULA}
+FIGURE_MARK = "⟦figure⟧"
+
+BORN_DIGITAL = [("report.pdf", "auto"), ("notice-ko.pdf", "auto")]
+SCANS = [
+    ("report-scan.pdf", "auto"),
+    ("notice-ko-scan.pdf", "auto"),
+    ("report.pdf", "never"),
+    ("notice-ko.pdf", "never"),
+]
+BAR = {
+    ("report.pdf", "auto"): 0.005,
+    ("notice-ko.pdf", "auto"): 0.005,
+    ("report.pdf", "never"): 0.005,
+    ("report-scan.pdf", "auto"): 0.02,
+    ("pages.tiff", "auto"): 0.02,
+    ("notice-ko.pdf", "never"): 0.05,
+    ("notice-ko-scan.pdf", "auto"): 0.05,
+}
+"""Highest character error rate of the body by sample and text-layer mode."""
+
+
+@functools.cache
+def truth_of(name: str) -> dict[str, Any]:
+    for path in sorted((SAMPLES / "truth").glob("*.json")):
+        truth: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if name in truth["documents"]:
+            return truth
+    raise LookupError(name)
+
+
+@functools.cache
+def parsed(name: str, text_layer: str) -> Document:
+    document = pagemill.parse(SAMPLES / name, languages=tuple(truth_of(name)["languages"]), text_layer=text_layer)
+    assert [page.errors for page in document.pages] == [[] for _ in truth_of(name)["pages"]]
+    return document
+
+
+def region_text(region: Region) -> str:
+    """Content without list markers, which the truth leaves out too."""
+    content = region.content or ""
+    return re.sub(r"^\s*[•·▪*-]\s+", "", content, flags=re.MULTILINE) if region.list_item else content
+
+
+def is_body(label: str) -> bool:
+    return label not in FURNITURE | FIGURES | FORMULAS | {Label.TABLE}
+
+
+def body(pages: list[PageResult]) -> str:
+    return "\n".join(region_text(region) for page in pages for region in page.regions if is_body(region.label))
+
+
+def true_body(pages: list[dict[str, Any]]) -> str:
+    return "\n".join(element["text"] for page in pages for element in page["elements"] if is_body(element["label"]))
+
+
+def cells_text(html: str) -> str:
+    return unescape(re.sub(r"<[^>]*>", " ", html))
+
+
+def without_sections(html: str) -> str:
+    """Header and body sections taken out: the truth has none, and they are no part of the grid."""
+    return re.sub(r"</?(thead|tbody|tfoot)>", "", html)
+
+
+def predicted_order(page: PageResult) -> list[str]:
+    texts = []
+    for region in page.regions:
+        if region.label in FIGURES:
+            texts.append(FIGURE_MARK)
+        elif region.label is Label.TABLE:
+            texts.append(cells_text(region.content or ""))
+        elif is_body(region.label):
+            texts.append(region_text(region))
+    return texts
+
+
+def true_order(elements: list[dict[str, Any]]) -> list[str]:
+    texts = []
+    for element in elements:
+        if element["label"] in FIGURES:
+            texts.append(FIGURE_MARK)
+        elif element["label"] == Label.TABLE:
+            texts.append(cells_text(element["html"]))
+        elif is_body(element["label"]):
+            texts.append(element["text"])
+    return texts
+
+
+@pytest.mark.parametrize(("name", "text_layer"), BAR)
+def test_characters_of_the_body(name: str, text_layer: str) -> None:
+    rate = character_error_rate(body(parsed(name, text_layer).pages), true_body(truth_of(name)["pages"]))
+    assert rate <= BAR[name, text_layer], f"{rate:.2%}"
+
+
+@pytest.mark.parametrize(("name", "text_layer"), BORN_DIGITAL + SCANS)
+def test_headers_footers_and_page_numbers(name: str, text_layer: str) -> None:
+    for page, truth in zip(parsed(name, text_layer).pages, truth_of(name)["pages"], strict=True):
+        read = " ".join(region.content or "" for region in page.regions if region.label in FURNITURE)
+        true = " ".join(element["text"] for element in truth["elements"] if element["label"] in FURNITURE)
+        assert character_error_rate(read, true) <= 0.05, read
+        assert true not in page.markdown
+
+
+@pytest.mark.parametrize(("name", "text_layer"), BORN_DIGITAL + SCANS)
+def test_tables(name: str, text_layer: str) -> None:
+    for page, truth in zip(parsed(name, text_layer).pages, truth_of(name)["pages"], strict=True):
+        read = [region.content or "" for region in page.regions if region.label is Label.TABLE]
+        true = [element for element in truth["elements"] if element["label"] == Label.TABLE]
+        assert len(read) == len(true)
+        for html, element in zip(read, true, strict=True):
+            score = teds(without_sections(html), element["html"])
+            assert score >= (0.9 if element["bordered"] else 0.75), f"{score:.3f} {html}"
+
+
+@pytest.mark.parametrize(("name", "text_layer"), [*BAR])
+def test_reading_order(name: str, text_layer: str) -> None:
+    for page, truth in zip(parsed(name, text_layer).pages, truth_of(name)["pages"], strict=True):
+        score = reading_order(predicted_order(page), true_order(truth["elements"]))
+        assert score.exact, (score, [true_order(truth["elements"])[index] for index in score.missing])
+
+
+@pytest.mark.parametrize(("name", "text_layer"), BORN_DIGITAL + SCANS)
+def test_title_and_heading_levels(name: str, text_layer: str) -> None:
+    headings = [region for page in parsed(name, text_layer).pages for region in page.regions if region.level]
+    true = [element for page in truth_of(name)["pages"] for element in page["elements"] if "level" in element]
+    assert len(headings) <= len(true) + 1  # the mayor's signature may pass for a heading
+    for element in true:
+        best = max(headings, key=lambda region: fuzz.ratio(normalise(region.content or ""), element["text"]))
+        assert character_error_rate(best.content or "", element["text"]) <= 0.1
+        assert best.level == element["level"], element["text"]
+
+
+@pytest.mark.parametrize(("name", "text_layer"), [("report.pdf", "auto"), ("report-scan.pdf", "auto")])
+def test_paragraphs_are_joined_across_columns_and_pages(name: str, text_layer: str) -> None:
+    markdown = normalise(parsed(name, text_layer).markdown)
+    for paragraph in truth_of(name)["joined_paragraphs"]:
+        assert fuzz.partial_ratio(paragraph, markdown) >= (100 if name == "report.pdf" else 98), paragraph
+
+
+@pytest.mark.parametrize(("name", "text_layer"), [("report.pdf", "auto"), ("report-scan.pdf", "auto")])
+def test_captions_are_tied_to_their_figure_or_table(name: str, text_layer: str) -> None:
+    for page, truth in zip(parsed(name, text_layer).pages, truth_of(name)["pages"], strict=True):
+        true = [element["caption_of"] for element in truth["elements"] if "caption_of" in element]
+        tied = [page.regions[region.caption_of].label for region in page.regions if region.caption_of is not None]
+        assert tied == true
+
+
+@pytest.mark.parametrize("name", ["corpus.arrow", "corpus.parquet"])
+async def test_dataset_rows(name: str) -> None:
+    truth = truth_of(name)
+    expected = dict(zip(truth["ids"], truth["pages"], strict=True))
+    pages = [page async for page in pagemill.stream(SAMPLES / name, languages=tuple(truth["languages"]))]
+    assert sorted(page.page_id for page in pages) == sorted(expected)
+    for page in pages:
+        assert page.errors == []
+        rate = character_error_rate(body([page]), true_body([expected[page.page_id]]))
+        assert rate <= 0.05, f"{page.page_id}: {rate:.2%}"
