@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pagemill.document.page import TextLine
 _SLANTED = 0.3
 """Slope from which a line of text is set aslant on purpose; beyond its inverse it is upright."""
+_ADVANCE_RATIO = 3.0
+"""How far a token's mean character width may be from the line's usual one, as a factor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ def line_slope(line: TextLine) -> float | None:
 def words_of_line(line: TextLine, index: int, plane: Plane, gray: NDArray[np.uint8]) -> list[TableWord]:
     """Words of a line with their boxes on the plane.
 
-    A line without words is cut at its spaces, each cut moved to the widest blank near it in the image.
+    A line without words is cut at its spaces, which the image tells.
     """
     height = line_height(line)
     foot = _foot_of_slanted(line)
@@ -129,24 +131,24 @@ def _middle_at(line: TextLine, word: Box) -> float:
 
 
 def _cut(tokens: Sequence[str], x1: float, x2: float, strip: NDArray[np.uint8]) -> list[tuple[float, float]]:
-    """Extents of tokens along a line: in proportion to their lengths, then drawn to blanks of the image strip."""
+    """Extents of tokens along a line: between the widest blanks of the image strip, where the lengths agree.
+
+    Else (blanks lost in noise) in proportion to the tokens' lengths.
+    """
     lengths = np.array([len(token) for token in tokens], dtype=np.float64)
     if not len(lengths):
         return []
+    blanks = [blank for blank in _blanks(strip, x1, x2) if blank[0] > x1 and blank[1] < x2 - 1]
+    widest = sorted(sorted(blanks, key=lambda blank: blank[0] - blank[1])[: len(tokens) - 1])
+    if len(widest) == len(tokens) - 1:
+        starts = np.array([x1, *(end for _, end in widest)])
+        ends = np.array([*(start for start, _ in widest), x2])
+        advance = (ends - starts) / lengths
+        if advance.max() <= _ADVANCE_RATIO * np.median(advance) <= _ADVANCE_RATIO**2 * advance.min():
+            return list(zip(starts.tolist(), ends.tolist(), strict=True))
     scale = (x2 - x1) / (lengths.sum() + len(lengths) - 1)
     starts = x1 + scale * (np.cumsum(lengths + 1) - lengths - 1)
-    ends = starts + scale * lengths
-    blanks = _blanks(strip, x1, x2)
-    reach = max(4 * scale, 0.5 * strip.shape[0])
-    for index in range(len(tokens) - 1):
-        guess = (ends[index] + starts[index + 1]) / 2
-        near = [blank for blank in blanks if blank[0] - reach <= guess <= blank[1] + reach and blank[0] > starts[index]]
-        if near:
-            widest = max(near, key=lambda blank: blank[1] - blank[0])
-            ends[index], starts[index + 1] = widest
-            # What follows on the line shifts with its first word.
-            ends[index + 1] = max(ends[index + 1], starts[index + 1] + 1)
-    return list(zip(starts.tolist(), ends.tolist(), strict=True))
+    return list(zip(starts.tolist(), (starts + scale * lengths).tolist(), strict=True))
 
 
 def _blanks(strip: NDArray[np.uint8], x1: float, x2: float) -> list[tuple[float, float]]:

@@ -1,0 +1,215 @@
+"""Drawn tables whose lines of text are known: what is tested is the grid alone."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import pytest
+
+from pagemill.document.page import TextLine, Word
+from pagemill.tables import Table, find_ruled_tables, recognize_table
+from pagemill.tables.words import Plane
+
+HEIGHT = 24.0
+ADVANCE = 11.0
+
+
+def line_at(text: str, x: float, y: float, *, words: bool = True) -> TextLine:
+    parts, start = [], x
+    for token in text.split(" "):
+        parts.append(Word(token, (start, y, start + ADVANCE * len(token), y + HEIGHT)))
+        start += ADVANCE * (len(token) + 0.6)
+    box = (x, y, parts[-1].box[2], y + HEIGHT)
+    return TextLine(text=text, box=box, words=tuple(parts) if words else ())
+
+
+def blank(width: int = 900, height: int = 600) -> np.ndarray:
+    return np.full((height, width, 3), 255, np.uint8)
+
+
+def print_lines(page: np.ndarray, lines: list[TextLine]) -> None:
+    """Blots the size of letters, so that rule detection has text to be confused by."""
+    for line in lines:
+        for word in line.words or (Word(line.text, line.box),):
+            x1, y1, x2, y2 = (round(v) for v in word.box)
+            for x in range(x1, x2 - 8, int(ADVANCE)):
+                page[y1 + 5 : y2 - 5, x : x + 9] = 40
+
+
+def texts(table: Table | None) -> list[list[str]]:
+    assert table is not None
+    grid = [["" for _ in range(table.columns)] for _ in range(table.rows)]
+    for cell in table.cells:
+        grid[cell.row][cell.column] = cell.text
+    return grid
+
+
+def ruled_page() -> tuple[np.ndarray, list[TextLine]]:
+    page = blank()
+    xs, ys = [50, 250, 450, 650], [50, 110, 170, 230, 290]
+    for y in ys:
+        cv2.line(page, (xs[0], y), (xs[-1], y), (0, 0, 0), 2)
+    for x in (xs[0], xs[-1], xs[1]):
+        cv2.line(page, (x, ys[0]), (x, ys[-1]), (0, 0, 0), 2)
+    cv2.line(page, (xs[2], ys[1]), (xs[2], ys[-1]), (0, 0, 0), 2)  # the first row's last two cells are one
+    lines = [line_at("Name", 70, 68), line_at("Two in one", 380, 68)]
+    for row in range(1, 4):
+        lines += [line_at(f"{'abc'[row - 1]} {column}", xs[column] + 20, ys[row] + 18) for column in range(3)]
+    print_lines(page, lines)
+    return page, lines
+
+
+def check_ruled(table: Table | None) -> None:
+    assert texts(table) == [["Name", "Two in one", ""], *([f"{r} {c}" for c in range(3)] for r in "abc")]
+    assert table is not None
+    assert [(c.row, c.column, c.column_span) for c in table.cells if c.column_span > 1] == [(0, 1, 2)]
+    assert table.header_rows == 1
+
+
+def test_ruled_table_with_a_merged_cell() -> None:
+    page, lines = ruled_page()
+    table = recognize_table(page, (40, 40, 660, 300), lines)
+    check_ruled(table)
+    assert table is not None
+    assert table.line_indices == tuple(range(len(lines)))
+
+
+@pytest.mark.parametrize("degrees", [-1.0, 1.0])
+def test_skewed_noisy_scan_of_a_ruled_table(degrees: float) -> None:
+    page, lines = ruled_page()
+    centre = (page.shape[1] / 2, page.shape[0] / 2)
+    matrix = cv2.getRotationMatrix2D(centre, -degrees, 1.0)
+    page = cv2.warpAffine(page, matrix, page.shape[1::-1], borderValue=(255, 255, 255))
+    noise = np.random.default_rng(0).normal(0, 12, page.shape)
+    page = np.clip(page + noise, 0, 255).astype(np.uint8)
+    page = cv2.imdecode(cv2.imencode(".jpg", page, [cv2.IMWRITE_JPEG_QUALITY, 60])[1], cv2.IMREAD_COLOR)
+    turned = []
+    for line in lines:
+        x1, y1, x2, y2 = line.box
+        corners = np.array([(x1, y1), (x2, y1), (x2, y2), (x1, y2)]) @ matrix[:, :2].T + matrix[:, 2]
+        (low_x, low_y), (high_x, high_y) = corners.min(axis=0), corners.max(axis=0)
+        polygon = tuple((float(x), float(y)) for x, y in corners)
+        turned.append(TextLine(text=line.text, box=(low_x, low_y, high_x, high_y), polygon=polygon))
+    check_ruled(recognize_table(page, (30, 30, 680, 315), turned))
+
+
+def test_broken_rules_still_bound_cells() -> None:
+    page, lines = ruled_page()
+    page[:, 300:305] = 255
+    page[140:146, 60:] = 255
+    check_ruled(recognize_table(page, (40, 40, 660, 300), lines))
+
+
+BORDERLESS = [
+    ["Region", "Sales", "Share"],
+    ["North coast", "1,204", "31 %"],
+    ["South", "988", "25 %"],
+    ["East and west", "1,707", "44 %"],
+]
+
+
+@pytest.mark.parametrize("words", [True, False])
+def test_borderless_table(words: bool) -> None:
+    page = blank()
+    lines = [
+        line_at(text, [60, 320, 520][column], 60 + 40 * row, words=words)
+        for row, row_texts in enumerate(BORDERLESS)
+        for column, text in enumerate(row_texts)
+    ]
+    print_lines(page, lines)
+    table = recognize_table(page, (40, 40, 700, 260), lines)
+    assert texts(table) == BORDERLESS
+    assert table is not None
+    assert table.header_rows == 1
+    assert table.to_markdown() is not None
+
+
+def test_line_across_columns_is_split_at_its_words() -> None:
+    page = blank()
+    lines = []
+    for row, row_texts in enumerate(BORDERLESS):
+        parts = [w for c, text in enumerate(row_texts) for w in line_at(text, [60, 320, 520][c], 60 + 40 * row).words]
+        box = (60.0, parts[0].box[1], parts[-1].box[2], parts[0].box[3])
+        lines.append(TextLine(text=" ".join(w.text for w in parts), box=box, words=tuple(parts)))
+    assert texts(recognize_table(page, (40, 40, 700, 260), lines)) == BORDERLESS
+
+
+def test_line_across_columns_without_words_is_split_at_blanks() -> None:
+    page = blank()
+    lines = []
+    for row, row_texts in enumerate(BORDERLESS):
+        parts = [line_at(text, [60, 320, 520][c], 60 + 40 * row) for c, text in enumerate(row_texts)]
+        print_lines(page, parts)
+        box = (60.0, parts[0].box[1], parts[-1].box[2], parts[0].box[3])
+        lines.append(TextLine(text=" ".join(p.text for p in parts), box=box))
+    assert texts(recognize_table(page, (40, 40, 700, 260), lines)) == BORDERLESS
+
+
+def test_title_over_columns_spans_them() -> None:
+    page = blank()
+    xs = [60, 320, 480, 640]
+    lines = [line_at("Both years", 375, 60)]
+    rows = [["Item", "2019", "2020", "Note"], ["pears", "12", "13", "x"], ["plums", "14", "11", "y"]]
+    for row, row_texts in enumerate([*rows, ["nuts", "10", "19", "z"]]):
+        lines += [line_at(text, x, 110 + 40 * row) for x, text in zip(xs, row_texts, strict=True)]
+    cv2.line(page, (320, 95), (530, 95), (0, 0, 0), 2)
+    cv2.line(page, (60, 142), (700, 142), (0, 0, 0), 2)
+    table = recognize_table(page, (40, 40, 720, 290), lines)
+    assert table is not None
+    assert [(c.column, c.column_span) for c in table.cells if c.text == "Both years"] == [(1, 2)]
+    assert table.header_rows == 2
+
+
+def test_wrapped_label_is_one_cell() -> None:
+    page = blank()
+    lines = [line_at("Statement", 60, 50), line_at("Yes", 420, 50), line_at("No", 560, 50)]
+    y = 100.0
+    for number in range(4):
+        lines += [line_at(f"Statement {number} is long", 60, y), line_at("12", 420, y), line_at("34", 560, y)]
+        lines.append(line_at("and goes on", 60, y + 26))
+        y += 62
+    table = recognize_table(page, (40, 30, 640, 370), lines)
+    assert [row[0] for row in texts(table)] == ["Statement", *(f"Statement {n} is long and goes on" for n in range(4))]
+
+
+def test_shaded_head_of_a_borderless_table() -> None:
+    page = blank()
+    page[50:130, 50:700] = (0, 90, 160)
+    rows = [["Region", "Sales", "Share"], ["", "EUR", "percent"], *BORDERLESS[1:]]
+    lines = [
+        line_at(text, [60, 320, 520][c], 60 + 40 * r)
+        for r, row in enumerate(rows)
+        for c, text in enumerate(row)
+        if text
+    ]
+    table = recognize_table(page, (40, 40, 710, 300), lines)
+    assert table is not None
+    assert table.header_rows >= 1
+    assert not any(cell.header for cell in table.cells if cell.text == "North coast")
+
+
+def test_running_text_is_no_table() -> None:
+    lines = [line_at("words that run on and on in a line", 60, 60 + 34 * row) for row in range(6)]
+    assert recognize_table(blank(), (40, 40, 700, 300), lines) is None
+
+
+@pytest.mark.parametrize("box", [(0, 0, 0, 0), (-50, -50, -10, -10), (5000, 5000, 6000, 6000), (0, 0, 900, 600)])
+def test_nothing_to_see(box: tuple[float, float, float, float]) -> None:
+    assert recognize_table(blank(), box, []) is None
+    line = line_at("x", 880, 590)
+    assert recognize_table(blank(), box, [line]) is None
+
+
+def test_find_ruled_tables() -> None:
+    page, _ = ruled_page()
+    (box,) = find_ruled_tables(page)
+    assert box == pytest.approx((50, 50, 650, 290), abs=4)
+    assert find_ruled_tables(blank()) == []
+    assert find_ruled_tables(np.zeros((1, 1, 3), np.uint8)) == []
+
+
+def test_plane_maps_there_and_back() -> None:
+    plane = Plane((100, 200), (400, 300), 0.02)
+    x, y = plane.from_page(150, 420)
+    x1, y1, x2, y2 = plane.to_page((x - 1, y - 2, x + 1, y + 2))
+    assert ((x1 + x2) / 2, (y1 + y2) / 2) == pytest.approx((150, 420))
