@@ -15,6 +15,7 @@ from pagemill.layout.misread import (
     fills_page,
     find_table,
     free_spans,
+    is_columns_of_text,
     is_no_table,
     is_photograph,
     logo_label,
@@ -22,7 +23,7 @@ from pagemill.layout.misread import (
     picture_remainder,
     running_text,
 )
-from pagemill.layout.text_blocks import group_lines, split_lines
+from pagemill.layout.text_blocks import group_lines, page_columns, split_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -37,6 +38,7 @@ SOURCE = "projection"
 
 _INSIDE = 0.5  # share of a line's box inside a region that makes it the region's line
 _CUT = 0.25  # share from which a text region or table that cuts through a line takes all of it
+_HEADING_GAP = 1.3  # line heights between a heading at the top of the page and its text; running heads keep away
 _NESTED = 0.8  # share of a text region inside a table that makes it a part of it
 _BIG_FORMULA = 0.1  # share of the page
 _FORMULA_DOUBT = 0.6  # a single line that the model takes for a formula with less certainty is text
@@ -75,6 +77,7 @@ def complete_regions(
     drafts = _without_nested(_with_table_heads(_dissolve(regions, boxes, page_size, pixels)))
     orphans = _assign(drafts, boxes)
     orphans = _adopt(drafts, boxes, orphans)
+    _restore_headings(drafts, boxes)
     drafts = [part for draft in drafts for part in _split(draft, boxes)]
     drafts = _return_labels(drafts, boxes)
     drafts += _cluster(boxes, orphans)
@@ -100,8 +103,11 @@ def _dissolve(
         elif region.label is Label.DISPLAY_FORMULA:
             drafts += _real_formulas(draft, inside, page_area)
         else:
-            if region.label is Label.TABLE and is_no_table(inside):
-                draft.label = Label.TEXT
+            if region.label is Label.TABLE:
+                if is_columns_of_text(box, inside, page_area):
+                    continue
+                if is_no_table(inside):
+                    draft.label = Label.TEXT
             drafts.append(draft)
     return drafts
 
@@ -217,6 +223,23 @@ def _in_row(line: NDArray[np.float64], others: NDArray[np.float64]) -> bool:
     return bool((shared > 0.5 * (line[3] - line[1])).any())
 
 
+def _restore_headings(drafts: list[Draft], boxes: NDArray[np.float64]) -> None:
+    """Turn a "header" back into a heading: alone in its row, flush with the text close below."""
+    for draft in drafts:
+        if draft.label is not Label.HEADER or len(draft.lines) != 1:
+            continue
+        line = boxes[draft.lines[0]]
+        size = line[3] - line[1]
+        others = np.delete(boxes, draft.lines[0], axis=0)
+        below = others[others[:, 1] > line[3] - 0.3 * size]
+        in_row = len(others) and _in_row(line, others)
+        if in_row or not len(below) or len(below) < len(others):
+            continue
+        following = below[below[:, 1].argmin()]
+        if following[1] - line[3] < _HEADING_GAP * size and abs(following[0] - line[0]) < size:
+            draft.label = Label.PARAGRAPH_TITLE
+
+
 def _split(draft: Draft, boxes: NDArray[np.float64]) -> list[Draft]:
     """A text region cut into its columns and paragraphs; a table found inside becomes a region of its own."""
     if not draft.textual or len(draft.lines) < 2:
@@ -285,9 +308,13 @@ def _cluster(boxes: NDArray[np.float64], orphans: list[int]) -> list[Draft]:
     """Regions of the lines that have none."""
     if not orphans:
         return []
-    drafts, rest = _tables(boxes, np.array(orphans, dtype=np.intp), None)
+    drafts = []
     free = np.zeros(len(boxes), dtype=bool)
-    free[rest] = True
+    members = np.array(orphans, dtype=np.intp)
+    for column in page_columns(boxes[members]):
+        tables, rest = _tables(boxes, members[column], None)
+        drafts += tables
+        free[rest] = True
     unit = float(np.median(boxes[:, 3] - boxes[:, 1]))
     for block in _joined(boxes, group_lines(boxes, free)):
         size = float(np.median(boxes[block, 3] - boxes[block, 1]))

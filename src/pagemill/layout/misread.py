@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _PAGE_FILLING = 0.6  # share of the page from which a "figure" with text in it is the page itself
 _DENSE = 0.35  # share of a figure that its line boxes cover when it is text; diagrams stay below 0.2
 _SPARSE = 0.15  # share that line boxes cover on a poster; a written page has more
+_BIG_TABLE = 0.4  # share of the page
 _MIN_INK = 0.01  # share of inked pixels in what is left of a figure
 _MIN_REMAINDER = 0.015  # share of the page
 _LOGO = 0.08  # share of the page height; a larger picture at the top is a figure
@@ -163,6 +164,28 @@ def free_spans(top: float, bottom: float, text: NDArray[np.float64]) -> list[tup
 def is_no_table(lines: NDArray[np.float64]) -> bool:
     """Whether the lines, shape (n, 4), in a "table" are a single line, or four and more with none beside another."""
     return len(lines) == 1 or (len(lines) >= 4 and all(len(row) == 1 for row in rows_of(lines)))
+
+
+def is_columns_of_text(box: NDArray[np.float64], lines: NDArray[np.float64], page_area: float) -> bool:
+    """Whether a large "table" is columns of paragraphs: no gutters but the one or two between the columns.
+
+    Args:
+        box: The table, shape (4,).
+        lines: Boxes of the lines inside, shape (n, 4).
+        page_area: In the square of the boxes' unit.
+    """
+    area = float((box[2] - box[0]) * (box[3] - box[1]))
+    if area < _BIG_TABLE * page_area or len(lines) < 20:
+        return False
+    # A gutter of a table is crossed by few rows: headings and wide notes.
+    steps = np.linspace(box[0], box[2], 200)
+    crossed = ((lines[:, None, 0] < steps) & (lines[:, None, 2] > steps)).sum(axis=0)
+    free = crossed <= 0.1 * len(rows_of(lines))
+    inner = np.nonzero(~free)[0]
+    if not len(inner):
+        return False
+    runs = np.diff(free[inner[0] : inner[-1] + 1].astype(int))
+    return int((runs == 1).sum()) <= 1
 
 
 def find_table(lines: NDArray[np.float64]) -> NDArray[np.intp] | None:

@@ -15,6 +15,7 @@ _MARKER_WIDTH = 2.5  # a bullet, a list number or a label is narrower than this 
 _MARKER_GAP = 2.5  # ... and stands no farther from its text
 _LEADING = 0.55  # usual largest gap between two lines of a paragraph
 _MAX_LEADING = 1.2  # of widely spaced text
+_COLUMN_WIDTH = 4.0  # narrowest column; list numbers and the page numbers of a contents list are narrower
 _GUTTER = 1.0  # narrowest gap between the columns of a region
 _PARAGRAPH_GAP = 0.9  # smallest gap between paragraphs of a region, boxes lowered by a fifth
 _CLEAR_GAP = 1.5  # a gap that always parts paragraphs
@@ -58,6 +59,27 @@ def split_lines(lines: NDArray[np.float64]) -> list[NDArray[np.intp]]:
     return _cut(lines, np.arange(len(lines), dtype=np.intp))
 
 
+def page_columns(lines: NDArray[np.float64]) -> list[NDArray[np.intp]]:
+    """Part the lines of a page, shape (n, 4), at gutters between columns of running text, left to right.
+
+    Unlike the columns of a table, both sides hold many lines that fill them.
+    """
+    unit = float(np.median(lines[:, 3] - lines[:, 1])) if len(lines) else 0.0
+    for gap, left in _projection_gaps(lines[:, 0], lines[:, 2]):
+        sides = (lines[left], lines[~left])
+        if gap >= _GUTTER * unit and _are_columns(*sides, unit) and all(_is_filled(side) for side in sides):
+            indices = (np.nonzero(left)[0], np.nonzero(~left)[0])
+            return [part[inner] for part in indices for inner in page_columns(lines[part])]
+    return [np.arange(len(lines), dtype=np.intp)]
+
+
+def _is_filled(side: NDArray[np.float64]) -> bool:
+    """Whether a third of the lines and at least four are wide in their column."""
+    extent = side[:, 2].max() - side[:, 0].min()
+    wide = (side[:, 2] - side[:, 0]) > 0.6 * extent
+    return bool(wide.sum() >= 4 and wide.mean() >= 0.3)
+
+
 def _cut(lines: NDArray[np.float64], members: NDArray[np.intp]) -> list[NDArray[np.intp]]:
     if len(members) < 2:
         return [members]
@@ -86,10 +108,10 @@ def _projection_gaps(start: NDArray[np.float64], end: NDArray[np.float64]) -> li
 
 
 def _are_columns(left: NDArray[np.float64], right: NDArray[np.float64], unit: float) -> bool:
-    """Whether both sides are text of two lines or more, wider than list markers, that stand side by side."""
+    """Whether both sides are text of two lines or more, wider than numbers, that stand side by side."""
     if len(left) < 2 or len(right) < 2:
         return False
-    if min(float(side[:, 2].max() - side[:, 0].min()) for side in (left, right)) < _MARKER_WIDTH * unit:
+    if min(float(side[:, 2].max() - side[:, 0].min()) for side in (left, right)) < _COLUMN_WIDTH * unit:
         return False
     shared = min(left[:, 3].max(), right[:, 3].max()) - max(left[:, 1].min(), right[:, 1].min())
     lower = min(float(side[:, 3].max() - side[:, 1].min()) for side in (left, right))
