@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pagemill.errors import LanguageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 ALPHABETS: dict[str, str] = {
     # Letters a language needs beyond a-z (Unicode CLDR main exemplar characters, upper case derived);
@@ -180,22 +180,28 @@ def plan(languages: Sequence[str] | None, engines: Mapping[str, frozenset[str]],
     covered = engines[primary]
     readers = {language: name for name, known in engines.items() for language in known if name != primary}
     if languages is None:
-        others = [(language, name) for language, name in readers.items() if not _same_script(language, covered)]
+        others = [(language, name) for language, name in readers.items() if not same_script(language, covered)]
         return Plan(primary, tuple(others))
-    asked = tuple(dict.fromkeys(language.lower().split("-")[0] for language in languages))
+    asked = tuple(dict.fromkeys(primary_subtag(tag) for tag in languages))
     absent = [language for language in asked if language not in covered and language not in readers]
     if absent:
         raise LanguageError(f"no installed engine reads: {', '.join(absent)}", remedy=remedy_for(absent))
     others = [(language, readers[language]) for language in asked if language not in covered]
     # A language in a script that the primary writes too, only without its accents, is read whole by its own engine.
     for language, name in others:
-        if _same_script(language, covered):
+        if same_script(language, covered):
             return Plan(name, tuple(other for other in others if other[1] != name), asked)
     return Plan(primary, tuple(others), asked)
 
 
-def _same_script(language: str, covered: frozenset[str]) -> bool:
+def same_script(language: str, covered: Iterable[str]) -> bool:
+    """Whether some of the covered languages are written with all scripts of a language."""
     return any(scripts_of_language(language) <= scripts_of_language(known) for known in covered)
+
+
+def primary_subtag(tag: str) -> str:
+    """``ko`` of ``ko-KR``, ``KO`` or ``ko_KR``."""
+    return tag.strip().lower().replace("_", "-").split("-")[0]
 
 
 def remedy_for(languages: Sequence[str]) -> str:

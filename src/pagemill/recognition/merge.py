@@ -34,7 +34,7 @@ class Stretch:
     """Characters ``start`` to ``end`` of the line's text."""
     left: float
     right: float
-    """Extent as fractions of the line's width, half-way to the neighbours."""
+    """Extent as fractions of the line's width."""
 
     def cut(self, line: Pixels) -> Pixels:
         """Its part of the line image."""
@@ -44,20 +44,30 @@ class Stretch:
 
 
 def stretches(read: RecognizedText, scripts: frozenset[str]) -> list[Stretch]:
-    """The stretches worth a second reading: two characters or more, among them a letter or digit."""
+    """The stretches worth a second reading: from a letter or digit to another one, two characters or more.
+
+    Brackets and full stops at their ends stay as they were read: cut off from their word, they are easily lost.
+    """
     found = []
-    start, text, centers = 0, read.text, read.centers
+    start, text = 0, read.text
     for index in range(len(text) + 1):
         if index < len(text) and script_of(text[index]) not in scripts:
             continue
-        run = text[start:index]
-        first, last = start + len(run) - len(run.lstrip()), start + len(run.rstrip())
-        if centers and last - first >= 2 and any(character.isalnum() for character in run):
-            left = (centers[first - 1] + centers[first]) / 2 if first else 0.0
-            right = (centers[last - 1] + centers[last]) / 2 if last < len(centers) else 1.0
-            found.append(Stretch(first, last, left, right))
+        solid = [place for place in range(start, index) if text[place].isalnum()]
+        if read.centers and len(solid) >= 2:
+            first, last = solid[0], solid[-1] + 1
+            found.append(Stretch(first, last, _border(read, first - 1, first), _border(read, last, last - 1)))
         start = index + 1
     return found
+
+
+def _border(read: RecognizedText, outer: int, inner: int) -> float:
+    """Where to cut between two neighbours: in the middle of a space, else half-way between the characters."""
+    if not 0 <= outer < len(read.text):
+        return 0.0 if outer < 0 else 1.0
+    if read.text[outer] == " ":
+        return read.centers[outer]
+    return (read.centers[outer] + read.centers[inner]) / 2
 
 
 def replace(read: RecognizedText, again: Sequence[tuple[Stretch, RecognizedText]]) -> RecognizedText:
@@ -66,8 +76,8 @@ def replace(read: RecognizedText, again: Sequence[tuple[Stretch, RecognizedText]
     positions: list[float] = []
     kept = 0
     for stretch, second in again:
-        if second.confidence < SURE or not second.text or not second.centers:
-            continue
+        if second.confidence < SURE or not second.centers or len(second.text) < stretch.end - stretch.start:
+            continue  # a shorter reading has more likely lost a character than mended one
         extent = stretch.right - stretch.left
         pieces.extend((read.text[kept : stretch.start], second.text))
         positions.extend(read.centers[kept : stretch.start])
