@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from pagemill.document.geometry import Point
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pagemill.imaging.types import Pixels
 
@@ -63,3 +63,14 @@ class TextRecognizer(Protocol):
     def close(self) -> None:
         """Free models and processes."""
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecognizerOffer:
+    """A recognizer that an installed engine can make. An engine's entry point gives a list of these."""
+
+    name: str
+    """The engine's name, and after a colon which of its recognizers where it has several (``tesseract:ko``)."""
+    languages: frozenset[str]
+    """As in :attr:`TextRecognizer.languages`."""
+    create: Callable[[], TextRecognizer]

@@ -15,7 +15,7 @@ import cv2
 import numpy as np
 
 from pagemill.errors import MissingDependencyError
-from pagemill.recognition.base import DetectedLine, RecognizedText
+from pagemill.recognition.base import DetectedLine, RecognizedText, RecognizerOffer
 from pagemill.recognition.ctc import decode_greedy
 from pagemill.recognition.db_postprocess import DbSettings, lines_from_map
 from pagemill.recognition.languages import languages_covered_by
@@ -168,3 +168,9 @@ def create(settings: RapidOcrSettings | None = None) -> RapidOcrRecognizer:
 
 
 create_recognizer = create
+
+
+def offers() -> list[RecognizerOffer]:
+    """What this engine reads: one recognizer for all scripts in its dictionary."""
+    recognizer = create()
+    return [RecognizerOffer(name=NAME, languages=recognizer.languages, create=lambda: recognizer)]

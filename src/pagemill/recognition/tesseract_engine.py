@@ -22,7 +22,7 @@ import cv2
 import numpy as np
 
 from pagemill.errors import LanguageError, MissingDependencyError, PageTimeoutError, WorkerCrashError
-from pagemill.recognition.base import RecognizedText
+from pagemill.recognition.base import RecognizedText, RecognizerOffer
 from pagemill.recognition.languages import TESSDATA_NAMES, remedy_for
 
 if TYPE_CHECKING:
@@ -205,3 +205,15 @@ def create(settings: TesseractSettings | None = None) -> TesseractRecognizer:
 
 
 create_recognizer = create
+
+
+def offers() -> list[RecognizerOffer]:
+    """What this engine reads: one recognizer for each language whose data is installed; none without Tesseract."""
+    return [
+        RecognizerOffer(
+            name=f"{NAME}:{language}",
+            languages=frozenset({language}),
+            create=functools.partial(create, TesseractSettings(languages=(language,))),
+        )
+        for language in sorted(installed_languages())
+    ]

@@ -100,11 +100,12 @@ class Worker:
         self._pixels = os.memfd_create("pagemill-page", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
             os.posix_fallocate(self._pixels, 0, size)
+            pixels = mmap.mmap(self._pixels, size)
         except OSError as error:
             raise MemoryError(str(error)) from error
         # The reader can rely on the size: it maps the file and would die of SIGBUS if that shrank.
         fcntl.fcntl(self._pixels, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
-        return mmap.mmap(self._pixels, size)
+        return pixels
 
     def _release(self) -> None:
         if self._pixels >= 0:

@@ -8,6 +8,7 @@ from typing import Any
 from pagemill.errors import MissingDependencyError, UsageError
 
 LAYOUT_ENGINES = "pagemill.layout_engines"
+TEXT_DETECTORS = "pagemill.text_detectors"
 TEXT_ENGINES = "pagemill.text_engines"
 
 

@@ -1,0 +1,120 @@
+"""The recognition service: the lines of all pages in flight, in microbatches, by the engines that are installed."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+from pagemill.recognition.languages import plan
+from pagemill.recognition.reader import PageReader
+from pagemill.runtime import engines
+from pagemill.runtime.microbatch import MicroBatcher
+from pagemill.runtime.once import Once
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from concurrent.futures import Executor
+
+    from pagemill.imaging.types import Pixels
+    from pagemill.recognition.base import (
+        DetectedLine,
+        RecognizedText,
+        RecognizerOffer,
+        TextDetector,
+        TextRecognizer,
+    )
+    from pagemill.recognition.reader import ReadPage
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+PRIMARY = "rapidocr"
+"""The engine that reads every line first: the fastest for the scripts it covers."""
+
+
+class TextReading:
+    """Reads pages with one detector and as many recognizers as they need; each loads on first use.
+
+    Implements :class:`pagemill.recognition.reader.ReadingServices`.
+
+    Args:
+        executor: Where the engines compute.
+        lanes: Calls of one engine that may run at once.
+    """
+
+    def __init__(self, *, executor: Executor, lanes: int) -> None:
+        self._executor = executor
+        self._lanes = lanes
+        self._detector: Once[TextDetector] = Once(self._load_detector)
+        self._offers: Once[dict[str, RecognizerOffer]] = Once(self._load_offers)
+        self._recognizers: dict[str, Once[_Loaded]] = {}
+
+    async def read(self, page: Pixels, languages: Sequence[str] | None) -> ReadPage:
+        """Find and read all lines of a page.
+
+        Raises:
+            LanguageError: No installed engine reads a language that was asked for, or the page's script.
+        """
+        offers = await self._offers.get()
+        covered = {name: offer.languages for name, offer in offers.items()}
+        return await PageReader(plan(languages, covered, PRIMARY), self).read(page)
+
+    async def detect(self, page: Pixels) -> list[DetectedLine]:
+        """Find the lines of a page."""
+        detector = await self._detector.get()
+        return await self.compute(detector.detect, page)
+
+    async def recognize(self, engine: str, lines: Sequence[Pixels]) -> list[RecognizedText]:
+        """Read line images with an engine, in microbatches with other pages."""
+        if engine not in self._recognizers:
+            self._recognizers[engine] = Once(functools.partial(self._load_recognizer, engine))
+        loaded = await self._recognizers[engine].get()
+        return await loaded.batcher.submit_all(lines)
+
+    async def compute(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run a function on one of the computing threads."""
+        call = functools.partial(function, *args, **kwargs)
+        return await asyncio.get_running_loop().run_in_executor(self._executor, call)
+
+    async def close(self) -> None:
+        """Stop all calls and free the models."""
+        await self._offers.cancel()
+        await self._detector.cancel()
+        for recognizer in self._recognizers.values():
+            await recognizer.cancel()
+            if recognizer.made:
+                await recognizer.made.batcher.close()
+                recognizer.made.engine.close()
+
+    async def _load_detector(self) -> TextDetector:
+        create = await self.compute(engines.load, engines.TEXT_DETECTORS, PRIMARY)
+        detector: TextDetector = await self.compute(create)
+        return detector
+
+    async def _load_offers(self) -> dict[str, RecognizerOffer]:
+        return await self.compute(_offers)
+
+    async def _load_recognizer(self, name: str) -> _Loaded:
+        offers = await self._offers.get()
+        return _Loaded(await self.compute(offers[name].create), self._executor, self._lanes)
+
+
+class _Loaded:
+    """A recognizer and its microbatches, lines of like width together."""
+
+    def __init__(self, engine: TextRecognizer, executor: Executor, lanes: int) -> None:
+        self.engine = engine
+        self.batcher: MicroBatcher[Pixels, RecognizedText] = MicroBatcher(
+            engine.recognize, executor=executor, max_batch=engine.max_batch, concurrency=lanes, size=_aspect
+        )
+
+
+def _aspect(line: Pixels) -> float:
+    return line.shape[1] / max(1, line.shape[0])
+
+
+def _offers() -> dict[str, RecognizerOffer]:
+    """What all installed recognition engines offer, the primary first."""
+    names = sorted(engines.names(engines.TEXT_ENGINES), key=lambda name: (name != PRIMARY, name))
+    return {offer.name: offer for name in names for offer in engines.load(engines.TEXT_ENGINES, name)()}
