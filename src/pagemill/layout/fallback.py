@@ -38,6 +38,7 @@ SOURCE = "projection"
 
 _INSIDE = 0.5  # share of a line's box inside a region that makes it the region's line
 _CUT = 0.25  # share from which a text region or table that cuts through a line takes all of it
+_HEADER_DOUBT = 0.85  # from this score on the model is right about headers
 _HEADING_GAP = 1.3  # line heights between a heading at the top of the page and its text; running heads keep away
 _NESTED = 0.8  # share of a text region inside a table that makes it a part of it
 _BIG_FORMULA = 0.1  # share of the page
@@ -224,9 +225,11 @@ def _in_row(line: NDArray[np.float64], others: NDArray[np.float64]) -> bool:
 
 
 def _restore_headings(drafts: list[Draft], boxes: NDArray[np.float64]) -> None:
-    """Turn a "header" back into a heading: alone in its row, flush with the text close below."""
+    """Turn a doubtful "header" back into a heading: alone in its row, flush with the text close below."""
     for draft in drafts:
         if draft.label is not Label.HEADER or len(draft.lines) != 1:
+            continue
+        if draft.origin is None or draft.origin.score >= _HEADER_DOUBT:
             continue
         line = boxes[draft.lines[0]]
         size = line[3] - line[1]

@@ -107,6 +107,19 @@ def test_three_newspaper_columns_are_no_table() -> None:
     assert labels(complete_regions([], lines, PAGE)) == [Label.TEXT] * 3
 
 
+def test_a_heading_taken_for_a_header_is_restored_but_a_running_head_is_not() -> None:
+    lines = [(100, 120, 500, 145), *text(100, 900, 165, 10)]
+    heading = region(Label.HEADER, 100, 120, 500, 145, score=0.7)
+    assert Label.HEADER not in labels(complete_regions([heading], lines, PAGE))
+    lines[0] = (100, 40, 500, 65)
+    assert Label.HEADER in labels(complete_regions([region(Label.HEADER, 100, 40, 500, 65, score=0.7)], lines, PAGE))
+
+
+def test_a_page_of_two_columns_is_no_table() -> None:
+    lines = [*text(50, 480, 100, 30), *text(520, 950, 100, 30)]
+    assert labels(complete_regions([region(Label.TABLE, 30, 80, 970, 1020)], lines, PAGE)) == [Label.TEXT] * 2
+
+
 def test_a_formula_gives_up_the_paragraph_in_it() -> None:
     lines = [(300, 105, 600, 150), *text(100, 900, 170, 3)]
     regions = complete_regions([region(Label.DISPLAY_FORMULA, 100, 100, 900, 260)], lines, PAGE)
