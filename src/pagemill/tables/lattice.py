@@ -34,8 +34,7 @@ def lattice_grid(words: Sequence[TableWord], rules: Rules, text_height: float, g
         return None
     # Many tables are open at the sides: there the reach of the rules across closes them.
     near = 0.5 * text_height
-    xs = _close(xs, [rule.start for rule in rules.horizontal], [rule.end for rule in rules.horizontal], 2 * near)
-    ys = _close(ys, [rule.start for rule in rules.vertical], [rule.end for rule in rules.vertical], 2 * near)
+    xs, ys = _close(xs, rules.horizontal, text_height), _close(ys, rules.vertical, text_height)
     if len(xs) < 3 or len(ys) < 3:
         return None
     framed = [word for word in words if xs[0] - near < word.x < xs[-1] + near and ys[0] - near < word.y < ys[-1] + near]
@@ -71,12 +70,14 @@ def _positions(rules: Sequence[Rule], text_height: float) -> list[float]:
     return [float(np.average([r.position for r in g], weights=[r.length for r in g])) for g in groups]
 
 
-def _close(lines: list[float], low: Sequence[float], high: Sequence[float], near: float) -> list[float]:
-    """Add an outer line on each side where something reaches beyond the last one by more than ``near``."""
-    first, last = min(low, default=lines[0]), max(high, default=lines[-1])
-    before = [first - 1.0] if first < lines[0] - near else []
-    after = [last + 1.0] if last > lines[-1] + near else []
-    return before + lines + after
+def _close(lines: list[float], across: Sequence[Rule], near: float) -> list[float]:
+    """Add an outer line on each side where the rules across mostly reach beyond the last one by more than ``near``."""
+    before = [rule.start for rule in across if rule.start < lines[0] - near]
+    after = [rule.end for rule in across if rule.end > lines[-1] + near]
+    most = max(2, len(across) // 2)
+    first = [float(np.median(before))] if len(before) >= most else []
+    last = [float(np.median(after))] if len(after) >= most else []
+    return first + lines + last
 
 
 def _borders(rules: Sequence[Rule], lines: list[float], across: list[float], text_height: float) -> NDArray[np.bool_]:

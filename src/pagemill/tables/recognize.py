@@ -50,6 +50,7 @@ def recognize_table(pixels: Pixels, box: Box, lines: Sequence[TextLine]) -> Tabl
         for index, line in enumerate(lines)
         if line.text.strip() and intersection(line.box, box) > _INSIDE * max(area(line.box), 1e-6)
     ]
+    taken = set(inside)
     if not inside or area(box) < 1:
         return None
     text_height = max(4.0, float(np.median([line_height(lines[index]) for index in inside])))
@@ -64,7 +65,15 @@ def recognize_table(pixels: Pixels, box: Box, lines: Sequence[TextLine]) -> Tabl
     if slope:
         gray = _upright(gray, slope)
     words = [word for index in inside for word in words_of_line(lines[index], index, plane, gray)]
-    rules = find_rules(gray, text_height, as_array((word.x1, word.y1, word.x2, word.y2) for word in words))
+    # Lines beside the table (its caption) are in the image too.
+    beside = [
+        word
+        for index, line in enumerate(lines)
+        if index not in taken and intersection(line.box, reach) > 0
+        for word in words_of_line(line, index, plane, gray)
+    ]
+    boxes = as_array((word.x1, word.y1, word.x2, word.y2) for word in words + beside)
+    rules = find_rules(gray, text_height, boxes)
     grid = lattice_grid(words, rules, text_height, gray) or stream_grid(words, rules, text_height, gray)
     if grid is None:
         return None
@@ -82,8 +91,8 @@ def recognize_table(pixels: Pixels, box: Box, lines: Sequence[TextLine]) -> Tabl
                 box=clip(plane.to_page(place), width, height),
             )
         )
-    taken = {word.line for cell in grid.cells for word in cell.words}
-    table = build_table(cells, box=box, line_indices=sorted(taken))
+    placed = {word.line for cell in grid.cells for word in cell.words}
+    table = build_table(cells, box=box, line_indices=sorted(placed))
     return table if table.columns > 1 else None
 
 
