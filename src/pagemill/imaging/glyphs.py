@@ -176,6 +176,9 @@ class _Run:
     bold: float
     rtl: bool
     ends_in_space: bool = False
+    """White space follows, drawn or made up by PDFium."""
+    trailing_space: bool = False
+    """A drawn space follows."""
 
     @property
     def box(self) -> Box:
@@ -208,6 +211,8 @@ def lines_of_glyphs(glyphs: Glyphs, width: int, height: int) -> Iterator[TextLin
         text = " ".join(word.text for word in run.words)
         if not text.strip():
             continue
+        # Korean may break inside a word; there the drawn space at a line's end is all that tells.
+        text += " " if run.trailing_space else ""
         words = tuple(Word(word.text, clip(word.box, width, height)) for word in run.words)
         yield TextLine(
             text=text,
@@ -283,7 +288,16 @@ def _runs(glyphs: Glyphs) -> Iterator[_Run]:
             bold=float(bold[start:stop].mean()),
             rtl=bool(rtl[start:stop].mean() > 0.5),
             ends_in_space=bool(stop < len(index) and separated[stop - 1]),
+            trailing_space=_drawn_space_after(glyphs, int(index[stop - 1])),
         )
+
+
+def _drawn_space_after(glyphs: Glyphs, last: int) -> bool:
+    """Whether the glyph after this one is a space with a width of its own."""
+    if last + 1 >= len(glyphs.codes) or glyphs.codes[last + 1] not in (0x20, 0xA0, 0x3000):
+        return False
+    x1, y1, x2, y2 = glyphs.boxes[last + 1]
+    return bool(max(x2 - x1, y2 - y1) > 0.5)
 
 
 def _trimmed(glyphs: Glyphs, index: NDArray[np.intp], size: Floats, angle: NDArray[np.int64]) -> Floats:
@@ -417,6 +431,7 @@ def _line(runs: Sequence[_Run]) -> _Run:
         baseline=main.baseline,
         size=main.size,
         angle=main.angle,
+        trailing_space=placed[-1].trailing_space,
         bold=float(np.average([run.bold for run in runs], weights=length)),
         rtl=rtl,
     )

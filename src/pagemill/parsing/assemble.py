@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pagemill.document.geometry import area, as_array, clip, normalise_1000, union_box
-from pagemill.document.joining import goes_on, join_text
+from pagemill.document.joining import goes_on
 from pagemill.document.labels import TASK_OF_LABEL, Label, Task
 from pagemill.document.page import ContentFormat, PageResult, Region
 from pagemill.export.markdown import page_markdown
@@ -15,7 +16,8 @@ from pagemill.layout.reading_order import leading_number, reading_order
 from pagemill.parsing.blocks import PICTURES, RUNNING_TEXT, Block, body_size
 from pagemill.parsing.captions import caption_targets, mark_captions
 from pagemill.parsing.headings import mark_headings, merge_headings
-from pagemill.parsing.lines import assign_lines, group_orphans, rows_of
+from pagemill.parsing.lines import assign_lines, group_orphans, join_rows, mark_broken_korean_words, rows_of
+from pagemill.parsing.lists import notes_text
 from pagemill.parsing.margins import mark_margins
 from pagemill.parsing.paragraphs import Kind, ends_sentence, passages
 
@@ -24,10 +26,13 @@ if TYPE_CHECKING:
 
     from pagemill.document.page import TextLine
     from pagemill.layout.base import DetectedRegion
+    from pagemill.parsing.lines import Row
     from pagemill.tables import Table
 
 _LINE_BY_LINE = frozenset({Label.ALGORITHM, Label.CONTENT, Label.DISPLAY_FORMULA, Label.TABLE})
 """Labels whose line breaks mean something."""
+_LEADERS = re.compile(r"\s*(?:[.·…]\s?){4,}\s*")
+_CONTENTS_ROW = re.compile(r"(?:[.·…]\s?){4,}\s*(?:\d{1,4}|[ivxlc]{1,6})\s*$")
 _BACKGROUND = 0.4
 """A picture over more than this share of the page is a background: text on it is the page's text."""
 _READ_LATER = frozenset({Label.DISPLAY_FORMULA, Label.SEAL, Label.HEADER_IMAGE, Label.FOOTER_IMAGE, Label.TABLE})
@@ -102,6 +107,7 @@ def assemble_regions(
         (width, height),
         [leading_number(block.plain) for block in blocks],
     )
+    mark_broken_korean_words([block.rows for block in blocks])
     blocks = [part for i in order for part in _split(blocks[i], body)]
     blocks = merge_headings(mark_headings(blocks, height, body, page_number))
     _mark_continuations(blocks)
@@ -153,11 +159,16 @@ def _split(block: Block, body: float) -> list[Block]:
     if block.table is not None:
         block.text = block.table.to_html()
         return [block]
+    if block.label in RUNNING_TEXT and is_contents(block.rows):
+        block.label = Label.CONTENT
     if block.label in _LINE_BY_LINE:
-        block.text = "\n".join(row.text for row in block.rows)
+        block.text = "\n".join(_LEADERS.sub(" … ", row.text).strip() for row in block.rows)
+        return [block]
+    if block.label is Label.FOOTNOTE:
+        block.text = notes_text(block.rows)
         return [block]
     if block.label not in RUNNING_TEXT:
-        block.text = join_text([row.text for row in block.rows])
+        block.text = join_rows(block.rows)
         return [block]
     parts = passages(block.rows, body)
     if not parts:
@@ -173,6 +184,11 @@ def _split(block: Block, body: float) -> list[Block]:
         piece.text, piece.is_list = part.text, part.kind is Kind.LIST
         result.append(piece)
     return result
+
+
+def is_contents(rows: Sequence[Row]) -> bool:
+    """Whether rows are a table of contents: leaders and page numbers at their ends."""
+    return bool(rows) and sum(bool(_CONTENTS_ROW.search(row.text)) for row in rows) > 0.5 * len(rows)
 
 
 def _mark_continuations(blocks: Sequence[Block]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pagemill.document.geometry import union_box
 from pagemill.document.joining import join_text
-from pagemill.document.labels import Label
+from pagemill.document.labels import TASK_OF_LABEL, Label, Task
 from pagemill.parsing.blocks import TITLES, Block
 from pagemill.parsing.lists import BULLET
 from pagemill.parsing.paragraphs import ends_sentence
@@ -55,6 +55,8 @@ def mark_headings(blocks: Sequence[Block], height: int, body: float, page_number
         title = max(upper, key=lambda block: block.size, default=None)
         if title is not None and title.size > _TITLE_SIZE * body:
             title.label = Label.DOC_TITLE
+        elif page_number == 1 and len(headings) > 1 and _opens_page(headings[0], blocks):
+            headings[0].label = Label.DOC_TITLE
     ranks: list[float] = []
     for size in sorted((block.size for block in headings if block.label is not Label.DOC_TITLE), reverse=True):
         if not ranks or size < 0.9 * ranks[-1]:
@@ -93,6 +95,12 @@ def _same_heading(above: Block, below: Block) -> bool:
     numbered = _NUMBERED.match(below.plain) is not None
     near = -0.5 * below.size < gap < 0.6 * below.size
     return near and aligned > 0 and alike and not numbered and len(above.rows) + len(below.rows) <= _MAX_ROWS
+
+
+def _opens_page(heading: Block, blocks: Sequence[Block]) -> bool:
+    """Whether nothing of the body stands before a heading without a number."""
+    body = [block for block in blocks if TASK_OF_LABEL[block.label] is not Task.ABANDON]
+    return body[0] is heading and _NUMBERED.match(heading.plain) is None
 
 
 def _may_be_heading(block: Block) -> bool:

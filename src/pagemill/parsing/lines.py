@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pagemill.document.geometry import areas, as_array, intersection_matrix, union_box
+from pagemill.document.joining import join_pair
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -36,6 +37,10 @@ class Row:
     size: float
     """Font size in pixels, estimated from the line's height where no text layer tells it."""
     bold: bool = False
+    trailing_space: bool = False
+    """The text layer draws a space after the last word."""
+    word_goes_on: bool = False
+    """The row ends inside a Korean word, which has no hyphen."""
 
 
 def line_size(line: TextLine) -> float:
@@ -207,9 +212,46 @@ def _row(lines: list[TextLine]) -> Row:
         box=union_box(line.box for line in ordered),
         size=line_size(main),
         bold=bool(np.average([line.bold for line in ordered], weights=length) > 0.5),
+        trailing_space=ordered[-1].text.endswith(" "),
     )
 
 
 def _is_rtl(line: TextLine) -> bool:
     letters = [char for char in line.text if char.isalpha()]
     return sum("\u0590" <= char <= "\u08ff" or "\ufb1d" <= char <= "\ufefc" for char in letters) * 2 > len(letters)
+
+
+def mark_broken_korean_words(blocks: Sequence[Sequence[Row]]) -> None:
+    """Find full rows that end inside a Korean word, on a page whose text layer draws spaces at line ends.
+
+    Justified Korean may break between any two syllables. Producers that do so draw the space of a break between words,
+    so that a full row without one ends inside a word.
+
+    Args:
+        blocks: The rows of each block of running text.
+    """
+    ends = [row for rows in blocks for row in rows[:-1] if _is_hangul(row.text[-1:])]
+    if len(ends) < 4 or sum(row.trailing_space for row in ends) < 0.2 * len(ends):
+        return
+    for rows in blocks:
+        right = float(np.quantile([row.box[2] for row in rows], 0.8)) if rows else 0.0
+        for row in rows[:-1]:
+            full = row.box[2] > right - 0.5 * row.size
+            row.word_goes_on = full and not row.trailing_space and _is_hangul(row.text[-1:])
+
+
+def _is_hangul(char: str) -> bool:
+    return "\uac00" <= char <= "\ud7a3"
+
+
+def join_rows(rows: Sequence[Row]) -> str:
+    """Join rows into running text."""
+    joined = ""
+    glue = False
+    for row in rows:
+        piece = " ".join(row.text.split())
+        if not piece:
+            continue
+        joined = joined + piece if not joined or (glue and _is_hangul(piece[0])) else join_pair(joined, piece)
+        glue = row.word_goes_on
+    return joined

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pagemill.document.joining import join_text
+from pagemill.parsing.lines import join_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +19,7 @@ NUMBER = re.compile(
     r"^(?:\(?(?:\d{1,3}|[A-Za-z]|[ivxIVX]{1,5}|[가나다라마바사아자차카타파하])[.)](?=\s)"
     r"|[①-⑳㉠-㉻]\s?|\[\d{1,3}\](?=\s))\s*"
 )
+_NOTE = re.compile(r"^(?:\*{1,3}|[†‡§]+)\s*(?=\w)|^\d{1,3}\)\s*(?=[^\W\d])")
 
 
 def marker(text: str) -> str:
@@ -41,11 +42,16 @@ def items_of(rows: Sequence[Row]) -> list[list[Row]]:
     """Cut the rows of a list into items; rows without a marker go on with the item before them."""
     items: list[list[Row]] = []
     for row in rows:
-        if not items or marker(row.text):
+        if not items or marker(row.text) or _NOTE.match(row.text):
             items.append([row])
         else:
             items[-1].append(row)
     return items
+
+
+def notes_text(rows: Sequence[Row]) -> str:
+    """Footnotes as text, each a paragraph of its own."""
+    return "\n\n".join(join_rows(item) for item in items_of(rows))
 
 
 def list_text(rows: Sequence[Row]) -> str:
@@ -54,9 +60,7 @@ def list_text(rows: Sequence[Row]) -> str:
     left = np.array([item[0].box[0] for item in items])
     step = max(float(np.median([row.size for row in rows])), 1.0)
     depths = _depths(left, step)
-    return "\n".join(
-        "  " * depth + join_text([row.text for row in item]) for depth, item in zip(depths, items, strict=True)
-    )
+    return "\n".join("  " * depth + join_rows(item) for depth, item in zip(depths, items, strict=True))
 
 
 def _depths(left: np.ndarray[tuple[int, ...], np.dtype[np.float64]], step: float) -> list[int]:

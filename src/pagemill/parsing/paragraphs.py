@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pagemill.document.joining import join_text
+from pagemill.parsing.lines import join_rows
 from pagemill.parsing.lists import BULLET, is_list, list_text, marker
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Passage:
         """Paragraphs apart by an empty line; list items one a line; a heading on one line."""
         if self.kind is Kind.LIST:
             return list_text(self.rows)
-        return "\n\n".join(join_text([row.text for row in rows]) for rows in self.paragraphs)
+        return "\n\n".join(join_rows(rows) for rows in self.paragraphs)
 
 
 def passages(rows: Sequence[Row], body_size: float) -> list[Passage]:
@@ -121,9 +121,20 @@ def _breaks(above: Row, below: Row, after: Row | None, left: float, right: float
     indented = below.box[0] - left > 0.8 * em and above.box[0] - left < 0.5 * em and not centred
     if indented and (after is None or after.box[0] - left < 0.5 * em) and below.box[0] - left < 0.25 * width:
         return not marker(above.text) and not above.text.endswith("-")
+    if _could_have_fitted(above, below, right) and not centred:
+        return True
     short = above.box[2] < right - 0.15 * width
     starts = not below.text[:1].islower()
     return short and starts and ends_sentence(above.text) and width > 8 * em
+
+
+def _could_have_fitted(above: Row, below: Row, right: float) -> bool:
+    """Whether the first word of a row had room at the end of the row above, so that the break between them is meant."""
+    room = right - above.box[2]
+    first = below.text.split(None, 1)[0]
+    length = (below.box[2] - below.box[0]) * len(first) / max(1, len(below.text))
+    lower = below.text[:1].islower() or above.text.rstrip().endswith((",", "-"))
+    return room > (8 if lower else 1) * above.size + 1.3 * length
 
 
 def _kinds(paragraph: list[Row], region: Sequence[Row], body_size: float) -> list[tuple[Kind, list[Row]]]:
