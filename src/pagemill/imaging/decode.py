@@ -46,6 +46,7 @@ _DAMAGED = (
 )
 """What Pillow's plugins raise on damaged files: they were not written for hostile ones."""
 _REMEDY = "Get the file again, or open it in an image editor and save it anew to keep what is left."
+_PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _ORIENTATION = 0x0112
 
 
@@ -102,6 +103,7 @@ def stored_size(source: bytes | Path, *, limits: DecodeLimits | None = None, nam
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 image = stack.enter_context(_READERS[file_format](file))
+                _check_size(image.size, name, limits)
                 frames = int(getattr(image, "n_frames", 1)) if file_format is FileFormat.TIFF else 1
                 return frames, image.width * image.height
         except _DAMAGED as error:
@@ -156,12 +158,12 @@ def _shrink_remedy(limits: DecodeLimits) -> str:
 
 def _decode(image: PillowImage.Image, file: IO[bytes], file_format: FileFormat, limits: DecodeLimits) -> DecodedPage:
     stored = image.size
-    orientation = _orientation(image)
+    orientation = 1 if file_format is FileFormat.TIFF else _orientation(image)  # Pillow turns TIFFs itself
     dpi = _resolution(image)
     if file_format is FileFormat.JPEG and image.mode in ("L", "RGB"):
         pixels = _decode_jpeg(_whole(file), stored, limits)
-    elif file_format is FileFormat.PNG and _is_plain_png(image):
-        pixels = _decode_png(_whole(file), image)
+    elif file_format is FileFormat.PNG:
+        pixels = _decode_png(_whole(file), image, limits)
     else:
         pixels = _to_rgb(_load_within(image, limits))
     factor = limits.factor_for(*stored)
@@ -202,13 +204,27 @@ def _is_plain_png(image: PillowImage.Image) -> bool:
     return raw_mode in ("L", "RGB") and "transparency" not in image.info
 
 
-def _decode_png(data: bytes, image: PillowImage.Image) -> Pixels:
-    """Decode with OpenCV, 1.2 to 2 times as fast as Pillow; Pillow then says what is wrong with a damaged file."""
-    if data.rstrip(b"\0").endswith(b"IEND\xaeB`\x82"):
+def _decode_png(data: bytes, image: PillowImage.Image, limits: DecodeLimits) -> Pixels:
+    """Decode plain PNGs with OpenCV, 1.2 to 2 times as fast as Pillow, all others and damaged ones with Pillow."""
+    _check_png(data)
+    if _is_plain_png(image):
         pixels = cv2.imdecode(np.frombuffer(data, dtype=np.uint8), cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION)
         if pixels is not None and pixels.shape[:2] == (image.height, image.width):
             return np.asarray(pixels, dtype=np.uint8)
-    return _to_rgb(image)
+    return _to_rgb(_load_within(image, limits))
+
+
+def _check_png(data: bytes) -> None:
+    """Check the checksums of the image data: decoders do not, and would give noise for damaged parts."""
+    position = len(_PNG_SIGNATURE)
+    while position + 12 <= len(data):
+        length = int.from_bytes(data[position : position + 4], "big")
+        end = position + 8 + length
+        if data[position + 4 : position + 8] == b"IDAT":
+            body = memoryview(data)[position + 4 : end]
+            if end + 4 > len(data) or zlib.crc32(body) != int.from_bytes(data[end : end + 4], "big"):
+                raise ValueError("the image data is truncated or damaged")
+        position = end + 4
 
 
 def _load_within(image: PillowImage.Image, limits: DecodeLimits) -> PillowImage.Image:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pypdfium2 as pdfium
 import pypdfium2.raw as pdfium_c
 
+from pagemill.document.page import Word
 from pagemill.errors import (
     CorruptInputError,
     EmptyPageError,
@@ -102,7 +104,8 @@ def describe(document: Any) -> PdfInfo:
         except pdfium.PdfiumError:  # a broken page is reported when it is rendered
             sizes.append((0.0, 0.0))
     metadata = {
-        key.lower(): value[:_METADATA_CHARACTERS] for key, value in document.get_metadata_dict(skip_empty=True).items()
+        key.lower(): _joined_surrogates(value[:_METADATA_CHARACTERS])
+        for key, value in document.get_metadata_dict(skip_empty=True).items()
     }
     return PdfInfo(page_count=len(document), sizes=tuple(sizes), metadata=metadata)
 
@@ -141,7 +144,7 @@ def render_page(document: Any, page_index: int, limits: DecodeLimits, allocate: 
         text_layer: TextLayer | None = None
         image_boxes: tuple[Box, ...] = ()
         try:
-            text_layer = extract_text_layer(page, width, height)
+            text_layer = _valid_unicode(extract_text_layer(page, width, height))
             image_boxes = placed_images(page, width, height)
         except Exception as error:  # whatever is wrong with the text, the pixels are there to be read
             notes.append(f"the text layer cannot be read ({type(error).__name__}: {error})")
@@ -150,6 +153,25 @@ def render_page(document: Any, page_index: int, limits: DecodeLimits, allocate: 
     return RenderedPage(
         width=width, height=height, dpi=dpi, text_layer=text_layer, image_boxes=image_boxes, notes=tuple(notes)
     )
+
+
+def _valid_unicode(layer: TextLayer) -> TextLayer:
+    """PDFium speaks UTF-16: join the halves of characters outside of the basic plane, replace halves on their own."""
+    if all(line.text.isascii() for line in layer.lines):
+        return layer
+    lines = tuple(
+        msgspec.structs.replace(
+            line,
+            text=_joined_surrogates(line.text),
+            words=tuple(Word(_joined_surrogates(word.text), word.box) for word in line.words),
+        )
+        for line in layer.lines
+    )
+    return replace(layer, lines=lines)
+
+
+def _joined_surrogates(text: str) -> str:
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _draw(document: Any, page: Any, width: int, height: int, buffer: Any) -> None:

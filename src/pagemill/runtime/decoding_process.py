@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pagemill.imaging.types import Pixels
 
 _START_TIMEOUT_S = 60.0
+_END_TIMEOUT_S = 2.0
 _STDERR_LINES = 20
 _CHANNELS = 3
 _BOOT = (
@@ -118,7 +119,8 @@ class DecodingProcess:
             raise WorkerCrashError(f"a decoding process answered nonsense: {error}") from error
 
     async def _crash(self) -> WorkerCrashError:
-        """What to say about a process that ended by itself."""
+        """What to say about a process that closed its output: it is about to end by itself, if it did not already."""
+        await self._wait(_END_TIMEOUT_S)
         await self.kill()
         code = self._process.returncode or 0
         how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
@@ -134,12 +136,14 @@ class DecodingProcess:
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
-            async with asyncio.timeout(2.0):
-                await self._process.wait()
-        except TimeoutError:
-            pass
+            await self._wait(_END_TIMEOUT_S)
         finally:
             await self.kill()
+
+    async def _wait(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._process.wait()
 
     async def kill(self) -> None:
         """Kill the process and wait for its end; harmless when it has ended already."""

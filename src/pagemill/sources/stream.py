@@ -244,7 +244,7 @@ def _format_of(item: Item) -> FileFormat:
     if file_format is None:
         raise UnsupportedInputError(
             f"{item.name!r} is no document that pagemill reads",
-            remedy="Convert it to PDF, PNG, JPEG, WebP, BMP, TIFF, Arrow or Parquet. Its content decides, not its name.",
+            remedy="Convert it to PDF, PNG, JPEG, WebP, BMP, TIFF, Arrow or Parquet; content decides, not the name.",
         )
     return file_format
 

@@ -1,0 +1,320 @@
+"""The decoding service with real processes: crashes, hangs, bad PDFs, and that nothing is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import numpy as np
+import pypdfium2 as pdfium
+import pytest
+
+from pagemill.errors import (
+    CorruptInputError,
+    EncryptedError,
+    InputError,
+    MissingInputError,
+    PageTimeoutError,
+    UnsupportedInputError,
+    WorkerCrashError,
+)
+from pagemill.runtime.decoding import DecodingService
+from pagemill.sources.base import PdfPage
+
+pytestmark = pytest.mark.integration
+
+FAULTY_WORKER = """
+import os, signal, sys, time
+sys.path[:0] = {path!r}
+from pagemill.runtime import decoder_worker
+from pagemill.runtime.decoding_protocol import Render
+
+class Faulty(decoder_worker.Worker):
+    def answer(self, request):
+        if isinstance(request, Render):
+            print("noise of a library", flush=True)
+            if request.page_index == 1:
+                os.kill(os.getpid(), signal.SIGSEGV)
+            if request.page_index == 2:
+                time.sleep(3600)
+            if request.page_index == 3 and not os.path.exists({once!r}):
+                open({once!r}, "w").close()
+                sys.stderr.write("out of luck\\n")
+                os._exit(7)
+        return super().answer(request)
+
+decoder_worker.Worker = Faulty
+decoder_worker.main()
+"""
+
+
+def make_pdf(path: Path, pages: int = 5, size: tuple[float, float] = (300, 400)) -> Path:
+    document = pdfium.PdfDocument.new()
+    for _ in range(pages):
+        document.new_page(*size)
+    document.save(path)
+    document.close()
+    return path
+
+
+@pytest.fixture
+def pdf(tmp_path: Path) -> Path:
+    return make_pdf(tmp_path / "five.pdf")
+
+
+@pytest.fixture
+def faulty(tmp_path: Path) -> list[str]:
+    script = tmp_path / "faulty.py"
+    script.write_text(FAULTY_WORKER.format(path=sys.path, once=str(tmp_path / "once")))
+    return [sys.executable, str(script)]
+
+
+async def test_pages_come_as_pixels(pdf: Path):
+    async with DecodingService(workers=1) as service:
+        info = await service.probe_pdf(pdf)
+        page = await service.decode(PdfPage(path=pdf, page_index=4))
+    assert info.page_count == 5
+    assert info.sizes[0] == (300, 400)
+    assert page.pixels.shape == (1111, 833, 3)
+    assert page.pixels.min() == 255
+    page.pixels[0, 0] = 0  # the memory outlives the process and may be written to
+    assert page.dpi == 200
+
+
+async def test_without_shared_memory_nothing_stays_on_disk(pdf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    async with DecodingService(workers=1, shared_memory=False) as service:
+        page = await service.decode(PdfPage(path=pdf, page_index=0))
+        assert not [p for p in scratch.rglob("*") if p.is_file()]
+    assert page.pixels.shape == (1111, 833, 3)
+    assert not list(scratch.iterdir())
+
+
+async def test_a_crash_fails_its_page_alone(pdf: Path, faulty: list[str]):
+    async with DecodingService(workers=2, command=faulty) as service:
+        pages = [service.decode(PdfPage(path=pdf, page_index=index)) for index in (0, 1, 3, 4)]
+        results = await asyncio.gather(*pages, return_exceptions=True)
+    assert isinstance(results[1], WorkerCrashError)
+    assert "SIGSEGV" in results[1].message
+    assert results[1].remedy
+    for index in (0, 2, 3):  # the second of them crashed once and was tried again
+        assert isinstance(results[index].pixels, np.ndarray)
+
+
+async def test_a_hang_ends_at_the_time_limit(pdf: Path, faulty: list[str]):
+    async with DecodingService(workers=1, command=faulty, timeout_s=1.0) as service:
+        with pytest.raises(PageTimeoutError, match="page 3 took longer than 1 s"):
+            await service.decode(PdfPage(path=pdf, page_index=2))
+        assert (await service.decode(PdfPage(path=pdf, page_index=0))).pixels.size
+
+
+async def test_giving_up_on_a_page_frees_its_process(pdf: Path, faulty: list[str]):
+    async with DecodingService(workers=1, command=faulty) as service:
+        task = asyncio.create_task(service.decode(PdfPage(path=pdf, page_index=2)))
+        await asyncio.sleep(0.5)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert (await service.decode(PdfPage(path=pdf, page_index=0))).pixels.size
+
+
+async def test_a_worker_that_does_not_start_is_explained(pdf: Path):
+    command = [sys.executable, "-c", "import sys; sys.exit('no such module')"]
+    async with DecodingService(workers=1, command=command) as service:
+        with pytest.raises(WorkerCrashError, match="no such module"):
+            await service.probe_pdf(pdf)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="address space limits and /proc are Linux's")
+async def test_memory_is_bounded(pdf: Path):
+    async with DecodingService(workers=1, memory=700 * 2**20) as service:
+        await service.probe_pdf(pdf)
+        limits = Path(f"/proc/{service._idle[0].pid}/limits").read_text()
+    assert str(700 * 2**20) in limits
+
+
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def children() -> set[int]:
+    return {int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+async def test_nothing_is_left_behind(pdf: Path, faulty: list[str]):
+    async def run() -> None:
+        async with DecodingService(workers=2, command=faulty, timeout_s=1.0) as service:
+            pages = [service.decode(PdfPage(path=pdf, page_index=index)) for index in (0, 1, 2, 3, 4)]
+            await asyncio.gather(*pages, return_exceptions=True)
+
+    await run()  # the first time opens what stays open for good (event loop, executors)
+    before, processes = descriptors(), children()
+    await run()
+    assert children() <= processes
+    assert descriptors() <= before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="PR_SET_PDEATHSIG is Linux's")
+def test_processes_die_with_their_parent(pdf: Path):
+    script = f"""
+        import asyncio, sys
+        sys.path[:] = {sys.path!r}
+        from pathlib import Path
+        from pagemill.runtime.decoding import DecodingService
+        async def main():
+            async with DecodingService(workers=1) as service:
+                await service.probe_pdf(Path({str(pdf)!r}))
+                print(service._idle[0].pid, flush=True)
+                await asyncio.sleep(3600)
+        asyncio.run(main())
+    """
+    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        worker = int(parent.stdout.readline())
+        parent.send_signal(signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{worker}/cmdline").exists() and Path(f"/proc/{worker}/cmdline").read_bytes():
+        assert time.monotonic() < deadline, "the worker outlived its parent"
+        time.sleep(0.02)
+
+
+def encrypted_pdf(password: bytes) -> bytes:
+    """An empty page under the standard security handler, revision 2 (RC4, 40 bits; PDF 1.7, section 7.6)."""
+    import hashlib
+
+    padding = bytes.fromhex("28BF4E5E4E758A4164004E56FFFA01082E2E00B6D0683E802F0CA9FE6453697A")
+
+    def rc4(key: bytes, data: bytes) -> bytes:
+        state, j, out = list(range(256)), 0, bytearray()
+        for i in range(256):
+            j = (j + state[i] + key[i % len(key)]) % 256
+            state[i], state[j] = state[j], state[i]
+        i = j = 0
+        for byte in data:
+            i = (i + 1) % 256
+            j = (j + state[i]) % 256
+            state[i], state[j] = state[j], state[i]
+            out.append(byte ^ state[(state[i] + state[j]) % 256])
+        return bytes(out)
+
+    padded = (password + padding)[:32]
+    owner = rc4(hashlib.md5(padded).digest()[:5], padded)
+    key = hashlib.md5(padded + owner + (-4 & 0xFFFFFFFF).to_bytes(4, "little") + b"0123456789abcdef").digest()[:5]
+    user = rc4(key, padding)
+    return (
+        b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n"
+        b"3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 300]>>endobj\n"
+        b"4 0 obj<</Filter/Standard/V 1/R 2/P -4/O<"
+        + owner.hex().encode()
+        + b">/U<"
+        + user.hex().encode()
+        + b">>>endobj\n"
+        b"trailer<</Root 1 0 R/Encrypt 4 0 R/ID[<" + b"0123456789abcdef".hex().encode() + b"><00>]/Size 5>>\n%%EOF\n"
+    )
+
+
+def page_pdf(page: bytes, root: bytes = b"2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n") -> bytes:
+    return (
+        b"%PDF-1.7\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n"
+        + root
+        + b"3 0 obj<</Type/Page/Parent 2 0 R"
+        + page
+        + b">>endobj\n4 0 obj<</Length 34>>stream\n1 0 0 rg 0 0 50 50 re f            \nendstream endobj\n"
+        b"trailer<</Root 1 0 R/Size 5>>\n%%EOF\n"
+    )
+
+
+async def test_passwords(tmp_path: Path):
+    path = tmp_path / "secret.pdf"
+    path.write_bytes(encrypted_pdf(b"sesame"))
+    async with DecodingService(workers=1) as service:
+        with pytest.raises(EncryptedError, match="is encrypted") as missing:
+            await service.probe_pdf(path)
+        with pytest.raises(EncryptedError, match="wrong"):
+            await service.probe_pdf(path, "open")
+        assert "--password" in str(missing.value.remedy)
+        assert (await service.probe_pdf(path, "sesame")).page_count == 1
+        assert (await service.decode(PdfPage(path=path, page_index=0, password="sesame"))).pixels.size
+
+
+async def test_files_that_are_no_good(tmp_path: Path, pdf: Path):
+    cases: list[tuple[bytes | None, type[InputError]]] = [
+        (None, MissingInputError),
+        (b"", CorruptInputError),
+        (b"just text", UnsupportedInputError),
+        (b"%PDF-1.7\nnothing more", CorruptInputError),
+        (page_pdf(b"", root=b"2 0 obj<</Type/Pages/Kids[]/Count 0>>endobj\n"), InputError),
+    ]
+    async with DecodingService(workers=1) as service:
+        for number, (content, error) in enumerate(cases):
+            path = tmp_path / f"case{number}.pdf"
+            if content is not None:
+                path.write_bytes(content)
+            with pytest.raises(error) as caught:
+                await service.probe_pdf(path)
+            assert path.name in caught.value.message
+        with pytest.raises(InputError, match="no page 6"):
+            await service.decode(PdfPage(path=pdf, page_index=5))
+        cut = tmp_path / "cut.pdf"
+        cut.write_bytes(pdf.read_bytes()[: pdf.stat().st_size // 3])
+        with pytest.raises(InputError):
+            await service.decode(PdfPage(path=cut, page_index=4))
+
+
+@pytest.mark.parametrize(
+    ("page", "shape", "red"),
+    [
+        (b"/MediaBox[0 0 100 200]/Contents 4 0 R", (1000, 500), (990, 10)),
+        (b"/MediaBox[0 0 100 200]/Rotate 90/Contents 4 0 R", (500, 1000), (10, 10)),
+        (b"/MediaBox[0 0 100 200]/Rotate -90/Contents 4 0 R", (500, 1000), (490, 990)),
+        (b"/MediaBox[100 200 0 0]/Contents 4 0 R", (1000, 500), (990, 10)),
+        (b"/MediaBox[-100 -100 100 100]/CropBox[-50 -50 50 50]/Contents 4 0 R", (1000, 1000), (490, 510)),
+        (b"/MediaBox[0 0 10 20]/UserUnit 10/Contents 4 0 R", (333, 167), (300, 10)),
+    ],
+)
+async def test_boxes_and_rotation(tmp_path: Path, page: bytes, shape: tuple[int, int], red: tuple[int, int]):
+    path = tmp_path / "page.pdf"
+    path.write_bytes(page_pdf(page))
+    async with DecodingService(workers=1) as service:
+        decoded = await service.decode(PdfPage(path=path, page_index=0))
+    assert decoded.pixels.shape == (*shape, 3)
+    assert decoded.pixels[red].tolist() == [255, 0, 0]
+
+
+@pytest.mark.parametrize("box", [b"0 0 0 0", b"5 5 5 300", b"0 0 1e30 1e30", b"0 0 200000 200000", b"0 0 14400 0.01"])
+async def test_absurd_pages_end_well(tmp_path: Path, box: bytes):
+    path = tmp_path / "page.pdf"
+    path.write_bytes(page_pdf(b"/MediaBox[" + box + b"]/Contents 4 0 R"))
+    async with DecodingService(workers=1) as service:
+        try:
+            page = await service.decode(PdfPage(path=path, page_index=0))
+        except InputError:
+            return
+    height, width = page.pixels.shape[:2]
+    assert 1 <= height * width <= service.limits.max_pixels * 1.01
+
+
+@pytest.mark.skipif("PAGEMILL_TEST_DATA" not in os.environ, reason="needs PAGEMILL_TEST_DATA")
+async def test_hard_documents_end_one_way_or_the_other():
+    root = Path(os.environ["PAGEMILL_TEST_DATA"])
+    paths = sorted([*root.glob("hard/*.pdf"), *root.glob("docling/*.pdf")])
+    assert paths
+    async with DecodingService(workers=2) as service:
+        for path in paths:
+            try:
+                info = await service.probe_pdf(path)
+            except (InputError, EncryptedError):
+                assert path.stem in ("invalid", "password")
+                continue
+            page = await service.decode(PdfPage(path=path, page_index=info.page_count - 1))
+            assert page.pixels.size
+            assert page.text_layer is not None

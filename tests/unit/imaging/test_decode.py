@@ -1,0 +1,205 @@
+import io
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from pagemill.errors import CorruptInputError, EmptyPageError, MissingInputError, TooLargeError, UnsupportedInputError
+from pagemill.imaging.decode import decode_image, stored_size
+from pagemill.imaging.limits import DecodeLimits
+
+RED, BLUE = (200, 30, 40), (20, 40, 210)
+
+
+def two_colours(width: int = 64, height: int = 48) -> Image.Image:
+    """Red with a blue top-left quarter, by which every orientation shows."""
+    image = Image.new("RGB", (width, height), RED)
+    image.paste(BLUE, (0, 0, width // 2, height // 2))
+    return image
+
+
+def encoded(image: Image.Image, file_format: str, **options: object) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, file_format, **options)
+    return buffer.getvalue()
+
+
+def png_with_header(width: int, height: int, bit_depth: int = 1, colour: int = 0, data: bytes = b"") -> bytes:
+    def chunk(kind: bytes, body: bytes) -> bytes:
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+    header = struct.pack(">IIBBBBB", width, height, bit_depth, colour, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
+
+
+def close(pixel: np.ndarray, colour: tuple[int, int, int], tolerance: int = 6) -> bool:
+    return bool(np.abs(pixel.astype(int) - colour).max() <= tolerance)
+
+
+@pytest.mark.parametrize(
+    ("file_format", "options"),
+    [
+        ("PNG", {}),
+        ("JPEG", {"quality": 95, "subsampling": 0}),
+        ("WEBP", {"lossless": True}),
+        ("BMP", {}),
+        ("TIFF", {}),
+        ("TIFF", {"compression": "tiff_lzw"}),
+    ],
+)
+def test_every_format_gives_rgb(file_format: str, options: dict[str, object]):
+    page = decode_image(encoded(two_colours(), file_format, **options))
+    assert page.pixels.shape == (48, 64, 3)
+    assert page.pixels.dtype == np.uint8
+    assert page.pixels.flags.c_contiguous
+    assert close(page.pixels[2, 2], BLUE)
+    assert close(page.pixels[40, 60], RED)
+    assert page.scale == 1.0
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("file_format", ["JPEG", "PNG", "TIFF"])
+def test_orientation_is_applied_as_pillow_does_it(orientation: int, file_format: str):
+    from PIL import ImageOps
+
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    data = encoded(two_colours(), file_format, exif=exif)
+    expected = np.asarray(ImageOps.exif_transpose(Image.open(io.BytesIO(data))).convert("RGB"))
+    page = decode_image(data)
+    assert page.pixels.shape == expected.shape
+    assert np.abs(page.pixels.astype(int) - expected).max() <= 3
+
+
+def test_transparency_lies_on_white():
+    image = Image.new("RGBA", (10, 10), (0, 0, 0, 0))
+    image.paste((*RED, 255), (0, 0, 5, 10))
+    page = decode_image(encoded(image, "PNG"))
+    assert page.pixels[5, 8].tolist() == [255, 255, 255]
+    assert page.pixels[5, 2].tolist() == list(RED)
+    palette = image.convert("P")
+    palette.info["transparency"] = palette.getpixel((8, 5))
+    page = decode_image(encoded(palette, "PNG", transparency=palette.info["transparency"]))
+    assert page.pixels[5, 8].tolist() == [255, 255, 255]
+
+
+def test_cmyk_jpeg_is_not_inverted():
+    white = Image.new("CMYK", (16, 16), (0, 0, 0, 0))
+    page = decode_image(encoded(white, "JPEG"))
+    assert page.pixels.min() > 250
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "P", "LA"])
+def test_other_modes(mode: str):
+    image = Image.new("L", (12, 9), 255).convert(mode)
+    page = decode_image(encoded(image, "PNG"))
+    assert page.pixels.shape == (9, 12, 3)
+    assert page.pixels.min() == 255
+
+
+def test_deep_samples_keep_their_brightness():
+    ramp = np.linspace(0, 65535, 256, dtype=np.uint16)[None, :].repeat(4, axis=0)
+    for data in (encoded(Image.fromarray(ramp), "PNG"), encoded(Image.fromarray(ramp), "TIFF")):
+        page = decode_image(data)
+        assert np.abs(page.pixels[0, :, 0].astype(int) - np.arange(256)).max() <= 1
+    unit = Image.fromarray((ramp / 65535).astype(np.float32))
+    assert np.abs(decode_image(encoded(unit, "TIFF")).pixels[0, :, 0].astype(int) - np.arange(256)).max() <= 1
+
+
+def test_frames_of_a_tiff():
+    frames = [Image.new("RGB", (20 + 5 * i, 10), (i * 50, 0, 0)) for i in range(4)]
+    data = encoded(frames[0], "TIFF", save_all=True, append_images=frames[1:])
+    assert stored_size(data) == (4, 200)
+    assert decode_image(data, frame=3).pixels.shape == (10, 35, 3)
+    with pytest.raises(CorruptInputError):
+        decode_image(data, frame=4)
+
+
+@pytest.mark.parametrize("file_format", ["JPEG", "PNG", "TIFF"])
+def test_big_images_are_shrunk_and_say_so(file_format: str):
+    limits = DecodeLimits(max_pixels=10_000)
+    page = decode_image(encoded(two_colours(400, 300), file_format), limits=limits)
+    height, width = page.pixels.shape[:2]
+    assert width * height <= 10_100
+    assert page.scale == pytest.approx(width / 400)
+    assert abs(width / height - 4 / 3) < 0.03
+    assert close(page.pixels[5, 5], BLUE, 12)
+    assert "400 x 300" in page.notes[0]
+
+
+def test_resolution_is_told_where_believable():
+    assert decode_image(encoded(two_colours(), "PNG", dpi=(300, 300))).dpi == pytest.approx(300, abs=0.1)
+    assert decode_image(encoded(two_colours(), "JPEG", dpi=(72, 72))).dpi is None
+
+
+def test_a_bomb_is_refused_by_its_header():
+    bomb = png_with_header(100_000, 100_000, data=zlib.compress(b"\0" * 1_000_000))
+    for function in (decode_image, stored_size):
+        with pytest.raises(TooLargeError, match=r"100,000 x 100,000") as caught:
+            function(bomb)
+        assert caught.value.remedy
+
+
+def test_bytes_over_the_limit_are_refused():
+    with pytest.raises(TooLargeError, match="bytes"):
+        decode_image(encoded(two_colours(), "PNG"), limits=DecodeLimits(max_stored_bytes=20))
+
+
+def test_an_image_without_pixels_is_named_as_such():
+    with pytest.raises((EmptyPageError, CorruptInputError)):
+        decode_image(png_with_header(0, 10))
+
+
+@pytest.mark.parametrize("file_format", ["JPEG", "PNG", "WEBP", "BMP", "TIFF"])
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
+def test_truncated_images_never_give_half_a_page(file_format: str, share: float):
+    rng = np.random.default_rng(1)
+    noisy = Image.fromarray(rng.integers(0, 255, (80, 100, 3), dtype=np.uint8))
+    data = encoded(noisy, file_format)
+    with pytest.raises(CorruptInputError):
+        decode_image(data[: int(len(data) * share)])
+
+
+def test_a_progressive_jpeg_cut_off_is_an_error_too():
+    data = encoded(two_colours(300, 300), "JPEG", progressive=True)
+    with pytest.raises(CorruptInputError):
+        decode_image(data[: len(data) // 2])
+
+
+def test_a_file_that_lacks_only_its_end_marker_is_read():
+    jpeg = encoded(two_colours(), "JPEG", quality=95, subsampling=0)
+    assert jpeg.endswith(b"\xff\xd9")
+    assert close(decode_image(jpeg[:-2]).pixels[2, 2], BLUE)
+    png = encoded(two_colours(), "PNG")
+    assert close(decode_image(png[:-12]).pixels[2, 2], BLUE)
+
+
+def test_a_hole_in_a_png_is_an_error():
+    data = bytearray(encoded(Image.effect_noise((200, 200), 50), "PNG"))
+    data[len(data) // 2 : len(data) // 2 + 500] = bytes(500)
+    with pytest.raises(CorruptInputError):
+        decode_image(bytes(data))
+
+
+def test_what_is_no_image_says_so(tmp_path: Path):
+    with pytest.raises(UnsupportedInputError):
+        decode_image(b"hello, world")
+    with pytest.raises(CorruptInputError, match="0 bytes"):
+        decode_image(b"")
+    with pytest.raises(MissingInputError):
+        decode_image(tmp_path / "none.png")
+
+
+def test_a_path_is_read(tmp_path: Path):
+    path = tmp_path / "wrong-suffix.txt"
+    path.write_bytes(encoded(two_colours(), "PNG"))
+    assert decode_image(path).pixels.shape == (48, 64, 3)
+
+
+def test_the_process_wide_limit_of_pillow_is_left_alone():
+    before = Image.MAX_IMAGE_PIXELS
+    decode_image(encoded(two_colours(), "TIFF"))
+    assert before == Image.MAX_IMAGE_PIXELS

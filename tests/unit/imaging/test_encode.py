@@ -1,0 +1,29 @@
+import numpy as np
+import pytest
+
+from pagemill.imaging.decode import decode_image
+from pagemill.imaging.encode import PREVIEW_SIDE, encode_jpeg, encode_preview, encode_webp
+
+
+def test_jpeg_keeps_colours_of_thin_lines():
+    page = np.full((40, 40, 3), 255, np.uint8)
+    page[:, 20] = (255, 0, 0)
+    back = decode_image(encode_jpeg(page, quality=95)).pixels
+    assert back[20, 20, 0] > 200
+    assert back[20, 20, 1] < 60
+
+
+def test_a_slice_of_a_page_can_be_encoded():
+    page = np.zeros((40, 40, 3), np.uint8)
+    assert decode_image(encode_jpeg(page[5:15, 3:30])).pixels.shape == (10, 27, 3)
+    assert decode_image(encode_webp(page[5:15, 3:30])).pixels.shape == (10, 27, 3)
+
+
+def test_previews_are_small():
+    preview = decode_image(encode_preview(np.full((3000, 2000, 3), 255, np.uint8)))
+    assert preview.pixels.shape == (PREVIEW_SIDE, 667, 3)
+
+
+def test_no_pixels_is_an_error():
+    with pytest.raises(ValueError):
+        encode_jpeg(np.zeros((0, 5, 3), np.uint8))

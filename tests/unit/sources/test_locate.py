@@ -1,0 +1,109 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from pagemill.errors import MissingDependencyError, MissingInputError, UnsupportedInputError
+from pagemill.sources.locate import base_name, expand, natural_key
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("p10.png", "p2.png", "p1.pdf", "notes.txt", ".hidden.png", "sub/x.jpg", "sub/deep/y.TIF"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    return tmp_path
+
+
+def names(*inputs: str | Path | bytes, recursive: bool = False) -> list[str]:
+    return [item.name for item in expand(inputs, recursive=recursive)]
+
+
+def test_folders_come_in_natural_order(folder: Path):
+    assert names(folder) == ["p1.pdf", "p2.png", "p10.png"]
+    assert names(folder, recursive=True) == ["p1.pdf", "p2.png", "p10.png", "y.TIF", "x.jpg"]
+
+
+def test_globs(folder: Path):
+    assert names(f"{folder}/*.png") == ["p2.png", "p10.png"]
+    assert names(f"{folder}/**/*.[jT]*") == ["y.TIF", "x.jpg"]
+    (item,) = expand([f"{folder}/*.webp"], recursive=False)
+    assert isinstance(item.error, MissingInputError)
+
+
+def test_a_name_with_brackets_that_exists_is_no_glob(tmp_path: Path):
+    (tmp_path / "scan[1].png").touch()
+    assert names(str(tmp_path / "scan[1].png")) == ["scan[1].png"]
+
+
+def test_input_order_is_kept(folder: Path):
+    assert names(folder / "p10.png", b"bytes", folder / "p1.pdf") == ["p10.png", "document", "p1.pdf"]
+
+
+def test_what_is_missing_is_an_item_with_an_error(tmp_path: Path):
+    first, second = expand([tmp_path / "none.pdf", tmp_path], recursive=False)
+    assert isinstance(first.error, MissingInputError)
+    assert isinstance(second.error, MissingInputError)
+    assert "holds no document" in second.error.message
+    assert "--recursive" in str(second.error.remedy)
+
+
+def test_a_null_byte_in_a_name_is_an_error_item():
+    (item,) = expand(["a\0b.pdf"], recursive=False)
+    assert item.error is not None
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
+def test_a_pipe_is_refused_instead_of_waited_for(tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe.pdf")
+    (item,) = expand([tmp_path / "pipe.pdf"], recursive=False)
+    assert isinstance(item.error, UnsupportedInputError)
+    (tmp_path / "real.png").touch()
+    assert names(tmp_path) == ["real.png"]
+
+
+def test_linked_folders_are_not_followed(tmp_path: Path):
+    (tmp_path / "a.png").touch()
+    (tmp_path / "loop").symlink_to(tmp_path, target_is_directory=True)
+    assert names(tmp_path, recursive=True) == ["a.png"]
+
+
+def test_a_broken_link_does_not_stop_a_folder(tmp_path: Path):
+    (tmp_path / "a.png").symlink_to(tmp_path / "gone")
+    (tmp_path / "b.png").touch()
+    assert names(tmp_path) == ["b.png"]
+
+
+def test_urls_of_unknown_or_missing_filesystems(monkeypatch: pytest.MonkeyPatch):
+    (item,) = expand(["zzz://x/y.pdf"], recursive=False)
+    assert isinstance(item.error, UnsupportedInputError)
+    monkeypatch.setitem(__import__("sys").modules, "huggingface_hub", None)
+    (item,) = expand(["hf://datasets/owner/name"], recursive=False)
+    assert isinstance(item.error, MissingDependencyError)
+    assert item.error.remedy == "pip install 'pagemill[hub]'"
+
+
+def test_memory_filesystem():
+    import fsspec
+
+    memory = fsspec.filesystem("memory")
+    memory.pipe({"/books/b10.pdf": b"x", "/books/b9.pdf": b"x", "/books/sub/c.png": b"x", "/books/readme.txt": b"x"})
+    try:
+        assert names("memory://books") == ["b9.pdf", "b10.pdf"]
+        assert names("memory://books", recursive=True) == ["b9.pdf", "b10.pdf", "c.png"]
+        assert names("memory://books/b*.pdf") == ["b9.pdf", "b10.pdf"]
+        (item,) = expand(["memory://books/none.pdf"], recursive=False)
+        assert isinstance(item.error, MissingInputError)
+    finally:
+        memory.rm("/books", recursive=True)
+
+
+def test_base_names():
+    assert base_name("https://example.org/a/b.pdf?x=1/2") == "b.pdf"
+    assert base_name("C:\\scans\\c.png") == "c.png"
+    assert base_name("hf://datasets/o/n/") == "n"
+
+
+def test_natural_key_sorts_numbers_by_value():
+    assert sorted(["a10", "a9", "b1", "10", "9", "A1"], key=natural_key) == ["9", "10", "A1", "a9", "a10", "b1"]

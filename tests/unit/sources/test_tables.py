@@ -1,0 +1,127 @@
+import datetime
+import io
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pagemill.errors import CorruptInputError, UnsupportedInputError, UsageError
+from pagemill.imaging.formats import FileFormat
+from pagemill.sources.options import SourceOptions
+from pagemill.sources.tables import count_rows, read_rows
+
+IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+
+
+def table(rows: int = 3) -> pa.Table:
+    return pa.table(
+        {
+            "id": [f"doc_{i}" for i in range(rows)],
+            "score": [float("nan")] * rows,
+            "day": [datetime.date(2024, 1, 2)] * rows,
+            "text": ["x" * 5000] * rows,
+            "title": ["t"] * rows,
+            "raw": [b"binary"] * rows,
+            "image": pa.array([{"bytes": b"image %d" % i, "path": f"../{i}.png"} for i in range(rows)], IMAGE),
+        }
+    )
+
+
+def write(path: Path, content: pa.Table, file_format: FileFormat) -> Path:
+    if file_format is FileFormat.PARQUET:
+        pq.write_table(content, path)
+    else:
+        new = pa.ipc.new_stream if file_format is FileFormat.ARROW_STREAM else pa.ipc.new_file
+        with new(path, content.schema) as writer:
+            writer.write_table(content, max_chunksize=2)
+    return path
+
+
+@pytest.mark.parametrize("file_format", [FileFormat.PARQUET, FileFormat.ARROW_FILE, FileFormat.ARROW_STREAM])
+def test_rows_of_every_format(tmp_path: Path, file_format: FileFormat):
+    path = write(tmp_path / "shard", table(20), file_format)
+    for content in (path, path.read_bytes()):
+        rows = list(read_rows(content, file_format, SourceOptions()))
+        assert [row.number for row in rows] == list(range(1, 21))
+        assert rows[7].data == b"image 7"
+        assert rows[7].row_id == "doc_7"
+        assert rows[7].metadata == {"score": None, "day": "2024-01-02", "title": "t"}
+    assert count_rows(path, file_format) == (20 if file_format is FileFormat.PARQUET else None)
+
+
+def test_reading_stops_where_the_reader_stops(tmp_path: Path):
+    rows = read_rows(write(tmp_path / "s", table(), FileFormat.PARQUET), FileFormat.PARQUET, SourceOptions())
+    assert next(rows).number == 1
+    rows.close()
+
+
+def test_broken_rows_say_what_is_wrong(tmp_path: Path):
+    values = [
+        None,
+        {"bytes": None, "path": "/etc/passwd"},
+        {"bytes": b"", "path": None},
+        {"bytes": b"ok", "path": None},
+    ]
+    content = pa.table({"image": pa.array(values, IMAGE)})
+    rows = list(read_rows(write(tmp_path / "s", content, FileFormat.PARQUET), FileFormat.PARQUET, SourceOptions()))
+    assert [row.data for row in rows] == [None, None, None, b"ok"]
+    assert "path" in str(rows[1].problem)
+    assert "0 bytes" in str(rows[2].problem)
+
+
+def test_columns_are_chosen_by_type_and_name(tmp_path: Path):
+    content = pa.table(
+        {
+            "thumbnail": pa.array([{"bytes": b"small", "path": None}], IMAGE),
+            "page_image": pa.array([{"bytes": b"page", "path": None}], IMAGE),
+            "number": [7],
+        }
+    )
+    path = write(tmp_path / "s", content, FileFormat.PARQUET)
+
+    def first(**options: str) -> tuple[bytes | None, str | None]:
+        row = next(read_rows(path, FileFormat.PARQUET, SourceOptions(**options)))
+        return row.data, row.row_id
+
+    assert first() == (b"page", None)
+    assert first(image_column="thumbnail", id_column="number") == (b"small", "7")
+    for wrong in ({"image_column": "number"}, {"image_column": "none"}, {"id_column": "none"}):
+        with pytest.raises(UsageError) as caught:
+            first(**wrong)
+        assert "page_image" in str(caught.value.remedy)
+
+
+def test_a_plain_binary_column_counts_when_its_name_says_so(tmp_path: Path):
+    path = write(tmp_path / "s", pa.table({"image": [b"data"]}), FileFormat.PARQUET)
+    assert next(read_rows(path, FileFormat.PARQUET, SourceOptions())).data == b"data"
+
+
+def test_a_table_without_images_is_unsupported(tmp_path: Path):
+    path = write(tmp_path / "s", pa.table({"a": [1], "image": ["not bytes"]}), FileFormat.PARQUET)
+    with pytest.raises(UnsupportedInputError, match="columns: a, image"):
+        next(read_rows(path, FileFormat.PARQUET, SourceOptions()))
+
+
+@pytest.mark.parametrize("file_format", [FileFormat.PARQUET, FileFormat.ARROW_FILE, FileFormat.ARROW_STREAM])
+@pytest.mark.parametrize("share", [0.02, 0.5, 0.95])
+def test_truncated_shards_are_corrupt(tmp_path: Path, file_format: FileFormat, share: float):
+    data = write(tmp_path / "s", table(50), file_format).read_bytes()
+    with pytest.raises(CorruptInputError):
+        list(read_rows(data[: int(len(data) * share)], file_format, SourceOptions()))
+
+
+def test_file_objects_work(tmp_path: Path):
+    import fsspec
+
+    from pagemill.sources.locate import RemoteFile
+
+    memory = fsspec.filesystem("memory")
+    buffer = io.BytesIO()
+    pq.write_table(table(), buffer)
+    memory.pipe("/shard.parquet", buffer.getvalue())
+    try:
+        remote = RemoteFile(filesystem=memory, path="/shard.parquet")
+        assert len(list(read_rows(remote, FileFormat.PARQUET, SourceOptions()))) == 3
+    finally:
+        memory.rm("/shard.parquet")
