@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from chromium_pipe import CHROMIUM, Chromium
+from synthetic_report import failed_page, preview_of, synthetic_page, synthetic_report
+
+from pagemill.document.page import PageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = [pytest.mark.integration, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")]
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
+    with Chromium(tmp_path_factory.mktemp("profile")) as chromium:
+        yield chromium
+
+
+@pytest.fixture(autouse=True)
+def quiet_console(browser: Chromium) -> Iterator[None]:
+    browser.resize(1440, 900)
+    browser.console.clear()
+    yield
+    assert browser.console == []
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> Path:
+    pages = [*(synthetic_page(index) for index in range(6)), failed_page(6)]
+    pages[3].errors.append(PageError(component="table", category="timeout", message="took too long", region=7))
+    return synthetic_report(tmp_path, pages)
+
+
+def count(browser: Chromium, selector: str) -> int:
+    found = browser.evaluate(f"[...document.querySelectorAll('{selector}')].filter((e) => e.checkVisibility()).length")
+    assert isinstance(found, int)
+    return found
+
+
+def text(browser: Chromium, selector: str) -> str:
+    return str(browser.evaluate(f"document.querySelector('{selector}').textContent"))
+
+
+def search(browser: Chromium, query: str) -> None:
+    browser.click("#query")
+    browser.evaluate("document.getElementById('query').select(), (document.getElementById('count').textContent = '')")
+    browser.type(query)
+    browser.wait_for("/^(No hits|[0-9,]+ hits? on [0-9,]+ pages?)($|, the first)/.test(count.textContent)")
+
+
+def test_overlays_lie_on_the_words(browser: Chromium, report: Path) -> None:
+    browser.open(report)
+    browser.wait_for("document.querySelector('#sheet img').complete")
+    sheet, box = browser.evaluate(
+        "['#sheet', '.box[data-region=\"2\"]'].map((s) => document.querySelector(s).getBoundingClientRect().toJSON())"
+    )
+    assert box["x"] - sheet["x"] == pytest.approx(80 / 800 * sheet["width"], abs=1)
+    assert box["y"] - sheet["y"] == pytest.approx(170 / 1130 * sheet["height"], abs=1)
+    assert box["width"] == pytest.approx(310 / 800 * sheet["width"], abs=1)
+    assert browser.evaluate("document.querySelector('#sheet img').naturalWidth") == 800
+    assert count(browser, ".box") == count(browser, ".region") == 11
+
+
+def test_pointing_at_a_box_marks_its_text_and_the_other_way_round(browser: Chromium, report: Path) -> None:
+    browser.open(report)
+    browser.hover('.box[data-region="4"]')
+    assert browser.evaluate("document.querySelector('.region.pointed').dataset.region") == "4"
+    browser.click('.box[data-region="7"]')
+    assert browser.evaluate("document.querySelector('.region.selected').dataset.region") == "7"
+    assert browser.evaluate("location.hash") == "#page=1&region=8"
+    browser.evaluate("document.getElementById('text').scrollTo(0, 0)")
+    browser.hover('.region[data-region="1"]')
+    assert browser.evaluate("document.querySelector('.box.pointed').dataset.region") == "1"
+
+
+def test_search_lists_hits_marks_them_and_goes_there(browser: Chromium, report: Path) -> None:
+    browser.open(report)
+    search(browser, "WATER or")
+    assert text(browser, "#count") == "No hits"
+    search(browser, "stamps of page 3")
+    assert text(browser, "#count") == "1 hit on 1 page"
+    browser.press("Enter")
+    assert text(browser, "#where") == "mill-report, page 3"
+    assert text(browser, ".region.selected mark") == "stamps\nof page 3"
+    assert count(browser, ".box.hit") == 1
+    search(browser, "섬유")
+    assert text(browser, "#count") == "6 hits on 6 pages"
+    search(browser, "1,310 9 %")
+    assert text(browser, "#count") == "6 hits on 6 pages"
+    browser.press("Escape")
+    browser.wait_for("!list.hidden")
+
+
+def test_filters(browser: Chromium, report: Path) -> None:
+    browser.open(report)
+    assert count(browser, ".row") == 7
+    browser.click('#status input[value="failed"]')
+    assert count(browser, ".row") == 1
+    assert "needs a password" in text(browser, ".error")
+    browser.click('#status input[value="warned"]')
+    assert text(browser, "#where") == "mill-report, page 4"
+    browser.click('#status input[value="all"]')
+    browser.click("#label-filter summary")
+    browser.click('#labels input[value="table"]')
+    assert count(browser, ".row") == 6
+    assert count(browser, ".box") == count(browser, ".region") == 1
+    search(browser, "water")
+    assert text(browser, "#count") == "No hits"
+
+
+def test_keys(browser: Chromium, report: Path) -> None:
+    browser.open(report)
+    browser.press("ArrowRight")
+    assert text(browser, "#where") == "mill-report, page 2"
+    browser.press("j")
+    browser.press("j")
+    assert browser.evaluate("document.activeElement.dataset.region") == "1"
+    browser.press("ArrowLeft")
+    assert count(browser, ".line") == 0
+    browser.press("l")
+    assert count(browser, ".line") == 15
+    browser.press("r")
+    assert count(browser, ".order") == 0
+    browser.press("s")
+    assert "failed" in text(browser, "#summary-panel")
+    background = "getComputedStyle(document.body).backgroundColor"
+    before = browser.evaluate(background)
+    browser.press("t")
+    assert browser.evaluate(background) != before
+
+
+def test_fits_a_phone(browser: Chromium, report: Path) -> None:
+    browser.resize(390, 800, mobile=True)
+    browser.open(report)
+    assert browser.evaluate("document.documentElement.scrollWidth") <= 390
+    browser.click('.tabs [data-pane="pages"]')
+    browser.click(".row:nth-of-type(2)")
+    assert count(browser, "#sheet img") == 1
+    browser.click('.tabs [data-pane="text"]')
+    assert count(browser, ".region") > 0
+    assert count(browser, "#sheet") == 0
+
+
+def test_nothing_in_a_document_is_executed(browser: Chromium, tmp_path: Path) -> None:
+    attack = (
+        "<img src=x onerror=\"document.title='owned'\"></script><script>document.title='owned'</script><!--<script>"
+    )
+    page = synthetic_page(0, doc=attack)
+    for region in page.regions:
+        region.content = attack
+    page.regions[7].content = (
+        "<table onclick=\"document.title='owned'\"><tr>"
+        f"<td style='position:fixed' rowspan=2>cell{attack}</td></tr></table>"
+        "<iframe srcdoc='<script>parent.document.title=1</script>'></iframe><style>*{display:none}</style>"
+    )
+    page.errors.append(PageError(component=attack, category=attack, message=attack, remedy=attack))
+    browser.open(synthetic_report(tmp_path, [page]))
+    browser.wait_for("document.documentElement.classList.contains('indexed')")
+    search(browser, "onerror")
+    browser.press("s")
+    assert browser.evaluate("document.title") == "pagemill report"
+    assert attack in text(browser, '.region[data-region="2"]')
+    assert count(browser, "#text img, #text iframe, #text script, #text style, #hits img") == 0
+    cell = browser.evaluate("document.querySelector('.table td').getAttributeNames()")
+    assert cell == ["rowspan"]
+    assert browser.evaluate("document.querySelector('.table table').getAttributeNames()") == []
+    # What the policy had to say about the inert copy that tables are read from is the only thing on the console.
+    browser.leave()
+    assert all("has been blocked" in message for message in browser.console)
+    browser.console.clear()
+
+
+def test_a_thousand_pages_stay_usable(browser: Chromium, tmp_path: Path) -> None:
+    image = preview_of(synthetic_page(0)).ljust(60_000, b"\0")  # as large as a real preview
+    report = synthetic_report(
+        tmp_path, [synthetic_page(index, doc=f"doc{index // 50}") for index in range(1000)], image=image
+    )
+    assert report.stat().st_size > 80_000_000
+    browser.open(report)
+    assert count(browser, ".row") == 1000
+    browser.wait_for("document.documentElement.classList.contains('indexed')")
+    search(browser, "part 777")
+    browser.press("Enter")
+    assert text(browser, "#where") == "doc15, page 777"
+    search(browser, "water")
+    assert text(browser, "#count") == "2,000 hits on 1,000 pages, the first 400 shown"
+    # How long the page does not answer while it searches: slices, not one long task.
+    longest = browser.evaluate(
+        """new Promise((resume) => {
+          let longest = 0;
+          new PerformanceObserver((list) => list.getEntries().forEach((e) => (longest = Math.max(longest, e.duration))))
+            .observe({ type: "longtask" });
+          const done = () => setTimeout(() => resume(longest), 100);
+          search.find(/paper/giu, () => true, (found, looked) => looked === 1000 && done());
+        })"""
+    )
+    print(f"longest task while searching: {longest} ms")

@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pagemill import errors
+from pagemill.errors import ExitCode, PagemillError
+
+TABLE = Path(__file__).parents[2] / "docs" / "exit-codes.md"
+
+
+def test_the_table_in_the_docs_is_the_enumeration() -> None:
+    rows = re.findall(r"^\| (\d+) \| `(\w+)` \| (\S.*?) \|", TABLE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [(int(code), name) for code, name, _ in rows] == [(code.value, code.name) for code in ExitCode]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in vars(errors).values() if isinstance(kind, type)])
+def test_errors_carry_an_exit_code_that_is_not_success(kind: type) -> None:
+    if issubclass(kind, PagemillError):
+        assert kind("message").exit_code not in {ExitCode.OK, ExitCode.PAGES_FAILED}
