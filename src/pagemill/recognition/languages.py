@@ -125,10 +125,12 @@ TESSDATA_NAMES: dict[str, str] = {
 
 @functools.lru_cache(maxsize=20_000)
 def script_of(character: str) -> str | None:
-    """The script of a letter: the first word of its Unicode name (``LATIN``, ``HANGUL``, ``CJK``); None for others."""
-    if not character.isalpha():
-        return None
-    return unicodedata.name(character, "").split(" ")[0].split("-")[0] or None
+    """The script of a letter: the first word of its Unicode name (``LATIN``, ``HANGUL``, ``CJK``); None for others.
+
+    A single Korean letter outside of a syllable has none: in running text it is a misread sign.
+    """
+    name = unicodedata.name(character, "") if character.isalpha() else ""
+    return None if name.startswith("HANGUL LETTER") else name.split(" ")[0].split("-")[0] or None
 
 
 @functools.cache

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 SURE = 0.9
 """Mean confidence from which the second reading of a stretch replaces the first."""
 
+_BRACKETS = frozenset("()[]{}<>「」『』《》〈〉")
 _MIDDLE_DOTS = str.maketrans("ㆍ・", "··")  # Hangul letter araea and katakana dot, which fonts draw alike
 
 
@@ -44,18 +45,15 @@ class Stretch:
 
 
 def stretches(read: RecognizedText, scripts: frozenset[str]) -> list[Stretch]:
-    """The stretches worth a second reading: from a letter or digit to another one, two characters or more.
-
-    Brackets and full stops at their ends stay as they were read: cut off from their word, they are easily lost.
-    """
+    """The stretches worth a second reading: two characters or more, among them a letter or digit."""
     found = []
     start, text = 0, read.text
     for index in range(len(text) + 1):
         if index < len(text) and script_of(text[index]) not in scripts:
             continue
-        solid = [place for place in range(start, index) if text[place].isalnum()]
-        if read.centers and len(solid) >= 2:
-            first, last = solid[0], solid[-1] + 1
+        run = text[start:index]
+        first, last = start + len(run) - len(run.lstrip()), start + len(run.rstrip())
+        if read.centers and last - first >= 2 and any(character.isalnum() for character in run):
             found.append(Stretch(first, last, _border(read, first - 1, first), _border(read, last, last - 1)))
         start = index + 1
     return found
@@ -76,17 +74,29 @@ def replace(read: RecognizedText, again: Sequence[tuple[Stretch, RecognizedText]
     positions: list[float] = []
     kept = 0
     for stretch, second in again:
-        if second.confidence < SURE or not second.centers or len(second.text) < stretch.end - stretch.start:
-            continue  # a shorter reading has more likely lost a character than mended one
+        first = read.text[stretch.start : stretch.end]
+        if second.confidence < SURE or not second.centers or not _mends(first, second.text):
+            continue
+        # A bracket at the edge of the cut is easily lost: it stays as it was read.
+        before = stretch.start + (first[0] in _BRACKETS and first[0] not in second.text[:2])
+        after = stretch.end - (first[-1] in _BRACKETS and first[-1] not in second.text[-2:])
         extent = stretch.right - stretch.left
-        pieces.extend((read.text[kept : stretch.start], second.text))
-        positions.extend(read.centers[kept : stretch.start])
+        pieces.extend((read.text[kept:before], second.text))
+        positions.extend(read.centers[kept:before])
         positions.extend(stretch.left + center * extent for center in second.centers)
-        kept = stretch.end
+        kept = after
     text = "".join((*pieces, read.text[kept:])).translate(_MIDDLE_DOTS)
     positions.extend(read.centers[kept:])
     spans = _spans(text, positions) if positions else read.word_spans
     return RecognizedText(text=text, confidence=read.confidence, word_spans=spans, centers=tuple(positions))
+
+
+def _mends(first: str, second: str) -> bool:
+    """Whether a second reading says something else, more than other spaces and without losing digits of a figure."""
+    if "".join(first.split()) == "".join(second.split()):
+        return False
+    digits = [sum(character.isdigit() for character in text) for text in (first, second)]
+    return digits[1] >= digits[0] or any(character.isalpha() for character in first + second)
 
 
 def _spans(text: str, centers: list[float]) -> tuple[tuple[str, float, float], ...]:

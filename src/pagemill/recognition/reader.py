@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-FOREIGN_LINE = 0.3
-"""Share of a line's ink left unread from which another engine is asked."""
+_FOREIGN_LINE = 0.3  # share of a line's ink left unread that hints at another script
+_SOME_FOREIGN = 0.08  # the same where the page is known to hold the other script
 _FOREIGN_PAGE = 0.6  # share of the text, by length, that makes a page illegible
 _ENOUGH_LINES = 3
 _SURE_LANGUAGE = 0.6  # mean over sample lines of confidence x share of letters in the language's script
-_DOUBTFUL = 0.8  # mean confidence under which the page may be upside down
+_DOUBTFUL = 0.8  # confidence under which a reading needs a second look
 
 
 class ReadingServices(Protocol):
@@ -129,14 +129,15 @@ class PageReader:
             _Line(quad, image, text, self._plan.primary, share)
             for quad, image, text, share in zip(quads, images, texts, unread, strict=True)
         ]
-        foreign = [line for line in lines if line.unread > FOREIGN_LINE]
+        foreign = [line for line in lines if line.unread > _FOREIGN_LINE]
         if not foreign or not self._plan.others:
             return lines, None
         sample = [foreign[index] for index in longest([line.quad for line in foreign])]
         language, engine, texts = await self._language_of(sample)
         if language is None:
             return lines, None
-        rest = [line for line in foreign if line not in sample]
+        sampled = {id(line) for line in sample}
+        rest = [line for line in lines if _may_hold_more(line) and id(line) not in sampled]
         texts = [*texts, *await self._services.recognize(engine, [line.image for line in rest])]
         await self._take(sample + rest, texts, engine, scripts_of_language(language))
         return lines, language
@@ -186,6 +187,11 @@ def _cut(page: Pixels, quads: list[Quad]) -> list[Pixels]:
 
 def _unread(images: list[Pixels], texts: list[RecognizedText]) -> list[float]:
     return [unread_share(image, text) for image, text in zip(images, texts, strict=True)]
+
+
+def _may_hold_more(line: _Line) -> bool:
+    """Whether a line on a page that holds another script may hold some of it."""
+    return line.unread > _SOME_FOREIGN or line.text.confidence < _DOUBTFUL
 
 
 def _is_doubtful(lines: list[_Line]) -> bool:
