@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +24,8 @@ _CORRIDOR = ((4, 0.45), (2, 0.8), (1, 1.2))
 """Least width of a corridor by the least number of rows with text on both of its sides."""
 _CROSSED = 0.15
 """Share of rows that may cross a corridor: spanning headers, long section titles."""
+_INNER = 0.55
+"""Gap that parts a column in two if it is there in most of its rows."""
 _CLEAR = 0.3
 """Distance between a lone cell in a corridor and the columns beside it."""
 
@@ -75,7 +78,25 @@ def find_separators(
                     continue
                 column = ink[:, int(x1 - left) : max(int(x1 - left) + 1, int(x2 - left))].sum(axis=0)
                 found.append(x1 + _middle_of_longest(column == column.min()))
-    return _thin(sorted(found), set(ruled), text_height)
+    found = _thin(sorted(found), set(ruled), text_height)
+    edges = [-np.inf, *found, np.inf]
+    inner = [x for low, high in pairwise(edges) for x in _inner_border(rows, low, high, text_height)]
+    return sorted(found + inner)
+
+
+def _inner_border(rows: Sequence[Sequence[TableWord]], low: float, high: float, text_height: float) -> list[float]:
+    """The border that parts a column in most of its rows, though titles and totals run across it; or nothing."""
+    inside = [[word for word in row if low < word.x < high] for row in rows]
+    parted = [chunks for row in inside if len(chunks := chunks_of_row(row, _INNER * text_height)) == 2]
+    filled = sum(bool(row) for row in inside)
+    if len(parted) < 4 or 2 * len(parted) < filled:
+        return []
+    # Where most of the gaps overlap.
+    starts = np.array([chunks[0].x2 for chunks in parted])
+    ends = np.array([chunks[1].x1 for chunks in parted])
+    middle = float(np.median((starts + ends) / 2))
+    agreed = (starts < middle) & (ends > middle)
+    return [middle] if agreed.mean() > 0.9 else []
 
 
 def _ink(rows: Sequence[Sequence[TableWord]], left: float, right: float, text_height: float) -> NDArray[np.bool_]:

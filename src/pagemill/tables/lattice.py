@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _COVERED = 0.6
 """Share of a cell's side that a rule must cover to be its border."""
+_MAX_SLOTS = 20_000
+"""Most slots of a grid; more are a hatched picture."""
 _FRAMED = 0.8
 """Least share of the words inside the frame; the others (a caption, a note) are left out of the table."""
 _COARSE = 0.2
@@ -35,7 +37,7 @@ def lattice_grid(words: Sequence[TableWord], rules: Rules, text_height: float, g
     # Many tables are open at the sides: there the reach of the rules across closes them.
     near = 0.5 * text_height
     xs, ys = _close(xs, rules.horizontal, text_height), _close(ys, rules.vertical, text_height)
-    if len(xs) < 3 or len(ys) < 3:
+    if len(xs) < 3 or len(ys) < 3 or len(xs) * len(ys) > _MAX_SLOTS:
         return None
     framed = [word for word in words if xs[0] - near < word.x < xs[-1] + near and ys[0] - near < word.y < ys[-1] + near]
     if len(framed) < _FRAMED * len(words):

@@ -30,6 +30,7 @@ _TIGHTER = 0.92
 """A line belongs to the neighbour whose distance is less than this share of the other's."""
 _WRAP_LEAST = 0.8
 """How much closer the next row may be to a line that starts in lower case and still continues the row above."""
+_CURRENCIES = frozenset("$€£¥₩₹")
 
 
 @dataclass(slots=True)
@@ -87,6 +88,7 @@ def stream_grid(words: Sequence[TableWord], rules: Rules, text_height: float, gr
     left, right = min(word.x1 for word in words), max(word.x2 for word in words)
     ruled = [x for x in ruled if left + text_height < x < right - text_height]
     separators = find_separators(lines, text_height, ruled)
+    separators = _without_currency_columns(separators, words)
     if not separators:
         return None
     rows = []
@@ -98,6 +100,8 @@ def stream_grid(words: Sequence[TableWord], rules: Rules, text_height: float, gr
     split = shaded_header_rows(gray, (left, right), extents) or _header_end(rows, across)
     head = _header_levels(rows, split, rules, separators, text_height)
     body = _body_rows(rows[split:], across, text_height)
+    for row in body:
+        _widen_title(row, (left, right), len(separators))
     if len(head) + len(body) < 2:
         return None
     cells = [
@@ -106,6 +110,13 @@ def stream_grid(words: Sequence[TableWord], rules: Rules, text_height: float, gr
         for piece in row.pieces
     ]
     return Grid(cells, len(head))
+
+
+def _without_currency_columns(separators: Sequence[float], words: Sequence[TableWord]) -> list[float]:
+    """Join columns that hold nothing but currency signs with the amounts on their right."""
+    columns = np.searchsorted(separators, [word.x for word in words])
+    amounts = {int(column) for column, word in zip(columns, words, strict=True) if word.text not in _CURRENCIES}
+    return [x for column, x in enumerate(separators) if column in amounts]
 
 
 def _pieces(chunk: Chunk, separators: Sequence[float], text_height: float) -> list[Piece]:
@@ -161,6 +172,9 @@ def _header_end(rows: Sequence[TextRow], across: Sequence[float]) -> int:
         titles = above > 1 or len(rows[0].pieces) > 1 or rows[0].spans()
         if titles and 0 < above <= max(1, len(rows) // 2):
             return above
+    count = next((index for index, row in enumerate(rows) if 0 in row.columns), 0)
+    if 0 < count <= len(rows) // 2 and sum(0 in row.columns for row in rows[count:]) > 0.7 * (len(rows) - count):
+        return count
     count = 1
     while count < len(rows) // 2 and rows[count - 1].spans():
         count += 1
@@ -269,11 +283,32 @@ def _body_rows(rows: Sequence[TextRow], across: Sequence[float], text_height: fl
     for index in range(1, len(rows)):
         row, above = rows[index], joined[-1]
         after = rows[index + 1].y - row.y if index + 1 < len(rows) else np.inf
-        if bands[index] == bands[index - 1] and _continues(above, row, after, text_height):
+        ruled_off = bands[index] != bands[index - 1]
+        if not ruled_off and (
+            _continues(above, row, after, text_height)
+            or (index > 1 and _completes(above, row, rows[index - 2], text_height))
+        ):
             above.absorb(row)
         else:
             joined.append(row)
     return joined
+
+
+def _completes(above: TextRow, row: TextRow, before: TextRow, text_height: float) -> bool:
+    """Whether a label that wraps begins alone in the row above: its row's other cells stand lower down."""
+    distance = row.y - above.end
+    if above.columns != {0} or len(row.columns) < 2 or distance >= _TIGHTER * (above.y - before.end):
+        return False
+    return any(piece.first == 0 and join_words(piece.words, text_height)[:1].islower() for piece in row.pieces)
+
+
+def _widen_title(row: TextRow, extent: tuple[float, float], last: int) -> None:
+    """Let a title that stands alone in the table's middle span all columns."""
+    if len(row.pieces) == 1:
+        (piece,) = row.pieces
+        off = abs(piece.middle - (extent[0] + extent[1]) / 2)
+        if off < 0.04 * (extent[1] - extent[0]) and not is_number(" ".join(word.text for word in piece.words)):
+            piece.first, piece.last = 0, last
 
 
 def _figures_below(above: TextRow, row: TextRow) -> bool:
@@ -302,4 +337,5 @@ def _continues(above: TextRow, row: TextRow, after: float, text_height: float) -
     if sum(text[:1] in "([" for text in texts) > len(texts) // 2:
         return True
     few = len(texts) <= max(1, len(above.columns) // 2)
-    return few and after >= _TIGHTER * distance and not any(map(is_number, texts))
+    anew = all(text[:1].isupper() for text in texts) and not tighter
+    return few and not anew and after >= _TIGHTER * distance and not any(map(is_number, texts))
