@@ -134,6 +134,9 @@ def find_ruled_tables(pixels: Pixels) -> list[Box]:
                 max(max(r.end for r in sides), max(r.position for r in posts)),
                 max(max(r.position for r in sides), max(r.end for r in posts)),
             )
+            # Large letters and logos have strokes like rules, but no table's size.
+            if place[2] - place[0] < 8 * text_height or place[3] - place[1] < 2.5 * text_height:
+                continue
             box = clip(plane.to_page(place), width, height)
             found.append((float(box[0]), float(box[1]), float(box[2]), float(box[3])))
     return sorted(found, key=lambda box: (box[1], box[0]))
