@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _CAPTION = re.compile(
     r"^[<\[〈【(『「]?\s*(?P<kind>fig(?:ure|\.)?|table|tab\.|chart|scheme|plate|exhibit|graph|map|abb(?:ildung|\.)|tabelle|tableau"
     r"|그림|표|도표|사진|图|圖|表|図)\s*(?:[A-Z]?\d{1,3}(?:[.\-–]\d{1,3})*|[IVX]{1,5}|[A-Z])"
-    r"(?:\s*[.:)\]>〉】|–—\-』」]|\s+(?=[^a-z\s])|$)",
+    r"(?:\s*[.:)\]>〉】|–—\-』」]|\s+(?-i:(?=[^a-z\s]))|$)",
     re.IGNORECASE,
 )
 _TABLE_WORDS = frozenset({"table", "tab.", "tabelle", "tableau", "표", "表"})

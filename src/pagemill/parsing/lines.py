@@ -179,6 +179,8 @@ def _with_drop_cap(rows: list[Row], cap: TextLine) -> list[Row]:
         size=first.size,
         bold=first.bold,
     )
+    for i in beside:  # the rows beside the initial start where it starts: they are not indented
+        rows[i].box = (min(cap.box[0], rows[i].box[0]), *rows[i].box[1:])
     return [*rows[: beside[0]], merged, *rows[beside[0] + 1 :]]
 
 

@@ -25,7 +25,7 @@ _MIN_BODY_ROWS = 6
 
 PAGE_NUMBER = re.compile(
     r"^[\W_]*(?:(?:page|p\.|seite|страница)?\s*(?:\d{1,4}|[ivxlcdm]{1,7})(?:\s*(?:/|of|von|de|sur)\s*\d{1,4})?"
-    r"|\d{1,4}\s*(?:쪽|페이지|页|頁|ページ)|[a-z]?-?\d{1,3}-\d{1,4})[\W_]*$",
+    r"|\d{1,4}\s*(?:쪽|페이지|页|頁|ページ)|[a-z]-?\d{1,3}|[a-z]?-?\d{1,3}-\d{1,4})[\W_]*$",
     re.IGNORECASE,
 )
 _RUNNING = re.compile(

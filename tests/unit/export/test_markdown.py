@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+from pagemill.document.labels import Label
+from pagemill.document.page import ContentFormat, ImageCrop, PageError, PageResult, Region, Status
+from pagemill.export.document import Document
+from pagemill.export.embedding_text import embedding_text
+from pagemill.export.markdown import document_markdown, escape, page_markdown
+
+TABLE = "<table><thead><tr><th>Rag</th><th>Paper</th></tr></thead><tbody><tr><td>1</td><td>2</td></tr></tbody></table>"
+SPANS = '<table><tr><td colspan="2">wide</td></tr><tr><td>1</td><td>2</td></tr></table>'
+
+
+def make(index, label, content, **more):
+    return Region(index=index, label=label, bbox_2d=(0, 0, 10, 10), bbox=(0, 0, 10, 10), content=content, **more)
+
+
+def page(*regions, number=1, **more):
+    return PageResult(
+        page_id=f"d_{number}", page_idx=number - 1, doc_id="d", source="d.pdf", page_number=number,
+        regions=list(regions), **more,
+    )  # fmt: skip
+
+
+def test_each_kind_of_region():
+    result = page(
+        make(0, Label.HEADER, "Journal"),
+        make(1, Label.DOC_TITLE, "A Mill", level=1),
+        make(2, Label.PARAGRAPH_TITLE, "1 Water", level=2),
+        make(3, Label.TEXT, "Prose.\n\nMore."),
+        make(4, Label.TEXT, "• one\n  • deeper\n2. two\n(a) three", list_item=True),
+        make(5, Label.TABLE, TABLE, content_format=ContentFormat.HTML),
+        make(6, Label.TABLE, SPANS, content_format=ContentFormat.HTML),
+        make(7, Label.DISPLAY_FORMULA, "E = mc2", content_format=ContentFormat.FORMULA_TEXT),
+        make(8, Label.IMAGE, None),
+        make(9, Label.FIGURE_TITLE, "Figure 2: Wheel", caption_of=8),
+        make(10, Label.FOOTNOTE, "1 A note."),
+        make(11, Label.TEXT, "Last."),
+        make(12, Label.NUMBER, "7"),
+        image_crops=[ImageCrop(path="crops/d_1_8.jpg", bbox=(0, 0, 10, 10), label=Label.IMAGE, region=8)],
+    )
+    assert page_markdown(result).split("\n\n") == [
+        "# A Mill",
+        "## 1 Water",
+        "Prose.",
+        "More.",
+        "- one\n    - deeper\n2. two\n- (a) three",
+        "| Rag | Paper |\n| --- | --- |\n| 1 | 2 |",
+        SPANS,
+        "```\nE = mc2\n```",
+        "![Figure 2](crops/d_1_8.jpg)",
+        "Figure 2: Wheel",
+        "Last.",
+        "1 A note.",
+    ]
+    assert "A note" not in page_markdown(result, footnotes=False)
+
+
+def test_a_column_break_is_joined_and_the_figure_comes_after():
+    result = page(
+        make(0, Label.TEXT, "It goes to the mea-", continues=True),
+        make(1, Label.FIGURE_TITLE, "Figure 1"),
+        make(2, Label.TEXT, "dow and on."),
+    )
+    assert page_markdown(result) == "It goes to the meadow and on.\n\nFigure 1"
+
+
+def test_a_page_break_is_joined_where_the_text_goes_on():
+    pages = [
+        page(make(0, Label.TEXT, "one thing that no", continues=True), make(1, Label.FOOTNOTE, "1 Note.")),
+        page(
+            make(0, Label.TABLE, TABLE, content_format=ContentFormat.HTML), make(1, Label.TEXT, "ledger has"), number=2
+        ),
+        page(make(0, Label.TEXT, "A new start", continues=True), number=3),
+        page(make(0, Label.TEXT, "Not its rest."), number=4),
+    ]
+    blocks = "".join(document_markdown(pages)).rstrip("\n").split("\n\n")
+    assert blocks[0] == "one thing that no ledger has"
+    assert blocks[1] == "1 Note."
+    assert blocks[3:] == ["A new start", "Not its rest."]
+
+
+def test_streaming_holds_back_no_more_than_the_open_end():
+    pieces = document_markdown(iter([page(make(0, Label.TEXT, "Closed.")), page(make(0, Label.TEXT, "x"), number=2)]))
+    assert next(pieces) == "Closed."
+
+
+def test_a_failed_page_says_so_and_no_pages_are_nothing():
+    failed = page(
+        number=3, status=Status.FAILED, errors=[PageError(component="decode", category="crash", message="a -- b")]
+    )
+    assert page_markdown(failed) == "<!-- page 3 failed: a - - b -->"
+    assert "".join(document_markdown([])) == ""
+
+
+def test_escaping_changes_structure_only():
+    assert escape("# not a heading\n> nor a quote") == "\\# not a heading\n\\> nor a quote"
+    assert escape("a*b*c_d 3 < 4 $5") == "a*b*c_d 3 < 4 $5"
+    assert escape("<script>") == "\\<script>"
+    assert escape("---") == "\\---"
+
+
+def test_embedding_text_has_tables_row_by_row():
+    result = page(
+        make(0, Label.HEADER, "Journal"),
+        make(1, Label.TEXT, "Prose.\n\nMore."),
+        make(2, Label.TABLE, TABLE, content_format=ContentFormat.HTML),
+        make(3, Label.FOOTNOTE, "1 Note."),
+    )
+    assert embedding_text(result) == "Prose.\nMore.\nRag | Paper\n1 | 2\n1 Note."
+
+
+def test_document():
+    document = Document.from_pages([page(make(0, Label.TABLE, TABLE, content_format=ContentFormat.HTML))])
+    assert document.doc_id == "d"
+    assert document.tables[0].to_html() == TABLE
+    assert document.markdown.startswith("| Rag |")
+    assert document.errors == []

@@ -1,0 +1,142 @@
+"""Text layers of small PDFs made here, with real PDFium."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+import pypdfium2 as pdfium
+import pypdfium2.raw as raw
+import pytest
+
+from pagemill.imaging.glyphs import spell_out
+from pagemill.imaging.text_layer import extract_text_layer, placed_images
+
+SCALE = 2.0
+
+
+def make_page(texts, *, size=(400, 300), font="Helvetica"):
+    """A page with (text, x, y, font size) placed; further items of a tuple: render mode, matrix."""
+    document = pdfium.PdfDocument.new()
+    page = document.new_page(*size)
+    for text, x, y, points, *more in texts:
+        item = raw.FPDFPageObj_NewTextObj(document.raw, font.encode(), points)
+        encoded = (text + "\0").encode("utf-16-le")
+        buffer = ctypes.create_string_buffer(encoded, len(encoded))
+        raw.FPDFText_SetText(item, ctypes.cast(buffer, ctypes.POINTER(raw.FPDF_WCHAR)))
+        if more and more[0] is not None:
+            raw.FPDFTextObj_SetTextRenderMode(item, more[0])
+        matrix = more[1] if len(more) > 1 else (1, 0, 0, 1)
+        raw.FPDFPageObj_Transform(item, *matrix, x, y)
+        raw.FPDFPage_InsertObject(page.raw, item)
+    raw.FPDFPage_GenerateContent(page.raw)
+    return document, page
+
+
+def layer_of(texts, **options):
+    document, page = make_page(texts, **options)
+    width, height = (round(value * SCALE) for value in page.get_size())
+    layer = extract_text_layer(page, width, height)
+    document.close()
+    return layer
+
+
+def test_a_line_with_words_size_and_box_in_pixels():
+    layer = layer_of([("Plain words here", 50, 200, 12)])
+    (line,) = layer.lines
+    assert line.text == "Plain words here"
+    assert [word.text for word in line.words] == ["Plain", "words", "here"]
+    assert line.font_size == pytest.approx(24, abs=0.1)
+    x1, y1, x2, y2 = line.box
+    assert x1 == pytest.approx(100, abs=2)
+    assert y1 < (300 - 200) * SCALE < y2
+    assert x2 < 320
+    assert layer.characters == 14
+    assert (layer.unmapped, layer.invisible) == (0, 0)
+
+
+def test_a_column_gap_cuts_and_word_gaps_do_not():
+    layer = layer_of([("left column text", 40, 200, 10), ("right column text", 220, 200, 10)])
+    assert [line.text for line in layer.lines] == ["left column text", "right column text"]
+
+
+def test_words_drawn_one_by_one_and_out_of_order_make_one_line():
+    layer = layer_of([("brown", 110, 200, 10), ("The quick", 60, 200, 10), ("fox", 143, 200, 10)])
+    assert [line.text for line in layer.lines] == ["The quick brown fox"]
+
+
+def test_a_glyph_drawn_twice_counts_once():
+    layer = layer_of([("Shadow", 50, 200, 12), ("Shadow", 50.4, 200, 12)])
+    assert [line.text for line in layer.lines] == ["Shadow"]
+    assert layer.characters == 6
+
+
+def test_text_outside_the_page_is_dropped():
+    layer = layer_of([("inside", 50, 200, 12), ("outside", 50, 900, 12)])
+    assert [line.text for line in layer.lines] == ["inside"]
+
+
+def test_invisible_text_is_counted():
+    layer = layer_of([("seen", 50, 200, 12), ("hidden", 50, 100, 12, raw.FPDF_TEXTRENDERMODE_INVISIBLE)])
+    assert layer.characters == 10
+    assert layer.invisible == 6
+
+
+def test_bold_by_font_name():
+    (line,) = layer_of([("Loud", 50, 200, 12)], font="Helvetica-Bold").lines
+    assert line.bold
+
+
+def test_upright_text_has_its_direction_in_the_polygon():
+    (line,) = layer_of([("upwards", 50, 100, 12, None, (0, 1, -1, 0))]).lines
+    assert line.text == "upwards"
+    (x1, y1), (x2, y2) = line.polygon[:2]
+    assert y2 < y1
+    assert abs(x1 - x2) < 1
+    assert line.box[3] - line.box[1] > 2 * (line.box[2] - line.box[0])
+
+
+@pytest.mark.parametrize("rotation", [0, 90, 180, 270])
+def test_boxes_lie_on_the_ink_whatever_the_page_rotation(rotation):
+    document, page = make_page([("Mmmm", 60, 220, 20)])
+    page.set_rotation(rotation)
+    page.set_cropbox(20, 10, 380, 290)
+    image = page.render(scale=SCALE, grayscale=True).to_numpy().squeeze()
+    height, width = image.shape
+    (line,) = extract_text_layer(page, width, height).lines
+    rows, columns = np.nonzero(image < 128)
+    x1, y1, x2, y2 = line.box
+    assert x1 - 2 <= columns.min()
+    assert columns.max() <= x2 + 2
+    assert y1 - 2 <= rows.min()
+    assert rows.max() <= y2 + 2
+    assert (x2 - x1) * (y2 - y1) < 4 * np.ptp(rows) * np.ptp(columns)
+    document.close()
+
+
+def test_images_are_placed_and_cover():
+    document, page = make_page([("text", 50, 200, 12)])
+    bitmap = pdfium.PdfBitmap.new_native(4, 4, raw.FPDFBitmap_BGR)
+    bitmap.fill_rect((0, 0, 0, 255), 0, 0, 4, 4)
+    image = pdfium.PdfImage.new(document)
+    image.set_bitmap(bitmap)
+    image.set_matrix(pdfium.PdfMatrix().scale(200, 150).translate(100, 50))
+    page.insert_obj(image)
+    page.gen_content()
+    assert placed_images(page, 400, 300) == (pytest.approx((100.0, 100.0, 300.0, 250.0), abs=0.01),)
+    assert extract_text_layer(page, 400, 300).image_coverage == pytest.approx(0.25, abs=0.02)
+    document.close()
+
+
+def test_a_page_without_text():
+    layer = layer_of([])
+    assert layer.lines == ()
+    assert layer.characters == 0
+
+
+@pytest.mark.parametrize(
+    ("raw_text", "text"),
+    [("ﬁnal ﬂow", "final flow"), ("‘‘quoted’’", "“quoted”"), ("cafe\u0301", "café"), ("１２ m²", "１２ m²")],
+)
+def test_spelling_out(raw_text, text):
+    assert spell_out(raw_text) == text

@@ -1,0 +1,204 @@
+"""A page from regions and lines: what is where, in which order, and what it says."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pagemill.document.labels import Label
+from pagemill.document.page import ContentFormat, TextLine
+from pagemill.layout.base import DetectedRegion
+from pagemill.parsing.assemble import assemble_page, assemble_regions
+from pagemill.tables.table import Cell, build_table
+
+WIDTH, HEIGHT = 1000, 1400
+
+
+def text(content, x, y, *, width=None, size=20.0, bold=False):
+    width = 10.0 * len(content) if width is None else width
+    return TextLine(text=content, box=(x, y, x + width, y + size * 1.2), font_size=size, bold=bold, engine="text-layer")
+
+
+def paragraph(lines, x=100, y=200, *, width=700, pitch=26, **more):
+    """Full lines but for the last."""
+    full = [text(line, x, y + i * pitch, width=width, **more) for i, line in enumerate(lines[:-1])]
+    return [*full, text(lines[-1], x, y + (len(lines) - 1) * pitch, width=width * 0.5, **more)]
+
+
+def region(lines, label=Label.TEXT):
+    boxes = [line.box for line in lines]
+    box = (min(b[0] for b in boxes), min(b[1] for b in boxes), max(b[2] for b in boxes), max(b[3] for b in boxes))
+    return DetectedRegion(box=box, label=label, score=0.9, source="model")
+
+
+def parse(groups, *, labels=None, tables=None, page_number=2):
+    labels = labels or [Label.TEXT] * len(groups)
+    regions = [region(lines, label) for lines, label in zip(groups, labels, strict=True)]
+    lines = [line for group in groups for line in group]
+    return assemble_regions(regions, lines, tables or {}, WIDTH, HEIGHT, page_number)
+
+
+def contents(regions):
+    return [(found.label.value, found.content) for found in regions]
+
+
+def test_lines_become_a_paragraph_with_broken_words_whole():
+    (found,) = parse([paragraph(["The measure-", "ments of the mill", "went on."])])
+    assert found.content == "The measurements of the mill went on."
+    assert found.engine == "text-layer"
+    assert len(found.lines) == 3
+
+
+def test_pieces_on_one_baseline_read_from_left_to_right():
+    pieces = [text("right piece", 400, 203), text("left piece", 100, 200)]
+    (found,) = parse([pieces])
+    assert found.content == "left piece right piece"
+
+
+def test_a_drop_cap_goes_before_its_first_row():
+    cap = text("O", 100, 200, width=40, size=60.0)
+    rows = [text(line, 150, 200 + i * 26, width=650) for i, line in enumerate(["nce upon a time", "there was a mill"])]
+    rows.append(text("by a river.", 100, 252, width=300))
+    (found,) = parse([[cap, *rows]])
+    assert found.content == "Once upon a time there was a mill by a river."
+
+
+def test_paragraphs_apart_by_space_or_indent():
+    first = paragraph(["First line of one", "second line of it", "its end."], y=200)
+    second = paragraph(["Another begins here", "and goes on", "to its end."], y=310)
+    (found,) = parse([[*first, *second]])
+    assert found.content.count("\n\n") == 1
+    lines = [text("Full line of text", 100, 200, width=700), text("ends here full.", 100, 226, width=700)]
+    lines += [text("Indented start", 140, 252, width=660), text("and its second", 100, 278, width=700)]
+    (found,) = parse([lines])
+    assert found.content == "Full line of text ends here full.\n\nIndented start and its second"
+
+
+def test_a_list_inside_text_is_a_region_of_its_own():
+    lines = [text("Four things decide how it goes", 100, 200, width=700), text("and these are:", 100, 226, width=300)]
+    lines += [text("• the water", 100, 252, width=300), text("• the wheel, which is old", 100, 278, width=690)]
+    lines += [text("and large", 120, 304, width=200)]
+    found = parse([lines])
+    assert [(item.list_item, item.content) for item in found] == [
+        (False, "Four things decide how it goes and these are:"),
+        (True, "• the water\n• the wheel, which is old and large"),
+    ]
+
+
+def test_heading_inside_text_and_levels_by_number():
+    body = paragraph(["Body text of the page goes on", "for some rows and then", "it ends."], y=260)
+    heading = text("2.1 The wheel", 100, 220, width=200, bold=True)
+    found = parse([[heading, *body]])
+    assert [(item.label, item.level) for item in found] == [(Label.PARAGRAPH_TITLE, 3), (Label.TEXT, None)]
+
+
+def test_title_of_the_first_page():
+    title = [text("From Rag to Ream", 100, 150, width=600, size=40.0)]
+    body = paragraph(["Body text of the page goes on", "for some rows and then", "it ends."], y=300)
+    found = parse([title, body], labels=[Label.PARAGRAPH_TITLE, Label.TEXT], page_number=1)
+    assert (found[0].label, found[0].level) == (Label.DOC_TITLE, 1)
+
+
+def test_running_head_page_number_and_stamp_leave_the_markdown():
+    head = [text("JOURNAL OF PAPER", 100, 40, width=300)]
+    body = paragraph([f"Row {i} of the body text of this page" for i in range(10)], y=200)
+    foot = [text("17", 490, 1350, width=20)]
+    corners = ((20.0, 900.0), (20.0, 300.0), (44.0, 300.0), (44.0, 900.0))
+    stamp = TextLine(text="Downloaded from a server", box=(20, 300, 44, 900), polygon=corners, font_size=20.0)
+    groups = [head, body, foot, [stamp]]
+    found = parse(groups)
+    assert {item.label for item in found} == {Label.HEADER, Label.TEXT, Label.NUMBER, Label.ASIDE_TEXT}
+    regions = [region(group) for group in groups]
+    page = assemble_page(
+        page_id="d_2", page_idx=0, doc_id="d", source="d.pdf", page_number=2, width=WIDTH, height=HEIGHT,
+        regions=regions, lines=[line for group in groups for line in group],
+    )  # fmt: skip
+    assert "JOURNAL" not in page.markdown
+    assert "17" not in page.markdown
+    assert "Downloaded" not in page.markdown
+    assert page.markdown.startswith("Row 0 of the body")
+
+
+def test_a_footnote_below_the_text():
+    body = paragraph([f"Row {i} of the body text of this page" for i in range(30)], y=100)
+    note = [text("1 See the books of the mill.", 100, 1200, size=15.0, width=400)]
+    found = parse([body, note])
+    assert [item.label for item in found] == [Label.TEXT, Label.FOOTNOTE]
+
+
+def test_caption_table_and_its_lines():
+    caption = [text("Table 1: Rag and paper.", 100, 300, width=300)]
+    cells = [text("Rag", 100, 350, width=50), text("Paper", 300, 350, width=60)]
+    table = build_table([Cell(row=0, column=i, text=line.text) for i, line in enumerate(cells)], line_indices=(1, 2))
+    found = parse([caption, cells], labels=[Label.TEXT, Label.TABLE], tables={1: table})
+    assert [item.label for item in found] == [Label.FIGURE_TITLE, Label.TABLE]
+    assert found[0].caption_of == 1
+    assert found[1].content_format is ContentFormat.HTML
+    assert found[1].content == "<table><tr><td>Rag</td><td>Paper</td></tr></table>"
+    assert len(found[1].lines) == 2
+
+
+def test_text_over_a_background_picture_is_read_and_labels_in_a_figure_are_not():
+    picture = DetectedRegion(box=(0, 0, WIDTH, HEIGHT), label=Label.IMAGE, score=0.9, source="model")
+    found = assemble_regions([picture], [text("THE VISION", 100, 600)], {}, WIDTH, HEIGHT)
+    assert ("text", "THE VISION") in [(item.label.value, item.content) for item in found] or (
+        "paragraph_title",
+        "THE VISION",
+    ) in contents(found)
+    figure = DetectedRegion(box=(100, 100, 500, 400), label=Label.IMAGE, score=0.9, source="model")
+    (found,) = assemble_regions([figure], [text("axis", 200, 200)], {}, WIDTH, HEIGHT)
+    assert found.content is None
+    assert [line.text for line in found.lines] == ["axis"]
+
+
+def test_a_paragraph_cut_by_a_column_continues():
+    left = [text(f"left row {i} of the column", 100, 200 + 26 * i, width=350) for i in range(8)]
+    right = [text(f"right row {i} of the column", 550, 200 + 26 * i, width=350) for i in range(8)]
+    found = parse([left, right])
+    assert [item.continues for item in found] == [True, True]
+
+
+def test_korean_rows_broken_inside_words():
+    texts = [
+        "재해보험금을 지급하지 않는 보",
+        "험회사의 약관을 살펴보고 ",
+        "그에 따른 개선방안을 ",
+        "제시하고자 하였다 그리고 ",
+        "끝",
+    ]
+    lines = [text(line, 100, 200 + 26 * i, width=700) for i, line in enumerate(texts)]
+    (found,) = parse([lines])
+    assert found.content.startswith("재해보험금을 지급하지 않는 보험회사의 약관을 살펴보고 그에 따른")
+
+
+def test_formula_is_marked_as_text():
+    (found,) = parse([[text("E = mc2", 300, 300)]], labels=[Label.DISPLAY_FORMULA])
+    assert found.content_format is ContentFormat.FORMULA_TEXT
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 900), st.integers(0, 1350), st.integers(5, 600), st.integers(8, 60)),
+        max_size=25,
+    ),
+    st.lists(
+        st.tuples(
+            st.integers(0, 800), st.integers(0, 1200), st.integers(1, 900), st.integers(1, 900), st.sampled_from(Label)
+        ),
+        max_size=8,
+    ),
+)
+def test_no_line_is_lost_or_doubled_and_order_is_dense(line_boxes, region_boxes):
+    lines = [
+        TextLine(text=f"word{i} text", box=(x, y, min(x + w, WIDTH), min(y + h, HEIGHT)))
+        for i, (x, y, w, h) in enumerate(line_boxes)
+    ]
+    regions = [
+        DetectedRegion(box=(x, y, min(x + w, WIDTH), min(y + h, HEIGHT)), label=label, score=0.5, source="model")
+        for x, y, w, h, label in region_boxes
+    ]
+    found = assemble_regions(regions, lines, {}, WIDTH, HEIGHT)
+    assert [item.index for item in found] == list(range(len(found)))
+    kept = sorted(line.text for item in found for line in item.lines)
+    assert kept == sorted(line.text for line in lines)

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pagemill.document.page import TextLine
+from pagemill.imaging.page import TextLayer
+from pagemill.parsing.text_layer_soundness import garbled, judge, merge_lines
+
+PROSE = "A paper mill is a simple machine with a long memory, and rag is cut, washed and beaten until the fibres part. "
+BLANK = np.full((600, 800, 3), 255, dtype=np.uint8)
+
+
+def line(text, box=(50.0, 50.0, 700.0, 70.0)):
+    return TextLine(text=text, box=box)
+
+
+def layer(text, *, unmapped=0, invisible=0):
+    count = sum(not char.isspace() for char in text)
+    lines = (line(text),) if text else ()
+    return TextLayer(lines=lines, characters=count, unmapped=unmapped, invisible=invisible, image_coverage=0.0)
+
+
+def page_with_strips(tops):
+    """Pixels with text-like strips: letters as small blocks of ink."""
+    pixels = BLANK.copy()
+    letters = np.random.default_rng(7)
+    for top in tops:
+        for x in range(60, 600, 9):
+            height = letters.integers(6, 13)
+            pixels[top + 12 - height : top + 12, x : x + 2] = 0
+    return pixels
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        (layer(""), "empty"),
+        (layer(PROSE, unmapped=20), "unmapped"),
+        (layer(PROSE, invisible=60), "invisible"),
+        (layer("~#" * 100), "symbols"),
+        (layer("".join(chr(ord(c) - 29) if c.isalpha() else c for c in PROSE) * 2), "letters"),
+        (layer(PROSE), "sound"),
+    ],
+)
+def test_verdicts(given, reason):
+    verdict = judge(given, BLANK)
+    assert verdict.reason == reason
+    assert verdict.sound == (reason == "sound")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (PROSE, ""),
+        ("다음과 같이 체험 교실을 운영합니다. 종이에 관심이 있는 시민 여러분의 많은 참여를 바랍니다. " * 3, ""),
+        ("1,284.5 899.2 70.0 % 612.0 475.9 77.8 1,310.2 904.0 " * 4, ""),
+        ("a" * 200, "one glyph"),
+        ("bcd fgh jkl mnp qrs tvw xz " * 10, "letters"),
+        ("thequickbrownfoxjumpsoverthelazydog" * 5, "no spaces"),
+        ("cafÃ© naÃ¯ve Ã©tude dÃ©jÃ  vu Ã¶ffnen Ã¼ber" * 4, "mojibake"),
+        ("too short to tell", ""),
+    ],
+)
+def test_garble(text, reason):
+    assert garbled(text) == reason
+
+
+def test_a_stamp_over_a_scan_is_partial():
+    pixels = page_with_strips(range(50, 500, 30))
+    stamp = TextLayer(
+        lines=(line(PROSE, (55, 48, 610, 66)),), characters=90, unmapped=0, invisible=0, image_coverage=1.0
+    )
+    verdict = judge(stamp, pixels)
+    assert (verdict.sound, verdict.partial) == (False, True)
+
+
+def test_a_layer_that_covers_the_ink_is_sound():
+    tops = range(50, 500, 30)
+    lines = tuple(line(PROSE, (55, top - 2, 610, top + 16)) for top in tops)
+    whole = TextLayer(lines=lines, characters=1000, unmapped=0, invisible=0, image_coverage=1.0)
+    assert judge(whole, page_with_strips(tops)).sound
+
+
+def test_merging_keeps_the_layer_where_both_have_a_line():
+    merged = merge_lines(
+        [line("layer", (0, 0, 100, 10))], [line("read", (2, 1, 98, 11)), line("new", (0, 50, 100, 60))]
+    )
+    assert [item.text for item in merged] == ["layer", "new"]
+    assert merge_lines([], [line("read")])[0].text == "read"
