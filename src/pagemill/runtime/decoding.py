@@ -83,7 +83,7 @@ class DecodingService:
     ) -> None:
         idle, self._idle = self._idle, []
         await asyncio.gather(*(process.close() for process in idle))
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        await asyncio.to_thread(self._threads.shutdown, wait=True, cancel_futures=True)
         await self._cleanup.aclose()
 
     async def probe_pdf(self, path: Path, password: str | None = None) -> PdfInfo:

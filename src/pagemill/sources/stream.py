@@ -10,14 +10,16 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pagemill.document.page import PageError
-from pagemill.errors import CorruptInputError, InputError, MissingInputError, PagemillError, UnsupportedInputError
+from pagemill.errors import CorruptInputError, InputError, MissingInputError, PagemillError
 from pagemill.imaging.decode import stored_size
-from pagemill.imaging.formats import HEAD_BYTES, FileFormat, sniff
+from pagemill.imaging.formats import FileFormat
 from pagemill.imaging.limits import DecodeLimits
 from pagemill.sources.base import DocumentRef, EncodedImage, PageRef, PdfPage
+from pagemill.sources.count import PageCounter
+from pagemill.sources.detect import format_of
 from pagemill.sources.locate import Item, RemoteFile, expand
 from pagemill.sources.names import UniqueNames, safe_name
-from pagemill.sources.remote import TemporaryCopy, copy_to_disk, read_all, read_head, unreachable
+from pagemill.sources.remote import TemporaryCopy, copy_to_disk, read_all, unreachable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
@@ -51,25 +53,38 @@ class InputStream:
         """Yield page references in input order, reading no further ahead than it is asked."""
         count = 0
         limit = self._options.limit
-        single = len(self._inputs) == 1
+        measuring = asyncio.create_task(self._measure())
+        try:
+            async for item in _on_thread(expand(self._inputs, recursive=self._options.recursive)):
+                async for ref in self._pages_of(item):
+                    count += 1
+                    yield ref
+                    if count == limit:
+                        return
+        finally:
+            measuring.cancel()
+            await asyncio.gather(measuring, return_exceptions=True)
+            self.total = count
+
+    async def _measure(self) -> None:
+        """Set ``total``, beside the stream, where all inputs can be counted without much reading."""
+        counting = PageCounter(self._options, self._decoder)
+        total = 0
         async for item in _on_thread(expand(self._inputs, recursive=self._options.recursive)):
-            async for ref in self._pages_of(item):
-                if limit is not None and count >= limit:
-                    self.total = count
-                    return
-                count += 1
-                # One input that is one document: its length is the length of the run.
-                if single and count == 1 and ref.document.uri == str(self._inputs[0]) and ref.document.page_count:
-                    self.total = min(ref.document.page_count, limit or ref.document.page_count)
-                yield ref
-        self.total = count
+            pages = await counting.count(item)
+            if pages is None:
+                return
+            total += pages
+            if self._options.limit is not None and total >= self._options.limit:
+                break
+        self.total = min(total, self._options.limit or total)
 
     async def _pages_of(self, item: Item) -> AsyncIterator[PageRef]:
         """Pages of one file; whatever is wrong with it is one reference with the error."""
         try:
             if item.error is not None:
                 raise item.error
-            file_format = await asyncio.to_thread(_format_of, item)
+            file_format = await asyncio.to_thread(format_of, item)
             if file_format is FileFormat.PDF:
                 pages = self._pdf_pages(item)
             elif file_format.is_table:
@@ -139,12 +154,9 @@ class InputStream:
             )
 
     async def _row_pages(self, item: Item, file_format: FileFormat) -> AsyncIterator[PageRef]:
-        from pagemill.sources.tables import count_rows, read_rows
+        from pagemill.sources.tables import read_rows
 
         assert item.content is not None
-        if len(self._inputs) == 1 and isinstance(item.content, Path) and item.uri == str(self._inputs[0]):
-            rows = await asyncio.to_thread(count_rows, item.content, file_format)
-            self.total = min(rows, self._options.limit or rows) if rows is not None else None
         shard: DocumentRef | None = None
         async for row in _on_thread(read_rows(item.content, file_format, self._options)):
             match = _PAGE_OF_FILE.fullmatch(row.row_id) if row.row_id else None
@@ -221,32 +233,6 @@ async def _on_thread(iterator: Iterator[T]) -> AsyncIterator[T]:
 def _as_data(error: PagemillError, where: str) -> PageError:
     message = error.message if where in error.message else f"{where}: {error.message}"
     return PageError(component="source", category=error.category, message=message, remedy=error.remedy)
-
-
-def _format_of(item: Item) -> FileFormat:
-    """The format by the first bytes."""
-    content = item.content
-    if isinstance(content, Path):
-        with content.open("rb") as file:
-            head = file.read(HEAD_BYTES)
-    elif isinstance(content, RemoteFile):
-        try:
-            head = read_head(content, HEAD_BYTES)
-        except Exception as error:
-            raise unreachable(item.uri, error) from error
-    else:
-        head = (content or b"")[:HEAD_BYTES]
-    if not head:
-        raise CorruptInputError(f"{item.name!r} is empty (0 bytes)", remedy="Get the file again.")
-    file_format = sniff(head)
-    if file_format is None and PurePosixPath(item.name).suffix.lower() == ".pdf":
-        file_format = FileFormat.PDF  # PDFium finds and repairs more than the first bytes show
-    if file_format is None:
-        raise UnsupportedInputError(
-            f"{item.name!r} is no document that pagemill reads",
-            remedy="Convert it to PDF, PNG, JPEG, WebP, BMP, TIFF, Arrow or Parquet; content decides, not the name.",
-        )
-    return file_format
 
 
 def _local_path(item: Item) -> tuple[Path, TemporaryCopy | None]:

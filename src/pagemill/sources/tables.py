@@ -76,13 +76,17 @@ def read_rows(content: Path | bytes | RemoteFile, file_format: FileFormat, optio
 
 
 def count_rows(path: Path, file_format: FileFormat) -> int | None:
-    """Rows of a local shard by its footer; None where only reading all of it would tell."""
-    if file_format is not FileFormat.PARQUET:
-        return None
+    """Rows of a local shard by its metadata; None for a damaged one, as reading it will say what is wrong."""
     try:
-        with pq.ParquetFile(path) as file:
-            return int(file.metadata.num_rows)
-    except (pa.ArrowException, OSError):  # reading the rows will say what is wrong
+        if file_format is FileFormat.PARQUET:
+            with pq.ParquetFile(path) as file:
+                return int(file.metadata.num_rows)
+        with pa.memory_map(str(path)) as mapped:  # which leaves the images on disk
+            if file_format is FileFormat.ARROW_STREAM:
+                return sum(int(batch.num_rows) for batch in pa.ipc.open_stream(mapped))
+            reader = pa.ipc.open_file(mapped)
+            return sum(int(reader.get_batch(index).num_rows) for index in range(reader.num_record_batches))
+    except (pa.ArrowException, OSError, EOFError):
         return None
 
 

@@ -1,0 +1,59 @@
+"""Counting pages ahead of the stream, for the time that is left."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pagemill.errors import PagemillError
+from pagemill.imaging.decode import stored_size
+from pagemill.imaging.formats import FileFormat
+from pagemill.sources.detect import format_of
+
+if TYPE_CHECKING:
+    from pagemill.sources.base import PdfProbe
+    from pagemill.sources.locate import Item
+    from pagemill.sources.options import SourceOptions
+
+MAX_PDFS = 200
+"""Opening more only to count their pages would keep the decoding processes from their work."""
+
+
+class PageCounter:
+    """Counts the pages of files, without reading much of them."""
+
+    def __init__(self, options: SourceOptions, decoder: PdfProbe) -> None:
+        self._options = options
+        self._decoder = decoder
+        self._pdfs = 0
+
+    async def count(self, item: Item) -> int | None:
+        """Page references that a file will give; None where counting would cost too much.
+
+        A file that cannot be read gives one, with its error.
+        """
+        if item.error is not None:
+            return 1
+        if not isinstance(item.content, Path):
+            return None
+        try:
+            file_format = await asyncio.to_thread(format_of, item)
+            if file_format is FileFormat.PDF:
+                self._pdfs += 1
+                if self._pdfs > MAX_PDFS:
+                    return None
+                pages = (await self._decoder.probe_pdf(item.content, self._options.password)).page_count
+            elif file_format.is_table:
+                from pagemill.sources.tables import count_rows
+
+                return await asyncio.to_thread(count_rows, item.content, file_format)
+            elif file_format is FileFormat.TIFF:
+                pages, _ = await asyncio.to_thread(stored_size, item.content)
+            else:
+                return 1
+        except (PagemillError, OSError):
+            return 1
+        if self._options.pages is None or (pages == 1 and file_format is FileFormat.TIFF):
+            return pages
+        return len(self._options.pages.select(pages)) or 1

@@ -1,0 +1,251 @@
+import asyncio
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from pagemill.errors import EncryptedError, ExitCode
+from pagemill.imaging.limits import DecodeLimits
+from pagemill.imaging.page import PdfInfo
+from pagemill.sources import PageRanges, SourceOptions, resolve
+from pagemill.sources.base import EncodedImage, PageRef, PdfPage
+from pagemill.sources.count import MAX_PDFS, PageCounter
+from pagemill.sources.locate import expand
+
+IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+
+
+class Probe:
+    """Says that each PDF has as many pages as its second line states."""
+
+    limits = DecodeLimits()
+
+    def __init__(self) -> None:
+        self.opened: list[str] = []
+
+    async def probe_pdf(self, path: Path, password: str | None = None) -> PdfInfo:
+        self.opened.append(path.name)
+        word = path.read_bytes().split(b"\n")[1]
+        if word == b"secret" and password != "sesame":
+            raise EncryptedError(f"{path.name} is encrypted", remedy="Give its password.")
+        count = 2 if word == b"secret" else int(word)
+        return PdfInfo(page_count=count, sizes=((595.0, 842.0),), metadata={"title": "T", "producer": "P"})
+
+
+def png(size: tuple[int, int] = (20, 10)) -> bytes:
+    buffer = io.BytesIO()
+    Image.new("L", size).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def pdf(path: Path, word: str | int) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(f"%PDF-1.7\n{word}\n".encode())
+    return path
+
+
+async def take(*inputs: str | Path | bytes, probe: Probe | None = None, **options: object) -> list[PageRef]:
+    source = resolve(inputs, options=SourceOptions(**options), decoder=probe or Probe())  # type: ignore[arg-type]
+    refs = [ref async for ref in source.pages()]
+    assert source.total == len(refs)
+    ids = [ref.page_id.casefold() for ref in refs]
+    assert len(set(ids)) == len(ids)
+    assert all((ref.payload is None) == (ref.error is not None) == (ref.exit_code is not None) for ref in refs)
+    return refs
+
+
+async def test_pages_of_pdfs_in_order(tmp_path: Path):
+    refs = await take(pdf(tmp_path / "b.pdf", 2), pdf(tmp_path / "a.pdf", 1))
+    assert [ref.page_id for ref in refs] == ["b_1", "b_2", "a_1"]
+    assert [ref.document.page_count for ref in refs] == [2, 2, 1]
+    assert isinstance(refs[1].payload, PdfPage)
+    assert refs[1].payload.page_index == 1
+    assert refs[1].estimated_bytes == 1653 * 2339 * 3
+    assert refs[0].metadata == {"title": "T"}
+
+
+async def test_page_ranges(tmp_path: Path):
+    path = pdf(tmp_path / "a.pdf", 5)
+    refs = await take(path, pages=PageRanges.parse("2,4-"))
+    assert [ref.page_number for ref in refs] == [2, 4, 5]
+    assert refs[0].document.page_count == 3
+    (ref,) = await take(path, pages=PageRanges.parse("9-"))
+    assert ref.error is not None
+    assert "has 5 pages, none of them in 9-" in ref.error.message
+
+
+async def test_nothing_is_opened_before_its_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("pagemill.sources.count.MAX_PDFS", 0)
+    for number in range(50):
+        pdf(tmp_path / f"{number}.pdf", 1_000_000)
+    probe = Probe()
+    pages = resolve([tmp_path], options=SourceOptions(), decoder=probe).pages()
+    first = await anext(pages)
+    assert first.page_id == "0_1"
+    assert probe.opened == ["0.pdf"]
+    await pages.aclose()  # type: ignore[attr-defined]
+
+
+async def test_the_limit_ends_the_stream(tmp_path: Path):
+    refs = await take(pdf(tmp_path / "a.pdf", 1000), limit=3)
+    assert len(refs) == 3
+
+
+async def test_duplicate_and_hostile_stems(tmp_path: Path):
+    paths = [pdf(tmp_path / folder / "Report.pdf", 1) for folder in ("x", "y")]
+    paths.append(pdf(tmp_path / "z" / "report.PDF", 1))
+    paths.append(pdf(tmp_path / "..hidden..pdf", 1))
+    refs = await take(*paths)
+    assert [ref.document.doc_id for ref in refs] == ["Report", "Report-2", "report-3", "hidden"]
+
+
+async def test_bad_inputs_do_not_stop_the_good_ones(tmp_path: Path):
+    (tmp_path / "empty.png").touch()
+    (tmp_path / "text.pdf").write_text("hello\n1")
+    (tmp_path / "cut.png").write_bytes(png()[:20])
+    refs = await take(
+        tmp_path / "none.pdf",
+        tmp_path / "empty.png",
+        tmp_path / "cut.png",
+        b"junk",
+        pdf(tmp_path / "locked.pdf", "secret"),
+        "zzz://nowhere/x.pdf",
+        pdf(tmp_path / "good.pdf", 1),
+    )
+    found = [(ref.page_id, ref.error.category if ref.error else None) for ref in refs]
+    assert found == [
+        ("none", "missing"),
+        ("empty", "corrupt"),
+        ("cut", "corrupt"),
+        ("document", "unsupported"),
+        ("locked", "encrypted"),
+        ("x", "unsupported"),
+        ("good_1", None),
+    ]
+    for ref in refs[:-1]:
+        assert ref.page_number is None
+        assert ref.document.page_count == 1
+        assert ref.error is not None
+        assert ref.error.component == "source"
+        assert ref.error.remedy
+    assert refs[4].exit_code == ExitCode.ENCRYPTED
+
+
+async def test_the_password_travels(tmp_path: Path):
+    refs = await take(pdf(tmp_path / "locked.pdf", "secret"), password="sesame")
+    assert len(refs) == 2
+    assert isinstance(refs[0].payload, PdfPage)
+    assert refs[0].payload.password == "sesame"
+    assert "sesame" not in repr(refs[0])
+
+
+async def test_content_decides_not_the_name(tmp_path: Path):
+    (tmp_path / "photo.pdf").write_bytes(png())
+    (ref,) = await take(tmp_path / "photo.pdf")
+    assert isinstance(ref.payload, EncodedImage)
+
+
+async def test_frames_of_a_tiff(tmp_path: Path):
+    frames = [Image.new("1", (8, 8)) for _ in range(4)]
+    frames[0].save(tmp_path / "fax.tif", save_all=True, append_images=frames[1:])
+    refs = await take(tmp_path / "fax.tif", pages=PageRanges.parse("2-3"))
+    assert [(ref.page_id, ref.payload.frame) for ref in refs] == [("fax_2", 1), ("fax_3", 2)]  # type: ignore[union-attr]
+    (ref,) = await take(tmp_path / "fax.tif", limit=1)
+    assert ref.payload.path == tmp_path / "fax.tif"  # type: ignore[union-attr]
+
+
+async def test_bytes(tmp_path: Path):
+    refs = await take(png(), b"%PDF-1.7\n2\n")
+    assert [ref.page_id for ref in refs] == ["document_1", "document-2_1", "document-2_2"]
+    payload = refs[1].payload
+    assert isinstance(payload, PdfPage)
+    copy = payload.path
+    assert copy.read_bytes() == b"%PDF-1.7\n2\n"
+    del refs, payload
+    assert not copy.exists()  # the temporary copy lives as long as its pages
+
+
+async def test_remote_files():
+    import fsspec
+
+    memory = fsspec.filesystem("memory")
+    memory.pipe({"/in/a.pdf": b"%PDF-1.7\n1\n", "/in/b.png": png(), "/in/c.png": b"", "/in/d.tif": b"II*\0broken"})
+    try:
+        refs = await take("memory://in")
+        data = [ref.payload.data for ref in refs if isinstance(ref.payload, EncodedImage)]
+    finally:
+        memory.rm("/in", recursive=True)
+    assert [ref.page_id for ref in refs] == ["a_1", "b_1", "c", "d"]
+    assert data == [png()]
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> Iterator[Path]:
+    def write(name: str, ids: list[str | None], images: list[dict[str, object] | None]) -> None:
+        table = pa.table({"id": ids, "year": [2024] * len(ids), "image": pa.array(images, IMAGE)})
+        pq.write_table(table, tmp_path / name)
+
+    good = {"bytes": png(), "path": "../../etc/passwd"}
+    write("train-0.parquet", ["law_1", "law_2", "../../budget_7"], [good, None, good])
+    write("train-1.parquet", ["law_3", "budget", "law_1"], [good, {"bytes": b"junk", "path": None}, good])
+    return tmp_path
+
+
+async def test_rows_of_a_dataset(shards: Path):
+    refs = await take(shards)
+    found = [(ref.page_id, ref.document.doc_id, ref.page_number, ref.error and ref.error.category) for ref in refs]
+    assert found == [
+        ("law_1", "law", 1, None),
+        ("law_2", "law", 2, "corrupt"),
+        ("_.._budget_7", "_.._budget", 7, None),
+        ("law_3", "law", 3, None),
+        ("budget", "train-1", 2, "unsupported"),
+        ("law_1-2", "law", 1, None),
+    ]
+    assert refs[0].metadata == {"year": 2024, "row": 1, "shard": "train-0.parquet"}
+    assert isinstance(refs[0].payload, EncodedImage)
+    assert refs[0].payload.data == png()
+    assert refs[0].payload.path is None
+    assert refs[1].error is not None
+    assert "train-0.parquet#2" in refs[1].error.message
+
+
+async def test_a_missing_column_is_one_error_a_shard(shards: Path):
+    refs = await take(shards, image_column="picture")
+    assert [ref.page_id for ref in refs] == ["train-0", "train-1"]
+    assert refs[0].exit_code == ExitCode.USAGE
+
+
+async def test_the_total_is_known_while_the_stream_waits(shards: Path, tmp_path: Path):
+    frames = [Image.new("1", (8, 8)) for _ in range(4)]
+    frames[0].save(shards / "fax.tif", save_all=True, append_images=frames[1:])
+    (shards / "broken.png").touch()
+    pdf(shards / "long.pdf", 10)
+    for options, expected in (
+        (SourceOptions(), 6 + 4 + 1 + 10),
+        (SourceOptions(pages=PageRanges.parse("2-3")), 6 + 2 + 1 + 2),
+        (SourceOptions(limit=5), 5),
+    ):
+        source = resolve([shards], options=options, decoder=Probe())
+        pages = source.pages()
+        await anext(pages)
+        async with asyncio.timeout(10):
+            while source.total is None:  # noqa: ASYNC110 - the stream does not promise an event
+                await asyncio.sleep(0)
+        assert source.total == expected
+        count = 1
+        async for _ in pages:
+            count += 1
+        assert count == expected
+
+
+async def test_many_pdfs_are_not_opened_only_to_be_counted(tmp_path: Path):
+    for number in range(MAX_PDFS + 1):
+        pdf(tmp_path / f"{number}.pdf", 1)
+    counter = PageCounter(SourceOptions(), Probe())
+    counts = [await counter.count(item) for item in expand([tmp_path], recursive=False)]
+    assert counts == [1] * MAX_PDFS + [None]
