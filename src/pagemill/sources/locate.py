@@ -74,8 +74,10 @@ def expand(inputs: Iterable[str | Path | bytes], *, recursive: bool) -> Iterator
 
 def base_name(uri: str) -> str:
     """The last part of a path or URL, without a query."""
-    path = urlsplit(uri).path if _URL.match(uri) else uri.replace("\\", "/")
-    return PurePosixPath(path).name or "document"
+    if _URL.match(uri):
+        parts = urlsplit(uri)
+        return PurePosixPath(parts.path).name or parts.netloc or "document"
+    return PurePosixPath(uri.replace("\\", "/")).name or "document"
 
 
 def _expand_path(text: str, origin: int, *, recursive: bool) -> Iterator[Item]:

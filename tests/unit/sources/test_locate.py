@@ -103,6 +103,7 @@ def test_base_names():
     assert base_name("https://example.org/a/b.pdf?x=1/2") == "b.pdf"
     assert base_name("C:\\scans\\c.png") == "c.png"
     assert base_name("hf://datasets/o/n/") == "n"
+    assert base_name("s3://bucket") == "bucket"
 
 
 def test_natural_key_sorts_numbers_by_value():
