@@ -17,6 +17,7 @@ from pagemill.errors import ExitCode, PagemillError, PageTimeoutError
 from pagemill.imaging.encode import encode_jpeg, encode_preview
 from pagemill.imaging.transforms import crop, rotate_quarter
 from pagemill.parsing.analyse import analyse_page
+from pagemill.parsing.deskew import StraightPage, estimate_skew, straighten
 from pagemill.parsing.text_layer_soundness import judge, merge_lines
 
 if TYPE_CHECKING:
@@ -145,11 +146,19 @@ async def _parse(
         else:
             lines = read.lines
 
+    straight: StraightPage | None = None
+    if text_source != "text-layer" and (angle := estimate_skew(lines)):
+        with clock.stage("deskew"):
+            straight = await services.compute(straighten, pixels, lines, angle)
+    level_pixels, level_lines = (straight.pixels, straight.lines) if straight else (pixels, lines)
+
     with clock.stage("layout"):
-        detected = await services.detect_regions(pixels)
+        detected = await services.detect_regions(level_pixels)
 
     with clock.stage("analysis"):
-        record = await services.compute(analyse_page, ref, page_idx, page, pixels, detected, lines)
+        record = await services.compute(analyse_page, ref, page_idx, page, level_pixels, detected, level_lines)
+    if straight:
+        straight.restore(record)
     record.rotation = rotation
     record.languages = tuple(languages)
     record.text_source = text_source if lines else ""

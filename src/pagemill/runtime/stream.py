@@ -22,10 +22,10 @@ async def stream_pages(
 ) -> AsyncIterator[Result]:
     """Parse the pages of a source and yield the results as they finish, in no particular order.
 
-    ``parse`` gets each page with its position in the input, from 0.
+    ``parse`` gets each page with its position in the input, from 0, and turns its own errors into results: an exception
+    that escapes from it ends the stream at once. One from the source ends it when the pages in flight have landed.
     A page holds its place in flight until the consumer has taken its result *and* asks for the next one, so a slow
-    consumer holds the source back. It turns its own errors into results; an exception that escapes from it, or
-    from the source, ends the stream. Leaving the loop early cancels the pages in flight.
+    consumer holds the source back. Leaving the loop early cancels the pages in flight.
     """
     finished: asyncio.Queue[tuple[Result, int]] = asyncio.Queue()
 
@@ -33,13 +33,19 @@ async def stream_pages(
         finished.put_nowait((await parse(position, ref), size))
 
     async def feed() -> None:
+        failure: Exception | None = None
         async with asyncio.TaskGroup() as pages:
             position = 0
-            async for ref in source.pages():
-                size = ref.estimated_bytes or UNKNOWN_PAGE_BYTES
-                await flight.enter(size)
-                pages.create_task(fly(position, ref, size))
-                position += 1
+            try:
+                async for ref in source.pages():
+                    size = ref.estimated_bytes or UNKNOWN_PAGE_BYTES
+                    await flight.enter(size)
+                    pages.create_task(fly(position, ref, size))
+                    position += 1
+            except Exception as error:
+                failure = error  # raised when the pages in flight have landed
+        if failure:
+            raise failure
 
     feeder = asyncio.create_task(feed())
     try:
@@ -48,10 +54,13 @@ async def stream_pages(
             await asyncio.wait({get, feeder}, return_when=asyncio.FIRST_COMPLETED)
             if not get.done():
                 get.cancel()
-                if finished.empty():
-                    await feeder  # raises what ended it
-                    return
-                continue
+                if not finished.empty():
+                    continue
+                try:
+                    await feeder
+                except ExceptionGroup as group:
+                    raise group.exceptions[0] from None
+                return
             result, size = get.result()
             yield result
             flight.leave(size)
