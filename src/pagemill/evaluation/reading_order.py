@@ -28,7 +28,7 @@ class ReadingOrderScore:
     missing: tuple[int, ...]
     """Indices of true elements that stand nowhere in the prediction, or stand there cut in two."""
     positions: tuple[int | None, ...]
-    """Start of each true element in the normalised prediction, in characters; None where it is missing."""
+    """Start of each true element in the prediction without its white space, in characters; None where missing."""
 
 
 def reading_order(predicted: Sequence[str], truth: Sequence[str]) -> ReadingOrderScore:
@@ -36,7 +36,8 @@ def reading_order(predicted: Sequence[str], truth: Sequence[str]) -> ReadingOrde
 
     Blocks are joined, so that one block may hold several elements or an element be spread over neighbouring blocks
     without harm. Elements are placed from the longest to the shortest, each at the most similar stretch that no
-    longer one has taken, so that a short text is not found inside of a long one.
+    longer one has taken, so that a short text is not found inside of a long one. White space is left out: spacing
+    errors are no errors of order.
 
     Args:
         predicted: Text of each predicted block, in predicted order; blocks without text are ignored.
@@ -45,10 +46,10 @@ def reading_order(predicted: Sequence[str], truth: Sequence[str]) -> ReadingOrde
     Raises:
         ValueError: A true element is blank: it cannot be found by its text.
     """
-    elements = [normalise(text) for text in truth]
+    elements = [_compact(text) for text in truth]
     if not all(elements):
         raise ValueError("a true element is blank")
-    text = normalise(" ".join(predicted))
+    text = _compact(" ".join(predicted))
     positions: list[int | None] = [None] * len(elements)
     for index in sorted(range(len(elements)), key=lambda i: (-len(elements[i]), i)):
         place = _locate(elements[index], text)
@@ -61,6 +62,10 @@ def reading_order(predicted: Sequence[str], truth: Sequence[str]) -> ReadingOrde
     missing = tuple(index for index, position in enumerate(positions) if position is None)
     ordered = bool(np.all(np.diff(found) > 0))
     return ReadingOrderScore(ordered and not missing, _kendall_tau(found), missing, tuple(positions))
+
+
+def _compact(text: str) -> str:
+    return normalise(text).replace(" ", "")
 
 
 def _locate(element: str, text: str) -> tuple[int, int] | None:

@@ -29,6 +29,10 @@ def test_misread_characters_do_no_harm() -> None:
     assert reading_order(["The tit1e", "Rag ls cut, washed and beaten", *TRUTH[2:]], TRUTH).exact
 
 
+def test_spacing_errors_do_no_harm() -> None:
+    assert reading_order(["물레 시공고", "물레시장"], ["물레시 공고", "물 레 시 장"]).exact
+
+
 def test_swapped_blocks_are_not_exact() -> None:
     score = reading_order([TRUTH[0], TRUTH[2], TRUTH[1], TRUTH[3]], TRUTH)
     assert not score.exact
