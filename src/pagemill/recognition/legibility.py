@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pagemill.imaging.types import Pixels
     from pagemill.recognition.base import RecognizedText
 
-_REACH = 0.6  # line heights: a character explains the ink this far from its middle
+_REACH = 0.42  # line heights, a little over half of the widest character: it explains the ink this far from its middle
 _INK = 0.4  # of the line's strongest contrast
 _INCOMPLETE_SCRIPTS = frozenset({"GREEK", "CYRILLIC"})  # dictionaries hold some of their letters, as symbols
 
