@@ -131,11 +131,11 @@ def _too_coarse(cells: Sequence[GridCell], text_height: float) -> bool:
     coarse = 0
     for cell in filled:
         rows = text_rows(cell.words, text_height)
-        several = sum(len(chunks_of_row(row, 1.5 * text_height)) > 1 for row in rows)
+        chunks = [len(chunks_of_row(row, 1.5 * text_height)) for row in rows]
         stacked = (
             len(rows) >= 3 and sum(is_number(" ".join(word.text for word in row)) for row in rows) >= len(rows) - 1
         )
-        coarse += several >= 2 or stacked
+        coarse += sum(count > 1 for count in chunks) >= 2 or max(chunks) > 2 or stacked
     return coarse > _COARSE * len(filled)
 
 

@@ -57,7 +57,9 @@ def find_rules(gray: NDArray[np.uint8], text_height: float, words: NDArray[np.fl
     dark = _dark(gray, text_height)
     words = np.zeros((0, 4)) if words is None else words
     flat = _outside(_strokes(dark, text_height), words, _WORD_EDGE)
-    upright = _outside(_strokes(np.ascontiguousarray(dark.T), 1.2 * text_height), words[:, [1, 0, 3, 2]], 0.0)
+    # Boxes of words may begin a little after the first letter's stem.
+    wider = words + np.array([-1.0, 0.0, 1.0, 0.0]) * max(2.0, 0.1 * text_height)
+    upright = _outside(_strokes(np.ascontiguousarray(dark.T), 1.2 * text_height), wider[:, [1, 0, 3, 2]], 0.0)
     horizontal, vertical = _link(flat, text_height), _link(upright, text_height)
     horizontal = [rule for rule in horizontal if rule.length >= 3 * text_height]
     reach = 0.5 * text_height
