@@ -38,6 +38,7 @@ SOURCE = "projection"
 
 _INSIDE = 0.5  # share of a line's box inside a region that makes it the region's line
 _CUT = 0.25  # share from which a text region or table that cuts through a line takes all of it
+_HEAD_BAND = 0.12  # share of the page height where running heads stand
 _HEADER_DOUBT = 0.85  # from this score on the model is right about headers
 _HEADING_GAP = 1.3  # line heights between a heading at the top of the page and its text; running heads keep away
 _NESTED = 0.8  # share of a text region inside a table that makes it a part of it
@@ -79,6 +80,7 @@ def complete_regions(
     orphans = _assign(drafts, boxes)
     orphans = _adopt(drafts, boxes, orphans)
     _restore_headings(drafts, boxes)
+    _complete_heads(drafts, boxes, height)
     drafts = [part for draft in drafts for part in _split(draft, boxes)]
     drafts = _return_labels(drafts, boxes)
     drafts += _cluster(boxes, orphans)
@@ -241,6 +243,18 @@ def _restore_headings(drafts: list[Draft], boxes: NDArray[np.float64]) -> None:
         following = below[below[:, 1].argmin()]
         if following[1] - line[3] < _HEADING_GAP * size and abs(following[0] - line[0]) < size:
             draft.label = Label.PARAGRAPH_TITLE
+
+
+def _complete_heads(drafts: list[Draft], boxes: NDArray[np.float64], height: float) -> None:
+    """Mark the other pieces of a running head: single lines at the top in one row with a header."""
+    heads = [line for draft in drafts if draft.label is Label.HEADER for line in draft.lines]
+    if not heads:
+        return
+    for draft in drafts:
+        if draft.label is Label.TEXT and len(draft.lines) == 1:
+            line = boxes[draft.lines[0]]
+            if line[3] < _HEAD_BAND * height and _in_row(line, boxes[heads]):
+                draft.label = Label.HEADER
 
 
 def _split(draft: Draft, boxes: NDArray[np.float64]) -> list[Draft]:

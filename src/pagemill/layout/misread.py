@@ -222,15 +222,20 @@ def find_table(lines: NDArray[np.float64]) -> NDArray[np.intp] | None:
     unit = float(np.median(cells[:, 3] - cells[:, 1]))
     extent = cells[:, 2].max() - cells[:, 0].min()
     filled = np.median([(lines[row, 2] - lines[row, 0]).sum() for row in wide]) / extent
-    apart = (tops[1:] >= bottoms[:-1] - 0.3 * unit).all()  # pieces of a formula lie across each other
+    apart = (tops[1:] >= bottoms[:-1] - 0.5 * unit).all()  # pieces of a formula lie across each other
     if len(wide) < 3 or not apart or filled > 0.65 or len(_gutters(cells, unit)) < 2:
         return None
     return np.concatenate(rows[best[0] : best[1]])
 
 
 def _gutters(cells: NDArray[np.float64], unit: float) -> list[float]:
-    """Widths of the vertical gaps, at least 0.3 line heights wide, that no cell reaches into."""
-    order = np.argsort(cells[:, 0])
-    reach = np.maximum.accumulate(cells[order, 2])
-    gaps = cells[order[1:], 0] - reach[:-1]
-    return [float(gap) for gap in gaps if gap >= 0.3 * unit]
+    """Widths of the vertical gaps, at least half a line height wide, that no cell reaches into.
+
+    Text detectors draw boxes somewhat too wide, so a quarter of a line height at either end does not count.
+    """
+    margin = np.minimum(0.25 * unit, 0.25 * (cells[:, 2] - cells[:, 0]))
+    start, end = cells[:, 0] + margin, cells[:, 2] - margin
+    order = np.argsort(start)
+    reach = np.maximum.accumulate(end[order])
+    gaps = start[order[1:]] - reach[:-1]
+    return [float(gap) for gap in gaps if gap >= 0.5 * unit]

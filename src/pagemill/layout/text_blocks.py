@@ -16,6 +16,7 @@ _MARKER_GAP = 2.5  # ... and stands no farther from its text
 _LEADING = 0.55  # usual largest gap between two lines of a paragraph
 _MAX_LEADING = 1.2  # of widely spaced text
 _COLUMN_WIDTH = 4.0  # narrowest column; list numbers and the page numbers of a contents list are narrower
+_FAR = 4.0  # smallest gap between the pieces of a running foot
 _GUTTER = 1.0  # narrowest gap between the columns of a region
 _PARAGRAPH_GAP = 0.9  # smallest gap between paragraphs of a region, boxes lowered by a fifth
 _CLEAR_GAP = 1.5  # a gap that always parts paragraphs
@@ -94,9 +95,18 @@ def _cut(lines: NDArray[np.float64], members: NDArray[np.intp]) -> list[NDArray[
     usual = 1.6 * float(np.median(positive)) if positive else 0.0
     limit = min(max(_PARAGRAPH_GAP * unit, usual), _CLEAR_GAP * unit)
     for gap, above in gaps:
-        if gap >= limit:
+        if gap >= limit or _is_spread_row(own[above], own[~above]) or _is_spread_row(own[~above], own[above]):
             return _cut(lines, members[above]) + _cut(lines, members[~above])
     return [members]
+
+
+def _is_spread_row(row: NDArray[np.float64], rest: NDArray[np.float64]) -> bool:
+    """Whether lines are a page's foot: one row of three pieces or more, far apart, by a paragraph of whole lines."""
+    if len(row) < 3 or len(rows_of(row)) > 1 or any(len(other) > 1 for other in rows_of(rest)):
+        return False
+    ordered = row[np.argsort(row[:, 0])]
+    unit = float(np.median(row[:, 3] - row[:, 1]))
+    return bool((ordered[1:, 0] - ordered[:-1, 2] > _FAR * unit).all())
 
 
 def _projection_gaps(start: NDArray[np.float64], end: NDArray[np.float64]) -> list[tuple[float, NDArray[np.bool_]]]:

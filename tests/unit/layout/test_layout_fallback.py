@@ -115,6 +115,12 @@ def test_a_heading_taken_for_a_header_is_restored_but_a_running_head_is_not() ->
     assert Label.HEADER in labels(complete_regions([region(Label.HEADER, 100, 40, 500, 65, score=0.7)], lines, PAGE))
 
 
+def test_text_in_a_row_with_a_header_is_one_too() -> None:
+    lines = [(100, 40, 200, 60), (800, 40, 900, 60), *text(100, 900, 120, 6)]
+    found = [region(Label.HEADER, 100, 40, 200, 60), region(Label.TEXT, 800, 40, 900, 60)]
+    assert labels(complete_regions(found, lines, PAGE)).count(Label.HEADER) == 2
+
+
 def test_a_page_of_two_columns_is_no_table() -> None:
     lines = [*text(50, 480, 100, 30), *text(520, 950, 100, 30)]
     assert labels(complete_regions([region(Label.TABLE, 30, 80, 970, 1020)], lines, PAGE)) == [Label.TEXT] * 2

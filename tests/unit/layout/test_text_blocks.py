@@ -56,3 +56,9 @@ def test_ragged_pieces_do_not_cut_a_region() -> None:
 def test_rows_run_from_left_to_right() -> None:
     lines = np.array([[50, 1, 90, 11], [0, 0, 40, 10], [0, 20, 40, 30]], float)
     assert [row.tolist() for row in rows_of(lines)] == [[1, 0], [2]]
+
+
+def test_a_running_foot_of_three_pieces_is_cut_off_its_paragraph() -> None:
+    foot = np.array([[0.0, 80, 60, 90], [170, 80, 230, 90], [340, 80, 400, 90]])
+    parts = split_lines(np.concatenate([column(0, 400, 0, 5), foot]))
+    assert [sorted(part.tolist()) for part in parts] == [[0, 1, 2, 3, 4], [5, 6, 7]]
