@@ -55,6 +55,7 @@ def lattice_grid(words: Sequence[TableWord], rules: Rules, text_height: float, g
         row = int(np.clip(np.searchsorted(ys, word.y) - 1, 0, len(ys) - 2))
         column = int(np.clip(np.searchsorted(xs, word.x) - 1, 0, len(xs) - 2))
         owner[row, column].words.append(word)
+    cells = _split_stacked(cells, text_height)
     if len({cell.column for cell in cells}) < 2 or _too_coarse(cells, text_height):
         return None
     shaded = shaded_header_rows(gray, (xs[0], xs[-1]), list(pairwise(ys)))
@@ -123,6 +124,36 @@ def _merge(vertical: NDArray[np.bool_], horizontal: NDArray[np.bool_]) -> list[G
             taken[row:below, column:right] = True
             cells.append(GridCell(row, column, below - row, right - column))
     return cells
+
+
+def _split_stacked(cells: Sequence[GridCell], text_height: float) -> list[GridCell]:
+    """Part rows in which most cells stack the same number of figures: the rules bound groups of rows there.
+
+    Cells with fewer lines then span the rows of their group.
+    """
+    parts: dict[int, int] = {}
+    for row in {cell.row for cell in cells}:
+        stacks = [text_rows(cell.words, text_height) for cell in cells if cell.row == row and cell.words]
+        counts = [len(stack) for stack in stacks]
+        most = max(counts, default=1)
+        figures = sum(len(s) == most and all(is_number(" ".join(w.text for w in line)) for line in s) for s in stacks)
+        if most > 1 and figures >= 3 and 2 * counts.count(most) > len(counts):
+            parts[row] = most
+    ends = np.cumsum([0, *(parts.get(row, 1) for row in range(max(c.row + c.row_span for c in cells)))])
+    result = []
+    for cell in cells:
+        first, last = int(ends[cell.row]), int(ends[cell.row + cell.row_span])
+        lines = text_rows(cell.words, text_height)
+        if cell.row_span > 1 or len(lines) != parts.get(cell.row) or cell.box is None:
+            result.append(GridCell(first, cell.column, last - first, cell.column_span, cell.words, cell.box))
+            continue
+        x1, y1, x2, y2 = cell.box
+        edges = np.linspace(y1, y2, len(lines) + 1).tolist()
+        result += [
+            GridCell(first + index, cell.column, 1, cell.column_span, line, (x1, edges[index], x2, edges[index + 1]))
+            for index, line in enumerate(lines)
+        ]
+    return result
 
 
 def _too_coarse(cells: Sequence[GridCell], text_height: float) -> bool:

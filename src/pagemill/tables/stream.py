@@ -218,7 +218,9 @@ def _stretch(
         under = [
             rule
             for rule in rules.horizontal
-            if row.y < rule.position < below[0].y and rule.start - text_height < piece.middle < rule.end + text_height
+            if row.y < rule.position < below[0].y
+            # A rule under several titles does not tell where one ends.
+            and [p for p in row.pieces if rule.start - text_height < p.middle < rule.end + text_height] == [piece]
         ]
         extent = _extents(below, len(separators) + 1)
         if under:

@@ -213,3 +213,42 @@ def test_plane_maps_there_and_back() -> None:
     x, y = plane.from_page(150, 420)
     x1, y1, x2, y2 = plane.to_page((x - 1, y - 2, x + 1, y + 2))
     assert ((x1 + x2) / 2, (y1 + y2) / 2) == pytest.approx((150, 420))
+
+
+def test_figures_stacked_between_rules_are_rows() -> None:
+    page = blank()
+    xs, ys = [50, 250, 450, 650, 850], [50, 110, 200]
+    for y in ys:
+        cv2.line(page, (xs[0], y), (xs[-1], y), (0, 0, 0), 2)
+    for x in xs:
+        cv2.line(page, (x, ys[0]), (x, ys[-1]), (0, 0, 0), 2)
+    lines = [line_at(text, x + 20, 68) for text, x in zip("abcd", xs, strict=False)]
+    lines.append(line_at("both", 70, 142))
+    lines += [line_at(str(10 * x + y), x + 20, y) for x in xs[1:4] for y in (122, 162)]
+    print_lines(page, lines)
+    table = recognize_table(page, (40, 40, 860, 210), lines)
+    assert table is not None
+    assert table.rows == 3
+    assert [(c.text, c.row_span) for c in table.cells if c.row_span > 1] == [("both", 2)]
+
+
+def test_caption_beside_the_table_is_neither_text_nor_rule() -> None:
+    page, lines = ruled_page()
+    page[38:42, 100:500] = 0  # letters that run together
+    caption = line_at("Table 1: what a caption says above its table", 100, 28)
+    table = recognize_table(page, (48, 44, 652, 292), [*lines, caption])
+    check_ruled(table)
+    assert table is not None
+    assert len(lines) not in table.line_indices
+
+
+def test_currency_signs_stay_with_their_amounts() -> None:
+    page = blank()
+    lines = [line_at("Item", 60, 60), line_at("Cost", 420, 60), line_at("Gain", 640, 60)]
+    for row, item in enumerate(["Paper", "Rags", "Felt", "Size"]):
+        y = 100 + 40 * row
+        lines.append(line_at(item, 60, y))
+        for x in (400, 620):
+            lines += [line_at("$", x, y), line_at(f"{row},204", x + 70, y)]
+    table = recognize_table(page, (40, 40, 800, 270), lines)
+    assert texts(table)[1] == ["Paper", "$ 0,204", "$ 0,204"]
