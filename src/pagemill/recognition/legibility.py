@@ -33,8 +33,8 @@ def unread_share(line: Pixels, read: RecognizedText) -> float:
     letters = [script_of(character) for character in read.text if character.isalpha()]
     if len(letters) >= 4 and sum(script in _INCOMPLETE_SCRIPTS for script in letters) > len(letters) / 2:
         return 1.0
-    rows = line[height // 8 : height - height // 8, :, 1]
-    contrast = rows.max(axis=0).astype(np.int16) - rows.min(axis=0)
+    rows = line[height // 8 : height - height // 8, :, 1].astype(np.int16)
+    contrast = np.abs(rows - np.int16(np.median(rows))).max(axis=0)  # against the paper, dark or light
     strongest = np.percentile(contrast, 95)
     if strongest < 32:
         return 0.0

@@ -87,6 +87,7 @@ def replace(read: RecognizedText, again: Sequence[tuple[Stretch, RecognizedText]
         kept = after
     text = "".join((*pieces, read.text[kept:])).translate(_MIDDLE_DOTS)
     positions.extend(read.centers[kept:])
+    positions = np.maximum.accumulate(positions).tolist()  # a bracket that stayed may overlap its replaced neighbour
     spans = _spans(text, positions) if positions else read.word_spans
     return RecognizedText(text=text, confidence=read.confidence, word_spans=spans, centers=tuple(positions))
 

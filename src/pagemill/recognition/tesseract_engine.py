@@ -48,7 +48,9 @@ class TesseractSettings:
     program: str = "tesseract"
     max_batch: int = 32
     seconds_per_line: float = 5.0
-    """Time limit of a process, for each line it reads (10 more to start)."""
+    """Time limit of a process, for each line it reads."""
+    start_seconds: float = 10.0
+    """More time for a process, to start."""
     min_confidence: float = 0.3
     """What is read with a lower mean confidence is junk: its text is returned empty, its confidence as it is."""
 
@@ -130,7 +132,7 @@ class TesseractRecognizer:
 
     def _run(self, listing: Path, output: Path, lines: int) -> None:
         command = [self._program, str(listing), str(output), "-l", self._tessdata, "--psm", _RAW_LINE, "txt", "tsv"]
-        limit = 10 + self._settings.seconds_per_line * lines
+        limit = self._settings.start_seconds + self._settings.seconds_per_line * lines
         environment = os.environ | {"OMP_THREAD_LIMIT": "1"}  # parallelism comes from pages
         try:
             ended = subprocess.run(command, env=environment, capture_output=True, timeout=limit, check=False)

@@ -1,0 +1,195 @@
+"""Real engines on pages made here: what they read, in which languages, and how turned pages come upright."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw, ImageFont
+
+from pagemill.errors import LanguageError, MissingDependencyError, PageTimeoutError
+from pagemill.evaluation.character_error_rate import character_error_rate
+from pagemill.recognition import rapidocr_engine, tesseract_engine
+from pagemill.recognition.languages import plan
+from pagemill.recognition.reader import PageReader
+
+pytestmark = pytest.mark.integration
+
+FONTS = {
+    "latin": ("dejavu/DejaVuSans.ttf", "liberation/LiberationSerif-Regular.ttf"),
+    "korean": ("nanum/NanumMyeongjo.ttf", "nanum/NanumGothic.ttf"),
+}
+ENGLISH = [
+    "The mill turns slowly in spring when water is high",
+    "and paper dries on long racks beside the river.",
+    "Every sheet carries a mark that tells who made it,",
+    "in 1871 for 3.50 a ream (see page 12).",
+]
+KOREAN = [
+    "모든 국민은 법 앞에 평등하다.",
+    "신청서는 2026년 3월 31일까지 시장에게 제출한다.",
+    "인공지능(AI) 사업에 320억 원을 배정한다.",
+    "국가는 이를 보장할 의무를 진다.",
+]
+RUSSIAN = [
+    "Все люди рождаются свободными и равными",
+    "в своем достоинстве и правах. Они наделены",
+    "разумом и совестью и должны поступать",
+    "в отношении друг друга в духе братства.",
+]
+needs_korean = pytest.mark.skipif(
+    "ko" not in tesseract_engine.installed_languages(), reason="tesseract with Korean data is not installed"
+)
+
+
+def render(lines: list[str], script: str = "latin") -> np.ndarray:
+    paths = [Path("/usr/share/fonts/truetype", name) for name in FONTS[script]]
+    path = next((path for path in paths if path.exists()), None)
+    if path is None:
+        pytest.skip("a font is missing")
+    font = ImageFont.truetype(str(path), 32)
+    image = Image.new("RGB", (1200, 100 + 70 * len(lines)), "white")
+    draw = ImageDraw.Draw(image)
+    for row, line in enumerate(lines):
+        draw.text((80, 50 + 70 * row), line, font=font, fill=(30, 30, 30))
+    noisy = np.asarray(image, np.float32) + np.random.default_rng(0).normal(0, 6, (image.height, image.width, 1))
+    return noisy.clip(0, 255).astype(np.uint8)
+
+
+class Engines:
+    """Every engine, called in place."""
+
+    def __init__(self, *, korean: bool = True) -> None:
+        self.detector, primary = loaded()
+        self.recognizers = {"rapidocr": primary}
+        if korean:
+            self.recognizers["tesseract:ko"] = tesseract_engine.create()
+
+    async def detect(self, page):
+        return self.detector.detect(page)
+
+    async def recognize(self, engine, lines):
+        return self.recognizers[engine].recognize(lines)
+
+    async def compute(self, function, *args, **kwargs):
+        return function(*args, **kwargs)
+
+    async def read(self, page, languages=None):
+        coverage = {name: recognizer.languages for name, recognizer in self.recognizers.items()}
+        return await PageReader(plan(languages, coverage, "rapidocr"), self).read(page)
+
+
+@functools.cache
+def loaded():
+    return rapidocr_engine.create_detector(), rapidocr_engine.create()
+
+
+def text_of(result) -> str:
+    return "\n".join(line.text for line in sorted(result.lines, key=lambda line: line.box[1]))
+
+
+async def test_english_reads_without_error_and_words_lie_on_their_ink():
+    page = render(ENGLISH)
+    result = await Engines(korean=False).read(page)
+    assert character_error_rate(text_of(result), "\n".join(ENGLISH)) < 0.01
+    for word in (word for line in result.lines for word in line.words):
+        x1, y1, x2, y2 = (round(side) for side in word.box)
+        assert (page[max(0, y1) : y2, max(0, x1) : x2] < 128).any(), word
+
+
+@needs_korean
+@pytest.mark.parametrize("languages", [None, ["ko"], ["ko", "en"]])
+async def test_korean_reads_by_detection_and_by_name(languages):
+    result = await Engines().read(render(KOREAN, "korean"), languages)
+    assert character_error_rate(text_of(result), "\n".join(KOREAN)) < 0.05
+    assert "(AI)" in text_of(result)
+    assert "ko" in result.languages
+
+
+@needs_korean
+async def test_korean_and_english_on_one_page():
+    result = await Engines().read(render(KOREAN[:2] + ENGLISH[:2], "korean"))
+    assert character_error_rate(text_of(result), "\n".join(KOREAN[:2] + ENGLISH[:2])) < 0.05
+    assert {line.engine for line in result.lines} == {"rapidocr", "tesseract"}
+
+
+@needs_korean
+@pytest.mark.parametrize("degrees", [90, 180, 270])
+async def test_turned_pages_come_upright(degrees):
+    for lines, script in ((ENGLISH, "latin"), (KOREAN, "korean")):
+        turned = np.ascontiguousarray(np.rot90(render(lines, script), degrees // 90))
+        result = await Engines().read(turned)
+        assert result.rotation == degrees
+        assert character_error_rate(text_of(result), "\n".join(lines)) < 0.05
+
+
+async def test_a_script_without_an_engine_is_an_error_and_never_garbage():
+    with pytest.raises(LanguageError):
+        await Engines(korean=False).read(render(KOREAN, "korean"))
+    with pytest.raises(LanguageError):
+        await Engines(korean="ko" in tesseract_engine.installed_languages()).read(render(RUSSIAN))
+
+
+def test_coverage_follows_from_the_dictionary():
+    _, recognizer = loaded()
+    assert recognizer.languages >= {"en", "de", "fr", "zh", "ja"}
+    assert not recognizer.languages & {"ko", "ru", "ar", "hi", "th", "el"}
+
+
+def test_odd_line_images_are_answered_in_order():
+    _, recognizer = loaded()
+    odd = [np.full(shape, 255, np.uint8) for shape in ((1, 1, 3), (3, 900, 3), (900, 3, 3), (48, 9000, 3))]
+    line = render(ENGLISH[:1])[46:94, 70:]
+    read = recognizer.recognize([odd[0], line, *odd[1:]])
+    assert read[1].text.startswith("The mill")
+    assert [one.text for one in (read[0], *read[2:])] == [""] * 4
+    assert recognizer.recognize([]) == []
+
+
+def test_a_page_without_text_and_a_tiny_page_have_no_lines():
+    detector, _ = loaded()
+    assert detector.detect(np.full((800, 600, 3), 255, np.uint8)) == []
+    assert detector.detect(np.full((1, 1, 3), 0, np.uint8)) == []
+
+
+def test_a_missing_model_names_what_to_install():
+    with pytest.raises(MissingDependencyError) as caught:
+        rapidocr_engine.model_file("no-such-model.onnx")
+    assert "pip install" in (caught.value.remedy or "")
+
+
+def test_a_missing_program_names_what_to_install():
+    with pytest.raises(MissingDependencyError) as caught:
+        tesseract_engine.create(tesseract_engine.TesseractSettings(program="no-such-program"))
+    assert "tesseract-ocr-kor" in (caught.value.remedy or "")
+
+
+@pytest.mark.skipif(shutil.which("tesseract") is None, reason="tesseract is not installed")
+def test_missing_language_data_names_its_package():
+    absent = next(code for code in ("sw", "km", "ru") if code not in tesseract_engine.installed_languages())
+    with pytest.raises(LanguageError) as caught:
+        tesseract_engine.create(tesseract_engine.TesseractSettings(languages=(absent,)))
+    assert "apt-get install" in (caught.value.remedy or "")
+
+
+@needs_korean
+def test_odd_line_images_do_not_break_tesseract():
+    odd = [np.full(shape, 255, np.uint8) for shape in ((1, 1, 3), (3, 900, 3), (900, 3, 3), (40, 12000, 3))]
+    line = render(KOREAN[:1], "korean")[46:94, 70:700]
+    read = tesseract_engine.create().recognize([odd[0], line, *odd[1:]])
+    assert read[1].text == KOREAN[0]
+    assert len(read[1].centers) == len(read[1].text)
+    assert [one.text for one in (read[0], *read[2:])] == [""] * 4
+
+
+@needs_korean
+def test_a_hanging_program_is_ended(tmp_path):
+    program = tmp_path / "tesseract"
+    program.write_text('#!/bin/sh\n[ "$1" = --list-langs ] && echo kor && exit\nexec sleep 60\n')
+    program.chmod(0o700)
+    settings = tesseract_engine.TesseractSettings(program=str(program), start_seconds=0.2, seconds_per_line=0.1)
+    with pytest.raises(PageTimeoutError):
+        tesseract_engine.create(settings).recognize([np.full((40, 100, 3), 255, np.uint8)])

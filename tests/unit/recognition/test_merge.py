@@ -1,0 +1,54 @@
+import numpy as np
+
+from pagemill.recognition.base import RecognizedText
+from pagemill.recognition.merge import replace, stretches
+
+HANGUL = frozenset({"HANGUL"})
+
+
+def read(text: str, confidence: float = 1.0) -> RecognizedText:
+    centers = tuple((index + 0.5) / len(text) for index in range(len(text)))
+    return RecognizedText(text=text, confidence=confidence, centers=centers)
+
+
+def again(text: str, *answers: tuple[str, float]) -> str:
+    line = read(text)
+    pairs = zip(stretches(line, HANGUL), answers, strict=True)
+    merged = replace(line, [(stretch, read(*answer)) for stretch, answer in pairs])
+    assert len(merged.centers) == len(merged.text)
+    assert list(merged.centers) == sorted(merged.centers)
+    assert [word for word, _, _ in merged.word_spans] == merged.text.split()
+    return merged.text
+
+
+def test_stretches_are_what_stands_between_hangul():
+    line = read("제12조 인공지능(41) 문의: 02-1234 끝.")
+    assert [line.text[s.start : s.end] for s in stretches(line, HANGUL)] == ["12", "(41)", ": 02-1234"]
+
+
+def test_a_stretch_is_cut_at_the_middle_of_its_neighbours():
+    (stretch,) = stretches(read("가12나"), HANGUL)
+    assert (stretch.left, stretch.right) == (0.25, 0.75)
+    assert stretch.cut(np.zeros((10, 100, 3), np.uint8)).shape == (10, 50, 3)
+
+
+def test_a_sure_second_reading_replaces_the_first():
+    assert again("지능(41) 사업", ("(AI)", 0.98)) == "지능(AI) 사업"
+
+
+def test_an_unsure_second_reading_does_not():
+    assert again("지능(41) 사업", ("(AI)", 0.6)) == "지능(41) 사업"
+
+
+def test_a_bracket_lost_at_the_cut_stays():
+    assert again("전환(2%) 사업", ("DX)", 0.98)) == "전환(DX) 사업"
+    assert again("전환(2%) 사업", ("(DX", 0.98)) == "전환(DX) 사업"
+
+
+def test_a_figure_keeps_its_digits_and_spaces():
+    assert again("총 2026년", ("026", 0.99)) == "총 2026년"
+    assert again("기간: 26년", (":26", 0.99)) == "기간: 26년"
+
+
+def test_middle_dots_are_one_character():
+    assert again("시ㆍ군ㆍ구") == "시·군·구"

@@ -1,0 +1,108 @@
+"""The reader against engines made of rules: dark lines hold Latin text, darker ones Korean."""
+
+import numpy as np
+import pytest
+
+from pagemill.errors import LanguageError
+from pagemill.recognition.base import DetectedLine, RecognizedText
+from pagemill.recognition.languages import Plan
+from pagemill.recognition.reader import PageReader
+
+LATIN_INK, KOREAN_INK = 100, 20
+KOREAN = Plan("rapidocr", (("ko", "tesseract:ko"),))
+
+
+def page_of(*inks: int) -> np.ndarray:
+    """One line a row of 40 pixels; the first stroke of a line is twice as wide, so that its start can be told."""
+    page = np.full((60 * len(inks) + 20, 620, 3), 255, np.uint8)
+    for row, ink in enumerate(inks):
+        top = 20 + 60 * row
+        page[top + 8 : top + 32, 20:600:8] = ink
+        page[top + 8 : top + 32, 10:30] = ink
+    return page
+
+
+class RuleEngines:
+    def __init__(self) -> None:
+        self.calls: dict[str, int] = {}
+
+    async def detect(self, page):
+        rows = np.flatnonzero((page[:, :, 0] < 200).any(axis=1))
+        columns = np.flatnonzero((page[:, :, 0] < 200).any(axis=0))
+        if not len(rows):
+            return []
+        tall = page.shape[0] == 620
+        places = columns if tall else rows
+        groups = np.split(places, np.flatnonzero(np.diff(places) > 10) + 1)
+        lines = []
+        for group in groups:
+            low, high = float(group[0] - 4), float(group[-1] + 5)
+            if tall:
+                quad = ((low, 0.0), (high, 0.0), (high, 620.0), (low, 620.0))
+            else:
+                quad = ((0.0, low), (620.0, low), (620.0, high), (0.0, high))
+            lines.append(DetectedLine(polygon=quad, score=1.0))
+        return lines
+
+    async def recognize(self, engine, lines):
+        self.calls[engine] = self.calls.get(engine, 0) + len(lines)
+        return [self._read(engine, line) for line in lines]
+
+    def _read(self, engine, line):
+        ink = int(line.min())
+        upright = line[:, :31].mean() < line[:, -31:].mean()
+        knows = (ink > 60) == (engine == "rapidocr")
+        if not upright or not knows:
+            return RecognizedText(text="", confidence=0.0)
+        text = ("latin text " if engine == "rapidocr" else "한글 문서 ") * 6
+        text = text.strip()
+        centers = tuple((index + 0.5) / len(text) for index in range(len(text)))
+        return RecognizedText(text=text, confidence=0.95, word_spans=((text, 0.1, 0.9),), centers=centers)
+
+    async def compute(self, function, *args, **kwargs):
+        return function(*args, **kwargs)
+
+
+async def read(page, plan=KOREAN):
+    engines = RuleEngines()
+    return await PageReader(plan, engines).read(page), engines.calls
+
+
+async def test_an_upright_page_the_primary_reads_costs_one_pass():
+    result, calls = await read(page_of(*[LATIN_INK] * 5))
+    assert calls == {"rapidocr": 5}
+    assert (result.rotation, result.languages, result.illegible) == (0, ("und-Latn",), 0)
+    assert {line.engine for line in result.lines} == {"rapidocr"}
+    assert result.lines[0].words[0].box[0] == pytest.approx(62)
+
+
+async def test_what_the_primary_cannot_read_goes_to_the_other_engine():
+    result, calls = await read(page_of(*[KOREAN_INK] * 4, LATIN_INK))
+    assert calls["tesseract:ko"] == 4
+    assert sorted(line.engine for line in result.lines) == ["rapidocr"] + ["tesseract"] * 4
+    assert result.languages == ("ko", "und-Latn")
+
+
+async def test_a_script_no_engine_reads_is_an_error():
+    with pytest.raises(LanguageError) as caught:
+        await read(page_of(*[KOREAN_INK] * 4), Plan("rapidocr"))
+    assert "tesseract-ocr-kor" in (caught.value.remedy or "")
+
+
+async def test_a_user_who_named_the_language_gets_what_there_is():
+    result, _ = await read(page_of(*[KOREAN_INK] * 4), Plan("rapidocr", (), ("en",)))
+    assert (result.lines, result.illegible, result.languages) == ([], 4, ("en",))
+
+
+@pytest.mark.parametrize("ink", [LATIN_INK, KOREAN_INK])
+@pytest.mark.parametrize("degrees", [90, 180, 270])
+async def test_a_turned_page_is_read_upright(degrees, ink):
+    turned = np.ascontiguousarray(np.rot90(page_of(*[ink] * 5), degrees // 90))  # counter-clockwise
+    result, _ = await read(turned)
+    assert result.rotation == degrees
+    assert len(result.lines) == 5
+
+
+async def test_an_empty_page_has_no_lines():
+    result, _ = await read(np.full((300, 620, 3), 255, np.uint8))
+    assert (result.lines, result.rotation, result.languages) == ([], 0, ())
