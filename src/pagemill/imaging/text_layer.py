@@ -221,7 +221,15 @@ def _style(text_page: Any, index: int, handle: Any, affine: Affine, *, hidden: b
     mode = pdfium.FPDFTextObj_GetTextRenderMode(handle)
     bold = mode == pdfium.FPDF_TEXTRENDERMODE_FILL_STROKE or _is_bold(pdfium.FPDFTextObj_GetFont(handle))
     angle = round(math.degrees(math.atan2(along[1], along[0]))) % 360
-    return GlyphStyle(size=size, angle=angle, bold=bold, invisible=hidden or mode in _INVISIBLE_MODES)
+    invisible = hidden or mode in _INVISIBLE_MODES or _is_transparent(handle, mode)
+    return GlyphStyle(size=size, angle=angle, bold=bold, invisible=invisible)
+
+
+def _is_transparent(handle: Any, mode: int) -> bool:
+    """Whether filled text has an alpha of zero (how note-taking programs lay recognized text over handwriting)."""
+    red, green, blue, alpha = (ctypes.c_uint() for _ in range(4))
+    known = pdfium.FPDFPageObj_GetFillColor(handle, red, green, blue, alpha)
+    return bool(mode == pdfium.FPDF_TEXTRENDERMODE_FILL and known and alpha.value == 0)
 
 
 def _is_bold(font: Any) -> bool:
