@@ -36,6 +36,7 @@ _RAW_LINE = "13"
 _SMOOTHING = 0.7  # pixels; takes scanner noise off without closing small letters
 _MAX_HEIGHT = 96  # taller lines are made smaller: the network sees 36 to 48 rows anyway
 _MAX_WIDTH = 8000
+_LEAST_CONTRAST = 24  # grey levels
 _WORD_ROW = "5"  # level column of Tesseract's TSV
 
 
@@ -104,8 +105,14 @@ class TesseractRecognizer:
             PageTimeoutError: The process took too long and was ended.
             WorkerCrashError: The process failed.
         """
-        if not lines:
-            return []
+        inked = [index for index, line in enumerate(lines) if _has_ink(line)]  # on blank paper it reads figures
+        read = dict(zip(inked, self._read([lines[index] for index in inked]), strict=True)) if inked else {}
+        return [read.get(index, RecognizedText(text="", confidence=0.0)) for index in range(len(lines))]
+
+    def close(self) -> None:
+        """Nothing is kept between calls."""
+
+    def _read(self, lines: list[Pixels]) -> list[RecognizedText]:
         with tempfile.TemporaryDirectory(prefix="pagemill-") as folder:  # mode 0700
             paths = [Path(folder, f"{index}.pgm") for index in range(len(lines))]
             for path, line in zip(paths, lines, strict=True):
@@ -126,9 +133,6 @@ class TesseractRecognizer:
                 span = (left / widths[page], (left + width) / widths[page])
                 words[page].append(_Word(row["text"].strip(), *span, max(0.0, float(row["conf"]) / 100)))
         return [self._accept(_assemble(texts[index], words[index])) for index in range(len(lines))]
-
-    def close(self) -> None:
-        """Nothing is kept between calls."""
 
     def _run(self, listing: Path, output: Path, lines: int) -> None:
         command = [self._program, str(listing), str(output), "-l", self._tessdata, "--psm", _RAW_LINE, "txt", "tsv"]
@@ -188,10 +192,12 @@ def _assemble(plain: str, pieces: list[_Word]) -> RecognizedText:
     return RecognizedText(text=text, confidence=confidence, word_spans=tuple(spans), centers=tuple(centers))
 
 
+def _has_ink(line: Pixels) -> bool:
+    return bool(line.size) and int(line.max()) - int(line.min()) >= _LEAST_CONTRAST
+
+
 def _grey_map(line: Pixels) -> bytes:
     """Encode a line as a binary portable grey map, smoothed, at most 96 pixels high."""
-    if not line.size:
-        line = np.full((8, 8, 3), 255, np.uint8)
     grey = cv2.GaussianBlur(cv2.cvtColor(line, cv2.COLOR_RGB2GRAY), (0, 0), _SMOOTHING)
     scale = min(1.0, _MAX_HEIGHT / grey.shape[0], _MAX_WIDTH / grey.shape[1])
     if scale < 1:
