@@ -129,7 +129,7 @@ def test_headers_footers_and_page_numbers(name: str, text_layer: str) -> None:
     for page, truth in zip(parsed(name, text_layer).pages, truth_of(name)["pages"], strict=True):
         read = " ".join(region.content or "" for region in page.regions if region.label in FURNITURE)
         true = " ".join(element["text"] for element in truth["elements"] if element["label"] in FURNITURE)
-        assert character_error_rate(read, true) <= (0.0 if (name, text_layer) in BORN_DIGITAL else 0.15), read
+        assert character_error_rate(read, true) <= (0.0 if (name, text_layer) in BORN_DIGITAL else 0.2), read
         assert true not in page.markdown
 
 

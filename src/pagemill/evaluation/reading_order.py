@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from rapidfuzz import fuzz
+from rapidfuzz.distance import Levenshtein
 
 from pagemill.evaluation.character_error_rate import normalise
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 FOUND = 80.0
 """Least similarity, 0-100, of an element to its place in the predicted text (`rapidfuzz.fuzz.partial_ratio`)."""
+
+_TAKEN = "\0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +38,9 @@ def reading_order(predicted: Sequence[str], truth: Sequence[str]) -> ReadingOrde
     """Compare the order of predicted blocks with that of true elements by their text.
 
     Blocks are joined, so that one block may hold several elements or an element be spread over neighbouring blocks
-    without harm. Elements are placed from the longest to the shortest, each at the most similar stretch that no
-    longer one has taken, so that a short text is not found inside of a long one. White space is left out: spacing
-    errors are no errors of order.
+    without harm. First the elements that stand there letter by letter are placed, then the others at the most similar
+    stretch, from the longest to the shortest: what is taken is not found again inside of something else. White space
+    is left out: spacing errors are no errors of order.
 
     Args:
         predicted: Text of each predicted block, in predicted order; blocks without text are ignored.
@@ -51,12 +54,13 @@ def reading_order(predicted: Sequence[str], truth: Sequence[str]) -> ReadingOrde
         raise ValueError("a true element is blank")
     text = _compact(" ".join(predicted))
     positions: list[int | None] = [None] * len(elements)
-    for index in sorted(range(len(elements)), key=lambda i: (-len(elements[i]), i)):
-        place = _locate(elements[index], text)
-        if place is not None:
-            start, end = place
-            positions[index] = start
-            text = text[:start] + "\0" * (end - start) + text[end:]
+    by_length = sorted(range(len(elements)), key=lambda i: (-len(elements[i]), i))
+    for locate in (_locate_exactly, _locate_roughly):
+        for index in by_length:
+            if positions[index] is None and (place := locate(elements[index], text)) is not None:
+                start, end = place
+                positions[index] = start
+                text = text[:start] + _TAKEN * (end - start) + text[end:]
 
     found = np.array([position for position in positions if position is not None], dtype=np.int64)
     missing = tuple(index for index, position in enumerate(positions) if position is None)
@@ -68,17 +72,22 @@ def _compact(text: str) -> str:
     return normalise(text).replace(" ", "")
 
 
-def _locate(element: str, text: str) -> tuple[int, int] | None:
-    """The most similar stretch of the text; None when nothing is similar enough."""
-    exact = text.find(element)
-    if exact >= 0:
-        return exact, exact + len(element)
+def _locate_exactly(element: str, text: str) -> tuple[int, int] | None:
+    start = text.find(element)
+    return (start, start + len(element)) if start >= 0 else None
+
+
+def _locate_roughly(element: str, text: str) -> tuple[int, int] | None:
+    """The most similar stretch of the text, from its first to its last character that matches."""
     if len(text) < len(element):  # partial_ratio would look for the text in the element
-        return (0, len(text)) if fuzz.ratio(element, text) >= FOUND else None
-    alignment = fuzz.partial_ratio_alignment(element, text, score_cutoff=FOUND)
-    if alignment is None:
+        start, end = (0, len(text)) if fuzz.ratio(element, text) >= FOUND else (0, 0)
+    elif alignment := fuzz.partial_ratio_alignment(element, text, score_cutoff=FOUND):
+        start, end = alignment.dest_start, alignment.dest_end
+    else:
         return None
-    return alignment.dest_start, alignment.dest_end
+    # The stretch is as long as the element; where characters were not read it holds some of its neighbours.
+    same = [step for step in Levenshtein.opcodes(element, text[start:end]) if step.tag == "equal"]
+    return (start + same[0].dest_start, start + same[-1].dest_end) if same else None
 
 
 def _kendall_tau(positions: np.ndarray[tuple[int], np.dtype[np.int64]]) -> float:

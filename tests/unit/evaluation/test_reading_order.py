@@ -33,6 +33,13 @@ def test_spacing_errors_do_no_harm() -> None:
     assert reading_order(["물레 시공고", "물레시장"], ["물레시 공고", "물 레 시 장"]).exact
 
 
+def test_a_badly_read_element_does_not_take_its_neighbour() -> None:
+    caption, table = "Table 1 Rag and paper", "January 1284 899 70 % April 1310 904 69 % July 842 564 67 %"
+    assert reading_order([caption, table.replace("January 1284", "", 1)], [caption, table]).exact
+    misread = caption.replace("Rag", "Rog")
+    assert reading_order([misread, table.replace("January", "", 1)], [caption, table]).exact
+
+
 def test_swapped_blocks_are_not_exact() -> None:
     score = reading_order([TRUTH[0], TRUTH[2], TRUTH[1], TRUTH[3]], TRUTH)
     assert not score.exact
