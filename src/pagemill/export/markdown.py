@@ -36,6 +36,7 @@ class _Part:
     """Running text that may be joined with what comes before or after it."""
     open: bool = False
     """The paragraph goes on in the next flowing part."""
+    is_list: bool = False
 
 
 def page_markdown(page: PageResult, *, footnotes: bool = True, crops_root: str = "") -> str:
@@ -109,7 +110,10 @@ def _parts(page: PageResult, *, footnotes: bool, crops_root: str) -> list[_Part]
             parts.append(_Part(f"![{_figure_name(region, captions)}]({crops[region.index]})"))
         elif TASK_OF_LABEL[region.label] is not Task.ABANDON and region.content:
             flows = region.label in _FLOWING and not region.list_item
-            parts.append(_Part(region_markdown(region), flows, flows and region.continues))
+            if region.list_item and parts and parts[-1].is_list:  # one list that layout cut apart
+                parts[-1].text += "\n" + region_markdown(region)
+                continue
+            parts.append(_Part(region_markdown(region), flows, flows and region.continues, region.list_item))
     return parts + notes
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _BAND = 0.12
 """Share of the page height at top and bottom where running heads, feet and page numbers stand."""
 _OUTER_BAND = 0.085
+_LETTERHEAD_BAND = 0.06
 _SIDE_BAND = 0.1
 _MIN_BODY_ROWS = 6
 """Rows a page must have for a lone line at its edge to be taken for a running head by its place alone."""
@@ -159,6 +160,8 @@ def _kind(block: Block, blocks: Sequence[Block], height: int, body: float, total
     place = _edge_distance(block, height, top=top) < _OUTER_BAND and len(block.rows) <= 2
     apart = gap > 0.9 * max(body, block.size)
     modest = block.size <= 1.1 * body
+    if top and block.label is Label.TEXT and _edge_distance(block, height, top=top) < _LETTERHEAD_BAND:
+        modest = block.size <= 1.5 * body and gap > 2.5 * block.size  # a letterhead or a logo's lettering
     if top and block.label in TITLES:
         modest = block.size <= 1.02 * body and len(text) < 80
     return "running" if place and apart and modest and total_rows >= _MIN_BODY_ROWS else ""

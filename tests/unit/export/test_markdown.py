@@ -55,6 +55,11 @@ def test_each_kind_of_region():
     assert "A note" not in page_markdown(result, footnotes=False)
 
 
+def test_a_list_cut_apart_is_one_list():
+    result = page(make(0, Label.TEXT, "• one", list_item=True), make(1, Label.TEXT, "• two", list_item=True))
+    assert page_markdown(result) == "- one\n- two"
+
+
 def test_a_column_break_is_joined_and_the_figure_comes_after():
     result = page(
         make(0, Label.TEXT, "It goes to the mea-", continues=True),
