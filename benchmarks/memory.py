@@ -1,7 +1,8 @@
 """Peak memory of a run over many pages against a run over few: it must not grow with the input.
 
 Builds two Parquet files of the same scanned pages (``--few`` and ``--many`` rows), parses each with ``pagemill parse``
-in a process of its own and prints the peak resident memory of the whole process tree, sampled while it runs, and the ratio.
+in a process of its own and prints the peak resident memory of the whole process tree, sampled while it runs, and their
+ratio.
 The first pages of a run load models and fill pools, so ``--few`` should be well above the pages in flight.
 
     python benchmarks/memory.py samples/report-scan.pdf --few 50 --many 500

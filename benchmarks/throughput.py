@@ -27,12 +27,13 @@ import pagemill
 from pagemill.config.settings import available_cores
 from pagemill.evaluation.character_error_rate import character_error_rate
 
-WORDS = (
-    "the mill turns slowly in spring when water is high and paper dries on long racks beside the river every sheet "
-    "carries a mark that tells who made it where it was made and for which office it was meant clerks count bundles "
-    "seal them with wax and send them by boat to towns whose archives still hold letters orders accounts maps "
-    "petitions and ledgers written in a patient hand over many years of quiet work by people we no longer know"
-).split()
+TEXT = """
+the mill turns slowly in spring when water is high and paper dries on long racks beside the river every sheet carries
+a mark that tells who made it where it was made and for which office it was meant clerks count bundles seal them with
+wax and send them by boat to towns whose archives still hold letters orders accounts maps petitions and ledgers
+written in a patient hand over many years of quiet work by people we no longer know
+"""
+WORDS = TEXT.split()
 
 
 def make_page(seed: int) -> tuple[bytes, str]:
@@ -62,7 +63,7 @@ def make_page(seed: int) -> tuple[bytes, str]:
         paragraphs.append(" ".join(lines))
         y += 34
     noisy = np.asarray(image.rotate(dice.uniform(-0.6, 0.6), Image.Resampling.BICUBIC, fillcolor=255), dtype=np.float32)
-    noisy = noisy + np.random.default_rng(seed).normal(0, 9, noisy.shape)
+    noisy += np.random.default_rng(seed).normal(0, 9, noisy.shape)
     buffer = io.BytesIO()
     Image.fromarray(noisy.clip(0, 255).astype(np.uint8)).convert("RGB").save(buffer, "JPEG", quality=75)
     return buffer.getvalue(), "\n".join(paragraphs)

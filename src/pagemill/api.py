@@ -8,14 +8,14 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from pagemill.config.settings import ParseSettings, RuntimeSettings, TextLayerMode
-from pagemill.export.document import Document
 from pagemill.document.page import PageResult, Status
 from pagemill.errors import InputError, PagemillError, UsageError
+from pagemill.export.document import Document
 from pagemill.runtime.pipeline import Pipeline
 from pagemill.sources import PageRanges, SourceOptions
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine, Sequence
+    from collections.abc import AsyncGenerator, Coroutine, Sequence
     from pathlib import Path
 
 
@@ -82,7 +82,7 @@ async def stream(
     layout_model: str | Path | None = None,
     page_timeout_s: float = 300.0,
     threads: int = 0,
-) -> AsyncIterator[PageResult]:
+) -> AsyncGenerator[PageResult]:
     """Parse any number of documents and yield each page as it finishes, in no particular order.
 
     Args:
@@ -107,10 +107,12 @@ async def stream(
         page_timeout_s=page_timeout_s,
     )
     options = SourceOptions(pages=PageRanges.parse(pages) if pages else None, password=password, recursive=recursive)
-    async with Pipeline(settings, RuntimeSettings(threads=threads), layout_model=layout_model) as pipeline:
-        async with aclosing(pipeline.stream(inputs, options)) as results:
-            async for page in results:
-                yield page.record
+    async with (
+        Pipeline(settings, RuntimeSettings(threads=threads), layout_model=layout_model) as pipeline,
+        aclosing(pipeline.stream(inputs, options)) as results,
+    ):
+        async for page in results:
+            yield page.record
 
 
 def _text_layer_mode(value: str) -> TextLayerMode:

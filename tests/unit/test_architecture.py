@@ -28,7 +28,7 @@ MAY_IMPORT = {
 }
 """What a package may import beside itself; packages not named here (run, api, cli) are on top and may import all."""
 
-HEAVY = {"cv2", "numpy", "onnxruntime", "pyarrow", "rapidocr", "pypdfium2", "PIL", "lxml", "rich", "fsspec", "simplejpeg"}
+HEAVY = {"cv2", "numpy", "onnxruntime", "pyarrow", "rapidocr", "pypdfium2", "PIL", "lxml", "rich"}
 
 
 def imports_of(path: Path) -> set[str]:

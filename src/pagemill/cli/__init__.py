@@ -36,7 +36,7 @@ class _LazyGroup(click.Group):
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="pagemill")
 def cli() -> None:
-    """Turn PDFs, scans and datasets of page images into structured pages.
+    r"""Turn PDFs, scans and datasets of page images into structured pages.
 
     \b
     pagemill parse report.pdf scans/ -o out

@@ -95,7 +95,7 @@ def command(
     fresh: bool,
     quiet: bool,
 ) -> int:
-    """Parse documents into text, tables, Markdown and JSON records.
+    r"""Parse documents into text, tables, Markdown and JSON records.
 
     INPUT is a PDF, an image, a folder, a glob, an Arrow or Parquet file of page images, hf://datasets/OWNER/NAME,
     or any URL that an installed fsspec filesystem opens.

@@ -92,7 +92,7 @@ def straighten(pixels: Pixels, lines: Sequence[TextLine], angle: float) -> Strai
         angle: As :func:`estimate_skew` gives it, in degrees.
     """
     height, width = pixels.shape[:2]
-    there = cv2.getRotationMatrix2D((width / 2, height / 2), angle, 1.0)
+    there = np.asarray(cv2.getRotationMatrix2D((width / 2, height / 2), angle, 1.0), dtype=np.float64)
     back = cv2.invertAffineTransform(there)
     turned = cv2.warpAffine(
         pixels,

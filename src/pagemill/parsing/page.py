@@ -129,7 +129,8 @@ async def _parse(
     pixels, rotation = page.pixels, 0
 
     lines: Sequence[TextLine] = ()
-    text_source, languages = "text-layer", ()
+    text_source = "text-layer"
+    languages: tuple[str, ...] = ()
     verdict: Verdict | None = None
     if page.text_layer is not None and settings.text_layer is not TextLayerMode.NEVER:
         with clock.stage("text_layer"):

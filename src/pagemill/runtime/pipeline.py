@@ -6,6 +6,7 @@ import asyncio
 import functools
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, aclosing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 import msgspec
@@ -23,8 +24,7 @@ from pagemill.runtime.text_reading import TextReading
 from pagemill.sources import resolve
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
-    from pathlib import Path
+    from collections.abc import AsyncGenerator, Callable, Sequence
     from types import TracebackType
 
     from pagemill.imaging.page import DecodedPage
@@ -65,7 +65,7 @@ class Pipeline:
         self.settings = settings or ParseSettings()
         self.runtime = (runtime or RuntimeSettings()).resolved()
         self._layout_engine = layout_engine
-        self._layout_settings = LayoutSettings(model_path=layout_model)
+        self._layout_settings = LayoutSettings(model_path=Path(layout_model) if layout_model else None)
         self._source: PageSource | None = None
 
     @property
@@ -106,9 +106,7 @@ class Pipeline:
     ) -> None:
         await self._stack.aclose()
 
-    async def stream(
-        self, inputs: Sequence[str | Path | bytes], options: SourceOptions
-    ) -> AsyncIterator[ParsedPage]:
+    async def stream(self, inputs: Sequence[str | Path | bytes], options: SourceOptions) -> AsyncGenerator[ParsedPage]:
         """Parse all pages of the inputs and yield them as they finish."""
         source = resolve(inputs, options=options, decoder=self._decoding)
         self._source = source

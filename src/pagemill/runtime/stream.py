@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from pagemill.runtime.flight import FlightControl
     from pagemill.sources.base import PageRef, PageSource
@@ -19,7 +19,7 @@ UNKNOWN_PAGE_BYTES = 32 * 2**20
 
 async def stream_pages(
     source: PageSource, parse: Callable[[int, PageRef], Awaitable[Result]], flight: FlightControl
-) -> AsyncIterator[Result]:
+) -> AsyncGenerator[Result]:
     """Parse the pages of a source and yield the results as they finish, in no particular order.
 
     ``parse`` gets each page with its position in the input, from 0, and turns its own errors into results: an exception

@@ -111,7 +111,8 @@ class _Loaded:
 
 
 def _aspect(line: Pixels) -> float:
-    return line.shape[1] / max(1, line.shape[0])
+    height, width = line.shape[:2]
+    return float(width / max(1, height))
 
 
 def _offers() -> dict[str, RecognizerOffer]:

@@ -22,16 +22,18 @@ def executor():
 async def test_batches_grow_while_the_model_is_busy(executor):
     release = threading.Event()
     batches: list[list[int]] = []
+    started = asyncio.Event()
+    loop = asyncio.get_running_loop()
 
     def call(items):
         batches.append(list(items))
+        loop.call_soon_threadsafe(started.set)
         release.wait(10)
         return [item * 2 for item in items]
 
     batcher = MicroBatcher(call, executor=executor, max_batch=4, concurrency=1)
     first = asyncio.create_task(batcher.submit(0))
-    while not batches:
-        await asyncio.sleep(0)
+    await started.wait()
     rest = asyncio.gather(*(batcher.submit(i) for i in range(1, 9)))
     await asyncio.sleep(0)
     release.set()
