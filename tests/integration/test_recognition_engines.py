@@ -192,4 +192,4 @@ def test_a_hanging_program_is_ended(tmp_path):
     program.chmod(0o700)
     settings = tesseract_engine.TesseractSettings(program=str(program), start_seconds=0.2, seconds_per_line=0.1)
     with pytest.raises(PageTimeoutError):
-        tesseract_engine.create(settings).recognize([np.full((40, 100, 3), 255, np.uint8)])
+        tesseract_engine.create(settings).recognize([render(ENGLISH[:1])])
