@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pagemill.api import parse, stream
-    from pagemill.export.document import Document
     from pagemill.document.page import PageResult, Region
     from pagemill.errors import PagemillError
+    from pagemill.export.document import Document
 
 __version__ = "0.1.0"
 
