@@ -19,9 +19,10 @@ class DetectedRegion:
 
     box: Box
     label: Label
-    score: float
+    score: float | None
+    """Of the engine, 0-1; None for a region that does not come from a model."""
     source: str
-    """Name of the engine, or ``projection`` for the fallback."""
+    """Name of the engine, or how the region was found otherwise: ``projection``, ``ruling-lines``, ``pdf-image``."""
     polygon: tuple[Point, ...] | None = None
     order: int | None = None
     """Rank in reading order where the model predicts one."""

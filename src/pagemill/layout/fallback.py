@@ -68,7 +68,7 @@ def complete_regions(
         pixels: The page; None leaves the remainders of dissolved figures out.
 
     Returns:
-        Regions in no particular order. Those found here have ``source`` "projection" and score 0.
+        Regions in no particular order. Those found here have ``source`` "projection" and no score.
     """
     boxes = as_array(lines)
     width, height = page_size
@@ -132,7 +132,7 @@ def _real_formulas(draft: Draft, inside: NDArray[np.float64], page_area: float) 
     """A formula without the paragraphs that the model put into it; none where it spans much of the page."""
     if areas(draft.box[None])[0] > _BIG_FORMULA * page_area and len(inside) >= 6:
         return []
-    if len(inside) == 1 and draft.origin and draft.origin.score < _FORMULA_DOUBT:
+    if len(inside) == 1 and draft.origin and (draft.origin.score or 0.0) < _FORMULA_DOUBT:
         draft.label = Label.TEXT
     text = paragraphs_in_formula(draft.box, inside)
     if not text.any():
@@ -231,7 +231,7 @@ def _restore_headings(drafts: list[Draft], boxes: NDArray[np.float64]) -> None:
     for draft in drafts:
         if draft.label is not Label.HEADER or len(draft.lines) != 1:
             continue
-        if draft.origin is None or draft.origin.score >= _HEADER_DOUBT:
+        if draft.origin is None or (draft.origin.score or 0.0) >= _HEADER_DOUBT:
             continue
         line = boxes[draft.lines[0]]
         size = line[3] - line[1]
@@ -348,6 +348,6 @@ def _finish(draft: Draft, boxes: NDArray[np.float64]) -> DetectedRegion:
         frame = frame_of(np.stack([around, frame])) if not draft.textual else around
     box = (float(frame[0]), float(frame[1]), float(frame[2]), float(frame[3]))
     if draft.origin is None:
-        return DetectedRegion(box=box, label=draft.label, score=0.0, source=SOURCE)
+        return DetectedRegion(box=box, label=draft.label, score=None, source=SOURCE)
     whole = np.allclose(frame, draft.origin.box)
     return replace(draft.origin, box=box, label=draft.label, polygon=draft.origin.polygon if whole else None)

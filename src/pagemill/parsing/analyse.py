@@ -23,7 +23,13 @@ if TYPE_CHECKING:
     from pagemill.tables import Table
 
 _COVERED = 0.5
-"""Share of a ruled table that detected tables must cover for it to count as found."""
+"""Share of a table or picture that detected regions must cover for it to count as found."""
+_MIN_PICTURE_SIDE = 0.04
+"""Of the page's shorter side; smaller images are icons, bullets and rules."""
+_MAX_PICTURE = 0.5
+"""Of the page's area; larger images are backgrounds or the scan itself."""
+_MAX_LETTERING = 0.2
+"""Share of a picture's area that text may cover."""
 
 
 def analyse_page(
@@ -46,6 +52,8 @@ def analyse_page(
     """
     height, width = pixels.shape[:2]
     detected = [*detected, *_missed_tables(detected, pixels)]
+    if page.text_layer is not None and pixels is page.pixels:
+        detected += _missed_pictures(detected, page.image_boxes, lines, (width, height))
     regions = complete_regions(detected, [line.box for line in lines], (width, height), pixels)
     tables, errors = _tables(regions, pixels, lines)
     metadata = dict(ref.metadata)
@@ -73,10 +81,30 @@ def _missed_tables(detected: Sequence[DetectedRegion], pixels: Pixels) -> list[D
     """Tables with ruling lines that the layout engine did not see."""
     known = [region.box for region in detected if region.label is Label.TABLE]
     return [
-        DetectedRegion(box=box, label=Label.TABLE, score=0.0, source="ruling-lines")
+        DetectedRegion(box=box, label=Label.TABLE, score=None, source="ruling-lines")
         for box in find_ruled_tables(pixels)
         if sum(intersection(box, other) for other in known) < _COVERED * area(box)
     ]
+
+
+def _missed_pictures(
+    detected: Sequence[DetectedRegion],
+    image_boxes: Sequence[Box],
+    lines: Sequence[TextLine],
+    page_size: tuple[float, float],
+) -> list[DetectedRegion]:
+    """Images that a PDF page places and that the layout engine did not see: not backgrounds, rules or icons."""
+    smallest = _MIN_PICTURE_SIDE * min(page_size)
+    found = []
+    for box in image_boxes:
+        small = min(box[2] - box[0], box[3] - box[1]) < smallest
+        if small or area(box) > _MAX_PICTURE * page_size[0] * page_size[1]:
+            continue
+        known = sum(intersection(box, region.box) for region in detected)
+        text = sum(intersection(box, line.box) for line in lines)
+        if known < _COVERED * area(box) and text < _MAX_LETTERING * area(box):
+            found.append(DetectedRegion(box=box, label=Label.IMAGE, score=None, source="pdf-image"))
+    return found
 
 
 def _tables(

@@ -14,6 +14,7 @@ from pagemill.document.labels import TASK_OF_LABEL, Label, Task
 from pagemill.document.names import crop_path
 from pagemill.document.page import ImageCrop, PageError, PageResult, Status
 from pagemill.errors import ExitCode, PagemillError, PageTimeoutError
+from pagemill.export.markdown import page_markdown
 from pagemill.imaging.encode import encode_jpeg, encode_preview
 from pagemill.imaging.transforms import crop, rotate_quarter
 from pagemill.parsing.analyse import analyse_page
@@ -136,7 +137,7 @@ async def _parse(
         with clock.stage("text_layer"):
             verdict = await services.compute(judge, page.text_layer, pixels)
         lines = page.text_layer.lines
-    if verdict is None or not (verdict.sound or settings.text_layer is TextLayerMode.ALWAYS):
+    if verdict is None or not (verdict.sound or (lines and settings.text_layer is TextLayerMode.ALWAYS)):
         with clock.stage("recognition"):
             read = await services.read(pixels, settings.languages)
         text_source, languages, rotation = "ocr", read.languages, read.rotation
@@ -183,6 +184,8 @@ def _crops(record: PageResult, pixels: Pixels) -> tuple[tuple[str, bytes], ...]:
         path = crop_path(record.page_id, region.index)
         files.append((path, encode_jpeg(cut)))
         record.image_crops.append(ImageCrop(path=path, bbox=region.bbox_2d, label=region.label, region=region.index))
+    if files:
+        record.markdown = page_markdown(record)  # now with the paths of its pictures
     return tuple(files)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from pagemill.document.geometry import area, as_array, clip, intersection, union_box
 from pagemill.tables.lattice import lattice_grid
-from pagemill.tables.rules import find_rules, skew_of_rules
+from pagemill.tables.rules import find_rules, has_rules, skew_of_rules
 from pagemill.tables.stream import stream_grid
 from pagemill.tables.table import Cell, Table, build_table, clean_text
 from pagemill.tables.words import Plane, join_words, line_height, line_slope, words_of_line
@@ -111,6 +111,8 @@ def find_ruled_tables(pixels: Pixels) -> list[Box]:
         return []
     # No text is known yet; on a page of usual print a line is about a 70th of its height.
     text_height = max(8.0, max(height, width) / 70)
+    if not has_rules(gray, text_height):
+        return []
     slope = skew_of_rules(gray, text_height) or 0.0
     plane = Plane((0, 0), (width, height), slope if abs(slope) > _LEAST_SLOPE else 0.0)
     if plane.slope:

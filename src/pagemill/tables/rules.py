@@ -77,6 +77,11 @@ def find_rules(gray: NDArray[np.uint8], text_height: float, words: NDArray[np.fl
     return Rules(tuple(horizontal), tuple(vertical))
 
 
+def has_rules(gray: NDArray[np.uint8], text_height: float) -> bool:
+    """Whether there is a long horizontal stroke at all: a quick look that spares most pages the full search."""
+    return bool(_open(_dark(gray, text_height), 3 * text_height).any())
+
+
 def skew_of_rules(gray: NDArray[np.uint8], text_height: float) -> float | None:
     """Slope (dy/dx, positive clockwise on screen) of the horizontal rules; None without a rule long enough to tell."""
     mask = _open(_dark(gray, text_height), text_height)
