@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import io
 import sys
+import traceback
 from typing import NoReturn
 
 import click
@@ -45,6 +47,9 @@ def cli() -> None:
 
 def main() -> NoReturn:
     """Run the command line; errors of ours become a message, a remedy and their exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # what the terminal's encoding lacks must not end a run
+            stream.reconfigure(errors="backslashreplace")
     try:
         status = cli.main(standalone_mode=False)
     except click.ClickException as error:
@@ -58,4 +63,8 @@ def main() -> NoReturn:
         if error.remedy:
             click.echo(f"  {error.remedy}", err=True)
         sys.exit(error.exit_code)
+    except Exception:
+        traceback.print_exc()
+        click.echo("Error: this is a defect of pagemill. Please report it with the lines above.", err=True)
+        sys.exit(ExitCode.INTERNAL)
     sys.exit(status if isinstance(status, int) else ExitCode.OK)

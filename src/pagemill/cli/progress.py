@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
-from typing import TYPE_CHECKING, Self
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
-from rich.table import Table
+from rich.text import Text
 
 from pagemill.document.page import Status
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
     from types import TracebackType
 
@@ -22,6 +24,33 @@ if TYPE_CHECKING:
     from pagemill.run import RunOutcome
 
 LOG_EVERY_S = 10.0
+MAX_FAILURE_LINES = 20
+"""Failed pages that are named as they come; the others are counted."""
+_MAX_LABELS = 30
+_MAX_MESSAGE = 500
+
+
+class LenientConsole(Console):
+    """A console that goes quiet when it cannot be written to: a run must not end because nobody reads its log."""
+
+    def say(self, *parts: str | tuple[str, str]) -> None:
+        """Print one line as it is: no markup, no wrapping. Parts are texts, or texts with a style."""
+        text = Text.assemble(*parts)
+        # File names and messages about untrusted files must not steer the terminal.
+        text.plain = "".join(
+            character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text.plain
+        )
+        try:
+            self.print(text, soft_wrap=True)
+        except OSError:  # a full disk behind a redirection
+            self.on_broken_pipe()
+
+    def on_broken_pipe(self) -> None:
+        """Send all further output nowhere, also what Python flushes at its end."""
+        self.quiet = True
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self.file.fileno())
+        os.close(nowhere)
 
 
 class ProgressDisplay:
@@ -32,8 +61,8 @@ class ProgressDisplay:
         console: Where to draw; standard error by default.
     """
 
-    def __init__(self, *, quiet: bool = False, console: Console | None = None) -> None:
-        self._console = console or Console(stderr=True)
+    def __init__(self, *, quiet: bool = False, console: LenientConsole | None = None) -> None:
+        self._console = console or LenientConsole(stderr=True)
         self._quiet = quiet
         self._start = self._last_line = time.monotonic()
         self._pages = self._failed = 0
@@ -41,14 +70,14 @@ class ProgressDisplay:
         if not quiet and self._console.is_terminal:
             self._bar = Bar(
                 SpinnerColumn(),
-                TextColumn("[bold]parsing"),
-                BarColumn(),
+                BarColumn(bar_width=None),
                 MofNCompleteColumn(),
                 TextColumn("{task.fields[rate]}"),
                 TimeRemainingColumn(),
                 TextColumn("{task.fields[failures]}"),
                 console=self._console,
                 transient=True,
+                expand=True,
             )
             self._task = self._bar.add_task("parsing", total=None, rate="", failures="")
 
@@ -65,15 +94,12 @@ class ProgressDisplay:
 
     def page(self, page: ParsedPage, total: int | None) -> None:
         """Count a finished page; a failed one is named at once."""
-        self._pages += 1
-        record = page.record
         if self._quiet:
             return
-        if record.status is Status.FAILED:
+        self._pages += 1
+        if page.record.status is Status.FAILED:
             self._failed += 1
-            self._console.print(
-                f"[red]failed[/] {escape(record.page_id)}: {escape(record.errors[0].message)}", soft_wrap=True
-            )
+            self._say_failed(page)
         now = time.monotonic()
         rate = self._pages / max(now - self._start, 1e-9)
         if self._bar:
@@ -85,48 +111,101 @@ class ProgressDisplay:
             self._last_line = now
             of_total = f"/{total}" if total else ""
             eta = f", {_duration((total - self._pages) / rate)} left" if total else ""
-            self._console.print(
-                f"{self._pages}{of_total} pages, {rate:.2f} pages/s{eta}, {self._failed} failed", soft_wrap=True
-            )
+            self._console.say(f"{self._pages}{of_total} pages, {rate:.2f} pages/s{eta}, {self._failed} failed")
+
+    def stopping(self) -> None:
+        """Say that the run ends early, and leave the terminal as it was: a second signal ends the process at once."""
+        if self._bar:
+            self._bar.stop()
+            self._bar = None
+        if not self._quiet:
+            self._console.say("Stopping; what is parsed so far is kept. Once more (Ctrl-C) quits at once.")
+
+    def _say_failed(self, page: ParsedPage) -> None:
+        if self._failed <= MAX_FAILURE_LINES:
+            self._console.say(("failed", "red"), f" {page.record.page_id}: {_short(page.record.errors[0].message)}")
+        elif self._failed == MAX_FAILURE_LINES + 1:
+            self._console.say("More pages fail; they are only counted from here on.")
 
 
-def print_summary(outcome: RunOutcome, out: Path, seconds: float, console: Console | None = None) -> None:
+def print_summary(outcome: RunOutcome, out: Path, seconds: float, console: LenientConsole | None = None) -> None:
     """Print what a run amounts to: pages, regions by label, failures by kind, seconds by stage, where to look."""
-    console = console or Console(file=sys.stdout)
+    console = console or LenientConsole(file=sys.stdout)
     summary = outcome.summary
     rate = summary.pages / max(seconds, 1e-9)
-    done = summary.pages - summary.failed
-    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
-    table.add_column(style="bold")
-    table.add_column(overflow="fold")
-    table.add_row("pages", f"{done} done, {summary.failed} failed, {summary.documents} documents")
-    table.add_row("time", f"{_duration(seconds)} ({rate:.2f} pages/s)")
-    if summary.regions_by_label:
-        table.add_row("regions", f"{summary.regions}: {_counts(summary.regions_by_label)}")
+    pages = [
+        f"{summary.pages - summary.failed} done",
+        f"{summary.failed} failed",
+        _number(summary.documents, "document"),
+    ]
+    rows: list[tuple[str, str, list[str]]] = [
+        ("pages", "", pages),
+        ("time", "", [f"{_duration(seconds)} ({rate:.2f} pages/s)"]),
+    ]
+    if summary.regions:
+        rows.append(("regions", "", [f"{summary.regions} in all", *_counts(_largest_first(summary.regions_by_label))]))
     if summary.crops:
-        table.add_row("crops", str(summary.crops))
-    if summary.seconds_by_stage:
-        stages = sorted(summary.seconds_by_stage.items(), key=lambda item: -item[1])
-        table.add_row("stage seconds", ", ".join(f"{stage} {value:.1f}" for stage, value in stages))
+        rows.append(("crops", "", [str(summary.crops)]))
+    stages = {
+        name: f"{value:.1f} s" for name, value in _largest_first(summary.seconds_by_stage).items() if value >= 0.05
+    }
+    if stages:
+        rows.append(("stages", "", _counts(stages)))
     if summary.failures_by_kind:
-        table.add_row("failures", _counts(summary.failures_by_kind), style="red")
+        rows.append(("failures", "red", _counts(_largest_first(summary.failures_by_kind))))
     if summary.warnings_by_kind:
-        table.add_row("warnings", _counts(summary.warnings_by_kind), style="yellow")
-    table.add_row("output", str(out))
-    console.print(table, soft_wrap=True)
-    for page_id, message, remedy in outcome.failures:
-        console.print(f"  {escape(page_id)}: {escape(message)}", soft_wrap=True)
-        if remedy:
-            console.print(f"      {escape(remedy)}", soft_wrap=True)
-    hidden = summary.failed - len(outcome.failures)
-    if hidden > 0:
-        console.print(f"  ... and {hidden} more; see the status of each page in ocr_results.jsonl", soft_wrap=True)
+        rows.append(("warnings", "yellow", _counts(_largest_first(summary.warnings_by_kind))))
+    rows.append(("output", "", [str(out)]))
+    for name, style, items in rows:
+        for index, line in enumerate(_packed(items, console.width - 10)):
+            console.say(("" if index else name).ljust(10), (line, style))
+    _print_failures(outcome, console)
     if summary.interrupted:
-        console.print("Interrupted: what was parsed until then is in the output.", soft_wrap=True)
+        console.say("Interrupted: what was parsed until then is in the output.")
 
 
-def _counts(counts: dict[str, int]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items(), key=lambda item: -item[1]))
+def _print_failures(outcome: RunOutcome, console: LenientConsole) -> None:
+    """The first failures, those with one remedy together."""
+    order = {remedy: position for position, (_, _, remedy) in reversed(list(enumerate(outcome.failures)))}
+    for remedy, failures in groupby(sorted(outcome.failures, key=lambda failure: order[failure[2]]), lambda f: f[2]):
+        for page_id, message, _ in failures:
+            console.say(f"  {page_id}: {_short(message)}")
+        if remedy:
+            console.say(f"      {remedy}")
+    hidden = outcome.errors - len(outcome.failures)
+    if hidden > 0:
+        console.say(f'  ... and {hidden} more; see "errors" of each page in ocr_results.jsonl')
+
+
+def _packed(items: Iterable[str], width: int) -> list[str]:
+    """Items in lines of at most ``width`` characters, separated by commas; no item is split."""
+    lines: list[str] = []
+    for item in items:
+        if lines and len(lines[-1]) + len(item) + 3 <= width:
+            lines[-1] += f", {item}"
+        else:
+            if lines:
+                lines[-1] += ","
+            lines.append(item)
+    return lines
+
+
+def _largest_first(counts: dict[str, Any]) -> dict[str, Any]:
+    return dict(sorted(counts.items(), key=lambda item: -item[1])[:_MAX_LABELS])
+
+
+def _counts(counts: dict[str, Any]) -> list[str]:
+    return [f"{name} {count}" for name, count in counts.items()]
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def _short(message: str) -> str:
+    """One line of bounded length; messages may quote what libraries said about untrusted files."""
+    line = " ".join(message.split())
+    return line if len(line) <= _MAX_MESSAGE else f"{line[:_MAX_MESSAGE]} ..."
 
 
 def _duration(seconds: float) -> str:

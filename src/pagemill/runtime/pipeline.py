@@ -106,6 +106,18 @@ class Pipeline:
     ) -> None:
         await self._stack.aclose()
 
+    async def prepare(self) -> None:
+        """Find out now what would otherwise fail on every page.
+
+        Raises:
+            LanguageError: No installed engine reads a language that was asked for.
+            PagemillError: The user's layout model cannot be loaded; the class says why.
+        """
+        if self.settings.languages:
+            await self._text.check(self.settings.languages)
+        if self._layout_settings.model_path:
+            await self._layout.get()
+
     async def stream(self, inputs: Sequence[str | Path | bytes], options: SourceOptions) -> AsyncGenerator[ParsedPage]:
         """Parse all pages of the inputs and yield them as they finish."""
         source = resolve(inputs, options=options, decoder=self._decoding)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         TextDetector,
         TextRecognizer,
     )
+    from pagemill.recognition.languages import Plan
     from pagemill.recognition.reader import ReadPage
 
 P = ParamSpec("P")
@@ -56,9 +57,15 @@ class TextReading:
         Raises:
             LanguageError: No installed engine reads a language that was asked for, or the page's script.
         """
+        return await PageReader(await self._plan(languages), self).read(page)
+
+    async def check(self, languages: Sequence[str]) -> None:
+        """Raise a LanguageError when no installed engine reads one of the languages."""
+        await self._plan(languages)
+
+    async def _plan(self, languages: Sequence[str] | None) -> Plan:
         offers = await self._offers.get()
-        covered = {name: offer.languages for name, offer in offers.items()}
-        return await PageReader(plan(languages, covered, PRIMARY), self).read(page)
+        return plan(languages, {name: offer.languages for name, offer in offers.items()}, PRIMARY)
 
     async def detect(self, page: Pixels) -> list[DetectedLine]:
         """Find the lines of a page."""
