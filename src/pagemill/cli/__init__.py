@@ -38,11 +38,11 @@ class _LazyGroup(click.Group):
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="pagemill")
 def cli() -> None:
-    r"""Turn PDFs, scans and datasets of page images into structured pages.
+    """Turn PDFs, scans and datasets of page images into structured pages.
 
     \b
     pagemill parse report.pdf scans/ -o out
-    """
+    """  # noqa: D301 - click wants the control character
 
 
 def main() -> NoReturn:

@@ -95,7 +95,7 @@ def command(
     fresh: bool,
     quiet: bool,
 ) -> int:
-    r"""Parse documents into text, tables, Markdown and JSON records.
+    """Parse documents into text, tables, Markdown and JSON records.
 
     INPUT is a PDF, an image, a folder, a glob, an Arrow or Parquet file of page images, hf://datasets/OWNER/NAME,
     or any URL that an installed fsspec filesystem opens.
@@ -104,7 +104,7 @@ def command(
     pagemill parse report.pdf -o out
     pagemill parse scans/ --recursive --lang ko,en -o out
     pagemill parse corpus.parquet --limit 100 -o out
-    """
+    """  # noqa: D301 - click wants the control character
     from pagemill.cli.progress import ProgressDisplay, print_summary
     from pagemill.config.settings import ParseSettings, RuntimeSettings
     from pagemill.run import parse_into
