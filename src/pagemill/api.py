@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pagemill.config.settings import ParseSettings, RuntimeSettings, TextLayerMode
-from pagemill.document.page import PageResult, Status
-from pagemill.errors import InputError, PagemillError, UsageError
+from pagemill.errors import InputError, UsageError, error_class
 from pagemill.export.document import Document
 from pagemill.runtime.pipeline import Pipeline
 from pagemill.sources import PageRanges, SourceOptions
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Coroutine, Sequence
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
     from pathlib import Path
+
+    from pagemill.document.page import PageResult
+    from pagemill.parsing.page import ParsedPage
+
+T = TypeVar("T")
 
 
 def parse(
@@ -27,6 +31,7 @@ def parse(
     pages: str | None = None,
     password: str | None = None,
     layout_model: str | Path | None = None,
+    crops: bool = True,
     page_timeout_s: float = 300.0,
     threads: int = 0,
 ) -> Document:
@@ -39,6 +44,7 @@ def parse(
         pages: Page ranges such as ``"1,3-5,8-"``; None for all.
         password: Of an encrypted PDF.
         layout_model: An ONNX layout model on disk to use instead of the embedded one.
+        crops: Cut out pictures and charts (``document.crops``), so that the document can show and save them.
         page_timeout_s: Time limit of a page, in seconds.
         threads: Threads that compute; 0 for one a core.
 
@@ -49,26 +55,28 @@ def parse(
         PagemillError: The document could not be opened at all; the class says why.
         UsageError: The source holds more than one document: use :func:`stream`.
     """
+    settings = _settings(languages, text_layer, crops=crops, page_timeout_s=page_timeout_s)
+    options = _options(pages, password)
 
-    async def collect() -> list[PageResult]:
-        records = []
-        options: dict[str, Any] = {"languages": languages, "text_layer": text_layer, "pages": pages}
-        options |= {"password": password, "layout_model": layout_model}
-        options |= {"page_timeout_s": page_timeout_s, "threads": threads}
-        async with aclosing(stream(source, **options)) as results:
-            async for record in results:
-                records.append(record)
-        return sorted(records, key=lambda record: record.page_idx)
+    async def collect() -> list[ParsedPage]:
+        results: list[ParsedPage] = []
+        async with aclosing(_parsed([source], settings, options, layout_model, threads)) as parsed:
+            async for page in parsed:
+                if results and page.document.doc_id != results[0].document.doc_id:
+                    raise UsageError(
+                        "the source holds more than one document", remedy="Use pagemill.stream for many documents."
+                    )
+                results.append(page)
+        return sorted(results, key=lambda page: page.record.page_idx)
 
-    records = _run(collect())
-    if not records:
-        raise InputError("the source holds no page", remedy="Check the page ranges.")
-    if len({record.doc_id for record in records}) > 1:
-        raise UsageError("the source holds more than one document", remedy="Use pagemill.stream for many documents.")
-    if records[0].page_number is None and records[0].status is Status.FAILED:
-        error = records[0].errors[0]
-        raise _exception_of(error.category)(error.message, remedy=error.remedy)
-    return Document.from_pages(records)
+    parsed = _run(collect())
+    if not parsed:
+        raise InputError("the source holds no page", remedy="Check that it is not empty.")
+    first = parsed[0]
+    if first.record.page_number is None:
+        error = first.record.errors[0]
+        raise error_class(error.category)(error.message, remedy=error.remedy)
+    return Document.from_pages((page.record for page in parsed), dict(crop for page in parsed for crop in page.crops))
 
 
 async def stream(
@@ -100,19 +108,41 @@ async def stream(
         One record a page; a page or document that failed has ``status`` failed and says why in ``errors``.
     """
     inputs = [source] if isinstance(source, (str, bytes)) or not hasattr(source, "__iter__") else list(source)
-    settings = ParseSettings(
-        languages=tuple(languages) if languages else None,
-        text_layer=_text_layer_mode(text_layer),
-        crops=False,
-        page_timeout_s=page_timeout_s,
-    )
-    options = SourceOptions(pages=PageRanges.parse(pages) if pages else None, password=password, recursive=recursive)
-    async with (
-        Pipeline(settings, RuntimeSettings(threads=threads), layout_model=layout_model) as pipeline,
-        aclosing(pipeline.stream(inputs, options)) as results,
-    ):
+    settings = _settings(languages, text_layer, crops=False, page_timeout_s=page_timeout_s)
+    options = _options(pages, password, recursive=recursive)
+    async with aclosing(_parsed(inputs, settings, options, layout_model, threads)) as results:
         async for page in results:
             yield page.record
+
+
+async def _parsed(
+    inputs: Sequence[str | Path | bytes],
+    settings: ParseSettings,
+    options: SourceOptions,
+    layout_model: str | Path | None,
+    threads: int,
+) -> AsyncGenerator[ParsedPage]:
+    """The stream of pages on a pipeline of its own."""
+    async with Pipeline(settings, RuntimeSettings(threads=threads), layout_model=layout_model) as pipeline:
+        await pipeline.prepare()
+        async with aclosing(pipeline.stream(inputs, options)) as pages:
+            async for page in pages:
+                yield page
+
+
+def _settings(languages: Sequence[str] | None, text_layer: str, *, crops: bool, page_timeout_s: float) -> ParseSettings:
+    if isinstance(languages, str):
+        raise UsageError(f"languages is {languages!r}", remedy="Give a list, as in ['ko', 'en'].")
+    return ParseSettings(
+        languages=tuple(languages) if languages else None,
+        text_layer=_text_layer_mode(text_layer),
+        crops=crops,
+        page_timeout_s=page_timeout_s,
+    )
+
+
+def _options(pages: str | None, password: str | None, *, recursive: bool = False) -> SourceOptions:
+    return SourceOptions(pages=PageRanges.parse(pages) if pages else None, password=password, recursive=recursive)
 
 
 def _text_layer_mode(value: str) -> TextLayerMode:
@@ -123,34 +153,25 @@ def _text_layer_mode(value: str) -> TextLayerMode:
         raise UsageError(f"text_layer is {value!r}", remedy=f"Choose one of {modes}.") from None
 
 
-def _exception_of(category: str) -> type[PagemillError]:
-    """The most general class of the hierarchy with this category."""
-    queue: list[type[PagemillError]] = [PagemillError]
-    for candidate in queue:
-        if candidate.category == category:
-            return candidate
-        queue.extend(candidate.__subclasses__())
-    return PagemillError
-
-
-def _run(coroutine: Coroutine[Any, Any, list[PageResult]]) -> list[PageResult]:
+def _run(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run to the end, also from inside a running event loop (a notebook), where a thread of its own is needed."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(coroutine)
-    outcome: list[list[PageResult]] = []
-    failure: list[BaseException] = []
+    cancel: list[Callable[[], object]] = []
 
-    def work() -> None:
+    async def cancellable() -> T:
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        assert task is not None
+        cancel.append(lambda: loop.call_soon_threadsafe(task.cancel))
+        return await coroutine
+
+    with ThreadPoolExecutor(1, thread_name_prefix="pagemill.parse") as thread:
+        running = thread.submit(asyncio.run, cancellable())
         try:
-            outcome.append(asyncio.run(coroutine))
-        except BaseException as error:
-            failure.append(error)
-
-    thread = threading.Thread(target=work, name="pagemill.parse")
-    thread.start()
-    thread.join()
-    if failure:
-        raise failure[0]
-    return outcome[0]
+            return running.result()
+        except KeyboardInterrupt:  # the caller's thread gets it, not the one that works
+            for stop in cancel:
+                stop()
+            raise

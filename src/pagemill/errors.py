@@ -139,3 +139,13 @@ class NetworkError(PagemillError):
 
     exit_code = ExitCode.NETWORK
     category = "network"
+
+
+def error_class(category: str) -> type[PagemillError]:
+    """The class of a category, to raise again what was kept as data; :class:`PagemillError` for an unknown one."""
+    waiting = [PagemillError]
+    for candidate in waiting:
+        if candidate.category == category:
+            return candidate
+        waiting.extend(candidate.__subclasses__())
+    return PagemillError

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from pagemill.document.labels import Label
+from pagemill.document.names import document_stem
 from pagemill.document.page import ContentFormat
 from pagemill.export.docjson import document_json
 from pagemill.export.markdown import document_markdown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+    from os import PathLike
 
     from pagemill.document.page import PageError, PageResult
     from pagemill.tables import Table
@@ -24,10 +27,12 @@ class Document:
 
     pages: list[PageResult]
     """In page order; a page that failed has ``status`` failed and says why in ``errors``."""
+    crops: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    """Pictures cut from the pages: JPEG by the path that the Markdown and ``PageResult.image_crops`` name."""
 
     @classmethod
-    def from_pages(cls, pages: Iterable[PageResult]) -> Document:
-        """Make a document of its pages' records.
+    def from_pages(cls, pages: Iterable[PageResult], crops: Mapping[str, bytes] | None = None) -> Document:
+        """Make a document of its pages' records and crops.
 
         Raises:
             ValueError: There is no page, or the pages are of several documents.
@@ -35,7 +40,7 @@ class Document:
         listed = list(pages)
         if len({page.doc_id for page in listed}) != 1:
             raise ValueError("a document needs pages, all of one doc_id")
-        return cls(listed)
+        return cls(listed, crops or {})
 
     @property
     def doc_id(self) -> str:
@@ -73,3 +78,22 @@ class Document:
     def to_json(self) -> str:
         """The document as DocJSON; see ``docs/schema/docjson.schema.json``."""
         return "".join(document_json(self.pages))
+
+    def save(self, directory: str | PathLike[str]) -> Path:
+        """Write ``<doc_id>.md``, ``<doc_id>.json`` (DocJSON) and the crops into a directory, replacing what is there.
+
+        Returns:
+            Path of the Markdown file.
+
+        Raises:
+            OSError: A file cannot be written.
+        """
+        folder = Path(directory)
+        (folder / "crops" if self.crops else folder).mkdir(parents=True, exist_ok=True)
+        for name, data in self.crops.items():
+            (folder / "crops" / PurePosixPath(name).name).write_bytes(data)
+        stem = folder / document_stem(self.doc_id)
+        stem.with_name(f"{stem.name}.json").write_bytes(self.to_json().encode("utf-8", "replace"))
+        markdown = stem.with_name(f"{stem.name}.md")
+        markdown.write_bytes(self.markdown.encode("utf-8", "replace"))
+        return markdown

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from pagemill.document.geometry import Box
-from pagemill.errors import PagemillError
+from pagemill.errors import PagemillError, error_class
 from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.page import PdfInfo, TextLayer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 HEADER = struct.Struct(">I")
 MAX_MESSAGE = 256 * 2**20
@@ -70,7 +66,7 @@ class Failed(msgspec.Struct, tag=True, frozen=True):
 
     def exception(self) -> PagemillError:
         """The error as the exception class of its category."""
-        return _ERRORS.get(self.category, PagemillError)(self.message, remedy=self.remedy)
+        return error_class(self.category)(self.message, remedy=self.remedy)
 
 
 Request = Describe | Render
@@ -85,12 +81,3 @@ def frame(message: Request | Reply) -> bytes:
     """A message with its length in front."""
     body = encode(message)
     return HEADER.pack(len(body)) + body
-
-
-def _subclasses(base: type[PagemillError]) -> Iterator[type[PagemillError]]:
-    yield base
-    for subclass in base.__subclasses__():
-        yield from _subclasses(subclass)
-
-
-_ERRORS = {error.category: error for error in _subclasses(PagemillError)}
