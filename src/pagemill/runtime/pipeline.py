@@ -84,9 +84,9 @@ class Pipeline:
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
-            self._executor = stack.enter_context(
-                ThreadPoolExecutor(self.runtime.threads, thread_name_prefix="pagemill.compute")
-            )
+            self._executor = ThreadPoolExecutor(self.runtime.threads, thread_name_prefix="pagemill.compute")
+            # Calls that run are waited for without holding up the event loop, which may be a server's.
+            stack.push_async_callback(asyncio.to_thread, self._executor.shutdown, cancel_futures=True)
             self._decoding = await stack.enter_async_context(
                 DecodingService(
                     workers=self.runtime.decoders,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -37,11 +38,12 @@ async def stream_pages(
         async with asyncio.TaskGroup() as pages:
             position = 0
             try:
-                async for ref in source.pages():
-                    size = ref.estimated_bytes or UNKNOWN_PAGE_BYTES
-                    await flight.enter(size)
-                    pages.create_task(fly(position, ref, size))
-                    position += 1
+                async with aclosing(source.pages()) as refs:
+                    async for ref in refs:
+                        size = ref.estimated_bytes or UNKNOWN_PAGE_BYTES
+                        await flight.enter(size)
+                        pages.create_task(fly(position, ref, size))
+                        position += 1
             except Exception as error:
                 failure = error  # raised when the pages in flight have landed
         if failure:
@@ -51,9 +53,12 @@ async def stream_pages(
     try:
         while True:
             get = asyncio.ensure_future(finished.get())
-            await asyncio.wait({get, feeder}, return_when=asyncio.FIRST_COMPLETED)
+            try:
+                await asyncio.wait({get, feeder}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                if not get.done():
+                    get.cancel()
             if not get.done():
-                get.cancel()
                 if not finished.empty():
                     continue
                 try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pagemill.document.page import PageError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator
 
     from pagemill.imaging.limits import DecodeLimits
     from pagemill.imaging.page import PdfInfo
@@ -74,7 +74,7 @@ class PageSource(Protocol):
     total: int | None
     """Pages in the stream where that is known, for the ETA; may be set while iterating."""
 
-    def pages(self) -> AsyncIterator[PageRef]:
+    def pages(self) -> AsyncGenerator[PageRef]:
         """Yield page references in input order, reading no further ahead than it is asked."""
         ...
 

@@ -22,7 +22,7 @@ from pagemill.sources.names import UniqueNames, safe_name
 from pagemill.sources.remote import TemporaryCopy, copy_to_disk, read_all, unreachable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 
     from pagemill.imaging.page import PdfInfo
     from pagemill.sources.base import PdfProbe
@@ -49,7 +49,7 @@ class InputStream:
         self._page_ids = UniqueNames()
         self._row_documents: dict[tuple[int, str], DocumentRef] = {}
 
-    async def pages(self) -> AsyncIterator[PageRef]:
+    async def pages(self) -> AsyncGenerator[PageRef]:
         """Yield page references in input order, reading no further ahead than it is asked."""
         count = 0
         limit = self._options.limit
