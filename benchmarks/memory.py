@@ -1,11 +1,13 @@
 """Peak memory of a run over many pages against a run over few: it must not grow with the input.
 
-Builds two Parquet files of the same scanned pages (``--few`` and ``--many`` rows), parses each with ``pagemill parse``
+Builds two inputs of the same pages over and over (``--few`` and ``--many`` pages): Parquet files of page images, which
+are read by recognition, or with ``--digital`` PDFs with their text layer. Parses each with ``pagemill parse``
 in a process of its own and prints the peak resident memory of the whole process tree, sampled while it runs, and their
 ratio.
 The first pages of a run load models and fill pools, so ``--few`` should be well above the pages in flight.
 
     python benchmarks/memory.py samples/report-scan.pdf --few 50 --many 500
+    python benchmarks/memory.py samples/report.pdf --digital
 """
 
 from __future__ import annotations
@@ -45,6 +47,17 @@ def write_dataset(pdf: Path, rows: int, path: Path, dpi: int) -> None:
             )
 
 
+def write_pdf(pdf: Path, pages: int, path: Path) -> None:
+    """Write a PDF of ``pages`` pages, those of ``pdf`` over and over."""
+    source, target = pdfium.PdfDocument(pdf), pdfium.PdfDocument.new()
+    try:
+        target.import_pages(source, [number % len(source) for number in range(pages)])
+        target.save(path)
+    finally:
+        target.close()
+        source.close()
+
+
 def peak_of(command: list[str]) -> tuple[float, float]:
     """Run a command; return the peak resident memory of its process tree in MiB, and its seconds."""
     start = time.monotonic()
@@ -70,15 +83,22 @@ def main() -> None:
     parser.add_argument("pdf", type=Path)
     parser.add_argument("--few", type=int, default=50)
     parser.add_argument("--many", type=int, default=500)
-    parser.add_argument("--dpi", type=int, default=100)
+    parser.add_argument("--dpi", type=int, default=100, help="of the page images")
+    parser.add_argument("--digital", action="store_true", help="PDFs with a text layer instead of page images")
     parser.add_argument("arguments", nargs="*", help="more options of pagemill parse, after --")
     options = parser.parse_args()
     peaks = []
     with tempfile.TemporaryDirectory() as folder:
         for rows in (options.few, options.many):
-            dataset, out = Path(folder, f"{rows}.parquet"), Path(folder, f"out-{rows}")
-            write_dataset(options.pdf, rows, dataset, options.dpi)
-            command = [sys.executable, "-m", "pagemill", "parse", str(dataset), "-o", str(out), "-q"]
+            source, out = (
+                Path(folder, f"{rows}.pdf" if options.digital else f"{rows}.parquet"),
+                Path(folder, f"out-{rows}"),
+            )
+            if options.digital:
+                write_pdf(options.pdf, rows, source)
+            else:
+                write_dataset(options.pdf, rows, source, options.dpi)
+            command = [sys.executable, "-m", "pagemill", "parse", str(source), "-o", str(out), "-q"]
             peak, seconds = peak_of([*command, *options.arguments])
             peaks.append(peak)
             print(f"{rows:6} pages  peak {peak:7.0f} MiB  {seconds:7.1f} s", flush=True)
