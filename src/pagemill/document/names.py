@@ -1,4 +1,4 @@
-"""File names made from identifiers that nobody vouches for (page ids of datasets, document stems)."""
+"""Names of documents, pages and crops: safe as file names on every system, and unique in a run."""
 
 from __future__ import annotations
 
@@ -6,36 +6,57 @@ import hashlib
 import re
 import unicodedata
 
-MAX_BYTES = 120
-"""Longest name in UTF-8 bytes; with suffixes it stays well below the 255 that common filesystems allow."""
+MAX_BYTES = 150
+"""Of a name in UTF-8, so that suffixes still fit into the 255 bytes of common file systems."""
+_FORBIDDEN = re.compile(r'[/\\:*?"<>|]')
+_RESERVED = re.compile(r"(?i)(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?")
+_INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
-_HASHED = re.compile(r"-[0-9a-f]{10}$")
 
+def safe_name(raw: str) -> str:
+    """Turn any text into a file name: letters of all scripts stay, what could mean anything to a file system goes.
 
-def safe_name(identifier: str) -> str:
-    """Turn an identifier into a file name: no separators, no leading dot, bounded, unique also where case is ignored.
-
-    A name that is safe as it stands is kept. Any other one is cleaned and gets ten hex digits of the identifier's
-    SHA-256, so that two identifiers never share a name, not even on filesystems that fold case or normalise Unicode.
+    The result is in NFC, not empty, at most ``MAX_BYTES`` bytes in UTF-8, holds no separator, control or formatting
+    character, neither starts nor ends with a dot or space, and is no device name of Windows.
     """
-    cleaned = _clean(identifier)
-    if cleaned and cleaned == identifier == identifier.casefold() and not _HASHED.search(identifier):
+    text = unicodedata.normalize("NFC", raw)
+    text = "".join("_" if unicodedata.category(c) in _INVISIBLE else c for c in text)
+    text = _FORBIDDEN.sub("_", text).strip(". ")
+    text = text.encode("utf-8")[:MAX_BYTES].decode("utf-8", "ignore").rstrip(". ")
+    if _RESERVED.fullmatch(text):
+        text = f"_{text}"
+    return text or "document"
+
+
+class UniqueNames:
+    """Hands out names, each once: the second ``a`` becomes ``a-2``. Upper and lower case count as the same."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+
+    def claim(self, name: str) -> str:
+        """A name nobody has yet, made from ``name``, which should be safe already."""
+        count = self._counts.get(name.casefold(), 0)
+        candidate = name
+        while candidate.casefold() in self._counts:
+            count += 1
+            candidate = f"{name}-{count}"
+        self._counts[name.casefold()] = max(count, 1)
+        self._counts.setdefault(candidate.casefold(), 1)
+        return candidate
+
+
+def file_stem(identifier: str) -> str:
+    """The file name of a document or page id: the id itself where it is safe, as those made by sources are.
+
+    An id of other provenance is cleaned and gets ten hex digits of its SHA-256, so that two never share a file.
+    """
+    safe = safe_name(identifier)
+    if safe == identifier:
         return identifier
-    digest = hashlib.sha256(identifier.encode("utf-8", "surrogatepass")).hexdigest()[:10]
-    return f"{cleaned}-{digest}" if cleaned else f"page-{digest}"
-
-
-def document_stem(doc_id: str) -> str:
-    """File stem of a document: the id itself, which sources promise to be unique and safe, or a safe name for it."""
-    return doc_id if doc_id and _clean(doc_id) == doc_id else safe_name(doc_id)
+    return f"{safe}-{hashlib.sha256(identifier.encode('utf-8', 'surrogatepass')).hexdigest()[:10]}"
 
 
 def crop_path(page_id: str, region: int, suffix: str = ".jpg") -> str:
     """Path of a region's crop relative to the output directory, with forward slashes."""
-    return f"crops/{safe_name(page_id)}_{region}{suffix}"
-
-
-def _clean(identifier: str) -> str:
-    normal = unicodedata.normalize("NFC", identifier)
-    kept = "".join(c if c.isalnum() or c in "._-" else "_" for c in normal).lstrip(".")
-    return kept.encode("utf-8", "ignore")[:MAX_BYTES].decode("utf-8", "ignore").rstrip(".")
+    return f"crops/{file_stem(page_id)}_{region}{suffix}"

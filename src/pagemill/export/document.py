@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from pagemill.document.labels import Label
-from pagemill.document.names import document_stem
+from pagemill.document.names import file_stem
 from pagemill.document.page import ContentFormat
 from pagemill.export.docjson import document_json
 from pagemill.export.markdown import document_markdown
@@ -92,7 +92,7 @@ class Document:
         (folder / "crops" if self.crops else folder).mkdir(parents=True, exist_ok=True)
         for name, data in self.crops.items():
             (folder / "crops" / PurePosixPath(name).name).write_bytes(data)
-        stem = folder / document_stem(self.doc_id)
+        stem = folder / file_stem(self.doc_id)
         stem.with_name(f"{stem.name}.json").write_bytes(self.to_json().encode("utf-8", "replace"))
         markdown = stem.with_name(f"{stem.name}.md")
         markdown.write_bytes(self.markdown.encode("utf-8", "replace"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from pagemill.document.joining import goes_on, join_pair
 from pagemill.document.labels import TASK_OF_LABEL, Label, Task
@@ -107,7 +108,7 @@ def _parts(page: PageResult, *, footnotes: bool, crops_root: str) -> list[_Part]
         if region.label is Label.FOOTNOTE and footnotes and region.content:
             notes.append(_Part(escape(region.content)))
         elif TASK_OF_LABEL[region.label] is Task.SKIP and region.index in crops:
-            parts.append(_Part(f"![{_figure_name(region, captions)}]({crops[region.index]})"))
+            parts.append(_Part(f"![{_figure_name(region, captions)}]({quote(crops[region.index])})"))
         elif TASK_OF_LABEL[region.label] is not Task.ABANDON and region.content:
             flows = region.label in _FLOWING and not region.list_item
             if region.list_item and parts and parts[-1].is_list:  # one list that layout cut apart

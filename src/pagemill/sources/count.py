@@ -13,7 +13,7 @@ from pagemill.sources.detect import format_of
 
 if TYPE_CHECKING:
     from pagemill.sources.base import PdfProbe
-    from pagemill.sources.locate import Item
+    from pagemill.sources.items import Item
     from pagemill.sources.options import SourceOptions
 
 MAX_PDFS = 200

@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 
 from pagemill.errors import CorruptInputError, UnsupportedInputError
 from pagemill.imaging.formats import HEAD_BYTES, FileFormat, sniff
-from pagemill.sources.locate import Item, RemoteFile
+from pagemill.sources.items import Item, RemoteFile
 from pagemill.sources.remote import read_head, unreachable
 
 

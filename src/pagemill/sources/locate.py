@@ -4,50 +4,19 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 import stat
-from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pagemill.errors import MissingInputError, PagemillError, UnsupportedInputError
 from pagemill.imaging.formats import SUFFIXES
+from pagemill.sources.items import Item, base_name, is_url, natural_key
+from pagemill.sources.remote import expand_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
-_DIGITS = re.compile(r"(\d+)")
 _READABLE = "PDF, PNG, JPEG, WebP, BMP, TIFF, Arrow, Parquet"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteFile:
-    """A file on an fsspec filesystem."""
-
-    filesystem: Any
-    path: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
-    """One file to read, or why there is none."""
-
-    uri: str
-    """As the user would name it."""
-    name: str
-    """Base name, for the document id."""
-    origin: int
-    """Which of the user's inputs it comes from, from 0; the shards of one dataset share it."""
-    content: Path | bytes | RemoteFile | None = None
-    error: PagemillError | None = None
-
-
-def natural_key(name: str) -> list[tuple[int, int, str]]:
-    """Sort key by which ``page 2`` comes before ``page 10``."""
-    parts = _DIGITS.split(name.casefold())
-    return [(0, int(part), part) if i % 2 else (1, 0, part) for i, part in enumerate(parts)]
 
 
 def expand(inputs: Iterable[str | Path | bytes], *, recursive: bool) -> Iterator[Item]:
@@ -58,9 +27,7 @@ def expand(inputs: Iterable[str | Path | bytes], *, recursive: bool) -> Iterator
             continue
         text = str(given)
         try:
-            if isinstance(given, str) and _URL.match(given):
-                from pagemill.sources.remote import expand_url
-
+            if isinstance(given, str) and is_url(given):
                 yield from expand_url(given, origin, recursive=recursive)
             else:
                 yield from _expand_path(text, origin, recursive=recursive)
@@ -70,14 +37,6 @@ def expand(inputs: Iterable[str | Path | bytes], *, recursive: bool) -> Iterator
             reason = getattr(error, "strerror", None) or str(error)
             missing = MissingInputError(f"{text!r} cannot be read: {reason}", remedy="Check its permissions and name.")
             yield Item(uri=text, name=base_name(text), origin=origin, error=missing)
-
-
-def base_name(uri: str) -> str:
-    """The last part of a path or URL, without a query."""
-    if _URL.match(uri):
-        parts = urlsplit(uri)
-        return PurePosixPath(parts.path).name or parts.netloc or "document"
-    return PurePosixPath(uri.replace("\\", "/")).name or "document"
 
 
 def _expand_path(text: str, origin: int, *, recursive: bool) -> Iterator[Item]:

@@ -17,7 +17,7 @@ from pagemill.errors import (
     UnsupportedInputError,
 )
 from pagemill.imaging.formats import SUFFIXES
-from pagemill.sources.locate import Item, RemoteFile, base_name, natural_key
+from pagemill.sources.items import Item, RemoteFile, base_name, natural_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pagemill.document.names import UniqueNames, safe_name
 from pagemill.document.page import PageError
 from pagemill.errors import CorruptInputError, InputError, MissingInputError, PagemillError
 from pagemill.imaging.decode import stored_size
@@ -17,8 +18,8 @@ from pagemill.imaging.limits import DecodeLimits
 from pagemill.sources.base import DocumentRef, EncodedImage, PageRef, PdfPage
 from pagemill.sources.count import PageCounter
 from pagemill.sources.detect import format_of
-from pagemill.sources.locate import Item, RemoteFile, expand
-from pagemill.sources.names import UniqueNames, safe_name
+from pagemill.sources.items import Item, RemoteFile
+from pagemill.sources.locate import expand
 from pagemill.sources.remote import TemporaryCopy, copy_to_disk, read_all, unreachable
 
 if TYPE_CHECKING:

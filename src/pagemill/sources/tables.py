@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from pagemill.errors import CorruptInputError, UnsupportedInputError, UsageError
 from pagemill.imaging.formats import FileFormat
-from pagemill.sources.locate import RemoteFile
+from pagemill.sources.items import RemoteFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pagemill.document.names import document_stem
+from pagemill.document.names import file_stem
 from pagemill.document.page import PageResult
 from pagemill.errors import OutputError
 from pagemill.store.files import TEMPORARY_SUFFIX, output_errors
@@ -99,4 +99,4 @@ def _clear_page(path: Path, page: PageResult) -> None:
         except ValueError:
             continue  # somebody edited the record: not ours to delete
     for suffix in (".md", ".json"):
-        (path / "documents" / f"{document_stem(page.doc_id)}{suffix}").unlink(missing_ok=True)
+        (path / "documents" / f"{file_stem(page.doc_id)}{suffix}").unlink(missing_ok=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import msgspec
 
-from pagemill.document.names import document_stem
+from pagemill.document.names import file_stem
 from pagemill.errors import OutputError
 from pagemill.store.files import AppendFile, output_errors, write_whole
 from pagemill.store.previous import crop_file, refuse_or_clear
@@ -161,7 +161,7 @@ class RunDirectory:
         if spans is None:
             return
         order = _sorted_spans(spans)
-        stem = self.path / "documents" / document_stem(doc_id)
+        stem = self.path / "documents" / file_stem(doc_id)
         # with_suffix would eat the end of a stem like "v1.2".
         write_whole(stem.with_name(f"{stem.name}.md"), _encoded(self._exporters.document_markdown(self._read(order))))
         write_whole(stem.with_name(f"{stem.name}.json"), _encoded(self._exporters.document_json(self._read(order))))

@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from pagemill.errors import MissingDependencyError, MissingInputError, UnsupportedInputError
-from pagemill.sources.locate import base_name, expand, natural_key
+from pagemill.sources.items import base_name, natural_key
+from pagemill.sources.locate import expand
 
 
 @pytest.fixture

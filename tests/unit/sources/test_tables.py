@@ -116,7 +116,7 @@ def test_truncated_shards_are_corrupt(tmp_path: Path, file_format: FileFormat, s
 def test_file_objects_work(tmp_path: Path):
     import fsspec
 
-    from pagemill.sources.locate import RemoteFile
+    from pagemill.sources.items import RemoteFile
 
     memory = fsspec.filesystem("memory")
     buffer = io.BytesIO()

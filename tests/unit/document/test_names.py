@@ -1,3 +1,4 @@
+import string
 import unicodedata
 from pathlib import Path
 
@@ -5,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pagemill.sources.names import MAX_BYTES, UniqueNames, safe_name
+from pagemill.document.names import MAX_BYTES, UniqueNames, crop_path, file_stem, safe_name
+
+identifiers = st.text(st.characters(), max_size=400) | st.text(string.ascii_letters + "-_./\\", max_size=8)
 
 
 @pytest.mark.parametrize(
@@ -51,3 +54,27 @@ def test_claimed_names_are_unique(wanted: list[str]):
     names = UniqueNames()
     claimed = [names.claim(name).casefold() for name in wanted]
     assert len(set(claimed)) == len(claimed)
+
+
+@pytest.mark.parametrize("name", ["report_1", "보고서_3", "Annual Report v1.2"])
+def test_a_safe_id_is_its_own_file_name(name: str):
+    assert file_stem(name) == name
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "a/b", "a\\b", "a\0b", ".hidden", "..", "", "x" * 5000, "\ud800"])
+def test_an_unsafe_id_becomes_one_plain_path_component(name: str):
+    stem = file_stem(name)
+    assert Path(stem).name == stem
+    assert not stem.startswith(".")
+    assert len(stem.encode()) <= MAX_BYTES + 12
+
+
+@given(identifiers, identifiers)
+def test_two_unsafe_ids_never_share_a_file(a: str, b: str):
+    if a != b and file_stem(a) != a and file_stem(b) != b:
+        assert file_stem(a) != file_stem(b)
+
+
+def test_crop_path():
+    assert crop_path("report_3", 7) == "crops/report_3_7.jpg"
+    assert crop_path("../x", 0, ".png").count("/") == 1

@@ -1,0 +1,56 @@
+"""Single files to read, before anything is opened."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from pagemill.errors import PagemillError
+
+_URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
+_DIGITS = re.compile(r"(\d+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteFile:
+    """A file on an fsspec filesystem."""
+
+    filesystem: Any
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One file to read, or why there is none."""
+
+    uri: str
+    """As the user would name it."""
+    name: str
+    """Base name, for the document id."""
+    origin: int
+    """Which of the user's inputs it comes from, from 0; the shards of one dataset share it."""
+    content: Path | bytes | RemoteFile | None = None
+    error: PagemillError | None = None
+
+
+def natural_key(name: str) -> list[tuple[int, int, str]]:
+    """Sort key by which ``page 2`` comes before ``page 10``."""
+    parts = _DIGITS.split(name.casefold())
+    return [(0, int(part), part) if i % 2 else (1, 0, part) for i, part in enumerate(parts)]
+
+
+def is_url(text: str) -> bool:
+    """Whether an input is a URL and no path."""
+    return bool(_URL.match(text))
+
+
+def base_name(uri: str) -> str:
+    """The last part of a path or URL, without a query."""
+    if is_url(uri):
+        parts = urlsplit(uri)
+        return PurePosixPath(parts.path).name or parts.netloc or "document"
+    return PurePosixPath(uri.replace("\\", "/")).name or "document"
