@@ -1,0 +1,171 @@
+"""``pagemill.parse`` and ``pagemill.stream`` as a user's script sees them."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import textwrap
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pypdfium2 as pdfium
+import pytest
+from PIL import Image, ImageDraw, ImageFont
+from test_bad_input_decoding import encrypted_pdf
+
+import pagemill
+from pagemill.document.labels import Label
+from pagemill.document.page import Status
+from pagemill.errors import EncryptedError, InputError, LanguageError, MissingInputError, UsageError
+
+pytestmark = pytest.mark.integration
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+
+
+@pytest.fixture(scope="module")
+def png(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    image = Image.new("RGB", (500, 120), "white")
+    ImageDraw.Draw(image).text((20, 40), "alpha", fill="black", font=ImageFont.load_default(30))
+    path = tmp_path_factory.mktemp("api") / "alpha.png"
+    image.save(path)
+    return path
+
+
+def test_a_path_and_its_bytes_give_the_same_document(png: Path):
+    documents = [pagemill.parse(source) for source in (png, str(png), png.read_bytes())]
+    assert [document.markdown for document in documents] == ["alpha\n"] * 3
+    assert documents[0].doc_id == "alpha"
+    assert documents[2].source == "<bytes>"
+
+
+def test_a_document_is_saved_with_the_pictures_its_markdown_shows(tmp_path: Path):
+    document = pagemill.parse(SAMPLES / "report.pdf")
+    assert [page.page_number for page in document.pages] == list(range(1, len(document.pages) + 1))
+    assert document.crops
+    assert set(document.crops) == {crop.path for page in document.pages for crop in page.image_crops}
+    markdown = document.save(tmp_path / "new" / "folder")
+    assert markdown.read_text(encoding="utf-8") == document.markdown
+    assert (markdown.parent / "report.json").read_text(encoding="utf-8") == document.to_json()
+    shown = [crop.path for page in document.pages for crop in page.image_crops if crop.label is Label.IMAGE]
+    assert shown
+    assert all(f"({path})" in document.markdown for path in shown)
+    for path in document.crops:
+        with Image.open(markdown.parent / path) as image:
+            assert image.format == "JPEG"
+    assert not pagemill.parse(SAMPLES / "report.pdf", pages="1", crops=False).crops
+
+
+def test_what_cannot_be_opened_raises(png: Path, tmp_path: Path):
+    locked = tmp_path / "locked.pdf"
+    locked.write_bytes(encrypted_pdf(b"sesame"))
+    with pytest.raises(MissingInputError, match=r"nope\.pdf"):
+        pagemill.parse(tmp_path / "nope.pdf")
+    with pytest.raises(EncryptedError):
+        pagemill.parse(locked)
+    with pytest.raises(InputError):
+        pagemill.parse(b"")
+    with pytest.raises(LanguageError, match="xx"):
+        pagemill.parse(png, languages=["xx"])
+    with pytest.raises(UsageError, match="languages"):
+        pagemill.parse(png, languages="ko")
+    with pytest.raises(UsageError, match="more than one"):
+        (tmp_path / "beta.png").write_bytes(png.read_bytes())
+        (tmp_path / "gamma.png").write_bytes(png.read_bytes())
+        pagemill.parse(tmp_path)
+    assert len(pagemill.parse(locked, password="sesame").pages) == 1
+
+
+def test_a_page_that_fails_is_in_the_document(png: Path):
+    document = pagemill.parse(png.read_bytes()[:800])
+    assert document.pages[0].status is Status.FAILED
+    assert [(number, error.category) for number, error in document.errors] == [(1, "corrupt")]
+
+
+async def test_parse_works_inside_a_running_loop(png: Path):
+    assert pagemill.parse(png).markdown == "alpha\n"
+    with pytest.raises(MissingInputError):
+        pagemill.parse(png.with_name("nope.png"))
+
+
+def test_parse_works_in_several_threads(png: Path):
+    with ThreadPoolExecutor(3) as threads:
+        documents = list(threads.map(pagemill.parse, [png] * 3))
+    assert [document.markdown for document in documents] == ["alpha\n"] * 3
+
+
+async def test_a_stream_gives_every_page_of_every_input(png: Path, tmp_path: Path):
+    pages = [page async for page in pagemill.stream([png, png.read_bytes(), tmp_path / "nope.pdf"])]
+    assert sorted((page.doc_id, page.status.value) for page in pages) == [
+        ("alpha", "done"),
+        ("document", "done"),
+        ("nope", "failed"),
+    ]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("leave", ["break", "cancel"])
+def test_leaving_a_stream_early_leaves_nothing_behind(tmp_path: Path, leave: str):
+    document = pdfium.PdfDocument.new()
+    for _ in range(6):
+        document.new_page(100, 100)
+    document.save(tmp_path / "six.pdf")
+    script = tmp_path / "script.py"  # without a __main__ guard, as scripts are
+    script.write_text(
+        textwrap.dedent(f"""
+        import asyncio, os, threading
+        from pathlib import Path
+        import pagemill
+
+        def state():
+            children = Path(f"/proc/self/task/{{os.getpid()}}/children").read_text().split()
+            return len(os.listdir("/proc/self/fd")), threading.active_count(), children
+
+        async def first(seen):
+            async for page in pagemill.stream({str(tmp_path / "six.pdf")!r}, text_layer="never"):
+                seen.set()
+                if {leave!r} == "break":
+                    break
+
+        async def main():
+            seen = asyncio.Event()
+            task = asyncio.create_task(first(seen))
+            await seen.wait()
+            if {leave!r} == "cancel":
+                task.cancel()
+            await asyncio.wait({{task}})
+
+        asyncio.run(main())  # once for what libraries open and keep
+        before = state()
+        asyncio.run(main())
+        assert state() == before, (before, state())
+        assert not before[2], before
+        print("clean")
+        """)
+    )
+    strict = [sys.executable, "-X", "dev", "-W", "error::ResourceWarning", str(script)]
+    ended = subprocess.run(strict, capture_output=True, text=True, timeout=120)
+    assert ended.stdout == "clean\n", ended.stderr
+    for trouble in ("Traceback", "ResourceWarning", "was destroyed", "never awaited", "never retrieved"):
+        assert trouble not in ended.stderr
+
+
+async def test_the_decoding_processes_end_with_the_stream(png: Path, monkeypatch: pytest.MonkeyPatch):
+    from pagemill.runtime.decoding_process import DecodingProcess
+
+    started: list[DecodingProcess] = []
+    start = DecodingProcess.start.__func__  # type: ignore[attr-defined]
+
+    async def noting(cls: type[DecodingProcess], *args: object, **kwargs: object) -> DecodingProcess:
+        process: DecodingProcess = await start(cls, *args, **kwargs)
+        started.append(process)
+        return process
+
+    monkeypatch.setattr(DecodingProcess, "start", classmethod(noting))
+    pages = pagemill.stream(SAMPLES / "report.pdf")
+    await anext(pages)
+    assert started
+    await pages.aclose()
+    assert not [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    assert all(process._process.returncode is not None for process in started)
