@@ -36,8 +36,9 @@ _LINE_HEIGHT = 48
 _SHARP, _COARSE = 36.0, 26.0
 _SHARP_FILL = 0.8
 """How much of the input's height a line image fills: the cost of reading is in its columns, so a line that is scaled
-less is read sooner. Lines of at least ``_SHARP`` pixels are read without loss at ``_SHARP_FILL``, those under ``_COARSE``
-need all of it; in between it goes linearly (measured on 16 to 31 pixel Latin and Chinese type). Scraps cost little."""
+less is read sooner. Lines of at least ``_SHARP`` pixels are read without loss at ``_SHARP_FILL``, those under
+``_COARSE`` need all of it; in between it goes linearly (measured on 16 to 31 pixel Latin and Chinese type). Scraps
+cost little."""
 _SCRAP = 8.0
 """Lines less than this many times as wide as high fill the input: there is little context to read them by."""
 _STEP = 8  # input columns per output step
