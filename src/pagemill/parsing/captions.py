@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
     from pagemill.document.geometry import Box
 
-_CAPTION = re.compile(
-    r"^[<\[〈【(『「]?\s*(?P<kind>fig(?:ure|\.)?|table|tab\.|chart|scheme|plate|exhibit|graph|map|abb(?:ildung|\.)|tabelle|tableau"
-    r"|그림|표|도표|사진|图|圖|表|図)\s*(?:[A-Z]?\d{1,3}(?:[.\-–]\d{1,3})*|[IVX]{1,5}|[A-Z])"
-    r"(?:\s*[.:)\]>〉】|–—\-』」]|\s+(?-i:(?=[^a-z\s]))|$)",
-    re.IGNORECASE,
+_NAME = (
+    r"^[<\[〈【(『「]?\s*(?P<kind>fig(?:ure|\.)?|table|tab\.|chart|scheme|plate|exhibit|listing|graph|map|abb(?:ildung|\.)"
+    r"|tabelle|tableau|그림|표|도표|사진|图|圖|表|図)\s*(?:[A-Z]?\d{1,3}(?:[.\-–]\d{1,3})*|[IVX]{1,5}|[A-Z])"
 )
+_CAPTION = re.compile(_NAME + r"(?:\s*[.:)\]>〉】|–—\-』」]|\s+(?-i:(?=[^a-z\s]))|$)", re.IGNORECASE)
+_SENTENCE = re.compile(_NAME + r"\s+(?-i:[a-z])", re.IGNORECASE)
 _TABLE_WORDS = frozenset({"table", "tab.", "tabelle", "tableau", "표", "表"})
 _FARTHEST = 0.1
 """Farthest that a caption stands from its figure or table, as a share of the page height."""
@@ -26,9 +26,14 @@ _MAX_ROWS = 12
 
 
 def mark_captions(blocks: Sequence[Block]) -> None:
-    """Label blocks that start as captions do (``Figure 3.``, ``Table 1 Results``, ``<표 2>``)."""
+    """Label blocks that start as captions do (``Figure 3.``, ``Table 1 Results``, ``<표 2>``).
+
+    What a model took for a caption and reads as a sentence about a figure or table is text.
+    """
     for block in blocks:
-        if block.label in RUNNING_TEXT | TITLES and 0 < len(block.rows) <= _MAX_ROWS and is_caption(block.plain):
+        if block.label is Label.FIGURE_TITLE and _SENTENCE.match(block.plain):
+            block.label = Label.TEXT
+        elif block.label in RUNNING_TEXT | TITLES and 0 < len(block.rows) <= _MAX_ROWS and is_caption(block.plain):
             block.label = Label.FIGURE_TITLE
 
 

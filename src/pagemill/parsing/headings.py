@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 _NUMBERED = re.compile(r"^(\d{1,2}(?:\.\d{1,2}){0,4})\.?\s+\S")
 _TITLE_SIZE = 1.35
+_LARGEST_SIZE = 1.2
+_LARGEST_LEAD = 1.1
+"""A title no more than this much larger than the body is clearly larger than any other heading."""
 _PROMOTED_SIZE = 1.25
 _MAX_LEVEL = 6
 _MAX_ROWS = 4
@@ -40,7 +43,9 @@ def mark_headings(blocks: Sequence[Block], height: int, body: float, page_number
     """
     for block in blocks:
         text = block.plain
-        if block.label is Label.PARAGRAPH_TITLE and (not _may_be_heading(block) or _is_sentence(block, body)):
+        if block.label is Label.DOC_TITLE and sum(char.isalpha() for char in text) < 2:
+            block.label = Label.TEXT
+        elif block.label is Label.PARAGRAPH_TITLE and (not _may_be_heading(block) or _is_sentence(block, body)):
             block.label = Label.TEXT
         elif (
             block.label is Label.TEXT
@@ -53,7 +58,9 @@ def mark_headings(blocks: Sequence[Block], height: int, body: float, page_number
     if page_number in (1, None) and not any(block.label is Label.DOC_TITLE for block in headings):
         upper = [block for block in headings if block.box[1] < 0.5 * height]
         title = max(upper, key=lambda block: block.size, default=None)
-        if title is not None and title.size > _TITLE_SIZE * body:
+        others = max((block.size for block in headings if block is not title), default=0.0)
+        leads = title is not None and title.size > max(_LARGEST_SIZE * body, _LARGEST_LEAD * others)
+        if title is not None and (title.size > _TITLE_SIZE * body or (leads and title.box[1] < height / 3)):
             title.label = Label.DOC_TITLE
         elif page_number == 1 and len(headings) > 1 and _opens_page(headings[0], blocks):
             headings[0].label = Label.DOC_TITLE

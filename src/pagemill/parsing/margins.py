@@ -21,6 +21,10 @@ _BAND = 0.12
 _OUTER_BAND = 0.085
 _LETTERHEAD_BAND = 0.06
 _SIDE_BAND = 0.1
+_FURNITURE = frozenset({Label.HEADER, Label.FOOTER})
+_SMALL_PRINT = 0.92
+_SMALL_PRINT_READ = 0.97
+"""Font size of footnotes over that of running text; sizes taken from the height of read lines differ less."""
 _MIN_BODY_ROWS = 6
 """Rows a page must have for a lone line at its edge to be taken for a running head by its place alone."""
 
@@ -43,6 +47,8 @@ _RUNNING = re.compile(
     re.IGNORECASE,
 )
 """What running heads and feet say and running text at the edge of a page hardly ever does."""
+_NOTE_WORD = re.compile(r"^\W{0,2}\d{0,3}\)?\s*[^\W\d]")
+"""A mark and a word, which a numbered list item with its point is not."""
 _FOOTNOTE = re.compile(r"^(?:\d{1,3}\)?|\*{1,3}|[†‡§¶]+|[a-e]\)|\(\d{1,2}\)|주\s?\d?[:)])\s*\D")
 
 
@@ -65,9 +71,20 @@ def mark_margins(blocks: Sequence[Block], width: int, height: int, body: float) 
     for top in (True, False):
         _mark_edge(result, height, body, top=top)
     for block in result:
-        if _is_footnote(block, result, height, body):
-            block.label = Label.FOOTNOTE
+        if block.label in _FURNITURE and len(block.rows) == 1 and PAGE_NUMBER.match(block.plain.strip()):
+            block.label = Label.NUMBER
+    _mark_footnotes(result, height, body)
+    _restore_only_text(result)
     return result
+
+
+def _restore_only_text(blocks: Sequence[Block]) -> None:
+    """Running heads run along with something: on a page that shows nothing else they are what it says."""
+    if any(block.label not in _FURNITURE | {Label.NUMBER, Label.ASIDE_TEXT} for block in blocks):
+        return
+    for block in blocks:
+        if block.label in _FURNITURE and block.rows:
+            block.label = Label.TEXT
 
 
 def _edge_distance(block: Block, height: int, *, top: bool) -> float:
@@ -187,18 +204,41 @@ def _gap_inwards(block: Block, blocks: Sequence[Block], *, top: bool) -> float:
     return min(gaps, default=float("inf"))
 
 
-def _is_footnote(block: Block, blocks: Sequence[Block], height: int, body: float) -> bool:
-    """Small print with a footnote mark in the lower part of the page, below all running text of its column."""
-    if block.label not in RUNNING_TEXT or not block.rows or block.box[1] < 0.6 * height:
+def _mark_footnotes(blocks: Sequence[Block], height: int, body: float) -> None:
+    """Label small print with a footnote mark at the foot of its column, and the rest of it in other columns."""
+    ends = [block for block in blocks if block.label in RUNNING_TEXT and _ends_column(block, blocks, height)]
+    for block in ends:
+        if _is_footnote(block, blocks, body):
+            block.label = Label.FOOTNOTE
+    notes = [block for block in blocks if block.label is Label.FOOTNOTE]
+    for block in ends:
+        beside = any(_same_band(block, note) and not _same_column(block, note) for note in notes)
+        if beside and block.size <= _SMALL_PRINT * body:
+            block.label = Label.FOOTNOTE
+
+
+def _is_footnote(block: Block, blocks: Sequence[Block], body: float) -> bool:
+    first = block.rows[0].text
+    if not _FOOTNOTE.match(first):
         return False
-    if block.size > 0.92 * body or not _FOOTNOTE.match(block.rows[0].text):
+    if all(line.font_size for line in block.lines) or block.size <= _SMALL_PRINT * body:
+        return block.size <= _SMALL_PRINT * body
+    apart = _gap_inwards(block, [other for other in blocks if _same_column(block, other)], top=False) > 0.7 * body
+    return apart and block.size <= _SMALL_PRINT_READ * body and _NOTE_WORD.match(first) is not None
+
+
+def _ends_column(block: Block, blocks: Sequence[Block], height: int) -> bool:
+    """Whether a block lies in the lower part of the page, below all running text of its column."""
+    if not block.rows or block.box[1] < 0.6 * height:
         return False
-    below = [
-        other
-        for other in blocks
-        if other.label in RUNNING_TEXT
+    return not any(
+        other.label in RUNNING_TEXT
         and other.box[1] >= block.box[3]
-        and other.size > 0.95 * body
-        and min(other.box[2], block.box[2]) > max(other.box[0], block.box[0])
-    ]
-    return not below
+        and other.size > 1.03 * block.size
+        and _same_column(block, other)
+        for other in blocks
+    )
+
+
+def _same_column(block: Block, other: Block) -> bool:
+    return min(other.box[2], block.box[2]) > max(other.box[0], block.box[0])

@@ -202,3 +202,74 @@ def test_no_line_is_lost_or_doubled_and_order_is_dense(line_boxes, region_boxes)
     assert [item.index for item in found] == list(range(len(found)))
     kept = sorted(line.text for item in found for line in item.lines)
     assert kept == sorted(line.text for line in lines)
+
+
+def body_text(x=100, y=200, rows=30):
+    return paragraph([f"full row number {i} of running text" for i in range(rows)], x=x, y=y)
+
+
+def read_line(content, x, y, *, width, size):
+    """As recognition gives it: the font size is not known, only the height of the box."""
+    return TextLine(text=content, box=(x, y, x + width, y + size / 0.72), engine="onnx")
+
+
+def test_small_print_with_a_mark_at_the_foot_is_a_footnote():
+    body = [read_line(f"full row {i} of running text", 100, 200 + 30 * i, width=700, size=20) for i in range(20)]
+    note = [
+        read_line("1The books of the mill are kept in", 100, 1150, width=700, size=18.6),
+        read_line("the county archive.", 100, 1178, width=300, size=18.6),
+    ]
+    found = parse([body, note], labels=[Label.TEXT, Label.REFERENCE_CONTENT])
+    assert found[1].label is Label.FOOTNOTE
+
+
+def test_an_unmarked_rest_of_a_footnote_in_the_next_column():
+    left, right = body_text(rows=20), body_text(x=850, rows=20)
+    note = [text("1) The books of the mill are kept", 100, 1150, width=650, size=14)]
+    rest = [text("in the county archive.", 850, 1150, width=300, size=14)]
+    found = assemble_regions(
+        [region(lines) for lines in (left, right, note, rest)], [*left, *right, *note, *rest], {}, 1700, HEIGHT, 2
+    )
+    assert [each.label for each in found].count(Label.FOOTNOTE) == 2
+
+
+def test_numbered_items_at_the_foot_are_no_footnotes():
+    body = [read_line(f"full row {i} of running text", 100, 200 + 30 * i, width=700, size=20) for i in range(20)]
+    items = [read_line("3. Turn the wheel by hand", 100, 1150, width=500, size=19)]
+    assert parse([body, items])[1].label is Label.TEXT
+
+
+def test_the_largest_heading_near_the_top_is_the_title_also_below_other_lines():
+    notice = [text("Notice 173", 100, 120)]
+    title = [text("Classes in making paper by hand", 100, 200, size=26)]
+    heading = [text("1. What we offer", 100, 300, size=22)]
+    found = parse(
+        [notice, title, heading, body_text(y=400)],
+        labels=[Label.TEXT, Label.PARAGRAPH_TITLE, Label.PARAGRAPH_TITLE, Label.TEXT],
+        page_number=1,
+    )
+    assert [(each.label, each.level) for each in found if each.level] == [
+        (Label.DOC_TITLE, 1),
+        (Label.PARAGRAPH_TITLE, 2),
+    ]
+
+
+def test_a_single_sign_is_no_title():
+    found = parse([[text("\u81ea", 300, 300, size=40)], body_text(y=400)], labels=[Label.DOC_TITLE, Label.TEXT])
+    assert found[0].label is not Label.DOC_TITLE
+
+
+def test_a_page_that_holds_only_a_header_says_it():
+    (found,) = parse([[text("Visible heading line", 200, 100)]], labels=[Label.HEADER])
+    assert found.label in {Label.TEXT, Label.PARAGRAPH_TITLE}
+
+
+def test_page_numbers_that_a_model_calls_footers():
+    found = parse([body_text(), [text("xi", 500, 1340)]], labels=[Label.TEXT, Label.FOOTER])
+    assert found[1].label is Label.NUMBER
+
+
+def test_a_sentence_about_a_table_is_no_caption():
+    found = parse([[text("Table 3-1 summarizes these registers.", 100, 300)], body_text(y=400)],
+                  labels=[Label.FIGURE_TITLE, Label.TEXT])  # fmt: skip
+    assert found[0].label is Label.TEXT
