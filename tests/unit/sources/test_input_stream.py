@@ -1,4 +1,5 @@
 import asyncio
+import gc
 import io
 from collections.abc import Iterator
 from pathlib import Path
@@ -166,6 +167,7 @@ async def test_bytes(tmp_path: Path):
     copy = payload.path
     assert copy.read_bytes() == b"%PDF-1.7\n2\n"
     del refs, payload
+    gc.collect()
     assert not copy.exists()  # the temporary copy lives as long as its pages
 
 
