@@ -1,0 +1,146 @@
+"""A dataset on the Hub, read by the real client from a small local stand-in for the Hub's HTTP API."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+pytest.importorskip("huggingface_hub")
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+REPO = "mills/ledgers"
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+FILES = {"data/corpus-00000-of-00001.parquet": (SAMPLES / "corpus.parquet").read_bytes(), "README.md": b"# Ledgers\n"}
+
+
+class Hub(BaseHTTPRequestHandler):
+    """Answers what ``HfFileSystem`` asks: repository info, tree, paths-info, and files with ranges."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_HEAD(self) -> None:
+        self.respond(send_body=False)
+
+    def do_GET(self) -> None:
+        self.respond(send_body=True)
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.server.requests.append(f"POST {self.path}")  # type: ignore[attr-defined]
+        if "/paths-info/" in self.path:
+            text = unquote(body.decode())
+            paths = json.loads(text)["paths"] if text.startswith("{") else re.findall(r"paths=([^&]+)", text)
+            self.send(json.dumps([entry(path) for path in paths if path in FILES]).encode())
+        else:
+            self.send(b"{}", status=404)
+
+    def respond(self, *, send_body: bool) -> None:
+        path = unquote(urlsplit(self.path).path)
+        self.server.requests.append(f"{self.command} {path}")  # type: ignore[attr-defined]
+        if path.startswith(f"/api/datasets/{REPO}/tree/"):
+            prefix = path.split("/tree/", 1)[1].partition("/")[2]
+            inside = [name for name in FILES if name.startswith(f"{prefix}/" if prefix else "")]
+            folders = {name.split("/")[0] for name in inside if "/" in name and not prefix}
+            listed = [entry(name) for name in inside]
+            listed += [{"type": "directory", "path": name, "oid": "0" * 40, "size": 0} for name in folders]
+            self.send(json.dumps(listed).encode(), send_body=send_body)
+        elif path.startswith(f"/api/datasets/{REPO}"):
+            siblings = [{"rfilename": name} for name in FILES]
+            info = {"id": REPO, "sha": COMMIT, "private": False, "siblings": siblings, "tags": [], "downloads": 0}
+            self.send(json.dumps(info).encode(), send_body=send_body)
+        elif match := re.fullmatch(rf"/datasets/{REPO}/resolve/[^/]+/(.+)", path):
+            self.send_file(match[1], send_body=send_body)
+        else:
+            self.send(b'{"error": "not found"}', status=404, send_body=send_body)
+
+    def send_file(self, name: str, *, send_body: bool) -> None:
+        data, status, headers = FILES.get(name), 200, {}
+        if data is None:
+            self.send(b"", status=404, send_body=send_body)
+            return
+        if asked := re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", "")):
+            first, last = int(asked[1]), min(int(asked[2] or len(data) - 1), len(data) - 1)
+            headers["Content-Range"] = f"bytes {first}-{last}/{len(data)}"
+            data, status = data[first : last + 1], 206
+        headers |= {"ETag": f'"{etag(name)}"', "X-Repo-Commit": COMMIT, "Accept-Ranges": "bytes"}
+        self.send(data, status=status, headers=headers, send_body=send_body, kind="application/octet-stream")
+
+    def send(
+        self,
+        body: bytes,
+        *,
+        status: int = 200,
+        headers: dict[str, str] | None = None,
+        send_body: bool = True,
+        kind: str = "application/json",
+    ) -> None:
+        self.send_response(status)
+        for key, value in {"Content-Type": kind, "Content-Length": str(len(body)), **(headers or {})}.items():
+            self.send_header(key, value)
+        self.end_headers()
+        if send_body:
+            self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Keep quiet."""
+
+
+def etag(name: str) -> str:
+    return hashlib.sha1(FILES[name]).hexdigest()
+
+
+def entry(name: str) -> dict[str, object]:
+    return {"type": "file", "path": name, "size": len(FILES[name]), "oid": etag(name)}
+
+
+@pytest.fixture
+def hub():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    server.requests = []  # type: ignore[attr-defined]
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def parse(hub: ThreadingHTTPServer, source: str, out: Path) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {
+        "HF_ENDPOINT": f"http://127.0.0.1:{hub.server_port}",
+        "HF_HOME": str(out.parent / "hf"),
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+        "HF_HUB_DISABLE_XET": "1",
+    }
+    environment.pop("HF_HUB_OFFLINE", None)
+    command = [sys.executable, "-m", "pagemill", "parse", source, "-o", str(out), "--limit", "1", "--no-report"]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.mark.integration
+def test_a_hub_dataset_is_read_shard_by_shard(hub, tmp_path):
+    run = parse(hub, f"hf://datasets/{REPO}", tmp_path / "out")
+    assert run.returncode == 0, run.stdout + run.stderr
+    record = json.loads((tmp_path / "out" / "ocr_results.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    assert record["status"] == "done"
+    assert record["regions"]
+    assert record["metadata"]["shard"] == "corpus-00000-of-00001.parquet"
+    assert any("/resolve/" in request for request in hub.requests)
+
+
+@pytest.mark.integration
+def test_a_dataset_that_is_not_there_is_one_clear_failure(hub, tmp_path):
+    run = parse(hub, "hf://datasets/mills/nothing", tmp_path / "out")
+    assert run.returncode in (4, 12), run.stdout + run.stderr
+    assert "Traceback" not in run.stdout + run.stderr
+    assert "mills/nothing" in run.stdout + run.stderr
