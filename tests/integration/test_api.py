@@ -106,11 +106,11 @@ async def test_a_stream_gives_every_page_of_every_input(png: Path, tmp_path: Pat
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("leave", ["break", "cancel"])
-def test_leaving_a_stream_early_leaves_nothing_behind(tmp_path: Path, leave: str):
+def test_leaving_a_stream_early_leaves_nothing_behind(png: Path, tmp_path: Path, leave: str):
     document = pdfium.PdfDocument.new()
-    for _ in range(6):
-        document.new_page(100, 100)
-    document.save(tmp_path / "six.pdf")
+    document.new_page(100, 100)
+    document.save(tmp_path / "one.pdf")
+    inputs = [str(tmp_path / "one.pdf"), *[str(png)] * 8]
     script = tmp_path / "script.py"  # without a __main__ guard, as scripts are
     script.write_text(
         textwrap.dedent(f"""
@@ -123,7 +123,7 @@ def test_leaving_a_stream_early_leaves_nothing_behind(tmp_path: Path, leave: str
             return len(os.listdir("/proc/self/fd")), threading.active_count(), children
 
         async def first(seen):
-            async for page in pagemill.stream({str(tmp_path / "six.pdf")!r}, text_layer="never"):
+            async for page in pagemill.stream({inputs!r}, text_layer="never"):
                 seen.set()
                 if {leave!r} == "break":
                     break

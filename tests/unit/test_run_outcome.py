@@ -201,20 +201,30 @@ async def test_an_ignored_signal_stays_ignored(tmp_path):
 
 
 async def test_a_cancelled_run_does_not_close_the_directory_under_a_write(tmp_path, monkeypatch):
-    writing, go_on = threading.Event(), threading.Event()
-    write_page = RunDirectory.write_page
+    writing, go_on, written = threading.Event(), threading.Event(), threading.Event()
+    closed_early: list[bool] = []
+    write_page, close = RunDirectory.write_page, RunDirectory.close
 
     def slow(self, record, crops=(), preview=None):
         writing.set()
         assert go_on.wait(30)
         write_page(self, record, crops, preview)
+        written.set()
+
+    def noting(self):
+        closed_early.append(not written.is_set())
+        go_on.set()  # so that a failing test ends
+        close(self)
 
     monkeypatch.setattr(RunDirectory, "write_page", slow)
+    monkeypatch.setattr(RunDirectory, "close", noting)
     task = asyncio.create_task(run(tmp_path / "out", FakePipeline(page(1))))
     await asyncio.to_thread(writing.wait, 30)
     task.cancel()
-    await asyncio.sleep(0)
+    for _ in range(20):
+        await asyncio.sleep(0)
     go_on.set()
     with pytest.raises(asyncio.CancelledError):
         await task
+    assert not any(closed_early)
     assert records(tmp_path / "out") == ["d_1"]

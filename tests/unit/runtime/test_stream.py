@@ -97,3 +97,31 @@ async def test_no_pages_end_at_once():
 
     stream = stream_pages(Source(0), parse, FlightControl(max_pages=1, max_bytes=1))
     assert [number async for number in stream] == []
+
+
+async def test_a_consumer_that_is_cancelled_leaves_no_task_and_no_open_source():
+    closed = asyncio.Event()
+
+    class Watched(Source):
+        async def pages(self):
+            try:
+                async for ref in super().pages():
+                    yield ref
+            finally:
+                closed.set()
+
+    async def parse(position, ref):
+        await asyncio.Event().wait()
+
+    async def consume():
+        async for _ in stream_pages(Watched(9), parse, FlightControl(max_pages=2, max_bytes=99)):
+            pass
+
+    consumer = asyncio.create_task(consume())
+    for _ in range(20):
+        await asyncio.sleep(0)
+    consumer.cancel()
+    await asyncio.wait({consumer})
+    await asyncio.sleep(0)
+    assert closed.is_set()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
