@@ -106,6 +106,8 @@ class RunDirectory:
             OutputError: The directory holds a run already, or cannot be written; NoSpaceError when the disk is full.
         """
         with output_errors(path):
+            if path.is_file():
+                raise OutputError(f"{path} is a file, not a directory", remedy="Choose a directory with -o.")
             path.mkdir(parents=True, exist_ok=True)
         refuse_or_clear(path, fresh=fresh)
         return cls(path, exporters, RunSummary(started=datetime.now(UTC), settings=dict(settings or {})))
