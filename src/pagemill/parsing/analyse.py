@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pagemill.document.geometry import area, intersection
+from pagemill.document.geometry import area, as_array, intersection
 from pagemill.document.labels import Label
 from pagemill.document.page import PageError
 from pagemill.layout.base import DetectedRegion
 from pagemill.layout.fallback import complete_regions
 from pagemill.parsing.assemble import assemble_page
+from pagemill.parsing.blocks import PICTURES
+from pagemill.parsing.lines import assign_lines, rows_of
+from pagemill.parsing.listings import mark_listings
+from pagemill.parsing.lists import is_bulleted
 from pagemill.tables import find_ruled_tables, recognize_table
 
 if TYPE_CHECKING:
@@ -24,10 +29,15 @@ if TYPE_CHECKING:
 
 _COVERED = 0.5
 """Share of a table or picture that detected regions must cover for it to count as found."""
+_SURE_PICTURE = 0.9
+"""Score from which a layout engine that sees a picture is believed: screenshots and diagrams have rules too."""
+_IN_PICTURE = 0.8
 _MIN_PICTURE_SIDE = 0.04
 """Of the page's shorter side; smaller images are icons, bullets and rules."""
 _MAX_PICTURE = 0.5
 """Of the page's area; larger images are backgrounds or the scan itself."""
+_MAX_BANNER = 3.0
+"""Height of the bar behind a line of text, in heights of the line."""
 _MAX_LETTERING = 0.2
 """Share of a picture's area that text may cover."""
 
@@ -55,6 +65,7 @@ def analyse_page(
     if page.text_layer is not None and pixels is page.pixels:
         detected += _missed_pictures(detected, page.image_boxes, lines, (width, height))
     regions = complete_regions(detected, [line.box for line in lines], (width, height), pixels)
+    regions = mark_listings(_without_lists(regions, lines), lines)
     tables, errors = _tables(regions, pixels, lines)
     metadata = dict(ref.metadata)
     if page.notes:
@@ -78,12 +89,30 @@ def analyse_page(
 
 
 def _missed_tables(detected: Sequence[DetectedRegion], pixels: Pixels) -> list[DetectedRegion]:
-    """Tables with ruling lines that the layout engine did not see."""
+    """Tables with ruling lines that the layout engine did not see, neither as a table nor, surely, as a picture."""
     known = [region.box for region in detected if region.label is Label.TABLE]
+    pictures = [
+        region.box for region in detected if region.label in PICTURES and (region.score or 0.0) >= _SURE_PICTURE
+    ]
     return [
         DetectedRegion(box=box, label=Label.TABLE, score=None, source="ruling-lines")
         for box in find_ruled_tables(pixels)
         if sum(intersection(box, other) for other in known) < _COVERED * area(box)
+        and max((intersection(box, other) for other in pictures), default=0.0) < _IN_PICTURE * area(box)
+    ]
+
+
+def _without_lists(regions: Sequence[DetectedRegion], lines: Sequence[TextLine]) -> list[DetectedRegion]:
+    """Tables of bullets and texts are lists."""
+    owners = assign_lines(as_array(line.box for line in lines), as_array(region.box for region in regions))
+    members: dict[int, list[TextLine]] = {}
+    for line, owner in zip(lines, owners, strict=True):
+        members.setdefault(owner, []).append(line)
+    return [
+        replace(region, label=Label.TEXT)
+        if region.label is Label.TABLE and region.source != "ruling-lines" and is_bulleted(rows_of(members.get(i, [])))
+        else region
+        for i, region in enumerate(regions)
     ]
 
 
@@ -102,9 +131,17 @@ def _missed_pictures(
             continue
         known = sum(intersection(box, region.box) for region in detected)
         text = sum(intersection(box, line.box) for line in lines)
+        if _is_banner(box, lines):
+            continue
         if known < _COVERED * area(box) and text < _MAX_LETTERING * area(box):
             found.append(DetectedRegion(box=box, label=Label.IMAGE, score=None, source="pdf-image"))
     return found
+
+
+def _is_banner(box: Box, lines: Sequence[TextLine]) -> bool:
+    """Whether an image is the ground of a single line of text, such as a heading's bar."""
+    inside = [line.box for line in lines if intersection(box, line.box) > 0.8 * area(line.box)]
+    return bool(inside) and box[3] - box[1] < _MAX_BANNER * max(other[3] - other[1] for other in inside)
 
 
 def _tables(

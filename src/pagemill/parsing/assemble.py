@@ -17,6 +17,7 @@ from pagemill.parsing.blocks import PICTURES, RUNNING_TEXT, Block, body_size
 from pagemill.parsing.captions import caption_targets, mark_captions
 from pagemill.parsing.headings import mark_headings, merge_headings
 from pagemill.parsing.lines import assign_lines, group_orphans, join_rows, mark_broken_korean_words, rows_of
+from pagemill.parsing.listings import listing_text, merge_listings
 from pagemill.parsing.lists import notes_text
 from pagemill.parsing.margins import mark_margins
 from pagemill.parsing.paragraphs import Kind, ends_sentence, passages
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from pagemill.parsing.lines import Row
     from pagemill.tables import Table
 
-_LINE_BY_LINE = frozenset({Label.ALGORITHM, Label.CONTENT, Label.DISPLAY_FORMULA, Label.TABLE})
+_LINE_BY_LINE = frozenset({Label.CONTENT, Label.DISPLAY_FORMULA, Label.TABLE})
 """Labels whose line breaks mean something."""
 _LEADERS = re.compile(r"\s*(?:[.·…]\s?){4,}\s*")
 _CONTENTS_ROW = re.compile(r"(?:[.·…]\s?){4,}\s*(?:\d{1,4}|[ivxlc]{1,6})\s*$")
@@ -109,6 +110,7 @@ def assemble_regions(
     )
     mark_broken_korean_words([block.rows for block in blocks])
     blocks = [part for i in order for part in _split(blocks[i], body)]
+    blocks = merge_listings(blocks)
     blocks = merge_headings(mark_headings(blocks, height, body, page_number))
     _mark_continuations(blocks)
     targets = caption_targets(blocks, height)
@@ -161,6 +163,9 @@ def _split(block: Block, body: float) -> list[Block]:
         return [block]
     if block.label in RUNNING_TEXT and is_contents(block.rows):
         block.label = Label.CONTENT
+    if block.label is Label.ALGORITHM:
+        block.text = listing_text(block.rows)
+        return [block]
     if block.label in _LINE_BY_LINE:
         block.text = "\n".join(_LEADERS.sub(" … ", row.text).strip() for row in block.rows)
         return [block]

@@ -43,9 +43,7 @@ def mark_headings(blocks: Sequence[Block], height: int, body: float, page_number
     """
     for block in blocks:
         text = block.plain
-        if block.label is Label.DOC_TITLE and sum(char.isalpha() for char in text) < 2:
-            block.label = Label.TEXT
-        elif block.label is Label.PARAGRAPH_TITLE and (not _may_be_heading(block) or _is_sentence(block, body)):
+        if _is_no_title(block, body):
             block.label = Label.TEXT
         elif (
             block.label is Label.TEXT
@@ -114,6 +112,13 @@ def _may_be_heading(block: Block) -> bool:
     text = block.plain
     letters = any(char.isalpha() for char in text)
     return letters and len(block.rows) <= _MAX_ROWS and len(text) <= _MAX_CHARACTERS and not BULLET.match(text)
+
+
+def _is_no_title(block: Block, body: float) -> bool:
+    """Whether a model's title or heading is a stray sign, a list item, a long text or a sentence."""
+    if block.label is Label.DOC_TITLE:
+        return sum(char.isalpha() for char in block.plain) < 2
+    return block.label is Label.PARAGRAPH_TITLE and (not _may_be_heading(block) or _is_sentence(block, body))
 
 
 def _is_sentence(block: Block, body: float) -> bool:

@@ -38,6 +38,13 @@ def is_list(rows: Sequence[Row]) -> bool:
     return len(numbered) >= 2
 
 
+def is_bulleted(rows: Sequence[Row]) -> bool:
+    """Whether rows in two pieces are bullets and their texts rather than the cells of a table."""
+    starts = sum(bool(BULLET.match(row.text)) for row in rows)
+    texts = all(len(row.lines) <= 2 for row in rows)
+    return starts >= 2 and starts >= 0.4 * len(rows) and texts and bool(BULLET.match(rows[0].text))
+
+
 def items_of(rows: Sequence[Row]) -> list[list[Row]]:
     """Cut the rows of a list into items; rows without a marker go on with the item before them."""
     items: list[list[Row]] = []

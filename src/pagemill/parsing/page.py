@@ -101,21 +101,24 @@ async def parse_page(ref: PageRef, page_idx: int, services: PageServices, settin
     clock = StageClock()
     if ref.error is not None:
         return _failed(ref, page_idx, ref.error, ExitCode(ref.exit_code or ExitCode.INPUT), clock)
+    limit = asyncio.timeout(settings.page_timeout_s)
+    error: PagemillError
     try:
-        async with asyncio.timeout(settings.page_timeout_s):
+        async with limit:
             return await _parse(ref, page_idx, services, settings, clock)
-    except TimeoutError:
-        error: PagemillError = PageTimeoutError(
-            f"the page took longer than {settings.page_timeout_s:g} s (in {_current(clock)})",
-            remedy="Give it more time with --page-timeout.",
-        )
     except PagemillError as raised:
         error = raised
     except Exception as raised:
-        log.exception("page %s failed", ref.page_id)
-        error = PagemillError(
-            f"{type(raised).__name__}: {raised}", remedy="This is a defect of pagemill; please report."
-        )
+        if limit.expired():
+            error = PageTimeoutError(
+                f"the page took longer than {settings.page_timeout_s:g} s (in {_current(clock)})",
+                remedy="Give it more time with --page-timeout.",
+            )
+        else:
+            log.exception("page %s failed", ref.page_id)
+            error = PagemillError(
+                f"{type(raised).__name__}: {raised}", remedy="This is a defect of pagemill; please report."
+            )
     component = _current(clock)
     data = PageError(component=component, category=error.category, message=error.message, remedy=error.remedy)
     return _failed(ref, page_idx, data, error.exit_code, clock)

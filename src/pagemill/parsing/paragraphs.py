@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _SENTENCE_END = re.compile(r"[.!?…。！？:][\"'”’)\]»]*(?:\d{1,3}(?:[,–-]\d{1,3})*)?$")
 _LEADER = re.compile(r"^[.·…_\-–—=*~\s]{6,}$")
 """A row of dots or dashes drawn with characters: a rule, not text."""
+_NUMBERED = re.compile(r"^\(?(\d{1,3})[.)]\s")
 _HEADING_SIZE = 1.18
 _MAX_HEADING_ROWS = 3
 _MAX_HEADING_CHARACTERS = 160
@@ -60,6 +61,9 @@ def passages(rows: Sequence[Row], body_size: float) -> list[Passage]:
     result: list[Passage] = []
     for paragraph in split_paragraphs([row for row in rows if not _LEADER.match(row.text)]):
         for kind, part in _kinds(paragraph, rows, body_size):
+            if kind is Kind.TEXT and result and _continues_numbering(result[-1].paragraphs[-1], part):
+                kind = Kind.LIST
+                _end_with_list(result)
             last = result[-1] if result else None
             if last is not None and last.kind is kind and kind is not Kind.HEADING:
                 last.rows.extend(part)
@@ -67,6 +71,25 @@ def passages(rows: Sequence[Row], body_size: float) -> list[Passage]:
             else:
                 result.append(Passage(kind, list(part), [list(part)]))
     return result
+
+
+def _continues_numbering(before: Sequence[Row], after: Sequence[Row]) -> bool:
+    """Whether two paragraphs are items of one numbered list: ``3. ...`` and ``4. ...``."""
+    first, second = _NUMBERED.match(before[0].text), _NUMBERED.match(after[0].text)
+    return first is not None and second is not None and int(second.group(1)) == int(first.group(1)) + 1
+
+
+def _end_with_list(passages: list[Passage]) -> None:
+    """Make the last paragraph of running text a list of its own."""
+    last = passages[-1]
+    if last.kind is not Kind.TEXT:
+        return
+    item = last.paragraphs.pop()
+    if last.paragraphs:
+        last.rows = [row for paragraph in last.paragraphs for row in paragraph]
+        passages.append(Passage(Kind.LIST, list(item), [item]))
+    else:
+        last.kind, last.paragraphs = Kind.LIST, [item]
 
 
 def split_paragraphs(rows: Sequence[Row]) -> list[list[Row]]:

@@ -273,3 +273,14 @@ def test_a_sentence_about_a_table_is_no_caption():
     found = parse([[text("Table 3-1 summarizes these registers.", 100, 300)], body_text(y=400)],
                   labels=[Label.FIGURE_TITLE, Label.TEXT])  # fmt: skip
     assert found[0].label is Label.TEXT
+
+
+def test_numbered_paragraphs_are_a_list():
+    items = [*paragraph(["1. Undo and redo made it", "possible to try things."]),
+             *paragraph(["2. Spell checkers made it", "possible to be wrong."], y=290)]  # fmt: skip
+    (found,) = parse([items])
+    assert found.list_item
+    assert found.content.split("\n") == [
+        "1. Undo and redo made it possible to try things.",
+        "2. Spell checkers made it possible to be wrong.",
+    ]

@@ -1,0 +1,148 @@
+"""Program listings: found by their fixed-width letters, given line by line with their indents."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pagemill.document.geometry import as_array, union_box
+from pagemill.document.labels import Label
+from pagemill.parsing.blocks import RUNNING_TEXT, TITLES
+from pagemill.parsing.lines import assign_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from pagemill.document.page import TextLine
+    from pagemill.layout.base import DetectedRegion
+    from pagemill.parsing.blocks import Block
+    from pagemill.parsing.lines import Row
+
+_CANDIDATES = RUNNING_TEXT | TITLES | {Label.TABLE, Label.CONTENT, Label.DISPLAY_FORMULA}
+_MIN_WORD = 4
+"""Characters of the shortest word whose width per character says something."""
+_MIN_CHARACTERS = 12
+_SPREAD = 0.03
+"""Spread of the width per character that fixed-width letters stay under; proportional ones lie around 0.12."""
+_MOSTLY = 0.85
+"""Share of the characters that must be of the one width."""
+_SYMBOLS = frozenset("_=(){}[];<>|&#$@\\/*+\"':")
+_MIN_SYMBOLS = 0.06
+"""Share of such signs among what is printed; prose has 0.01 to 0.02."""
+_MAX_INDENT = 60
+_ADDRESS = re.compile(r"https?://|\bwww\.|\S@\S+\.\w")
+"""Addresses are set in letters of one width and are no program."""
+
+
+def mark_listings(regions: Sequence[DetectedRegion], lines: Sequence[TextLine]) -> list[DetectedRegion]:
+    """Label regions of fixed-width text as listings; only a text layer tells word widths well enough.
+
+    On a page that is all of fixed width, only what is full of a program's signs is a listing.
+
+    Args:
+        regions: Of the page.
+        lines: Of the page, with words.
+    """
+    fixed = _is_fixed(lines)
+    owners = assign_lines(as_array(line.box for line in lines), as_array(region.box for region in regions))
+    members: dict[int, list[TextLine]] = {}
+    for line, owner in zip(lines, owners, strict=True):
+        members.setdefault(owner, []).append(line)
+    result = list(regions)
+    for index, region in enumerate(regions):
+        own = members.get(index, [])
+        if region.label not in _CANDIDATES or not own or not _is_fixed(own):
+            continue
+        if sum(bool(_ADDRESS.search(line.text)) for line in own) * 2 >= len(own):
+            continue
+        doubtful = fixed or region.label in TITLES or len(own) < 2
+        if not doubtful or _symbols(own) >= _MIN_SYMBOLS:
+            result[index] = replace(region, label=Label.ALGORITHM)
+    _mark_short_rests(result, members)
+    return result
+
+
+def _mark_short_rests(regions: list[DetectedRegion], members: Mapping[int, Sequence[TextLine]]) -> None:
+    """Label single short lines right below a listing, in its letters, that say too little by themselves."""
+    for index, region in enumerate(regions):
+        own = members.get(index, [])
+        if region.label not in _CANDIDATES or len(own) != 1 or len(own[0].text) >= 2 * _MIN_CHARACTERS:
+            continue
+        x1, y1, x2, y2 = region.box
+        for other, listing in enumerate(regions):
+            if listing.label is not Label.ALGORITHM or not -0.5 < (y1 - listing.box[3]) / (y2 - y1) < 1.5:
+                continue
+            over = min(x2, listing.box[2]) > max(x1, listing.box[0])
+            if over and other in members and _is_fixed([*own, *members[other]]):
+                regions[index] = replace(region, label=Label.ALGORITHM)
+
+
+def _is_fixed(lines: Sequence[TextLine]) -> bool:
+    """Whether most text is set in letters of one width."""
+    pitch, length = _pitches(lines)
+    if length.sum() < _MIN_CHARACTERS:
+        return False
+    middle = float(np.median(pitch))
+    near = np.abs(pitch - middle) < _SPREAD * middle
+    return bool(length[near].sum() > _MOSTLY * length.sum())
+
+
+def _pitches(lines: Sequence[TextLine]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Width per character and length of the longer ASCII words; full-width scripts are of one width always."""
+    words = [
+        word
+        for line in lines
+        if line.font_size
+        for word in line.words
+        if len(word.text) >= _MIN_WORD and word.text.isascii()
+    ]
+    length = np.array([len(word.text) for word in words], dtype=np.float64)
+    width = np.array([word.box[2] - word.box[0] for word in words], dtype=np.float64)
+    return width / np.maximum(length, 1.0), length
+
+
+def _symbols(lines: Sequence[TextLine]) -> float:
+    printed = [char for line in lines for char in line.text if not char.isspace()]
+    return sum(char in _SYMBOLS for char in printed) / max(1, len(printed))
+
+
+def listing_text(rows: Sequence[Row]) -> str:
+    """Rows line by line, with indents in spaces and an empty line where there is one."""
+    if not rows:
+        return ""
+    pitch, _ = _pitches([line for row in rows for line in row.lines])
+    unit = float(np.median(pitch)) if len(pitch) else 0.5 * float(np.median([row.size for row in rows]))
+    left = min(row.box[0] for row in rows)
+    steps = [below.box[1] - above.box[1] for above, below in pairwise(rows)]
+    usual = float(np.median(steps)) if steps else 0.0
+    text = ""
+    for row, step in zip(rows, [0.0, *steps], strict=True):
+        indent = min(_MAX_INDENT, round((row.box[0] - left) / max(unit, 1.0)))
+        text += ("\n\n" if step > 1.6 * usual else "\n") + " " * indent + row.text
+    return text.lstrip("\n")
+
+
+def merge_listings(blocks: Sequence[Block]) -> list[Block]:
+    """Join pieces of one listing that layout cut apart: one right below the other."""
+    result: list[Block] = []
+    for block in blocks:
+        last = result[-1] if result else None
+        if last is not None and last.label is block.label is Label.ALGORITHM and _goes_on(last, block):
+            last.rows = [*last.rows, *block.rows]
+            last.box = union_box((last.box, block.box))
+            last.polygon = None
+            last.text = listing_text(last.rows)
+        else:
+            result.append(block)
+    return result
+
+
+def _goes_on(above: Block, below: Block) -> bool:
+    aligned = min(above.box[2], below.box[2]) > max(above.box[0], below.box[0])
+    return aligned and -below.size < below.box[1] - above.box[3] < 2 * below.size
