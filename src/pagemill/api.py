@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pagemill.config.settings import ParseSettings, RuntimeSettings, TextLayerMode
 from pagemill.errors import InputError, UsageError, error_class
 from pagemill.export.document import Document
-from pagemill.runtime.pipeline import Pipeline
+from pagemill.runtime.pipeline import EMBEDDED_LAYOUT, Pipeline
 from pagemill.sources import PageRanges, SourceOptions
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def parse(
     text_layer: str = "auto",
     pages: str | None = None,
     password: str | None = None,
+    layout_engine: str = EMBEDDED_LAYOUT,
     layout_model: str | Path | None = None,
     crops: bool = True,
     page_timeout_s: float = 300.0,
@@ -43,6 +44,7 @@ def parse(
         text_layer: ``auto``, ``always`` or ``never`` take the text that a PDF carries.
         pages: Page ranges such as ``"1,3-5,8-"``; None for all.
         password: Of an encrypted PDF.
+        layout_engine: Name of an installed layout engine.
         layout_model: An ONNX layout model on disk to use instead of the embedded one.
         crops: Cut out pictures and charts (``document.crops``), so that the document can show and save them.
         page_timeout_s: Time limit of a page, in seconds.
@@ -60,7 +62,7 @@ def parse(
 
     async def collect() -> list[ParsedPage]:
         results: list[ParsedPage] = []
-        async with aclosing(_parsed([source], settings, options, layout_model, threads)) as parsed:
+        async with aclosing(_parsed([source], settings, options, layout_engine, layout_model, threads)) as parsed:
             async for page in parsed:
                 if results and page.document.doc_id != results[0].document.doc_id:
                     raise UsageError(
@@ -87,6 +89,7 @@ async def stream(
     pages: str | None = None,
     password: str | None = None,
     recursive: bool = False,
+    layout_engine: str = EMBEDDED_LAYOUT,
     layout_model: str | Path | None = None,
     page_timeout_s: float = 300.0,
     threads: int = 0,
@@ -100,6 +103,7 @@ async def stream(
         pages: As in :func:`parse`, applied to each PDF and TIFF.
         password: As in :func:`parse`.
         recursive: Go down into folders.
+        layout_engine: As in :func:`parse`.
         layout_model: As in :func:`parse`.
         page_timeout_s: As in :func:`parse`.
         threads: As in :func:`parse`.
@@ -110,7 +114,7 @@ async def stream(
     inputs = [source] if isinstance(source, (str, bytes)) or not hasattr(source, "__iter__") else list(source)
     settings = _settings(languages, text_layer, crops=False, page_timeout_s=page_timeout_s)
     options = _options(pages, password, recursive=recursive)
-    async with aclosing(_parsed(inputs, settings, options, layout_model, threads)) as results:
+    async with aclosing(_parsed(inputs, settings, options, layout_engine, layout_model, threads)) as results:
         async for page in results:
             yield page.record
 
@@ -119,11 +123,13 @@ async def _parsed(
     inputs: Sequence[str | Path | bytes],
     settings: ParseSettings,
     options: SourceOptions,
+    layout_engine: str,
     layout_model: str | Path | None,
     threads: int,
 ) -> AsyncGenerator[ParsedPage]:
     """The stream of pages on a pipeline of its own."""
-    async with Pipeline(settings, RuntimeSettings(threads=threads), layout_model=layout_model) as pipeline:
+    runtime = RuntimeSettings(threads=threads)
+    async with Pipeline(settings, runtime, layout_engine=layout_engine, layout_model=layout_model) as pipeline:
         await pipeline.prepare()
         async with aclosing(pipeline.stream(inputs, options)) as pages:
             async for page in pages:

@@ -40,6 +40,13 @@ from pagemill.config.settings import TextLayerMode
 @click.option("--image-column", metavar="NAME", help="Image column of a dataset; found by its type otherwise.")
 @click.option("--id-column", metavar="NAME", help="Page id column of a dataset; 'id' or 'page_id' otherwise.")
 @click.option(
+    "--layout-engine",
+    default="onnx",
+    show_default=True,
+    metavar="NAME",
+    help="Installed layout engine to use; other packages can add some.",
+)
+@click.option(
     "--layout-model",
     type=click.Path(path_type=Path),
     metavar="FILE",
@@ -85,6 +92,7 @@ def command(
     limit: int | None,
     image_column: str | None,
     id_column: str | None,
+    layout_engine: str,
     layout_model: Path | None,
     page_timeout: float,
     threads: int,
@@ -129,7 +137,7 @@ def command(
         image_column=image_column,
         id_column=id_column,
     )
-    pipeline = Pipeline(settings, runtime, layout_model=layout_model)
+    pipeline = Pipeline(settings, runtime, layout_engine=layout_engine, layout_model=layout_model)
     with ProgressDisplay(quiet=quiet) as progress:
         outcome = asyncio.run(
             parse_into(

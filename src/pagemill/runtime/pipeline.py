@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 DECODE_TIMEOUT_S = 60.0
 """Time limit for rendering a page; far above what honest pages need."""
 
+EMBEDDED_LAYOUT = "onnx"
+"""The layout engine that is always there."""
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -59,7 +62,7 @@ class Pipeline:
         settings: ParseSettings | None = None,
         runtime: RuntimeSettings | None = None,
         *,
-        layout_engine: str = "onnx",
+        layout_engine: str = EMBEDDED_LAYOUT,
         layout_model: str | Path | None = None,
     ) -> None:
         self.settings = settings or ParseSettings()
@@ -111,11 +114,11 @@ class Pipeline:
 
         Raises:
             LanguageError: No installed engine reads a language that was asked for.
-            PagemillError: The user's layout model cannot be loaded; the class says why.
+            PagemillError: The layout engine or model that the user chose cannot be loaded; the class says why.
         """
         if self.settings.languages:
             await self._text.check(self.settings.languages)
-        if self._layout_settings.model_path:
+        if self._layout_engine != EMBEDDED_LAYOUT or self._layout_settings.model_path:
             await self._layout.get()
 
     async def stream(self, inputs: Sequence[str | Path | bytes], options: SourceOptions) -> AsyncGenerator[ParsedPage]:

@@ -1,0 +1,115 @@
+"""Engines of another package, found through its entry points alone, as docs/engines.md tells."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image, ImageDraw, ImageFont
+
+pytestmark = pytest.mark.integration
+
+ENGINES = """
+from pagemill.document.labels import Label
+from pagemill.layout.base import DetectedRegion
+from pagemill.recognition.base import RecognizedText, RecognizerOffer
+
+class Halves:
+    name = "halves"
+    max_batch = 2
+
+    def detect(self, pages):
+        return [
+            [
+                DetectedRegion(box=(0, 0, p.shape[1], p.shape[0] / 2), label=Label.DOC_TITLE, score=0.9, source="halves"),
+                DetectedRegion(box=(0, p.shape[0] / 2, p.shape[1], p.shape[0]), label=Label.ABSTRACT, score=0.8,
+                               source="halves"),
+            ]
+            for p in pages
+        ]
+
+    def close(self):
+        pass
+
+class Parrot:
+    name = "parrot"
+    languages = frozenset({"vi"})
+    max_batch = 16
+
+    def recognize(self, lines):
+        return [RecognizedText(text="xin chào", confidence=0.9) for _ in lines]
+
+    def close(self):
+        pass
+
+def create(settings):
+    return Halves()
+
+def offers():
+    return [RecognizerOffer(name="parrot", languages=Parrot.languages, create=Parrot)]
+"""
+ENTRY_POINTS = """[pagemill.layout_engines]
+halves = third_party_engines:create
+[pagemill.text_engines]
+parrot = third_party_engines:offers
+"""
+
+
+@pytest.fixture
+def packages(tmp_path: Path) -> Path:
+    """A folder with an installed package, as pip leaves it."""
+    folder = tmp_path / "packages"
+    about = folder / "third_party_engines-1.0.dist-info"
+    about.mkdir(parents=True)
+    (folder / "third_party_engines.py").write_text(ENGINES, encoding="utf-8")
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: third-party-engines\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(ENTRY_POINTS)
+    return folder
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    image = Image.new("RGB", (900, 600), "white")
+    draw = ImageDraw.Draw(image)
+    draw.text((80, 120), "The upper half", fill="black", font=ImageFont.load_default(40))
+    draw.text((80, 420), "The lower half", fill="black", font=ImageFont.load_default(40))
+    image.save(tmp_path / "page.png")
+    return tmp_path / "page.png"
+
+
+def parse(packages: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join(filter(None, [str(packages), os.environ.get("PYTHONPATH")]))
+    return subprocess.run(
+        [sys.executable, "-m", "pagemill", "parse", *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+
+
+def test_the_layout_engine_of_another_package(packages, page, tmp_path):
+    run = parse(packages, page, "--layout-engine", "halves", "-o", tmp_path / "out")
+    assert run.returncode == 0, run.stderr
+    record = json.loads((tmp_path / "out" / "ocr_results.jsonl").read_text(encoding="utf-8"))
+    assert [(r["label"], r["source"], r["content"]) for r in record["regions"]] == [
+        ("doc_title", "halves", "The upper half"),
+        ("abstract", "halves", "The lower half"),
+    ]
+    assert json.loads((tmp_path / "out" / "run.json").read_text())["settings"]["layout_engine"] == "halves"
+
+
+def test_the_text_engine_of_another_package_reads_its_languages(packages, page, tmp_path):
+    run = parse(packages, page, "--lang", "vi", "-o", tmp_path / "out")
+    assert run.returncode == 0, run.stderr
+    record = json.loads((tmp_path / "out" / "ocr_results.jsonl").read_text(encoding="utf-8"))
+    assert [region["content"] for region in record["regions"]] == ["xin chào", "xin chào"]
+
+
+def test_an_unknown_engine_is_told_before_the_output_is_touched(packages, page, tmp_path):
+    run = parse(packages, page, "--layout-engine", "absent", "-o", tmp_path / "out")
+    assert run.returncode == 2
+    assert "there is no engine 'absent'" in run.stderr
+    assert "Installed: halves, onnx" in run.stderr
+    assert not (tmp_path / "out").exists()
