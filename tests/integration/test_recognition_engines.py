@@ -34,6 +34,12 @@ KOREAN = [
     "인공지능(AI) 사업에 320억 원을 배정한다.",
     "국가는 이를 보장할 의무를 진다.",
 ]
+ACCENTED = [
+    "Größe, Übermaß und Straßenlärm: 1.204,50 €",
+    "Où l’été naît, déjà le garçon reçoit des œufs",
+    "Příliš žluťoučký kůň úpěl ďábelské ódy",
+    "Zażółć gęślą jaźń; el niño está aquí (2019)",
+]
 RUSSIAN = [
     "Все люди рождаются свободными и равными",
     "в своем достоинстве и правах. Они наделены",
@@ -131,6 +137,16 @@ async def test_a_script_without_an_engine_is_an_error_and_never_garbage():
         await Engines(korean=False).read(render(KOREAN, "korean"))
     with pytest.raises(LanguageError):
         await Engines(korean="ko" in tesseract_engine.installed_languages()).read(render(RUSSIAN))
+
+
+def test_latin_alone_reads_latin_text_the_same():
+    _, full = loaded()
+    latin = rapidocr_engine.create(rapidocr_engine.RapidOcrSettings(latin=True))
+    lines = [render([line])[46:94, 70:] for line in [*ENGLISH, *ACCENTED]]
+    texts = [one.text for one in latin.recognize(lines)]
+    assert texts == [one.text for one in full.recognize(lines)]
+    assert character_error_rate("\n".join(texts), "\n".join([*ENGLISH, *ACCENTED])) < 0.02
+    assert latin.languages == full.languages - {"zh", "ja"}
 
 
 def test_coverage_follows_from_the_dictionary():

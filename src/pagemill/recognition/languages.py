@@ -166,6 +166,8 @@ class Plan:
     """Languages the primary cannot write, each with the engine that reads it."""
     languages: tuple[str, ...] | None = None
     """What the user asked for; None to find out."""
+    latin: str | None = None
+    """Quicker engine for pages in Latin letters alone, where the languages are to be found out."""
 
 
 def plan(languages: Sequence[str] | None, engines: Mapping[str, frozenset[str]], primary: str) -> Plan:
@@ -174,16 +176,20 @@ def plan(languages: Sequence[str] | None, engines: Mapping[str, frozenset[str]],
     Args:
         languages: BCP-47 primary subtags; None detects the script of every page.
         engines: The languages of each installed engine.
-        primary: The engine that is best for what it covers.
+        primary: The engine that is best for what it covers. Where it has recognizers for fewer languages, named with a
+            suffix after a colon, they are quicker: the first that knows all that is asked for is taken instead.
 
     Raises:
         LanguageError: No installed engine reads a language.
     """
     covered = engines[primary]
-    readers = {language: name for name, known in engines.items() for language in known if name != primary}
+    quicker = [name for name in engines if name.startswith(f"{primary}:")]
+    foreign = [name for name in engines if name != primary and name not in quicker]
+    readers = {language: name for name in foreign for language in engines[name]}
     if languages is None:
         others = [(language, name) for language, name in readers.items() if not same_script(language, covered)]
-        return Plan(primary, tuple(others))
+        latin = next((name for name in quicker if "en" in engines[name]), None)
+        return Plan(primary, tuple(others), latin=latin)
     asked = tuple(dict.fromkeys(primary_subtag(tag) for tag in languages))
     absent = [language for language in asked if language not in covered and language not in readers]
     if absent:
@@ -193,7 +199,9 @@ def plan(languages: Sequence[str] | None, engines: Mapping[str, frozenset[str]],
     for language, name in others:
         if same_script(language, covered):
             return Plan(name, tuple(other for other in others if other[1] != name), asked)
-    return Plan(primary, tuple(others), asked)
+    own = covered.intersection(asked)
+    first = next((name for name in quicker if own and own <= engines[name]), primary)
+    return Plan(first, tuple(others), asked)
 
 
 def same_script(language: str, covered: Iterable[str]) -> bool:

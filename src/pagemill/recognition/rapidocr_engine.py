@@ -6,7 +6,9 @@ padding and oversized pages, which RapidOCR's page-by-page loop spends freely. N
 
 from __future__ import annotations
 
+import functools
 import importlib.util
+import unicodedata
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +21,7 @@ from pagemill.recognition.base import DetectedLine, RecognizedText, RecognizerOf
 from pagemill.recognition.ctc import decode_greedy
 from pagemill.recognition.db_postprocess import DbSettings, lines_from_map
 from pagemill.recognition.languages import languages_covered_by
-from pagemill.recognition.onnx import cpu_session
+from pagemill.recognition.onnx import cpu_session, metadata, with_classes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from pagemill.imaging.types import Pixels
 
 NAME = "rapidocr"
+LATIN = f"{NAME}:latin"
+"""The recognizer that has no ideographs to choose from: as exact on Latin text, and a fifth faster."""
 DETECTION_MODEL = "PP-OCRv6_det_small.onnx"
 RECOGNITION_MODEL = "PP-OCRv6_rec_small.onnx"
 
@@ -62,6 +66,8 @@ class RapidOcrSettings:
     """Most input columns of one inference; larger ones fall out of the processor's cache and gain nothing."""
     max_line_columns: int = 4096
     """A longer line image is squeezed to this width."""
+    latin: bool = False
+    """Read Latin letters, digits, punctuation and symbols alone, no ideographs and no kana."""
 
 
 def model_file(name: str) -> Path:
@@ -77,6 +83,17 @@ def model_file(name: str) -> Path:
             return path
     what = "the package rapidocr is not installed" if spec is None else f"the installed rapidocr ships no {name}"
     raise MissingDependencyError(f"cannot read text: {what}", remedy="pip install 'rapidocr>=3.10,<4'")
+
+
+@functools.cache
+def dictionary() -> tuple[str, ...]:
+    """The recognizer's characters, one a class; the first class, the blank, is empty."""
+    return ("", *metadata(model_file(RECOGNITION_MODEL))["character"].splitlines(), " ")
+
+
+def is_latin(character: str) -> bool:
+    """Whether a character belongs on a Latin page: none that is as wide as an ideograph, no half-width kana."""
+    return unicodedata.east_asian_width(character) not in ("W", "F", "H")
 
 
 class RapidOcrDetector:
@@ -108,11 +125,12 @@ class RapidOcrRecognizer:
 
     def __init__(self, settings: RapidOcrSettings) -> None:
         self._settings = settings
-        self._session = cpu_session(model_file(RECOGNITION_MODEL), settings.threads)
+        model = model_file(RECOGNITION_MODEL)
+        kept = _classes(latin=settings.latin)
+        self._session = cpu_session(with_classes(model, kept) if settings.latin else model, settings.threads)
         self._input = self._session.get_inputs()[0].name
-        characters = self._session.get_modelmeta().custom_metadata_map["character"].splitlines()
-        self._alphabet = ("", *characters, " ")
-        self.languages = languages_covered_by(frozenset(characters))
+        self._alphabet = [dictionary()[index] for index in kept]
+        self.languages = languages_covered_by(frozenset(self._alphabet))
         self.max_batch = settings.max_batch
 
     def recognize(self, lines: Sequence[Pixels]) -> list[RecognizedText]:
@@ -190,6 +208,15 @@ create_recognizer = create
 
 
 def offers() -> list[RecognizerOffer]:
-    """What this engine reads: one recognizer for all scripts in its dictionary."""
-    recognizer = create()
-    return [RecognizerOffer(name=NAME, languages=recognizer.languages, create=lambda: recognizer)]
+    """What this engine reads: one recognizer for all scripts in its dictionary, a quicker one for Latin alone."""
+    found = []
+    for name, latin in ((NAME, False), (LATIN, True)):
+        languages = languages_covered_by(frozenset(dictionary()[index] for index in _classes(latin=latin)))
+        make = functools.partial(create, RapidOcrSettings(latin=latin))
+        found.append(RecognizerOffer(name=name, languages=languages, create=make))
+    return found
+
+
+def _classes(*, latin: bool) -> list[int]:
+    """The classes of a recognizer, the blank first."""
+    return [index for index, character in enumerate(dictionary()) if not latin or not character or is_latin(character)]

@@ -12,7 +12,8 @@ from pagemill.document.geometry import union_box
 from pagemill.document.page import TextLine, Word
 from pagemill.errors import LanguageError
 from pagemill.imaging.transforms import crop_quad, rotate_quarter
-from pagemill.recognition.languages import remedy_for, script_share, scripts_of_language, tags_of_text
+from pagemill.recognition.base import RecognizedText
+from pagemill.recognition.languages import remedy_for, script_of, script_share, scripts_of_language, tags_of_text
 from pagemill.recognition.legibility import unread_share
 from pagemill.recognition.merge import replace, stretches
 from pagemill.recognition.orientation import (
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from pagemill.imaging.types import Pixels
-    from pagemill.recognition.base import DetectedLine, Quad, RecognizedText
+    from pagemill.recognition.base import DetectedLine, Quad
     from pagemill.recognition.languages import Plan
     from pagemill.recognition.merge import Stretch
 
@@ -40,8 +41,14 @@ _FOREIGN_LINE = 0.3  # share of a line's ink left unread that hints at another s
 _SOME_FOREIGN = 0.08  # the same where the page is known to hold the other script
 _FOREIGN_PAGE = 0.6  # share of the text, by length, that makes a page illegible
 _ENOUGH_LINES = 3
+_WORTH_A_SAMPLE = 12  # lines from which it pays to find out first that a page is all Latin
 _SURE_LANGUAGE = 0.6  # mean over sample lines of confidence x share of letters in the language's script
+_LATIN = frozenset({"LATIN"})
+_STRAY = 0.05  # share of other letters in a line that is all Latin: misread signs
 _DOUBTFUL = 0.8  # confidence under which a reading needs a second look
+
+
+_NOT_READ = RecognizedText(text="", confidence=0.0)
 
 
 class ReadingServices(Protocol):
@@ -80,8 +87,8 @@ class _Line:
 
     quad: Quad
     image: Pixels
-    text: RecognizedText
-    engine: str
+    text: RecognizedText = _NOT_READ
+    engine: str = ""
     unread: float = 0.0
 
 
@@ -123,12 +130,8 @@ class PageReader:
         """Read all lines with the primary engine, then what it left unread with the engine that reads it."""
         quads = [reading_quad(line.polygon) for line in found]
         images = await self._services.compute(_cut, page, quads)
-        texts = await self._services.recognize(self._plan.primary, images)
-        unread = await self._services.compute(_unread, images, texts)
-        lines = [
-            _Line(quad, image, text, self._plan.primary, share)
-            for quad, image, text, share in zip(quads, images, texts, unread, strict=True)
-        ]
+        lines = [_Line(quad, image) for quad, image in zip(quads, images, strict=True)]
+        await self._read_first(lines)
         foreign = [line for line in lines if line.unread > _FOREIGN_LINE]
         if not foreign or not self._plan.others:
             return lines, None
@@ -141,6 +144,31 @@ class PageReader:
         texts = [*texts, *await self._services.recognize(engine, [line.image for line in rest])]
         await self._take(sample + rest, texts, engine, scripts_of_language(language))
         return lines, language
+
+    async def _read_first(self, lines: list[_Line]) -> None:
+        """Read lines with the primary engine; with the quicker Latin one where a sample holds nothing else."""
+        sample, latin = [lines[index] for index in longest([line.quad for line in lines])], self._plan.latin
+        if latin is None or len(lines) < _WORTH_A_SAMPLE:
+            return await self._read_with(self._plan.primary, lines)
+        await self._read_with(self._plan.primary, sample)
+        sampled = {id(line) for line in sample}
+        rest = [line for line in lines if id(line) not in sampled]
+        if not all(_is_latin(line) for line in sample):
+            return await self._read_with(self._plan.primary, rest)
+        await self._read_with(latin, rest)
+        doubtful = [line for line in rest if _may_hold_more(line)]
+        texts = [line.text for line in doubtful]
+        await self._read_with(self._plan.primary, doubtful)
+        for line, text in zip(doubtful, texts, strict=True):
+            line.text = max(text, line.text, key=lambda one: evidence([one]))
+        return None
+
+    async def _read_with(self, engine: str, lines: list[_Line]) -> None:
+        images = [line.image for line in lines]
+        texts = await self._services.recognize(engine, images)
+        unread = await self._services.compute(_unread, images, texts)
+        for line, text, share in zip(lines, texts, unread, strict=True):
+            line.text, line.engine, line.unread = text, engine, share
 
     async def _language_of(self, sample: list[_Line]) -> tuple[str | None, str, list[RecognizedText]]:
         """The language in which a sample reads best, its engine, and what it read; None when none reads it."""
@@ -187,6 +215,12 @@ def _cut(page: Pixels, quads: list[Quad]) -> list[Pixels]:
 
 def _unread(images: list[Pixels], texts: list[RecognizedText]) -> list[float]:
     return [unread_share(image, text) for image, text in zip(images, texts, strict=True)]
+
+
+def _is_latin(line: _Line) -> bool:
+    """Whether a line read with all scripts holds Latin letters alone; a stray sign of another is a misreading."""
+    letters = sum(script_of(character) is not None for character in line.text.text)
+    return not _may_hold_more(line) and letters > 0 and script_share(line.text.text, _LATIN) >= 1 - _STRAY
 
 
 def _may_hold_more(line: _Line) -> bool:

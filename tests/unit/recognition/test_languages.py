@@ -4,6 +4,7 @@ from pagemill.errors import LanguageError
 from pagemill.recognition.languages import (
     ALPHABETS,
     TESSDATA_NAMES,
+    Plan,
     languages_covered_by,
     plan,
     primary_subtag,
@@ -88,3 +89,19 @@ def test_an_uncovered_language_names_what_to_install():
         plan(["en", "ru"], ENGINES, "rapidocr")
     assert "ru" in str(caught.value)
     assert "tesseract-ocr-rus" in (caught.value.remedy or "")
+
+
+QUICKER = {**ENGINES, "rapidocr:latin": frozenset({"en", "de"})}
+
+
+def test_languages_the_quicker_recognizer_knows_are_read_by_it():
+    assert plan(["en", "de"], QUICKER, "rapidocr").primary == "rapidocr:latin"
+    assert plan(["ko", "en"], QUICKER, "rapidocr") == Plan("rapidocr:latin", (("ko", "tesseract:ko"),), ("ko", "en"))
+    assert plan(["en", "zh"], QUICKER, "rapidocr").primary == "rapidocr"
+    assert plan(["ko"], QUICKER, "rapidocr").primary == "rapidocr"  # Korean pages may hold ideographs
+
+
+def test_detection_starts_with_all_scripts():
+    made = plan(None, QUICKER, "rapidocr")
+    assert (made.primary, made.latin, made.others) == ("rapidocr", "rapidocr:latin", (("ko", "tesseract:ko"),))
+    assert plan(None, ENGINES, "rapidocr").latin is None

@@ -8,8 +8,9 @@ from pagemill.recognition.base import DetectedLine, RecognizedText
 from pagemill.recognition.languages import Plan
 from pagemill.recognition.reader import PageReader
 
-LATIN_INK, KOREAN_INK = 100, 20
+LATIN_INK, CHINESE_INK, KOREAN_INK = 100, 140, 20
 KOREAN = Plan("rapidocr", (("ko", "tesseract:ko"),))
+QUICKER = Plan("rapidocr", (("ko", "tesseract:ko"),), latin="rapidocr:latin")
 
 
 def page_of(*inks: int) -> np.ndarray:
@@ -51,10 +52,14 @@ class RuleEngines:
     def _read(self, engine, line):
         ink = int(line.min())
         upright = line[:, :31].mean() < line[:, -31:].mean()
-        knows = (ink > 60) == (engine == "rapidocr")
+        knows = (ink > 60) == engine.startswith("rapidocr")
         if not upright or not knows:
             return RecognizedText(text="", confidence=0.0)
-        text = ("latin text " if engine == "rapidocr" else "한글 문서 ") * 6
+        if ink == CHINESE_INK:
+            text = "mill" if engine == "rapidocr:latin" else "古老的手艺和纸张的制造" * 3
+            centers = tuple((index + 0.5) / 33 for index in range(len(text)))
+            return RecognizedText(text=text, confidence=0.9, centers=centers)
+        text = ("latin text " if engine.startswith("rapidocr") else "한글 문서 ") * 6
         text = text.strip()
         centers = tuple((index + 0.5) / len(text) for index in range(len(text)))
         return RecognizedText(text=text, confidence=0.95, word_spans=((text, 0.1, 0.9),), centers=centers)
@@ -106,3 +111,25 @@ async def test_a_turned_page_is_read_upright(degrees, ink):
 async def test_an_empty_page_has_no_lines():
     result, _ = await read(np.full((300, 620, 3), 255, np.uint8))
     assert (result.lines, result.rotation, result.languages) == ([], 0, ())
+
+
+async def test_a_long_latin_page_goes_to_the_quicker_recognizer_after_a_sample():
+    result, calls = await read(page_of(*[LATIN_INK] * 20), QUICKER)
+    assert calls == {"rapidocr": 6, "rapidocr:latin": 14}
+    assert len(result.lines) == 20
+
+
+async def test_what_the_quicker_recognizer_leaves_unread_is_read_with_all_scripts():
+    inks = [LATIN_INK] * 20
+    inks[1] = CHINESE_INK  # not among the lines of the sample
+    result, calls = await read(page_of(*inks), QUICKER)
+    assert calls == {"rapidocr": 7, "rapidocr:latin": 14}
+    assert sum("古老的手艺" in line.text for line in result.lines) == 1
+
+
+@pytest.mark.parametrize("ink", [CHINESE_INK, KOREAN_INK])
+async def test_a_page_in_another_script_never_meets_the_quicker_recognizer(ink):
+    result, calls = await read(page_of(*[ink] * 20), QUICKER)
+    assert calls["rapidocr"] == 20
+    assert "rapidocr:latin" not in calls
+    assert len(result.lines) == 20
