@@ -22,7 +22,17 @@ _CROP_PATH = re.compile(r"crops/[^/\\\0]+")
 
 
 class _Marker(msgspec.Struct):
+    """What must be known of an earlier run's ``run.json``."""
+
     generator: str
+    finished: str | None = None
+    pages: int = 0
+    failed: int = 0
+
+    @property
+    def fruitless(self) -> bool:
+        """It ended without a single good page: a misspelt name, say, and nothing that anybody would miss."""
+        return self.finished is not None and self.failed == self.pages
 
 
 def crop_file(out: Path, name: str) -> Path:
@@ -42,7 +52,8 @@ def refuse_or_clear(path: Path, *, fresh: bool) -> None:
 
     Args:
         path: An existing directory.
-        fresh: Delete the earlier run: its fixed files, and the crops and documents that its records name.
+        fresh: Delete the earlier run: its fixed files, and the crops and documents that its records name. One that
+            ended without a single good page is deleted in any case.
 
     Raises:
         OutputError: There is a run and ``fresh`` is off, or there are files by our names that are not from pagemill.
@@ -51,12 +62,13 @@ def refuse_or_clear(path: Path, *, fresh: bool) -> None:
         present = [name for name in ("run.json", *_FILES) if (path / name).exists()]
         if not present:
             return
-        if not _is_run(path):
+        run = _run_in(path)
+        if run is None:
             raise OutputError(
                 f"{path} holds {present[0]}, which pagemill did not write and would overwrite",
                 remedy="Choose another directory with -o.",
             )
-        if not fresh:
+        if not (fresh or run.fruitless):
             raise OutputError(
                 f"{path} already holds the output of a run",
                 remedy="Choose another directory with -o, or replace the earlier output with --fresh.",
@@ -64,11 +76,12 @@ def refuse_or_clear(path: Path, *, fresh: bool) -> None:
         _clear(path)
 
 
-def _is_run(path: Path) -> bool:
+def _run_in(path: Path) -> _Marker | None:
     try:
-        return msgspec.json.decode((path / "run.json").read_bytes(), type=_Marker).generator == GENERATOR
+        marker = msgspec.json.decode((path / "run.json").read_bytes(), type=_Marker)
     except (FileNotFoundError, msgspec.DecodeError):
-        return False
+        return None
+    return marker if marker.generator == GENERATOR else None
 
 
 def _clear(path: Path) -> None:
