@@ -96,6 +96,14 @@ def test_search_lists_hits_marks_them_and_goes_there(browser: Chromium, report: 
     browser.wait_for("!list.hidden")
 
 
+def test_signs_in_a_query_are_taken_as_they_are(browser: Chromium, report: Path) -> None:
+    browser.open(report)
+    search(browser, "two-column ^$.*+?()[]{}|\\/-")
+    assert text(browser, "#count") == "No hits"
+    search(browser, "1,200 7 %")
+    assert text(browser, "#count") == "6 hits on 6 pages"
+
+
 def test_filters(browser: Chromium, report: Path) -> None:
     browser.open(report)
     assert count(browser, ".row") == 7

@@ -45,7 +45,7 @@ function plainText(region) {
 function queryPattern(query) {
   const words = query.normalize("NFC").trim().split(/\s+/).filter(Boolean);
   if (!words.length) return null;
-  return new RegExp(words.map((word) => word.replace(/[.*+?^${}()|[\]\\/-]/g, "\\$&")).join("\\s+"), "giu");
+  return new RegExp(words.map((word) => word.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&")).join("\\s+"), "giu");
 }
 
 const SLICE_MS = 10;
