@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +48,15 @@ def test_imports_point_one_way(package):
         if (bad := imports_of(path) - MAY_IMPORT[package] - {package})
     }
     assert not wrong
+
+
+def test_the_guide_has_the_same_table():
+    guide = (SOURCE.parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = (line.split("|")[1:4] for line in guide.splitlines() if line.startswith("| `"))
+    told = {package.strip(" `"): set(re.findall(r"`(\w+)`", imports)) for package, _, imports in rows}
+    assert {package: told.get(package) for package in MAY_IMPORT} == {
+        package: imports - {"errors"} for package, imports in MAY_IMPORT.items()
+    }
 
 
 def test_engines_are_leaves():
