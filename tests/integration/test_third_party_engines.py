@@ -18,19 +18,17 @@ from pagemill.document.labels import Label
 from pagemill.layout.base import DetectedRegion
 from pagemill.recognition.base import RecognizedText, RecognizerOffer
 
+def half(page, index, label):
+    height, width = page.shape[:2]
+    box = (0, index * height / 2, width, (index + 1) * height / 2)
+    return DetectedRegion(box=box, label=label, score=0.9, source="halves")
+
 class Halves:
     name = "halves"
     max_batch = 2
 
     def detect(self, pages):
-        return [
-            [
-                DetectedRegion(box=(0, 0, p.shape[1], p.shape[0] / 2), label=Label.DOC_TITLE, score=0.9, source="halves"),
-                DetectedRegion(box=(0, p.shape[0] / 2, p.shape[1], p.shape[0]), label=Label.ABSTRACT, score=0.8,
-                               source="halves"),
-            ]
-            for p in pages
-        ]
+        return [[half(page, 0, Label.DOC_TITLE), half(page, 1, Label.ABSTRACT)] for page in pages]
 
     def close(self):
         pass
