@@ -33,7 +33,8 @@ class PageError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Something that went wrong on a page, as data that travels with it."""
 
     component: str
-    """Stage that failed: ``source``, ``decode``, ``layout``, ``recognition``, ``table``, ``assemble``, ``store``."""
+    """Stage that failed: ``source``, ``decode``, ``text_layer``, ``recognition``, ``deskew``, ``layout``, ``analysis``,
+    ``table`` (a region of a page that is otherwise good) or ``crops``."""
     category: str
     """Machine-readable kind, e.g. ``timeout``, ``crash``, ``encrypted``, ``too_large``, ``corrupt``, ``internal``."""
     message: str
