@@ -241,7 +241,8 @@ def _restore_headings(drafts: list[Draft], boxes: NDArray[np.float64]) -> None:
         if in_row or not len(below) or len(below) < len(others):
             continue
         following = below[below[:, 1].argmin()]
-        if following[1] - line[3] < _HEADING_GAP * size and abs(following[0] - line[0]) < size:
+        flush = min(abs(following[0] - line[0]), abs(following[2] - line[2])) < size  # right-to-left pages, too
+        if following[1] - line[3] < _HEADING_GAP * size and flush:
             draft.label = Label.PARAGRAPH_TITLE
 
 

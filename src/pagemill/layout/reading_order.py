@@ -36,6 +36,9 @@ def reading_order(
     labels: Sequence[Label],
     page_size: tuple[float, float],
     numbers: Sequence[int | None] | None = None,
+    ranks: Sequence[int | None] | None = None,
+    *,
+    right_to_left: bool = False,
 ) -> list[int]:
     """Indices of the regions as a person reads them.
 
@@ -51,11 +54,16 @@ def reading_order(
         page_size: Width and height in the unit of ``boxes``.
         numbers: Leading numbers of the regions' texts, where known. A grid of numbered blocks looks the same whether
             it runs by rows or by columns; the numbers decide.
+        ranks: Reading order that a model predicts. Inside each part of the page it goes before geometry; regions
+            without a rank follow the region that they follow by geometry.
+        right_to_left: Columns run from right to left, as on pages in Arabic or Hebrew.
 
     Returns:
         A permutation of ``range(n)``.
     """
     boxes = np.asarray(boxes, dtype=np.float64).reshape(-1, 4)
+    if right_to_left:
+        boxes = np.stack([page_size[0] - boxes[:, 2], boxes[:, 1], page_size[0] - boxes[:, 0], boxes[:, 3]], axis=1)
     groups: list[list[int]] = [[], [], [], [], []]
     for index, (label, box) in enumerate(zip(labels, boxes, strict=True)):
         groups[_group(label, box, page_size)].append(index)
@@ -63,9 +71,20 @@ def reading_order(
     for members in groups:
         units = _units(boxes, labels, members, page_size[1])
         frames = np.array([_frame(boxes[unit]) for unit in units]).reshape(-1, 4)
-        ranks = _best_order(frames, units, numbers)
-        order += [index for rank in ranks for index in units[rank]]
+        by_geometry = [index for unit in _best_order(frames, units, numbers) for index in units[unit]]
+        order += by_geometry if ranks is None else _by_rank(by_geometry, ranks)
     return order
+
+
+def _by_rank(order: list[int], ranks: Sequence[int | None]) -> list[int]:
+    """Regions by rank; those of one rank, and those without, stay where they are among their neighbours."""
+    last = min((rank for rank in (ranks[index] for index in order) if rank is not None), default=0)
+    keys: list[int] = []
+    for index in order:
+        rank = ranks[index]
+        last = last if rank is None else rank
+        keys.append(last)
+    return [order[place] for place in sorted(range(len(order)), key=keys.__getitem__)]
 
 
 def _group(label: Label, box: NDArray[np.float64], page_size: tuple[float, float]) -> int:

@@ -61,7 +61,7 @@ def analyse_page(
         lines: All lines of text on the page.
     """
     height, width = pixels.shape[:2]
-    detected = [*detected, *_missed_tables(detected, pixels)]
+    detected = [*detected, *_missed_tables(detected, pixels, lines)]
     if page.text_layer is not None and pixels is page.pixels:
         detected += _missed_pictures(detected, page.image_boxes, lines, (width, height))
     regions = complete_regions(detected, [line.box for line in lines], (width, height), pixels)
@@ -88,7 +88,9 @@ def analyse_page(
     return record
 
 
-def _missed_tables(detected: Sequence[DetectedRegion], pixels: Pixels) -> list[DetectedRegion]:
+def _missed_tables(
+    detected: Sequence[DetectedRegion], pixels: Pixels, lines: Sequence[TextLine]
+) -> list[DetectedRegion]:
     """Tables with ruling lines that the layout engine did not see, neither as a table nor, surely, as a picture."""
     known = [region.box for region in detected if region.label is Label.TABLE]
     pictures = [
@@ -99,7 +101,18 @@ def _missed_tables(detected: Sequence[DetectedRegion], pixels: Pixels) -> list[D
         for box in find_ruled_tables(pixels)
         if sum(intersection(box, other) for other in known) < _COVERED * area(box)
         and max((intersection(box, other) for other in pictures), default=0.0) < _IN_PICTURE * area(box)
+        and _is_grid(pixels, box, lines)
     ]
+
+
+def _is_grid(pixels: Pixels, box: Box, lines: Sequence[TextLine]) -> bool:
+    """Whether rules have text in two rows and columns at least: lined paper and frames do not."""
+    try:
+        table = recognize_table(pixels, box, lines)
+    except Exception:  # told when the table is recognized for good
+        return True
+    told = [cell for cell in table.cells if cell.text] if table is not None else []
+    return len({cell.row for cell in told}) > 1 and len({cell.column for cell in told}) > 1
 
 
 def _without_lists(regions: Sequence[DetectedRegion], lines: Sequence[TextLine]) -> list[DetectedRegion]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,8 +17,15 @@ from pagemill.layout.reading_order import leading_number, reading_order
 from pagemill.parsing.blocks import PICTURES, RUNNING_TEXT, Block, body_size
 from pagemill.parsing.captions import caption_targets, mark_captions
 from pagemill.parsing.headings import mark_headings, merge_headings
-from pagemill.parsing.lines import assign_lines, group_orphans, join_rows, mark_broken_korean_words, rows_of
-from pagemill.parsing.listings import listing_text, merge_listings
+from pagemill.parsing.lines import (
+    assign_lines,
+    group_orphans,
+    is_right_to_left,
+    join_rows,
+    mark_broken_korean_words,
+    rows_of,
+)
+from pagemill.parsing.listings import code_runs, listing_text, merge_listings
 from pagemill.parsing.lists import notes_text
 from pagemill.parsing.margins import mark_margins
 from pagemill.parsing.paragraphs import Kind, ends_sentence, passages
@@ -107,6 +115,8 @@ def assemble_regions(
         [block.label for block in blocks],
         (width, height),
         [leading_number(block.plain) for block in blocks],
+        _ranks(blocks),
+        right_to_left=is_right_to_left(lines),
     )
     mark_broken_korean_words([block.rows for block in blocks])
     blocks = [part for i in order for part in _split(blocks[i], body)]
@@ -115,6 +125,13 @@ def assemble_regions(
     _mark_continuations(blocks)
     targets = caption_targets(blocks, height)
     return [_region(i, block, targets.get(i), width, height) for i, block in enumerate(blocks)]
+
+
+def _ranks(blocks: Sequence[Block]) -> list[int | None] | None:
+    """The reading order that the layout model predicts, if it ranks all that it found."""
+    ranks = [block.rank for block in blocks]
+    found = [block for block in blocks if block.score is not None]
+    return ranks if found and all(block.rank is not None for block in found) else None
 
 
 def _blocks(
@@ -144,7 +161,8 @@ def _blocks(
         own = [lines[line] for line in owned.get(i, [])]
         if not own and region.label not in _READ_LATER | PICTURES:
             continue
-        block = Block(boxes[i], region.label, [], region.source, region.score, region.polygon, tables.get(i))
+        block = Block(boxes[i], region.label, [], region.source, region.score, region.polygon)
+        block.rank, block.table = region.order, tables.get(i)
         if region.label in PICTURES or block.table is not None:
             block.inner_lines = tuple(line for row in rows_of(own) for line in row.lines)
         else:
@@ -175,6 +193,8 @@ def _split(block: Block, body: float) -> list[Block]:
     if block.label not in RUNNING_TEXT:
         block.text = join_rows(block.rows)
         return [block]
+    if runs := code_runs(block.rows):
+        return [part for piece in _without_code(block, runs) for part in _split(piece, body)]
     parts = passages(block.rows, body)
     if not parts:
         return [block]
@@ -189,6 +209,17 @@ def _split(block: Block, body: float) -> list[Block]:
         piece.text, piece.is_list = part.text, part.kind is Kind.LIST
         result.append(piece)
     return result
+
+
+def _without_code(block: Block, runs: Sequence[tuple[int, int]]) -> list[Block]:
+    """Cut a block of running text into text and listings."""
+    cuts = sorted({0, len(block.rows), *(cut for run in runs for cut in run)})
+    pieces = []
+    for start, end in pairwise(cuts):
+        rows = block.rows[start:end]
+        label = Label.ALGORITHM if (start, end) in runs else block.label
+        pieces.append(Block(union_box(row.box for row in rows), label, rows, block.source, block.score))
+    return pieces
 
 
 def is_contents(rows: Sequence[Row]) -> bool:

@@ -33,6 +33,8 @@ class Block:
     source: str = ""
     score: float | None = None
     polygon: tuple[Point, ...] | None = None
+    rank: int | None = None
+    """Place in the reading order that the layout model predicts."""
     table: Table | None = None
     inner_lines: tuple[TextLine, ...] = ()
     """Lines of a table or picture, which do not become running text."""

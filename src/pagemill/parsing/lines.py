@@ -204,7 +204,7 @@ def _vertical_rank(line: TextLine) -> tuple[float, float]:
 
 
 def _row(lines: list[TextLine]) -> Row:
-    rtl = sum(map(_is_rtl, lines)) * 2 > len(lines)
+    rtl = is_right_to_left(lines)
     ordered = sorted(lines, key=lambda line: line.box[0], reverse=rtl)
     length = [max(1, len(line.text)) for line in ordered]
     main = ordered[int(np.argmax(length))]
@@ -218,8 +218,9 @@ def _row(lines: list[TextLine]) -> Row:
     )
 
 
-def _is_rtl(line: TextLine) -> bool:
-    letters = [char for char in line.text if char.isalpha()]
+def is_right_to_left(lines: Sequence[TextLine]) -> bool:
+    """Whether most letters are of scripts that run from right to left: Hebrew, Arabic and their neighbours."""
+    letters = [char for line in lines for char in line.text if char.isalpha()]
     return sum("\u0590" <= char <= "\u08ff" or "\ufb1d" <= char <= "\ufefc" for char in letters) * 2 > len(letters)
 
 

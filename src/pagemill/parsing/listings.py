@@ -38,6 +38,7 @@ _MIN_SYMBOLS = 0.06
 _MAX_INDENT = 60
 _ADDRESS = re.compile(r"https?://|\bwww\.|\S@\S+\.\w")
 """Addresses are set in letters of one width and are no program."""
+_MARKUP = re.compile(r"\s*</?[A-Za-z][\w.:-]*(?:\s[^<>]*)?/?>|\s*<!--")
 
 
 def mark_listings(regions: Sequence[DetectedRegion], lines: Sequence[TextLine]) -> list[DetectedRegion]:
@@ -110,6 +111,34 @@ def _pitches(lines: Sequence[TextLine]) -> tuple[NDArray[np.float64], NDArray[np
 def _symbols(lines: Sequence[TextLine]) -> float:
     printed = [char for line in lines for char in line.text if not char.isspace()]
     return sum(char in _SYMBOLS for char in printed) / max(1, len(printed))
+
+
+def code_runs(rows: Sequence[Row]) -> list[tuple[int, int]]:
+    """Where rows of running text are a program: three rows and more, most of them unmistakable.
+
+    Returns:
+        First row and the one after the last of every run.
+    """
+    runs: list[tuple[int, int]] = []
+    code = [index for index, row in enumerate(rows) if _is_code(row.text)]
+    for index in code:
+        if runs and index - runs[-1][1] < 3:
+            runs[-1] = (runs[-1][0], index + 1)
+        else:
+            runs.append((index, index + 1))
+    return [
+        (start, end)
+        for start, end in runs
+        if sum(start <= index < end for index in code) >= max(3, 0.6 * (end - start))
+    ]
+
+
+def _is_code(text: str) -> bool:
+    """Whether a row is markup, or full of a program's signs and ends like a statement."""
+    if _MARKUP.match(text):
+        return True
+    printed = [char for char in text if not char.isspace()]
+    return bool(printed) and printed[-1] in "{};" and sum(map(_SYMBOLS.__contains__, printed)) >= 0.12 * len(printed)
 
 
 def listing_text(rows: Sequence[Row]) -> str:

@@ -108,7 +108,14 @@ def _peeled(block: Block, height: int) -> list[Block]:
     parts += [middle] if middle else []
     parts += [rows[-1:]] if foot else []
     return [
-        Block(union_box(row.box for row in part), block.label, part, source=block.source, score=block.score)
+        Block(
+            union_box(row.box for row in part),
+            block.label,
+            part,
+            source=block.source,
+            score=block.score,
+            rank=block.rank,
+        )
         for part in parts
     ]
 

@@ -89,3 +89,16 @@ def test_the_order_is_a_permutation_that_does_not_depend_on_input_place_or_size(
     random.shuffle(shuffled)
     again = reading_order(array[shuffled], [labels[i] for i in shuffled], (150, 150))
     assert [shuffled[i] for i in again] == found
+
+
+def test_columns_from_right_to_left() -> None:
+    left = [(10.0, 10.0, 48.0, 60.0), (10.0, 62.0, 48.0, 120.0)]
+    right = [(52.0, 10.0, 90.0, 30.0), (52.0, 33.0, 90.0, 90.0)]
+    labels = [Label.TEXT] * 4
+    assert reading_order(np.array([*left, *right]), labels, PAGE, right_to_left=True) == [2, 3, 0, 1]
+
+
+def test_a_models_order_goes_before_geometry() -> None:
+    boxes = np.array([(10, 10, 90, 20), (10, 30, 90, 40), (10, 50, 90, 60), (10, 52, 90, 64), (10, 2, 90, 5)], float)
+    labels = [Label.TEXT] * 4 + [Label.HEADER]
+    assert reading_order(boxes, labels, PAGE, ranks=[2, 1, 0, None, 3]) == [4, 2, 3, 1, 0]

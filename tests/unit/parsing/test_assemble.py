@@ -284,3 +284,10 @@ def test_numbered_paragraphs_are_a_list():
         "1. Undo and redo made it possible to try things.",
         "2. Spell checkers made it possible to be wrong.",
     ]
+
+
+def test_code_is_cut_out_of_its_paragraph():
+    rows = ["It has an element of its own:", "<bean>", "<name>Address</name>", "</bean>"]
+    found = parse([[text(row, 100, 200 + 26 * i) for i, row in enumerate(rows)]])
+    assert [each.label for each in found] == [Label.TEXT, Label.ALGORITHM]
+    assert found[1].content == "<bean>\n<name>Address</name>\n</bean>"

@@ -6,7 +6,7 @@ from pagemill.document.labels import Label
 from pagemill.document.page import TextLine, Word
 from pagemill.layout.base import DetectedRegion
 from pagemill.parsing.lines import rows_of
-from pagemill.parsing.listings import listing_text, mark_listings
+from pagemill.parsing.listings import code_runs, listing_text, mark_listings
 from pagemill.parsing.lists import is_bulleted
 
 WIDE = dict.fromkeys("mwMW", 14.0) | dict.fromkeys("iljtf.,'", 5.0)
@@ -84,3 +84,16 @@ def test_bullets_and_texts_are_a_list_and_no_table():
     cells = [piece for y in (100, 130, 160) for piece in (
         line("wheel", 100, y, fixed=False), line("a thing to know", 240, y, fixed=False))]  # fmt: skip
     assert not is_bulleted(rows_of(cells))
+
+
+def test_code_inside_running_text():
+    texts = ["This bean has an element of its own:", "<bean>", "<name>Address</name>", "<table>", "</bean>", "The end."]
+    rows = rows_of([line(each, 100, 100 + 30 * i, fixed=False) for i, each in enumerate(texts)])
+    assert code_runs(rows) == [(1, 5)]
+    statements = ["for (i = 0; i < n; i++) {", "a[i] = b[i] + c[i];", "}"]
+    assert code_runs(rows_of([line(each, 100, 100 + 30 * i, fixed=False) for i, each in enumerate(statements)]))
+
+
+def test_clauses_that_end_with_semicolons_are_no_code():
+    clauses = ["the flow in the head race;", "the number of beaters in gear;", "the air in the loft;"]
+    assert not code_runs(rows_of([line(each, 100, 100 + 30 * i, fixed=False) for i, each in enumerate(clauses)]))
