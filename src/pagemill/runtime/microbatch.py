@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import bisect
 import itertools
+from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -22,6 +23,7 @@ class _Pending(Generic[Item, Answer]):
     ticket: int
     item: Item = field(compare=False)
     answer: asyncio.Future[Answer] = field(compare=False)
+    taken: bool = field(default=False, compare=False)
 
 
 class MicroBatcher(Generic[Item, Answer]):
@@ -59,7 +61,8 @@ class MicroBatcher(Generic[Item, Answer]):
         self._free_lanes = concurrency
         self._size = size
         self._tickets = itertools.count()
-        self._pending: list[_Pending[Item, Answer]] = []
+        self._arrivals: deque[_Pending[Item, Answer]] = deque()  # oldest first; those taken are dropped when met
+        self._pending: list[_Pending[Item, Answer]] = []  # by size
         self._lanes: set[asyncio.Task[None]] = set()
 
     async def submit(self, item: Item) -> Answer:
@@ -82,7 +85,9 @@ class MicroBatcher(Generic[Item, Answer]):
             future: asyncio.Future[Answer] = loop.create_future()
             ticket = next(self._tickets)
             size = self._size(item) if self._size else float(ticket)
-            bisect.insort(self._pending, _Pending(size, ticket, item, future))
+            pending = _Pending(size, ticket, item, future)
+            bisect.insort(self._pending, pending)
+            self._arrivals.append(pending)
             futures.append(future)
         self._start_lanes()
         try:
@@ -106,14 +111,21 @@ class MicroBatcher(Generic[Item, Answer]):
             self._free_lanes += 1
 
     def _take_batch(self) -> list[_Pending[Item, Answer]]:
-        self._pending = [pending for pending in self._pending if not pending.answer.done()]
-        if not self._pending:
-            return []
-        oldest = min(range(len(self._pending)), key=lambda position: self._pending[position].ticket)
-        start = max(0, min(oldest - self._max_batch // 2, len(self._pending) - self._max_batch))
-        batch = self._pending[start : start + self._max_batch]
-        del self._pending[start : start + self._max_batch]
-        return batch
+        while self._arrivals:
+            oldest = self._arrivals.popleft()
+            if oldest.taken:
+                continue
+            position = bisect.bisect_left(self._pending, oldest)
+            if oldest.answer.done():  # given up
+                del self._pending[position]
+                continue
+            start = max(0, min(position - self._max_batch // 2, len(self._pending) - self._max_batch))
+            batch = self._pending[start : start + self._max_batch]
+            del self._pending[start : start + self._max_batch]
+            for pending in batch:
+                pending.taken = True
+            return batch
+        return []
 
     async def _compute(self, batch: list[_Pending[Item, Answer]]) -> None:
         batch = [pending for pending in batch if not pending.answer.done()]
@@ -141,11 +153,9 @@ class MicroBatcher(Generic[Item, Answer]):
                 pending.answer.set_result(answer)
 
     async def close(self) -> None:
-        """Cancel what is still waiting and wait for the calls that run."""
+        """Cancel what is still waiting and wait for the calls that run: the model can be freed then."""
         for pending in self._pending:
             pending.answer.cancel()
         self._pending.clear()
-        lanes = list(self._lanes)
-        for lane in lanes:
-            lane.cancel()
-        await asyncio.gather(*lanes, return_exceptions=True)
+        self._arrivals.clear()
+        await asyncio.gather(*self._lanes, return_exceptions=True)

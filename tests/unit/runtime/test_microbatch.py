@@ -134,3 +134,47 @@ def test_every_item_gets_its_own_answer(items, bad, max_batch, concurrency):
             assert isinstance(answer, ValueError)
         else:
             assert answer == item + 1
+
+
+async def test_closing_waits_for_the_call_that_runs(executor):
+    started, go, ended = threading.Event(), threading.Event(), []
+
+    def call(items):
+        started.set()
+        go.wait(10)
+        ended.extend(items)
+        return items
+
+    batcher = MicroBatcher(call, executor=executor, max_batch=1, concurrency=1)
+    running, waiting = asyncio.create_task(batcher.submit(1)), asyncio.create_task(batcher.submit(2))
+    await asyncio.to_thread(started.wait)
+    closing = asyncio.create_task(batcher.close())
+    await asyncio.sleep(0)
+    assert not closing.done()
+    go.set()
+    await closing
+    assert ended == [1]
+    assert await running == 1
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+
+
+async def test_what_pages_gave_up_is_not_kept(executor):
+    gate = threading.Event()
+
+    def call(items):
+        gate.wait(10)
+        return items
+
+    batcher = MicroBatcher(call, executor=executor, max_batch=1, concurrency=1)
+    running = asyncio.create_task(batcher.submit(0))
+    await asyncio.sleep(0)
+    given_up = [asyncio.create_task(batcher.submit(item)) for item in range(1, 50)]
+    await asyncio.sleep(0)
+    for page in given_up:
+        page.cancel()
+    gate.set()
+    assert await running == 0
+    assert await batcher.submit(50) == 50
+    assert not batcher._pending
+    await batcher.close()
