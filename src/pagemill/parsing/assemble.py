@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pagemill.document.geometry import area, as_array, clip, normalise_1000, union_box
-from pagemill.document.joining import goes_on
+from pagemill.document.joining import goes_on, join_pair
 from pagemill.document.labels import TASK_OF_LABEL, Label, Task
 from pagemill.document.page import ContentFormat, PageResult, Region
 from pagemill.export.markdown import page_markdown
 from pagemill.layout.reading_order import leading_number, reading_order
 from pagemill.parsing.blocks import PICTURES, RUNNING_TEXT, Block, body_size
 from pagemill.parsing.captions import caption_targets, mark_captions
+from pagemill.parsing.formulas import mark_formulas
 from pagemill.parsing.headings import mark_headings, merge_headings
 from pagemill.parsing.lines import (
     assign_lines,
@@ -40,8 +41,9 @@ if TYPE_CHECKING:
 
 _LINE_BY_LINE = frozenset({Label.CONTENT, Label.DISPLAY_FORMULA, Label.TABLE})
 """Labels whose line breaks mean something."""
-_LEADERS = re.compile(r"\s*(?:[.·…]\s?){4,}\s*")
-_CONTENTS_ROW = re.compile(r"(?:[.·…]\s?){4,}\s*(?:\d{1,4}|[ivxlc]{1,6})\s*$")
+# Both in time that grows with the text's length: a hostile line may be all dots or all blanks.
+_LEADERS = re.compile(r"(?:(?<!\s)\s+)?(?:[.·…]\s?){4,}\s*")
+_CONTENTS_ROW = re.compile(r"(?:[.·…]\s?){4}\s*(?:\d{1,4}|[ivxlc]{1,6})\s*$")
 _BACKGROUND = 0.4
 """A picture over more than this share of the page is a background: text on it is the page's text."""
 _READ_LATER = frozenset({Label.DISPLAY_FORMULA, Label.SEAL, Label.HEADER_IMAGE, Label.FOOTER_IMAGE, Label.TABLE})
@@ -108,6 +110,7 @@ def assemble_regions(
     """The regions of a page in reading order with their content; see :func:`assemble_page`."""
     blocks = _blocks(regions, lines, tables, width, height)
     body = body_size(blocks)
+    mark_formulas(blocks)
     blocks = mark_margins(blocks, width, height, body)
     mark_captions(blocks)
     order = reading_order(
@@ -120,7 +123,7 @@ def assemble_regions(
     )
     mark_broken_korean_words([block.rows for block in blocks])
     blocks = [part for i in order for part in _split(blocks[i], body)]
-    blocks = merge_listings(blocks)
+    blocks = _merge_list_rests(merge_listings(blocks))
     blocks = merge_headings(mark_headings(blocks, height, body, page_number))
     _mark_continuations(blocks)
     targets = caption_targets(blocks, height)
@@ -225,6 +228,27 @@ def _without_code(block: Block, runs: Sequence[tuple[int, int]]) -> list[Block]:
 def is_contents(rows: Sequence[Row]) -> bool:
     """Whether rows are a table of contents: leaders and page numbers at their ends."""
     return bool(rows) and sum(bool(_CONTENTS_ROW.search(row.text)) for row in rows) > 0.5 * len(rows)
+
+
+def _merge_list_rests(blocks: Sequence[Block]) -> list[Block]:
+    """Give the last item of a list the rest of its sentence, where layout made it a block of its own."""
+    result: list[Block] = []
+    for block in blocks:
+        last = result[-1] if result else None
+        if last is not None and last.is_list and block.label is Label.TEXT and _is_rest(last, block):
+            last.rows = [*last.rows, *block.rows]
+            last.box = union_box((last.box, block.box))
+            last.polygon = None
+            last.text = join_pair(last.text, block.text)
+        else:
+            result.append(block)
+    return result
+
+
+def _is_rest(items: Block, block: Block) -> bool:
+    below = -0.5 * block.size < block.box[1] - items.box[3] < block.size
+    indented = items.box[0] <= block.box[0] < items.box[2]
+    return below and indented and not block.is_list and not ends_sentence(items.text) and block.text[:1].islower()
 
 
 def _mark_continuations(blocks: Sequence[Block]) -> None:

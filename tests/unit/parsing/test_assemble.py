@@ -55,6 +55,13 @@ def test_pieces_on_one_baseline_read_from_left_to_right():
     assert found.content == "left piece right piece"
 
 
+def test_endless_leaders_and_blanks_are_read_in_one_go():
+    for line in (". " * 50_000 + "x", "a" + " " * 100_000 + "b"):  # minutes, if each dot started a search of its own
+        for label in (Label.TEXT, Label.CONTENT):
+            (found,) = parse([[text(line, 100, 200, width=700)]], labels=[label])
+            assert found.content
+
+
 def test_a_drop_cap_goes_before_its_first_row():
     cap = text("O", 100, 200, width=40, size=60.0)
     rows = [text(line, 150, 200 + i * 26, width=650) for i, line in enumerate(["nce upon a time", "there was a mill"])]
@@ -291,3 +298,38 @@ def test_code_is_cut_out_of_its_paragraph():
     found = parse([[text(row, 100, 200 + 26 * i) for i, row in enumerate(rows)]])
     assert [each.label for each in found] == [Label.TEXT, Label.ALGORITHM]
     assert found[1].content == "<bean>\n<name>Address</name>\n</bean>"
+
+
+def test_words_are_no_formula_and_an_equation_is_no_heading():
+    found = parse(
+        [[text("Listing 1: Simple program", 300, 100)], body_text(y=200, rows=10), [text("a2 + 8 = 12", 400, 600)]],
+        labels=[Label.DISPLAY_FORMULA, Label.TEXT, Label.PARAGRAPH_TITLE],
+    )
+    assert [each.label for each in found] == [Label.FIGURE_TITLE, Label.TEXT, Label.DISPLAY_FORMULA]
+
+
+def test_a_formula_with_words_stays():
+    found = parse([[text("maximize f(x) = c + x subject to", 300, 500)], body_text(y=600, rows=10)],
+                  labels=[Label.DISPLAY_FORMULA, Label.TEXT])  # fmt: skip
+    assert found[0].label is Label.DISPLAY_FORMULA
+
+
+def test_the_rest_of_a_list_item_that_layout_cut_off():
+    items = [text("\u2022 one thing", 100, 300, width=700), text("\u2022 the policy must", 100, 326, width=700)]
+    found = parse([items, [text("address three things.", 130, 352)]])
+    assert len(found) == 1
+    assert found[0].content == "\u2022 one thing\n\u2022 the policy must address three things."
+
+
+def test_a_numbered_heading_taken_for_a_caption():
+    found = parse([[text("8.1 Panes of glass", 300, 300)], body_text(y=400, rows=10)],
+                  labels=[Label.FIGURE_TITLE, Label.TEXT])  # fmt: skip
+    assert found[0].label is Label.PARAGRAPH_TITLE
+
+
+def test_a_models_reading_order():
+    groups = [[text("said second", 100, 300)], [text("said first", 100, 500)]]
+    regions = [DetectedRegion(box=region(g).box, label=Label.TEXT, score=0.9, source="model", order=1 - i)
+               for i, g in enumerate(groups)]  # fmt: skip
+    found = assemble_regions(regions, [line for g in groups for line in g], {}, WIDTH, HEIGHT, 2)
+    assert [each.content for each in found] == ["said first", "said second"]
