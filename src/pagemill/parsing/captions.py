@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pagemill.document.labels import Label
 from pagemill.parsing.blocks import PICTURES, RUNNING_TEXT, TITLES, Block
+from pagemill.parsing.headings import NUMBERED_HEADING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,11 +29,15 @@ _MAX_ROWS = 12
 def mark_captions(blocks: Sequence[Block]) -> None:
     """Label blocks that start as captions do (``Figure 3.``, ``Table 1 Results``, ``<표 2>``).
 
-    What a model took for a caption and reads as a sentence about a figure or table is text.
+    What a model took for a caption and reads as a sentence about a figure or table is text, or a numbered heading on a
+    page that shows nothing to be captioned.
     """
+    shown = any(block.label in PICTURES | {Label.TABLE, Label.ALGORITHM} for block in blocks)
     for block in blocks:
         if block.label is Label.FIGURE_TITLE and _SENTENCE.match(block.plain):
             block.label = Label.TEXT
+        elif block.label is Label.FIGURE_TITLE and not shown and NUMBERED_HEADING.match(block.plain):
+            block.label = Label.PARAGRAPH_TITLE
         elif block.label in RUNNING_TEXT | TITLES and 0 < len(block.rows) <= _MAX_ROWS and is_caption(block.plain):
             block.label = Label.FIGURE_TITLE
 

@@ -15,7 +15,7 @@ from pagemill.parsing.paragraphs import ends_sentence
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_NUMBERED = re.compile(r"^(\d{1,2}(?:\.\d{1,2}){0,4})\.?\s+\S")
+NUMBERED_HEADING = re.compile(r"^(\d{1,2}(?:\.\d{1,2}){0,4})\.?\s+\S")
 _TITLE_SIZE = 1.35
 _LARGEST_SIZE = 1.2
 _LARGEST_LEAD = 1.1
@@ -54,7 +54,7 @@ def mark_headings(blocks: Sequence[Block], height: int, body: float, page_number
             block.label = Label.PARAGRAPH_TITLE
     headings = [block for block in blocks if block.label in TITLES]
     if page_number in (1, None) and not any(block.label is Label.DOC_TITLE for block in headings):
-        upper = [block for block in headings if block.box[1] < 0.5 * height]
+        upper = [block for block in headings if block.box[1] < 0.5 * height and _letters(block) > 1]
         title = max(upper, key=lambda block: block.size, default=None)
         others = max((block.size for block in headings if block is not title), default=0.0)
         leads = title is not None and title.size > max(_LARGEST_SIZE * body, _LARGEST_LEAD * others)
@@ -70,7 +70,7 @@ def mark_headings(blocks: Sequence[Block], height: int, body: float, page_number
         if block.label is Label.DOC_TITLE:
             block.level = 1
             continue
-        numbered = _NUMBERED.match(block.plain)
+        numbered = NUMBERED_HEADING.match(block.plain)
         depth = numbered.group(1).count(".") if numbered else sum(size * 0.9 > block.size for size in ranks)
         block.level = min(2 + depth, _MAX_LEVEL)
     return blocks
@@ -97,7 +97,7 @@ def _same_heading(above: Block, below: Block) -> bool:
     gap = below.box[1] - above.box[3]
     aligned = min(above.box[2], below.box[2]) - max(above.box[0], below.box[0])
     alike = 0.9 < below.size / max(above.size, 0.1) < 1.1
-    numbered = _NUMBERED.match(below.plain) is not None
+    numbered = NUMBERED_HEADING.match(below.plain) is not None
     near = -0.5 * below.size < gap < 0.6 * below.size
     return near and aligned > 0 and alike and not numbered and len(above.rows) + len(below.rows) <= _MAX_ROWS
 
@@ -105,7 +105,7 @@ def _same_heading(above: Block, below: Block) -> bool:
 def _opens_page(heading: Block, blocks: Sequence[Block]) -> bool:
     """Whether nothing of the body stands before a heading without a number."""
     body = [block for block in blocks if TASK_OF_LABEL[block.label] is not Task.ABANDON]
-    return body[0] is heading and _NUMBERED.match(heading.plain) is None
+    return body[0] is heading and NUMBERED_HEADING.match(heading.plain) is None
 
 
 def _may_be_heading(block: Block) -> bool:
@@ -117,8 +117,12 @@ def _may_be_heading(block: Block) -> bool:
 def _is_no_title(block: Block, body: float) -> bool:
     """Whether a model's title or heading is a stray sign, a list item, a long text or a sentence."""
     if block.label is Label.DOC_TITLE:
-        return sum(char.isalpha() for char in block.plain) < 2
+        return _letters(block) < 2
     return block.label is Label.PARAGRAPH_TITLE and (not _may_be_heading(block) or _is_sentence(block, body))
+
+
+def _letters(block: Block) -> int:
+    return sum(char.isalpha() for char in block.plain)
 
 
 def _is_sentence(block: Block, body: float) -> bool:
