@@ -109,6 +109,19 @@ async def test_a_crash_fails_its_page_alone(pdf: Path, faulty: list[str]):
         assert isinstance(results[index].pixels, np.ndarray)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems want UTF-8 names")
+async def test_a_file_name_that_is_no_utf8(pdf: Path):
+    odd = pdf.with_name(os.fsdecode(b"f\xffve.pdf"))
+    pdf.rename(odd)
+    async with DecodingService(workers=1) as service:
+        assert (await service.probe_pdf(odd)).page_count == 5
+        assert (await service.decode(PdfPage(path=odd, page_index=0))).pixels.size
+        broken = pdf.with_name(os.fsdecode(b"br\xffken.pdf"))
+        broken.write_bytes(b"%PDF-1.7 broken")
+        with pytest.raises(CorruptInputError, match="damaged"):
+            await service.probe_pdf(broken)
+
+
 async def test_a_hang_ends_at_the_time_limit(pdf: Path, faulty: list[str]):
     async with DecodingService(workers=1, command=faulty, timeout_s=1.0) as service:
         with pytest.raises(PageTimeoutError, match="page 3 took longer than 1 s"):

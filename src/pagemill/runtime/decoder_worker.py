@@ -16,7 +16,7 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import IO, Any
 
-from pagemill.errors import PagemillError, TooLargeError
+from pagemill.errors import CorruptInputError, PagemillError, TooLargeError
 from pagemill.imaging.pdf import RenderedPage, describe, open_pdf, render_page
 from pagemill.runtime.decoding_protocol import (
     HEADER,
@@ -48,7 +48,7 @@ class Worker:
 
     def __init__(self, scratch: Path | None) -> None:
         self._scratch = scratch
-        self._documents: OrderedDict[tuple[str, str | None], Any] = OrderedDict()
+        self._documents: OrderedDict[tuple[bytes, str | None], Any] = OrderedDict()
         self._pixels = -1
 
     def answer(self, request: Request) -> Reply:
@@ -60,18 +60,18 @@ class Worker:
                 return Described(describe(document))
             return self._render(document, request)
         except PagemillError as error:
-            return Failed(error.category, error.message, error.remedy)
+            return Failed.of(error)
         except MemoryError:
             oversize = TooLargeError(
                 "the page does not fit into the decoder's memory", remedy="Raise the memory limit or lower the dpi."
             )
-            return Failed(oversize.category, oversize.message, oversize.remedy)
+            return Failed.of(oversize)
         except Exception as error:
-            return Failed("corrupt", f"the page cannot be decoded ({type(error).__name__}: {error})", None)
+            return Failed.of(CorruptInputError(f"the page cannot be decoded ({type(error).__name__}: {error})"))
 
-    def _open(self, path: str, password: str | None) -> Any:
+    def _open(self, path: bytes, password: str | None) -> Any:
         key = (path, password)
-        document = self._documents.pop(key, None) or open_pdf(Path(path), password)
+        document = self._documents.pop(key, None) or open_pdf(Path(os.fsdecode(path)), password)
         self._documents[key] = document
         if len(self._documents) > OPEN_DOCUMENTS:
             self._documents.popitem(last=False)[1].close()

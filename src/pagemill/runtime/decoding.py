@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import tempfile
 import threading
@@ -94,7 +95,7 @@ class DecodingService:
             PageTimeoutError: Opening took too long.
             WorkerCrashError: Opening crashed the decoder, twice.
         """
-        reply, _ = await self._ask(Describe(str(path.absolute()), password), what=f"opening {path.name}")
+        reply, _ = await self._ask(Describe(os.fsencode(path.absolute()), password), what=f"opening {path.name}")
         if not isinstance(reply, Described):
             raise WorkerCrashError("a decoding process gave an answer to another question")
         return reply.info
@@ -109,8 +110,7 @@ class DecodingService:
         """
         if not isinstance(payload, PdfPage):
             return await asyncio.get_running_loop().run_in_executor(self._threads, self._decode_image, payload)
-        path = str(payload.path.absolute())
-        request = Render(path, payload.password, payload.page_index, self.limits)
+        request = Render(os.fsencode(payload.path.absolute()), payload.password, payload.page_index, self.limits)
         reply, pixels = await self._ask(request, what=f"rendering page {payload.page_index + 1}")
         if not isinstance(reply, Rendered) or pixels is None:
             raise WorkerCrashError("a decoding process gave an answer to another question")
@@ -165,10 +165,13 @@ class DecodingService:
         return reply, pixels
 
     @asynccontextmanager
-    async def _process(self, path: str, *, fresh: bool) -> AsyncIterator[DecodingProcess]:
+    async def _process(self, path: bytes, *, fresh: bool) -> AsyncIterator[DecodingProcess]:
         """Lend a process; whatever goes wrong meanwhile (crash, time out, cancellation) ends it."""
         async with self._free:
-            process = None if fresh else self._choose(path)
+            process = self._choose(path)
+            if process is not None and fresh:
+                await process.kill()  # makes room: there are never more processes than workers
+                process = None
             if process is None:
                 process = await DecodingProcess.start(self._command, memory=self._memory, scratch=self._scratch)
             try:
@@ -178,7 +181,7 @@ class DecodingService:
                 raise
             self._idle.append(process)
 
-    def _choose(self, path: str) -> DecodingProcess | None:
+    def _choose(self, path: bytes) -> DecodingProcess | None:
         """An idle process, one that has the document open by preference."""
         for index, process in enumerate(self._idle):
             if path in process.documents:

@@ -47,7 +47,7 @@ class DecodingProcess:
         self._process = process
         self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
         self._drain = asyncio.create_task(self._read_stderr())
-        self.documents: deque[str] = deque(maxlen=4)
+        self.documents: deque[bytes] = deque(maxlen=4)
         """Paths it has open, as far as one can tell from outside."""
 
     @classmethod

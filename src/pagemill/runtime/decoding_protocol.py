@@ -19,14 +19,15 @@ MAX_MESSAGE = 256 * 2**20
 class Describe(msgspec.Struct, tag=True, frozen=True):
     """Open a PDF and tell about it."""
 
-    path: str
+    path: bytes
+    """As the file system has it: a name need not be UTF-8."""
     password: str | None
 
 
 class Render(msgspec.Struct, tag=True, frozen=True):
     """Render a page of a PDF."""
 
-    path: str
+    path: bytes
     password: str | None
     page_index: int
     limits: DecodeLimits
@@ -63,6 +64,11 @@ class Failed(msgspec.Struct, tag=True, frozen=True):
     category: str
     message: str
     remedy: str | None
+
+    @classmethod
+    def of(cls, error: PagemillError) -> Failed:
+        """What to answer for an error, whose message may hold a file name that is no UTF-8."""
+        return cls(error.category, error.message.encode("utf-8", "backslashreplace").decode(), error.remedy)
 
     def exception(self) -> PagemillError:
         """The error as the exception class of its category."""

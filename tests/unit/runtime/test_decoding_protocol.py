@@ -1,7 +1,9 @@
+import os
+
 import pytest
 
 from pagemill.document.page import TextLine, Word
-from pagemill.errors import EncryptedError, PagemillError, TooLargeError
+from pagemill.errors import CorruptInputError, EncryptedError, PagemillError, TooLargeError
 from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.page import PdfInfo, TextLayer
 from pagemill.runtime.decoding_protocol import (
@@ -44,7 +46,7 @@ def test_messages_survive_the_way():
         message = frame(reply)
         assert HEADER.unpack(message[: HEADER.size]) == (len(message) - HEADER.size,)
         assert decode_reply(message[HEADER.size :]) == reply
-    request = Render("a.pdf", None, 3, DecodeLimits(dpi=150))
+    request = Render(b"a.pdf", None, 3, DecodeLimits(dpi=150))
     assert decode_request(frame(request)[HEADER.size :]) == request
 
 
@@ -55,3 +57,9 @@ def test_failures_become_the_exception_of_their_category(category: str, error: t
     raised = Failed(category, "message", "remedy").exception()
     assert type(raised) is error
     assert (raised.message, raised.remedy) == ("message", "remedy")
+
+
+def test_messages_with_file_names_that_are_no_utf8_survive():
+    error = CorruptInputError(os.fsdecode(b"a\xff.pdf is damaged"))
+    reply = decode_reply(frame(Failed.of(error))[HEADER.size :])
+    assert reply == Failed("corrupt", "a\\udcff.pdf is damaged", None)
