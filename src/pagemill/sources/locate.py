@@ -34,9 +34,13 @@ def expand(inputs: Iterable[str | Path | bytes], *, recursive: bool) -> Iterator
         except PagemillError as error:
             yield Item(uri=text, name=base_name(text), origin=origin, error=error)
         except (OSError, ValueError) as error:  # a null byte in a name is a ValueError
-            reason = getattr(error, "strerror", None) or str(error)
-            missing = MissingInputError(f"{text!r} cannot be read: {reason}", remedy="Check its permissions and name.")
-            yield Item(uri=text, name=base_name(text), origin=origin, error=missing)
+            yield _unreadable(text, origin, error)
+
+
+def _unreadable(text: str, origin: int, error: OSError | ValueError) -> Item:
+    reason = getattr(error, "strerror", None) or str(error)
+    missing = MissingInputError(f"{text!r} cannot be read: {reason}", remedy="Check its permissions and name.")
+    return Item(uri=text, name=base_name(text), origin=origin, error=missing)
 
 
 def _expand_path(text: str, origin: int, *, recursive: bool) -> Iterator[Item]:
@@ -82,12 +86,13 @@ def _expand_folder(folder: Path, text: str, origin: int, *, recursive: bool) -> 
 
 def _walk(folder: Path, origin: int, *, recursive: bool) -> Iterator[Item]:
     """Files of a folder whose name promises a document, in natural order; hidden ones and linked folders left out."""
-    with os.scandir(folder) as entries:
-        listed = sorted(
-            ((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries if not entry.name.startswith(".")),
-            key=lambda entry: natural_key(entry[0]),
-        )
-    for name, is_folder in listed:
+    try:
+        with os.scandir(folder) as entries:
+            visible = [(e.name, e.is_dir(follow_symlinks=False)) for e in entries if not e.name.startswith(".")]
+    except OSError as error:  # of one folder: the others are read all the same
+        yield _unreadable(str(folder), origin, error)
+        return
+    for name, is_folder in sorted(visible, key=lambda entry: natural_key(entry[0])):
         path = folder / name
         if is_folder:
             if recursive:

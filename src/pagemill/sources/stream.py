@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from contextlib import suppress
 from functools import partial
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from pagemill.sources.tables import Row
 
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 _PAGE_OF_FILE = re.compile(r"(.+)_(\d{1,9})")
 _CHANNELS = 3
@@ -96,9 +99,8 @@ class InputStream:
                 yield ref
         except PagemillError as error:
             yield self._broken(item, error)
-        except OSError as error:
-            reason = error.strerror or str(error)
-            yield self._broken(item, MissingInputError(f"{item.name!r} cannot be read: {reason}"))
+        except Exception as error:
+            yield self._broken(item, _input_error(item, error))
 
     def _document(self, item: Item, page_count: int | None) -> DocumentRef:
         stem = PurePosixPath(item.name).stem if item.name not in (".", "..") else item.name
@@ -229,6 +231,17 @@ async def _on_thread(iterator: Iterator[T]) -> AsyncIterator[T]:
         if close is not None:
             with suppress(ValueError):  # a thread still runs its last step after a cancellation; it ends with that
                 close()
+
+
+def _input_error(item: Item, error: Exception) -> PagemillError:
+    """What an exception that is not our own means for an input; the next input is read all the same."""
+    if isinstance(item.content, RemoteFile):  # filesystems of others raise all sorts
+        return unreachable(item.uri, error)
+    if isinstance(error, OSError):
+        return MissingInputError(f"{item.name!r} cannot be read: {error.strerror or error}")
+    log.error("input %r failed", item.uri, exc_info=error)
+    reason = f"{item.name!r} cannot be read ({type(error).__name__}: {error})"
+    return PagemillError(reason, remedy="This is a defect of pagemill; please report.")
 
 
 def _as_data(error: PagemillError, where: str) -> PageError:

@@ -64,6 +64,7 @@ def read_rows(content: Path | bytes | RemoteFile, file_format: FileFormat, optio
         CorruptInputError: The shard cannot be read, from its start or from some row on.
         UnsupportedInputError: The shard has no image column.
         UsageError: A column that ``options`` names is not there.
+        OSError: The file's filesystem fails, where that is a remote one.
     """
     try:
         with _batches(content, file_format, options) as (columns, batches):
@@ -72,6 +73,8 @@ def read_rows(content: Path | bytes | RemoteFile, file_format: FileFormat, optio
                 yield from _rows(batch, columns, first)
                 first += batch.num_rows
     except (pa.ArrowException, OSError, EOFError) as error:
+        if isinstance(content, RemoteFile) and not isinstance(error, pa.ArrowException):
+            raise  # of the connection, not of the file
         raise CorruptInputError(f"the dataset file cannot be read: {error}", remedy="Get the file again.") from error
 
 

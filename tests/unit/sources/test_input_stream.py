@@ -185,6 +185,45 @@ async def test_remote_files():
     assert data == [png()]
 
 
+async def test_what_a_remote_filesystem_raises_fails_its_file_alone(shards: Path, monkeypatch: pytest.MonkeyPatch):
+    import fsspec
+
+    class ServerError(Exception):
+        pass
+
+    def refuse(self, path, *args, **kwargs):
+        if path.endswith("b.parquet"):
+            raise ServerError("503")
+        if path.endswith("c.parquet"):
+            raise ConnectionResetError("gone")
+        return real(self, path, *args, **kwargs)
+
+    memory = fsspec.filesystem("memory")
+    real = type(memory).open
+    memory.pipe({f"/in/{name}.parquet": (shards / "train-1.parquet").read_bytes() for name in "abc"})
+    monkeypatch.setattr(type(memory), "open", refuse)
+    try:
+        refs = await take("memory://in")
+    finally:
+        memory.rm("/in", recursive=True)
+    assert len(refs) == 5
+    assert [ref.exit_code for ref in refs[3:]] == [ExitCode.NETWORK, ExitCode.NETWORK]
+    assert [ref.error.category for ref in refs[3:] if ref.error] == ["network", "network"]
+
+
+async def test_an_error_of_our_own_fails_its_input_alone(tmp_path: Path):
+    class Broken(Probe):
+        async def probe_pdf(self, path: Path, password: str | None = None) -> PdfInfo:
+            if path.name == "a.pdf":
+                raise RuntimeError("defect")
+            return await super().probe_pdf(path, password)
+
+    first, second = await take(pdf(tmp_path / "a.pdf", 1), pdf(tmp_path / "b.pdf", 1), probe=Broken())
+    assert first.error is not None
+    assert first.error.category == "internal"
+    assert second.error is None
+
+
 @pytest.fixture
 def shards(tmp_path: Path) -> Iterator[Path]:
     def write(name: str, ids: list[str | None], images: list[dict[str, object] | None]) -> None:

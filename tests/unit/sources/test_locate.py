@@ -76,6 +76,24 @@ def test_a_broken_link_does_not_stop_a_folder(tmp_path: Path):
     assert names(tmp_path) == ["b.png"]
 
 
+def test_an_unreadable_folder_does_not_stop_its_neighbours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for name in ("a/1.png", "b/2.png", "c/3.png"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).touch()
+
+    def scandir(path: Path):
+        if Path(path).name == "b":
+            raise PermissionError(13, "Permission denied")
+        return real(path)
+
+    real = os.scandir
+    monkeypatch.setattr("pagemill.sources.locate.os.scandir", scandir)
+    items = list(expand([tmp_path], recursive=True))
+    assert [item.name for item in items] == ["1.png", "b", "3.png"]
+    assert isinstance(items[1].error, MissingInputError)
+    assert "Permission denied" in items[1].error.message
+
+
 def test_urls_of_unknown_or_missing_filesystems(monkeypatch: pytest.MonkeyPatch):
     (item,) = expand(["zzz://x/y.pdf"], recursive=False)
     assert isinstance(item.error, UnsupportedInputError)
