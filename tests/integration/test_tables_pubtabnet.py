@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from pathlib import Path
@@ -34,9 +35,13 @@ def truth_of(entry: dict[str, object]) -> str:
     return f"<table>{''.join(pieces)}</table>"
 
 
+detector = functools.cache(create_detector)
+recognizer = functools.cache(create_recognizer)
+
+
 def read(pixels: Pixels) -> list[TextLine]:
-    detected = create_detector().detect(pixels)
-    texts = create_recognizer().recognize([crop_quad(pixels, line.polygon) for line in detected])
+    detected = detector().detect(pixels)
+    texts = recognizer().recognize([crop_quad(pixels, line.polygon) for line in detected])
     lines = []
     for line, text in zip(detected, texts, strict=True):
         corners = np.array(line.polygon)
@@ -54,10 +59,11 @@ def test_mean_teds_on_pubtabnet() -> None:
         pytest.skip("PAGEMILL_TEST_DATA is not set")
     folder = Path(root) / "pubtabnet"
     scores = []
-    for line in (folder / "PubTabNet_Examples.jsonl").read_text().splitlines():
+    # Every second one: benchmarks/pubtabnet.py measures all.
+    for line in (folder / "PubTabNet_Examples.jsonl").read_text().splitlines()[::2]:
         entry = json.loads(line)
         pixels = np.asarray(Image.open(folder / entry["filename"]).convert("RGB"))
         table = recognize_table(pixels, (0, 0, pixels.shape[1], pixels.shape[0]), read(pixels))
         scores.append(teds(table.to_html(), truth_of(entry)) if table else 0.0)
-    assert len(scores) == 20
+    assert len(scores) == 10
     assert np.mean(scores) >= 0.85, scores
