@@ -39,7 +39,7 @@ class Element(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One element of a document: a region with the page it stands on."""
 
     id: str
-    """``<page number>/<region index>``, unique in the document."""
+    """``<page id>/<region index>``, unique in the run."""
     page: int | None
     label: Label
     bbox: Box
@@ -120,4 +120,4 @@ def elements_of(page: PageResult) -> Iterator[Element]:
 
 
 def _element_id(page: PageResult, region: int) -> str:
-    return f"{page.page_number if page.page_number is not None else page.page_idx}/{region}"
+    return f"{page.page_id}/{region}"

@@ -46,10 +46,10 @@ def pages():
 def test_pieces_make_the_published_structure():
     document = msgspec.json.decode("".join(document_json(iter(pages()))), type=DocJSON)
     assert document.page_count == 2
-    assert [element.id for element in document.elements] == ["1/0", "1/1", "1/2", "1/3"]
+    assert [element.id for element in document.elements] == ["d_1/0", "d_1/1", "d_1/2", "d_1/3"]
     assert document.elements[1].html == "<table></table>"
     assert document.elements[1].text is None
-    assert document.elements[2].caption_of == "1/1"
+    assert document.elements[2].caption_of == "d_1/1"
     assert document.elements[3].crop == "crops/d_1_3.jpg"
     assert [page.status for page in document.pages] == [Status.DONE, Status.FAILED]
     assert document.pages[1].errors[0].message == "it died"
