@@ -74,6 +74,8 @@ def _place(rows: list[tuple[bool, list[HtmlElement]]]) -> list[Cell]:
     placed: list[Cell] = []
     open_spans: list[tuple[int, int, int]] = []  # first column, end column, end row; by column
     for row, (in_head, elements) in enumerate(rows):
+        if not elements:  # of which there may be millions
+            continue
         open_spans = [span for span in open_spans if span[2] > row]
         new_spans: list[tuple[int, int, int]] = []
         ahead = 0

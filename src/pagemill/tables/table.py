@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pagemill.document.geometry import Box
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-_TAG_LIKE = re.compile(r"<[A-Za-z/!?]")
+_MARKUP = re.compile(r"<[A-Za-z/!?]|&#?[0-9A-Za-z]{1,31};|\]\(|[|\n\\]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,15 +65,13 @@ class Table:
     def to_markdown(self) -> str | None:
         """A pipe table, or None where it would lose something.
 
-        Markdown has one header row, no spans and no line breaks in cells; a pipe or what looks like a tag would be
-        read as markup.
+        Markdown has one header row, no spans and no line breaks in cells; a pipe and what looks like a tag, a character
+        reference or a link would be read as markup.
         """
         if not self.cells or self.header_rows != 1 or any(cell.header != (cell.row == 0) for cell in self.cells):
             return None
         for cell in self.cells:
-            if cell.row_span > 1 or cell.column_span > 1 or re.search(r"[|\n\\]", cell.text):
-                return None
-            if _TAG_LIKE.search(cell.text):
+            if cell.row_span > 1 or cell.column_span > 1 or _MARKUP.search(cell.text):
                 return None
         rows = [[cell.text for cell in cells] for _, cells in groupby(self.cells, key=lambda cell: cell.row)]
         rows.insert(1, ["---"] * self.columns)

@@ -12,7 +12,7 @@ def test_markdown_of_a_plain_table() -> None:
     assert simple("a", "b", "1", "2").to_markdown() == "| a | b |\n| --- | --- |\n| 1 | 2 |"
 
 
-@pytest.mark.parametrize("text", ["x|y", "x\ny", "<b>x", "\\"])
+@pytest.mark.parametrize("text", ["x|y", "x\ny", "<b>x", "\\", "&lt;", "![a](b)"])
 def test_markdown_only_where_lossless(text: str) -> None:
     assert simple("a", "b", "1", text).to_markdown() is None
 
