@@ -21,10 +21,18 @@ if TYPE_CHECKING:
     from pagemill.document.page import PageResult, Region
 
 _FLOWING = frozenset({Label.TEXT, Label.ABSTRACT, Label.REFERENCE_CONTENT})
-_FIGURE_NAME = re.compile(r"^\W?\w+\.?\s*[\w.\-]*\d+")
-_BLOCK_START = re.compile(r"^(?=#{1,6}\s|>|```|~~~|-{3,}\s*$|={3,}\s*$|\*{3,}\s*$)", re.MULTILINE)
-_TAG_LIKE = re.compile(r"<(?=[A-Za-z/!?])")
+_FIGURE_NAME = re.compile(r"^\W?\w{1,20}\.?\s{0,3}[\w.\-]{0,12}\d")
+_BLOCK_START = re.compile(
+    r"^(?=#{1,6}\s|>|```|~~~|[-+*]\s|[-=_*+][-=_*+ \t]*$|\[[^\]\n]{1,200}\]:)",  # the last two: rules, link targets
+    re.MULTILINE,
+)
+_INLINE_MARKUP = re.compile(r"(?=<[A-Za-z/!?]|&#?[0-9A-Za-z]{1,31};)|(?<=\])(?=\()")
+"""Before a tag, a character reference, and between the text and the address of a link or picture."""
 _BULLET = re.compile(r"^[^\w\s(\[<\"'“‘①-⑳㉠-㉻]\s*|^ㅇ\s+")
+_MOST_HELD = 50
+"""Blocks after an open paragraph beyond which it is not held back for its rest."""
+_LONGEST_HELD = 100_000
+"""Characters of a paragraph that is held back."""
 _ORDINAL = re.compile(r"^\d{1,3}[.)]\s")
 
 
@@ -55,7 +63,7 @@ def document_markdown(pages: Iterable[PageResult], *, footnotes: bool = True, cr
     """A document as Markdown, in pieces that are to be written one after the other.
 
     Paragraphs that run over a page break are joined; figures and footnotes between their halves come after them.
-    Only what a page leaves open is held back.
+    Only what a page leaves open is held back, and not for long: not past a page that failed, nor past many blocks.
 
     Args:
         pages: In page order.
@@ -67,8 +75,7 @@ def document_markdown(pages: Iterable[PageResult], *, footnotes: bool = True, cr
     for page in pages:
         parts = [*held, *_parts(page, footnotes=footnotes, crops_root=crops_root)]
         parts = _joined(parts)
-        keep = next((i for i in range(len(parts) - 1, -1, -1) if parts[i].flows), None)
-        held = parts[keep:] if keep is not None and parts[keep].open else []
+        held = [] if page.status is Status.FAILED else _left_open(parts)
         for part in parts[: len(parts) - len(held)]:
             yield part.text if empty else f"\n\n{part.text}"
             empty = False
@@ -77,6 +84,14 @@ def document_markdown(pages: Iterable[PageResult], *, footnotes: bool = True, cr
         empty = False
     if not empty:
         yield "\n"
+
+
+def _left_open(parts: list[_Part]) -> list[_Part]:
+    """The last flowing part and what follows it, if its rest may come on the next page."""
+    keep = next((i for i in range(len(parts) - 1, -1, -1) if parts[i].flows), None)
+    if keep is None or not parts[keep].open:
+        return []
+    return parts[keep:] if len(parts) - keep <= _MOST_HELD and len(parts[keep].text) <= _LONGEST_HELD else []
 
 
 def _joined(parts: list[_Part]) -> list[_Part]:
@@ -98,7 +113,7 @@ def _joined(parts: list[_Part]) -> list[_Part]:
 
 def _parts(page: PageResult, *, footnotes: bool, crops_root: str) -> list[_Part]:
     if page.status is Status.FAILED:
-        reason = "; ".join(error.message for error in page.errors).replace("--", "- -")
+        reason = re.sub("-(?=-)", "- ", "; ".join(error.message for error in page.errors))  # "--" may end a comment
         return [_Part(f"<!-- page {page.page_number or '?'} failed: {reason} -->")]
     crops = {crop.region: crops_root + crop.path for crop in page.image_crops}
     captions = {region.caption_of: region.content or "" for region in page.regions if region.caption_of is not None}
@@ -139,19 +154,23 @@ def region_markdown(region: Region) -> str:
 
 
 def table_markdown(html: str) -> str:
-    """A table as a pipe table where that loses nothing, else as it is."""
+    """A table as a pipe table where that loses nothing, else as HTML of rows, cells and text alone.
+
+    What holds no table, or one beyond all measure, is given as text.
+    """
     from pagemill.tables import parse_table
 
     table = parse_table(html)
-    return (table.to_markdown() if table else None) or html
+    return (table.to_markdown() or table.to_html()) if table else escape(html)
 
 
 def escape(text: str) -> str:
-    r"""Escape only what would change the structure: block markers at a line's start and what looks like a tag.
+    r"""Escape only what would change the structure: block markers at a line's start, tags, character references, links.
 
-    Emphasis marks inside prose stay as printed; a reader of plain text must find the words as they are on the page.
+    Pictures and links are no document's to place: a reader of the Markdown would fetch them. Emphasis marks inside
+    prose stay as printed; who reads the plain text must find the words as they are on the page.
     """
-    return _TAG_LIKE.sub(r"\\<", _BLOCK_START.sub(r"\\", text))
+    return _INLINE_MARKUP.sub(r"\\", _BLOCK_START.sub(r"\\", text))
 
 
 def _item(line: str) -> str:
@@ -167,4 +186,4 @@ def _item(line: str) -> str:
 def _figure_name(region: Region, captions: dict[int, str]) -> str:
     """``Figure 3`` where a caption says so, else what the region is."""
     match = _FIGURE_NAME.match(captions.get(region.index, ""))
-    return match.group().replace("[", "").replace("]", "") if match else region.label.value
+    return escape(match.group().replace("[", "").replace("]", "")) if match else region.label.value

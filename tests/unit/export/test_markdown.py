@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import itertools
+
 from pagemill.document.labels import Label
 from pagemill.document.page import ContentFormat, ImageCrop, PageError, PageResult, Region, Status
 from pagemill.export.document import Document
 from pagemill.export.embedding_text import embedding_text
-from pagemill.export.markdown import document_markdown, escape, page_markdown
+from pagemill.export.markdown import document_markdown, escape, page_markdown, table_markdown
 
 TABLE = "<table><thead><tr><th>Rag</th><th>Paper</th></tr></thead><tbody><tr><td>1</td><td>2</td></tr></tbody></table>"
 SPANS = '<table><tr><td colspan="2">wide</td></tr><tr><td>1</td><td>2</td></tr></table>'
@@ -94,6 +96,8 @@ def test_a_failed_page_says_so_and_no_pages_are_nothing():
         number=3, status=Status.FAILED, errors=[PageError(component="decode", category="crash", message="a -- b")]
     )
     assert page_markdown(failed) == "<!-- page 3 failed: a - - b -->"
+    failed.errors = [PageError(component="decode", category="crash", message="a ---><script>")]
+    assert page_markdown(failed).count("-->") == 1
     assert "".join(document_markdown([])) == ""
 
 
@@ -102,6 +106,45 @@ def test_escaping_changes_structure_only():
     assert escape("a*b*c_d 3 < 4 $5") == "a*b*c_d 3 < 4 $5"
     assert escape("<script>") == "\\<script>"
     assert escape("---") == "\\---"
+    assert escape("* a note\n- - -\n=") == "\\* a note\n\\- - -\n\\="
+    assert escape("-5 *a* +b __c__ [1] see: d") == "-5 *a* +b __c__ [1] see: d"
+    assert escape("&lt;b&gt; & c") == "\\&lt;b\\&gt; & c"
+
+
+def test_no_document_places_links_or_pictures():
+    assert escape("![x](http://a.example/x.png)") == "![x]\\(http://a.example/x.png)"
+    assert escape("[1]: http://a.example") == "\\[1]: http://a.example"
+
+
+def test_foreign_html_is_rebuilt_or_shown_as_text():
+    assert table_markdown('<table onclick="x"><tr><td><img src=x>a<td>b</table><script>') == (
+        "<table><tr><td>a</td><td>b</td></tr></table>"
+    )
+    assert table_markdown("<script>x</script>") == "\\<script>x\\</script>"
+
+
+def test_a_long_caption_names_its_figure_at_once():
+    result = page(
+        make(0, Label.IMAGE, None),
+        make(1, Label.FIGURE_TITLE, "a" * 1_000_000, caption_of=0),
+        image_crops=[ImageCrop(path="crops/a b_0.jpg", bbox=(0, 0, 10, 10), label=Label.IMAGE, region=0)],
+    )
+    assert page_markdown(result).startswith("![image](crops/a%20b_0.jpg)")
+
+
+def test_listings_hold_their_own_fences():
+    assert page_markdown(page(make(0, Label.ALGORITHM, "```\nx\n```"))) == "````\n```\nx\n```\n````"
+
+
+def test_an_open_paragraph_does_not_wait_for_ever():
+    opened = page(make(0, Label.TEXT, "one thing that no", continues=True))
+    failed = page(number=2, status=Status.FAILED)
+    rest = page(make(0, Label.TEXT, "ledger has"), number=3)
+    assert "no\n\n<!--" in "".join(document_markdown([opened, failed, rest]))
+    pictures = (page(make(0, Label.FIGURE_TITLE, f"Plate {n}"), number=n) for n in range(2, 1000))
+    pieces = document_markdown(itertools.chain([opened], pictures))
+    assert next(pieces) == "one thing that no"
+    assert len(list(pictures)) > 900
 
 
 def test_embedding_text_has_tables_row_by_row():
@@ -120,3 +163,15 @@ def test_document():
     assert document.tables[0].to_html() == TABLE
     assert document.markdown.startswith("| Rag |")
     assert document.errors == []
+
+
+def test_a_document_is_saved_inside_its_directory(tmp_path):
+    record = page(make(0, Label.TEXT, "Prose."))
+    record.doc_id = "../up"
+    folder = tmp_path / "a" / "b"
+    markdown = Document.from_pages([record], {"crops/../../../up.jpg": b"jpeg"}).save(folder)
+    assert markdown.read_text() == "Prose.\n"
+    assert markdown.parent == folder
+    saved = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert saved == {markdown.name, markdown.with_suffix(".json").name, "crops/up.jpg"}
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
