@@ -63,6 +63,10 @@ def test_a_short_element_is_not_found_inside_a_longer_one() -> None:
     assert reading_order(["a vat of pulp", "vat"], ["a vat of pulp", "vat"]).exact
 
 
+def test_a_long_element_is_placed_before_the_short_one_that_it_begins_with() -> None:
+    assert reading_order(["a vat of pulp", "a vat"], ["a vat", "a vat of pulp"]).kendall_tau == -1.0
+
+
 def test_a_repeated_text_counts_each_time() -> None:
     assert reading_order(["Yes", "No", "Yes"], ["Yes", "No", "Yes"]).missing == ()
     assert reading_order(["Yes", "No"], ["Yes", "No", "Yes"]).missing == (2,)

@@ -23,6 +23,10 @@ def test_a_missing_row_costs_its_nodes() -> None:
     assert teds(f"<table>{ROW}</table>", TABLE) == pytest.approx(0.5)
 
 
+def test_a_row_too_many_costs_its_nodes_too() -> None:
+    assert teds(TABLE, f"<table>{ROW}</table>") == pytest.approx(0.5)
+
+
 def test_text_costs_its_normalised_distance() -> None:
     predicted = "<table><tr><td>abcd</td></tr></table>"
     true = "<table><tr><td>abcx</td></tr></table>"

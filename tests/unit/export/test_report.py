@@ -139,6 +139,7 @@ def test_images_past_the_bound_are_left_out_before_pages(tmp_path: Path, monkeyp
     index = json.loads(blocks.data["index"])
     assert index["missing_pages"] == 0
     assert index["missing_images"] == 3
+    assert sum(map(len, (data for name, data in blocks.data.items() if name.startswith("image")))) < 0.8 * 20_000
 
 
 def test_a_failure_leaves_the_old_report(tmp_path: Path) -> None:
