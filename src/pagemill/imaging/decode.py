@@ -11,7 +11,7 @@ import math
 import struct
 import warnings
 import zlib
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import IO, TYPE_CHECKING
 
 import cv2
@@ -27,7 +27,7 @@ from pagemill.imaging.page import DecodedPage
 from pagemill.imaging.transforms import WHITE, resize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pagemill.imaging.types import Pixels
@@ -45,6 +45,8 @@ _DAMAGED = (
     *(AttributeError, AssertionError, struct.error, zlib.error),
 )
 """What Pillow's plugins raise on damaged files: they were not written for hostile ones."""
+_REDUCIBLE = frozenset({"L", "LA", "RGB", "RGBA", "CMYK", "I", "F"})
+"""Modes whose samples can be averaged, and that Pillow averages."""
 _REMEDY = "Get the file again, or open it in an image editor and save it anew to keep what is left."
 _PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _ORIENTATION = 0x0112
@@ -72,6 +74,43 @@ def decode_image(
         EmptyPageError: The image has no pixels.
     """
     limits = limits or DecodeLimits()
+    with _image(source, frame, limits, name) as (image, file, file_format):
+        _check_size(image.size, name, limits)
+        try:
+            return _decode(image, file, file_format, limits)
+        except MemoryError as error:
+            raise TooLargeError(f"{name} does not fit into memory", remedy=_shrink_remedy(limits)) from error
+
+
+def stored_pixels(
+    source: bytes | Path, *, frame: int = 0, limits: DecodeLimits | None = None, name: str = "image"
+) -> int:
+    """Number of pixels of an image as it is stored, by its header.
+
+    Raises:
+        InputError: As in :func:`decode_image`.
+    """
+    limits = limits or DecodeLimits()
+    with _image(source, frame, limits, name) as (image, _, _):
+        _check_size(image.size, name, limits)
+        return image.width * image.height
+
+
+def count_frames(source: bytes | Path, *, limits: DecodeLimits | None = None, name: str = "image") -> int:
+    """Number of pages of a TIFF; 1 for other images, animated ones too. Reads the headers of all pages.
+
+    Raises:
+        InputError: As in :func:`decode_image`; pages that are too large count like all others.
+    """
+    with _image(source, 0, limits or DecodeLimits(), name) as (image, _, file_format):
+        return int(getattr(image, "n_frames", 1)) if file_format is FileFormat.TIFF else 1
+
+
+@contextmanager
+def _image(
+    source: bytes | Path, frame: int, limits: DecodeLimits, name: str
+) -> Iterator[tuple[PillowImage.Image, IO[bytes], FileFormat]]:
+    """An image, opened but not decoded, its file and format; what Pillow raises inside becomes ours."""
     with ExitStack() as stack:
         file = stack.enter_context(_open(source, name, limits))
         file_format = _image_format(file, name)
@@ -81,31 +120,7 @@ def decode_image(
                 image = stack.enter_context(_READERS[file_format](file))
                 if frame:
                     image.seek(frame)
-                _check_size(image.size, name, limits)
-                return _decode(image, file, file_format, limits)
-        except _DAMAGED as error:
-            raise CorruptInputError(f"{name} cannot be decoded: {error}", remedy=_REMEDY) from error
-        except MemoryError as error:
-            raise TooLargeError(f"{name} does not fit into memory", remedy=_shrink_remedy(limits)) from error
-
-
-def stored_size(source: bytes | Path, *, limits: DecodeLimits | None = None, name: str = "image") -> tuple[int, int]:
-    """Number of frames and pixels of the first frame of an image, by its headers.
-
-    Raises:
-        InputError: As in :func:`decode_image`.
-    """
-    limits = limits or DecodeLimits()
-    with ExitStack() as stack:
-        file = stack.enter_context(_open(source, name, limits))
-        file_format = _image_format(file, name)
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                image = stack.enter_context(_READERS[file_format](file))
-                _check_size(image.size, name, limits)
-                frames = int(getattr(image, "n_frames", 1)) if file_format is FileFormat.TIFF else 1
-                return frames, image.width * image.height
+                yield image, file, file_format
         except _DAMAGED as error:
             raise CorruptInputError(f"{name} cannot be decoded: {error}", remedy=_REMEDY) from error
 
@@ -235,7 +250,7 @@ def _load_within(image: PillowImage.Image, limits: DecodeLimits) -> PillowImage.
         return image
     if image.mode == "1":
         image = image.convert("L")
-    return image.reduce(factor) if image.mode in ("L", "RGB", "RGBA", "CMYK", "LA") else image
+    return image.reduce(factor) if image.mode in _REDUCIBLE else image
 
 
 def _to_rgb(image: PillowImage.Image) -> Pixels:

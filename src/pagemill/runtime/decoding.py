@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from pagemill.errors import PageTimeoutError, WorkerCrashError
-from pagemill.imaging.decode import decode_image, stored_size
+from pagemill.imaging.decode import decode_image, stored_pixels
 from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.page import DecodedPage
 from pagemill.runtime.decoding_process import DecodingProcess, take_pixels, worker_command
@@ -127,7 +127,7 @@ class DecodingService:
         if source is None:
             raise ValueError("an image without bytes and path")
         name = payload.path.name if payload.path else "the image"
-        _, stored = stored_size(source, limits=self.limits, name=name)
+        stored = stored_pixels(source, frame=payload.frame, limits=self.limits, name=name)
         with self._one_large if stored > _LARGE * self.limits.max_pixels else nullcontext():
             return decode_image(source, frame=payload.frame, limits=self.limits, name=name)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pagemill.errors import PagemillError
-from pagemill.imaging.decode import stored_size
+from pagemill.imaging.decode import count_frames
 from pagemill.imaging.formats import FileFormat
 from pagemill.sources.detect import format_of
 
@@ -49,7 +49,7 @@ class PageCounter:
 
                 return await asyncio.to_thread(count_rows, item.content, file_format)
             elif file_format is FileFormat.TIFF:
-                pages, _ = await asyncio.to_thread(stored_size, item.content)
+                pages = await asyncio.to_thread(count_frames, item.content)
             else:
                 return 1
         except (PagemillError, OSError):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pagemill.document.names import UniqueNames, safe_name
 from pagemill.document.page import PageError
 from pagemill.errors import CorruptInputError, InputError, MissingInputError, PagemillError
-from pagemill.imaging.decode import stored_size
+from pagemill.imaging.decode import count_frames, stored_pixels
 from pagemill.imaging.formats import FileFormat
 from pagemill.imaging.limits import DecodeLimits
 from pagemill.sources.base import DocumentRef, EncodedImage, PageRef, PdfPage
@@ -143,7 +143,10 @@ class InputStream:
         if isinstance(content, RemoteFile):
             content = await asyncio.to_thread(_fetch, content, item, self._limits.max_stored_bytes)
         assert content is not None
-        frames, stored = await asyncio.to_thread(stored_size, content, limits=self._limits, name=item.name)
+        frames = await asyncio.to_thread(count_frames, content, limits=self._limits, name=item.name)
+        stored = 0  # a page's own size shows when it is decoded
+        if frames == 1:
+            stored = await asyncio.to_thread(stored_pixels, content, limits=self._limits, name=item.name)
         numbers = self._numbers(frames, item) if frames > 1 else [1]
         document = self._document(item, len(numbers))
         payload = partial(EncodedImage, **({"path": content} if isinstance(content, Path) else {"data": content}))
@@ -169,7 +172,8 @@ class InputStream:
                 shard = shard or self._document(item, None)
                 document, number = shard, row.number
             name = safe_name(row.row_id) if row.row_id else f"{document.doc_id}_{number}"
-            yield self._row_page(row, document, number, self._page_ids.claim(name), item)
+            page_id = self._page_ids.claim(name)
+            yield await asyncio.to_thread(self._row_page, row, document, number, page_id, item)
 
     def _row_document(self, item: Item, file_id: str) -> DocumentRef:
         """The document of a row; its rows may lie anywhere in the shards of one dataset."""
@@ -190,7 +194,7 @@ class InputStream:
         try:
             if row.data is None:
                 raise CorruptInputError(f"the row {row.problem}", remedy="Mend or drop the row in the dataset.")
-            _, stored = stored_size(row.data, limits=self._limits, name="the row's image")
+            stored = stored_pixels(row.data, limits=self._limits, name="the row's image")
         except PagemillError as error:
             return PageRef(**fields, payload=None, error=_as_data(error, where), exit_code=int(error.exit_code))
         return PageRef(**fields, payload=EncodedImage(data=row.data), estimated_bytes=self._decoded_bytes(stored))

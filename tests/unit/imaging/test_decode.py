@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from pagemill.errors import CorruptInputError, EmptyPageError, MissingInputError, TooLargeError, UnsupportedInputError
-from pagemill.imaging.decode import decode_image, stored_size
+from pagemill.imaging.decode import count_frames, decode_image, stored_pixels
 from pagemill.imaging.limits import DecodeLimits
 
 RED, BLUE = (200, 30, 40), (20, 40, 210)
@@ -112,10 +112,24 @@ def test_deep_samples_keep_their_brightness():
 def test_frames_of_a_tiff():
     frames = [Image.new("RGB", (20 + 5 * i, 10), (i * 50, 0, 0)) for i in range(4)]
     data = encoded(frames[0], "TIFF", save_all=True, append_images=frames[1:])
-    assert stored_size(data) == (4, 200)
+    assert count_frames(data) == 4
+    assert [stored_pixels(data, frame=frame) for frame in range(4)] == [200, 250, 300, 350]
     assert decode_image(data, frame=3).pixels.shape == (10, 35, 3)
     with pytest.raises(CorruptInputError):
         decode_image(data, frame=4)
+    few = DecodeLimits(max_stored_pixels=210)
+    assert count_frames(data, limits=few) == 4
+    with pytest.raises(TooLargeError):
+        stored_pixels(data, frame=1, limits=few)
+
+
+@pytest.mark.parametrize("mode", ["I", "F"])
+def test_big_images_of_32_bit_samples_are_shrunk_before_anything_else(mode: str, monkeypatch: pytest.MonkeyPatch):
+    sizes = []
+    monkeypatch.setattr("pagemill.imaging.decode._stretch", lambda samples: sizes.append(samples.shape) or samples)
+    page = decode_image(encoded(Image.new(mode, (400, 300), 7), "TIFF"), limits=DecodeLimits(max_pixels=10_000))
+    assert sizes == [(100, 134)]
+    assert (page.pixels == 7).all()
 
 
 @pytest.mark.parametrize("file_format", ["JPEG", "PNG", "TIFF"])
@@ -137,7 +151,7 @@ def test_resolution_is_told_where_believable():
 
 def test_a_bomb_is_refused_by_its_header():
     bomb = png_with_header(100_000, 100_000, data=zlib.compress(b"\0" * 1_000_000))
-    for function in (decode_image, stored_size):
+    for function in (decode_image, stored_pixels):
         with pytest.raises(TooLargeError, match=r"100,000 x 100,000") as caught:
             function(bomb)
         assert caught.value.remedy

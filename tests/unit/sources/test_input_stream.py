@@ -159,6 +159,16 @@ async def test_frames_of_a_tiff(tmp_path: Path):
     assert ref.payload.path == tmp_path / "fax.tif"  # type: ignore[union-attr]
 
 
+async def test_a_page_of_a_tiff_that_is_too_large_leaves_the_others(tmp_path: Path):
+    sizes = [(300, 300), (20, 10)]
+    first, second = (Image.new("L", size) for size in sizes)
+    first.save(tmp_path / "a.tif", save_all=True, append_images=[second])
+    probe = Probe()
+    probe.limits = DecodeLimits(max_stored_pixels=1000)
+    refs = await take(tmp_path / "a.tif", probe=probe)
+    assert [ref.error for ref in refs] == [None, None]
+
+
 async def test_bytes(tmp_path: Path):
     refs = await take(png(), b"%PDF-1.7\n2\n")
     assert [ref.page_id for ref in refs] == ["document_1", "document-2_1", "document-2_2"]
