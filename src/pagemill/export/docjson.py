@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -23,7 +24,6 @@ def document_json(pages: Iterable[PageResult]) -> Iterator[str]:
     Args:
         pages: In page order, all of one document; at least one.
     """
-    encoder = msgspec.json.Encoder()
     listed: list[DocumentPage] = []
     doc_id = source = ""
     first = True
@@ -32,7 +32,7 @@ def document_json(pages: Iterable[PageResult]) -> Iterator[str]:
         doc_id, source = page.doc_id, page.source
         listed.append(page_of(page))
         for element in elements_of(page):
-            yield ("\n" if first else ",\n") + encoder.encode(element).decode()
+            yield ("\n" if first else ",\n") + _encode(element)
             first = False
     tail = {
         "pages": listed,
@@ -42,4 +42,13 @@ def document_json(pages: Iterable[PageResult]) -> Iterator[str]:
         "page_count": len(listed),
         "metadata": {},
     }
-    yield "\n]," + encoder.encode(tail).decode()[1:] + "\n"
+    yield "\n]," + _encode(tail)[1:] + "\n"
+
+
+def _encode(data: Any) -> str:
+    """JSON text; lone surrogates (of broken PDFs, of file names that are no UTF-8) become U+FFFD."""
+    try:
+        return msgspec.json.encode(data).decode()
+    except UnicodeEncodeError:
+        text = json.dumps(msgspec.to_builtins(data), ensure_ascii=False)
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -59,6 +59,13 @@ def test_no_elements_is_still_json():
     assert json.loads("".join(document_json(pages()[1:])))["elements"] == []
 
 
+def test_lone_surrogates_are_replaced():
+    first, _ = pages()
+    first.source, first.regions[0].content = "caf\udce9.pdf", "\ud800x"
+    document = json.loads("".join(document_json([first])))
+    assert (document["source"], document["elements"][0]["text"]) == ("caf\ufffd.pdf", "\ufffdx")
+
+
 @pytest.mark.parametrize("name", sorted(schemas()))
 def test_published_schemas_are_current(name):
     assert (PUBLISHED / name).read_text(encoding="utf-8") == as_text(schemas()[name]), (
