@@ -29,7 +29,7 @@ class ParseSettings:
     preview_pages: int = 0
     """Make a small image for the report of this many pages, from the start of the input."""
     page_timeout_s: float = 300.0
-    """Time limit of a page over all stages, in seconds, waiting for shared services included."""
+    """Time limit of a page over all stages after decoding, in seconds, waiting for shared services included."""
 
     def __post_init__(self) -> None:
         if self.page_timeout_s <= 0:

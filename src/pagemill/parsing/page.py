@@ -43,7 +43,7 @@ class PageServices(Protocol):
     """The scarce things that all pages share. Each batches and limits on its own."""
 
     async def decode(self, payload: PdfPage | EncodedImage) -> DecodedPage:
-        """Decode a page in a worker process (PDF) or on a thread (image)."""
+        """Decode a page in a worker process (PDF) or on a thread (image), within a time limit."""
         ...
 
     async def detect_regions(self, pixels: Pixels) -> list[DetectedRegion]:
@@ -101,11 +101,16 @@ async def parse_page(ref: PageRef, page_idx: int, services: PageServices, settin
     clock = StageClock()
     if ref.error is not None:
         return _failed(ref, page_idx, ref.error, ExitCode(ref.exit_code or ExitCode.INPUT), clock)
-    limit = asyncio.timeout(settings.page_timeout_s)
+    limit = asyncio.timeout(None)
     error: PagemillError
     try:
         async with limit:
-            return await _parse(ref, page_idx, services, settings, clock)
+            assert ref.payload is not None
+            with clock.stage("decode"):
+                page = await services.decode(ref.payload)
+            # From here on: decoding has a limit of its own, and waiting behind a page that hangs there is no fault.
+            limit.reschedule(asyncio.get_running_loop().time() + settings.page_timeout_s)
+            return await _parse(ref, page, page_idx, services, settings, clock)
     except PagemillError as raised:
         error = raised
     except Exception as raised:
@@ -125,11 +130,8 @@ async def parse_page(ref: PageRef, page_idx: int, services: PageServices, settin
 
 
 async def _parse(
-    ref: PageRef, page_idx: int, services: PageServices, settings: ParseSettings, clock: StageClock
+    ref: PageRef, page: DecodedPage, page_idx: int, services: PageServices, settings: ParseSettings, clock: StageClock
 ) -> ParsedPage:
-    assert ref.payload is not None
-    with clock.stage("decode"):
-        page = await services.decode(ref.payload)
     pixels, rotation = page.pixels, 0
 
     lines: Sequence[TextLine] = ()

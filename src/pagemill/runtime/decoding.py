@@ -6,9 +6,9 @@ import asyncio
 import os
 import sys
 import tempfile
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -44,7 +44,7 @@ class DecodingService:
         workers: Most worker processes; each is started when the ones there are busy.
         threads: Threads that decode images.
         limits: Page sizes and rendering resolution.
-        timeout_s: Time limit for one page or one opening, in seconds, waiting for a free process not included.
+        timeout_s: Time limit for one page or one opening, in seconds, waiting for its turn not included.
         memory: Address space of a worker in bytes (Linux), None for no limit.
         command: Starts a worker; pagemill's own by default.
         shared_memory: Hand pixels over in memory files; False uses temporary files, as outside of Linux.
@@ -69,7 +69,7 @@ class DecodingService:
         self._free = asyncio.Semaphore(max(1, workers))
         self._idle: list[DecodingProcess] = []
         self._threads = ThreadPoolExecutor(max(1, threads), thread_name_prefix="pagemill.decode")
-        self._one_large = threading.Lock()
+        self._one_large = asyncio.Lock()
         self._scratch: Path | None = None
         self._cleanup = AsyncExitStack()
 
@@ -105,11 +105,11 @@ class DecodingService:
 
         Raises:
             PagemillError: The page cannot be decoded; the class says why.
-            PageTimeoutError: A PDF page took too long.
+            PageTimeoutError: It took too long.
             WorkerCrashError: A PDF page crashed the decoder, twice.
         """
         if not isinstance(payload, PdfPage):
-            return await asyncio.get_running_loop().run_in_executor(self._threads, self._decode_image, payload)
+            return await self._decode_image(payload)
         request = Render(os.fsencode(payload.path.absolute()), payload.password, payload.page_index, self.limits)
         reply, pixels = await self._ask(request, what=f"rendering page {payload.page_index + 1}")
         if not isinstance(reply, Rendered) or pixels is None:
@@ -122,14 +122,27 @@ class DecodingService:
             notes=reply.notes,
         )
 
-    def _decode_image(self, payload: EncodedImage) -> DecodedPage:
+    async def _decode_image(self, payload: EncodedImage) -> DecodedPage:
         source = payload.path if payload.data is None else payload.data
         if source is None:
             raise ValueError("an image without bytes and path")
         name = payload.path.name if payload.path else "the image"
-        stored = stored_pixels(source, frame=payload.frame, limits=self.limits, name=name)
-        with self._one_large if stored > _LARGE * self.limits.max_pixels else nullcontext():
-            return decode_image(source, frame=payload.frame, limits=self.limits, name=name)
+        run = partial(asyncio.get_running_loop().run_in_executor, self._threads)
+        stored = await run(partial(stored_pixels, source, frame=payload.frame, limits=self.limits, name=name))
+        turn = self._one_large if stored > _LARGE * self.limits.max_pixels else nullcontext()
+        async with turn, self._time_limit(f"decoding {name}"):
+            return await run(partial(decode_image, source, frame=payload.frame, limits=self.limits, name=name))
+
+    @asynccontextmanager
+    async def _time_limit(self, what: str) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                yield
+        except TimeoutError:
+            raise PageTimeoutError(
+                f"{what} took longer than {self._timeout_s:g} s",
+                remedy="Convert it to an image of moderate size with another program.",
+            ) from None
 
     async def _ask(self, request: Request, *, what: str) -> tuple[Reply, Pixels | None]:
         """Ask a process, and a fresh one again if that crashes. Gives the answer with the pixels that belong to it."""
@@ -146,20 +159,11 @@ class DecodingService:
             ) from error
 
     async def _ask_once(self, request: Request, what: str, *, fresh: bool) -> tuple[Reply, Pixels | None]:
-        async with self._process(request.path, fresh=fresh) as process:
-            try:
-                async with asyncio.timeout(self._timeout_s):
-                    reply = await process.ask(request)
-                    pixels = (
-                        await asyncio.to_thread(take_pixels, process.pid, reply)
-                        if isinstance(reply, Rendered)
-                        else None
-                    )
-            except TimeoutError:
-                raise PageTimeoutError(
-                    f"{what} took longer than {self._timeout_s:g} s",
-                    remedy="Give it more time, or convert the page to an image with another program.",
-                ) from None
+        async with self._process(request.path, fresh=fresh) as process, self._time_limit(what):
+            reply = await process.ask(request)
+            pixels = None
+            if isinstance(reply, Rendered):
+                pixels = await asyncio.to_thread(take_pixels, process.pid, reply)
         if isinstance(reply, Failed):
             raise reply.exception()
         return reply, pixels

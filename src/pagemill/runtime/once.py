@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable, Coroutine
 
 Thing = TypeVar("Thing")
 
@@ -17,7 +17,7 @@ class Once(Generic[Thing]):
     A page that gives up waiting does not stop the making.
     """
 
-    def __init__(self, make: Callable[[], Awaitable[Thing]]) -> None:
+    def __init__(self, make: Callable[[], Coroutine[Any, Any, Thing]]) -> None:
         self._make = make
         self._task: asyncio.Task[Thing] | None = None
 
@@ -28,11 +28,8 @@ class Once(Generic[Thing]):
             Exception: Whatever making it raised, for everybody who asks.
         """
         if self._task is None:
-            self._task = asyncio.ensure_future(self._run())
+            self._task = asyncio.create_task(self._make())
         return await asyncio.shield(self._task)
-
-    async def _run(self) -> Thing:
-        return await self._make()
 
     @property
     def made(self) -> Thing | None:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pagemill.sources.base import EncodedImage, PageRef, PageSource, PdfPage
 
 DECODE_TIMEOUT_S = 60.0
-"""Time limit for rendering a page; far above what honest pages need."""
+"""Time limit for decoding a page, waiting for its turn not included; far above what honest pages need."""
 
 EMBEDDED_LAYOUT = "onnx"
 """The layout engine that is always there."""
@@ -152,7 +152,7 @@ class Pipeline:
         return await asyncio.get_running_loop().run_in_executor(self._executor, call)
 
     async def _load_layout(self) -> tuple[MicroBatcher[Pixels, list[DetectedRegion]], LayoutEngine]:
-        create = engines.load(engines.LAYOUT_ENGINES, self._layout_engine)
+        create = await self.compute(engines.load, engines.LAYOUT_ENGINES, self._layout_engine)
         engine: LayoutEngine = await self.compute(create, self._layout_settings)
         batcher = MicroBatcher(
             engine.detect, executor=self._executor, max_batch=engine.max_batch, concurrency=self.runtime.threads
