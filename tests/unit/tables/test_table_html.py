@@ -93,6 +93,16 @@ def test_huge_spans_end_with_the_table() -> None:
     assert [cell.column_span for cell in table.cells] == [2, 1, 1, 1, 1]
 
 
+def test_a_cell_ends_where_one_from_above_stands() -> None:
+    table = parse_table("<table><tr><td>a<td rowspan=2>b<td>c<tr><td colspan=3>d</table>")
+    assert table is not None
+    assert [(cell.text, cell.column, cell.column_span) for cell in table.cells if cell.row == 1] == [
+        ("d", 0, 1),
+        ("", 2, 1),
+    ]
+    assert sorted(slots(table)) == [(r, c) for r in range(2) for c in range(3)]
+
+
 def test_nested_table_becomes_text() -> None:
     table = parse_table("<table><tr><td>a<table><tr><td>b<td>c</table></td><td>d</td></tr></table>")
     assert table is not None
