@@ -125,11 +125,12 @@ class PageResult(msgspec.Struct, kw_only=True):
     page_number: int | None
     """Page in the document, from 1; None when the document could not be opened."""
     width: int = 0
-    """Pixels of the page image that all ``bbox`` refer to."""
+    """Pixels of the page image that all boxes refer to: as decoded (EXIF orientation and /Rotate applied; shrunk where
+    the stored image is over the working size, which ``metadata["notes"]`` says), then turned by ``rotation``."""
     height: int = 0
     dpi: float | None = None
     rotation: int = 0
-    """Degrees clockwise by which the stored image was turned upright before layout (0, 90, 180, 270)."""
+    """Degrees clockwise by which the decoded image was turned upright before layout (0, 90, 180, 270)."""
     status: Status = Status.DONE
     errors: list[PageError] = []
     languages: tuple[str, ...] = ()

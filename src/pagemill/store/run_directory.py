@@ -59,7 +59,8 @@ class Exporters:
 class RunDirectory:
     """Everything a run writes. What is there is whole at every moment: full lines, renamed files.
 
-    Not thread-safe: one writer thread calls it. Memory grows by 24 bytes a page.
+    Not thread-safe: one writer thread calls it. Memory grows by 24 bytes a page, twice that while its document is open
+    (pages of datasets: to the end of the run), and by some 200 bytes an open document.
     """
 
     def __init__(self, path: Path, exporters: Exporters, summary: RunSummary) -> None:
