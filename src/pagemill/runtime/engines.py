@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -24,6 +25,8 @@ def load(group: str, name: str) -> Any:
         UsageError: There is no engine of this name.
         MissingDependencyError: The engine's package cannot be imported.
     """
+    # ONNX Runtime 1.31 for Linux gathers telemetry in the home directory; its own switch comes too late to stop that.
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     for point in entry_points(group=group, name=name):
         try:
             return point.load()
