@@ -45,9 +45,7 @@ class PageCounter:
                     return None
                 pages = (await self._decoder.probe_pdf(item.content, self._options.password)).page_count
             elif file_format.is_table:
-                from pagemill.sources.tables import count_rows
-
-                return await asyncio.to_thread(count_rows, item.content, file_format)
+                return await asyncio.to_thread(_count_rows, item.content, file_format)
             elif file_format is FileFormat.TIFF:
                 pages = await asyncio.to_thread(count_frames, item.content)
             else:
@@ -57,3 +55,9 @@ class PageCounter:
         if self._options.pages is None or (pages == 1 and file_format is FileFormat.TIFF):
             return pages
         return len(self._options.pages.select(pages)) or 1
+
+
+def _count_rows(path: Path, file_format: FileFormat) -> int | None:
+    from pagemill.sources.tables import count_rows  # on a thread: importing pyarrow takes a while
+
+    return count_rows(path, file_format)

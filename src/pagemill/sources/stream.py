@@ -160,11 +160,9 @@ class InputStream:
             )
 
     async def _row_pages(self, item: Item, file_format: FileFormat) -> AsyncIterator[PageRef]:
-        from pagemill.sources.tables import read_rows
-
         assert item.content is not None
         shard: DocumentRef | None = None
-        async for row in _on_thread(read_rows(item.content, file_format, self._options)):
+        async for row in _on_thread(_rows(item.content, file_format, self._options)):
             match = _PAGE_OF_FILE.fullmatch(row.row_id) if row.row_id else None
             if match:
                 document, number = self._row_document(item, match[1]), int(match[2])
@@ -222,6 +220,12 @@ class InputStream:
 
     def _decoded_bytes(self, stored: int) -> int:
         return min(stored, self._limits.max_pixels) * _CHANNELS
+
+
+def _rows(content: Path | bytes | RemoteFile, file_format: FileFormat, options: SourceOptions) -> Iterator[Row]:
+    from pagemill.sources.tables import read_rows  # on a thread: importing pyarrow takes a while
+
+    yield from read_rows(content, file_format, options)
 
 
 async def _on_thread(iterator: Iterator[T]) -> AsyncIterator[T]:
