@@ -23,7 +23,7 @@ from pagemill.layout.misread import (
     picture_remainder,
     running_text,
 )
-from pagemill.layout.text_blocks import group_lines, page_columns, split_lines
+from pagemill.layout.text_blocks import components, group_lines, page_columns, split_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -307,18 +307,15 @@ def _part(draft: Draft | None, label: Label, boxes: NDArray[np.float64], block: 
 
 def _joined(boxes: NDArray[np.float64], blocks: list[NDArray[np.intp]]) -> list[NDArray[np.intp]]:
     """Blocks whose frames overlap put together again: pieces of formulas and of ragged lines."""
-    blocks = list(blocks)
-    merged = True
-    while merged and len(blocks) > 1:
-        merged = False
+    while len(blocks) > 1:
         frames = np.array([frame_of(boxes[block]) for block in blocks])
-        shared = intersection_matrix(frames, frames)
         size = areas(frames)
-        overlap = np.triu(shared > 0.3 * np.minimum(size[:, None], size[None, :]), k=1)
-        for a, b in np.argwhere(overlap)[:1]:
-            blocks[a] = np.concatenate([blocks[a], blocks[b]])
-            del blocks[b]
-            merged = True
+        overlap = intersection_matrix(frames, frames) > 0.3 * np.minimum(size[:, None], size[None, :])
+        pairs = [(int(a), int(b)) for a, b in np.argwhere(np.triu(overlap, k=1))]
+        if not pairs:
+            break
+        # All that touch at once: pair by pair, a page of many overlapping lines would take the cube of their number.
+        blocks = [np.concatenate([blocks[i] for i in group]) for group in components(len(blocks), pairs)]
     return blocks
 
 

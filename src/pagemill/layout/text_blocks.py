@@ -35,11 +35,11 @@ def group_lines(lines: NDArray[np.float64], free: NDArray[np.bool_] | None = Non
     """
     count = len(lines)
     free = np.ones(count, dtype=bool) if free is None else free
-    pieces = _components(count, _row_links(lines, free))
+    pieces = components(count, _row_links(lines, free))
     frames = np.array([_frame(lines[piece]) for piece in pieces]).reshape(-1, 4)
     piece_free = np.array([bool(free[piece].all()) for piece in pieces], dtype=bool)
     blocks = []
-    for members in _components(len(pieces), _column_links(frames, piece_free)):
+    for members in components(len(pieces), _column_links(frames, piece_free)):
         if piece_free[members].all():
             block = np.concatenate([pieces[i] for i in members])
             blocks.append(block[np.lexsort((lines[block, 0], lines[block, 1]))])
@@ -208,7 +208,7 @@ def _column_links(pieces: NDArray[np.float64], free: NDArray[np.bool_]) -> list[
     return [(int(i), int(j)) for i, j in np.argwhere(linked)]
 
 
-def _components(count: int, links: list[tuple[int, int]]) -> list[NDArray[np.intp]]:
+def components(count: int, links: list[tuple[int, int]]) -> list[NDArray[np.intp]]:
     """Connected components of a graph on ``range(count)``, each sorted, in order of their smallest member."""
     parent = list(range(count))
 

@@ -38,6 +38,8 @@ _MAX_PICTURE = 0.5
 """Of the page's area; larger images are backgrounds or the scan itself."""
 _MAX_BANNER = 3.0
 """Height of the bar behind a line of text, in heights of the line."""
+_MAX_LINES = 2500
+"""Lines beyond which a page is not laid out: lines are compared in pairs there. A newspaper page has some 1,000."""
 _MAX_LETTERING = 0.2
 """Share of a picture's area that text may cover."""
 
@@ -61,11 +63,16 @@ def analyse_page(
         lines: All lines of text on the page.
     """
     height, width = pixels.shape[:2]
-    detected = [*detected, *_missed_tables(detected, pixels, lines)]
-    if page.text_layer is not None and pixels is page.pixels:
-        detected += _missed_pictures(detected, page.image_boxes, lines, (width, height))
-    regions = complete_regions(detected, [line.box for line in lines], (width, height), pixels)
-    regions = mark_listings(_without_lists(regions, lines), lines)
+    if len(lines) > _MAX_LINES:
+        whole = (0.0, 0.0, float(width), float(height))
+        regions = [DetectedRegion(box=whole, label=Label.TEXT, score=None, source="projection")]
+        crowded = PageError(
+            component="layout",
+            category="too_large",
+            message=f"the page has {len(lines)} lines of text, too many to lay out (over {_MAX_LINES}): given in rows",
+        )
+    else:
+        regions, crowded = _regions(page, pixels, detected, lines), None
     tables, errors = _tables(regions, pixels, lines)
     metadata = dict(ref.metadata)
     if page.notes:
@@ -84,8 +91,20 @@ def analyse_page(
         dpi=page.dpi,
         metadata=metadata,
     )
-    record.errors.extend(errors)
+    record.errors.extend(errors if crowded is None else [crowded, *errors])
     return record
+
+
+def _regions(
+    page: DecodedPage, pixels: Pixels, detected: Sequence[DetectedRegion], lines: Sequence[TextLine]
+) -> list[DetectedRegion]:
+    """What the layout engine found, completed from rules, the PDF's pictures and the lines."""
+    height, width = pixels.shape[:2]
+    detected = [*detected, *_missed_tables(detected, pixels, lines)]
+    if page.text_layer is not None and pixels is page.pixels:
+        detected += _missed_pictures(detected, page.image_boxes, lines, (width, height))
+    regions = complete_regions(detected, [line.box for line in lines], (width, height), pixels)
+    return mark_listings(_without_lists(regions, lines), lines)
 
 
 def _missed_tables(

@@ -164,7 +164,9 @@ def _blocks(
         own = [lines[line] for line in owned.get(i, [])]
         if not own and region.label not in _READ_LATER | PICTURES:
             continue
-        block = Block(boxes[i], region.label, [], region.source, region.score, region.polygon)
+        # "reference" frames a bibliography, which its items fill; one that holds lines itself is to be read.
+        label = Label.REFERENCE_CONTENT if region.label is Label.REFERENCE else region.label
+        block = Block(boxes[i], label, [], region.source, region.score, region.polygon)
         block.rank, block.table = region.order, tables.get(i)
         if region.label in PICTURES or block.table is not None:
             block.inner_lines = tuple(line for row in rows_of(own) for line in row.lines)

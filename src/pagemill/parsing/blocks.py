@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,7 +53,7 @@ class Block:
     @property
     def size(self) -> float:
         """Median font size in pixels; 0 without text."""
-        return float(np.median([row.size for row in self.rows])) if self.rows else 0.0
+        return median(row.size for row in self.rows) if self.rows else 0.0  # asked often: numpy would be slower
 
     @property
     def plain(self) -> str:

@@ -18,6 +18,7 @@ from pagemill.export.markdown import page_markdown
 from pagemill.imaging.encode import encode_jpeg, encode_preview
 from pagemill.imaging.transforms import crop, rotate_quarter
 from pagemill.parsing.analyse import analyse_page
+from pagemill.parsing.clean import clean_lines
 from pagemill.parsing.deskew import StraightPage, estimate_skew, straighten
 from pagemill.parsing.text_layer_soundness import judge, merge_lines
 
@@ -153,6 +154,7 @@ async def _parse(
         else:
             lines = read.lines
 
+    lines, errors = clean_lines(lines)
     straight: StraightPage | None = None
     if text_source != "text-layer" and (angle := estimate_skew(lines)):
         with clock.stage("deskew"):
@@ -166,6 +168,7 @@ async def _parse(
         record = await services.compute(analyse_page, ref, page_idx, page, level_pixels, detected, level_lines)
     if straight:
         straight.restore(record)
+    record.errors.extend(errors)
     record.rotation = rotation
     record.languages = tuple(languages)
     record.text_source = text_source if lines else ""

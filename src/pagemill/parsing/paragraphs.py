@@ -182,6 +182,8 @@ def _heading_rows(paragraph: list[Row], region: Sequence[Row], body_size: float)
     """How many rows at a paragraph's start are a heading inside a larger region of running text."""
     if len(paragraph) == len(region):
         return 0
+    if not any(row.bold or row.size > _HEADING_SIZE * body_size for row in paragraph[:1]):
+        return 0
     own = set(map(id, paragraph))
     rest = [row for row in region if id(row) not in own]
     all_bold = sum(row.bold for row in region) > 0.5 * len(region)
