@@ -51,7 +51,7 @@ class InputStream:
         self._limits: DecodeLimits = decoder.limits
         self._documents = UniqueNames()
         self._page_ids = UniqueNames()
-        self._row_documents: dict[tuple[int, str], DocumentRef] = {}
+        self._row_documents: dict[tuple[int, FileFormat, str], DocumentRef] = {}
 
     async def pages(self) -> AsyncGenerator[PageRef]:
         """Yield page references in input order, reading no further ahead than it is asked."""
@@ -165,7 +165,7 @@ class InputStream:
         async for row in _on_thread(_rows(item.content, file_format, self._options)):
             match = _PAGE_OF_FILE.fullmatch(row.row_id) if row.row_id else None
             if match:
-                document, number = self._row_document(item, match[1]), int(match[2])
+                document, number = self._row_document(item, file_format, match[1]), int(match[2])
             else:
                 shard = shard or self._document(item, None)
                 document, number = shard, row.number
@@ -173,9 +173,9 @@ class InputStream:
             page_id = self._page_ids.claim(name)
             yield await asyncio.to_thread(self._row_page, row, document, number, page_id, item)
 
-    def _row_document(self, item: Item, file_id: str) -> DocumentRef:
-        """The document of a row; its rows may lie anywhere in the shards of one dataset."""
-        key = (item.origin, file_id)
+    def _row_document(self, item: Item, file_format: FileFormat, file_id: str) -> DocumentRef:
+        """The document of a row; its rows may lie anywhere in the shards of one dataset, which are of one format."""
+        key = (item.origin, file_format, file_id)
         if key not in self._row_documents:
             doc_id = self._documents.claim(safe_name(file_id))
             self._row_documents[key] = DocumentRef(doc_id=doc_id, uri=item.uri)
