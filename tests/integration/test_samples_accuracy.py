@@ -19,9 +19,8 @@ from pagemill.evaluation.reading_order import reading_order
 from pagemill.evaluation.teds import teds
 
 if TYPE_CHECKING:
-    from pagemill.document.document import Document
-
     from pagemill.document.page import PageResult, Region
+    from pagemill.export.document import Document
 
 pytestmark = pytest.mark.integration
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 
 from pagemill.errors import UsageError
 
@@ -62,7 +64,15 @@ class RuntimeSettings:
 
 
 def available_cores() -> int:
-    """Cores this process may use: its CPU affinity where the system tells, else all."""
-    if hasattr(os, "sched_getaffinity"):
-        return max(1, len(os.sched_getaffinity(0)))
-    return os.cpu_count() or 1
+    """Cores this process may use: its CPU affinity where the system tells, else all; a container's quota counts too."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(cores, _cgroup_quota(Path("/sys/fs/cgroup/cpu.max")) or cores))
+
+
+def _cgroup_quota(path: Path) -> int | None:
+    """Cores that the control group grants (``docker run --cpus``), rounded up; None without a quota."""
+    try:
+        quota, period = path.read_text(encoding="ascii").split()
+        return None if quota == "max" else math.ceil(int(quota) / int(period))
+    except (OSError, ValueError, ZeroDivisionError):
+        return None

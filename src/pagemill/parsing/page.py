@@ -125,9 +125,10 @@ async def parse_page(ref: PageRef, page_idx: int, services: PageServices, settin
             error = PagemillError(
                 f"{type(raised).__name__}: {raised}", remedy="This is a defect of pagemill; please report."
             )
-    component = _current(clock)
-    data = PageError(component=component, category=error.category, message=error.message, remedy=error.remedy)
-    return _failed(ref, page_idx, data, error.exit_code, clock)
+    data = PageError(component=_current(clock), category=error.category, message=error.message, remedy=error.remedy)
+    exit_code = error.exit_code
+    del error  # its traceback holds the page's pixels, and this frame
+    return _failed(ref, page_idx, data, exit_code, clock)
 
 
 async def _parse(
