@@ -93,11 +93,24 @@ def replace(read: RecognizedText, again: Sequence[tuple[Stretch, RecognizedText]
 
 
 def _mends(first: str, second: str) -> bool:
-    """Whether a second reading says something else, more than other spaces and without losing digits of a figure."""
-    if "".join(first.split()) == "".join(second.split()):
+    """Whether a second reading says something else, more than other spaces and without losing digits of a figure.
+
+    A Chinese character where there was none is half of the neighbour that the cut went through, and a sign less is one
+    that the cut lost.
+    """
+    compact = ["".join(text.split()) for text in (first, second)]
+    if compact[0] == compact[1]:
+        return False
+    if any(script_of(character) == "CJK" for character in second) and not any(map(str.isalpha, first)):
+        return False
+    if len(compact[1]) < len(compact[0]) and _letters_and_digits(first) == _letters_and_digits(second):
         return False
     digits = [sum(character.isdigit() for character in text) for text in (first, second)]
     return digits[1] >= digits[0] or any(character.isalpha() for character in first + second)
+
+
+def _letters_and_digits(text: str) -> str:
+    return "".join(filter(str.isalnum, text))
 
 
 def _spans(text: str, centers: list[float]) -> tuple[tuple[str, float, float], ...]:

@@ -39,12 +39,14 @@ R = TypeVar("R")
 
 _FOREIGN_LINE = 0.3  # share of a line's ink left unread that hints at another script
 _SOME_FOREIGN = 0.08  # the same where the page is known to hold the other script
+_TRACE_OF_FOREIGN = 0.03  # the same for a figure with one syllable behind it
 _FOREIGN_PAGE = 0.6  # share of the text, by length, that makes a page illegible
 _ENOUGH_LINES = 3
 _WORTH_A_SAMPLE = 12  # lines from which it pays to find out first that a page is all Latin
 _SURE_LANGUAGE = 0.6  # mean over sample lines of confidence x share of letters in the language's script
 _LATIN = frozenset({"LATIN"})
 _STRAY = 0.05  # share of other letters in a line that is all Latin: misread signs
+_UNSURE = 0.9  # confidence of a figure whose last syllable was read as a sign
 _DOUBTFUL = 0.8  # confidence under which a reading needs a second look
 
 
@@ -140,7 +142,7 @@ class PageReader:
         if language is None:
             return lines, None
         sampled = {id(line) for line in sample}
-        rest = [line for line in lines if _may_hold_more(line) and id(line) not in sampled]
+        rest = [line for line in lines if _may_be_mixed(line) and id(line) not in sampled]
         texts = [*texts, *await self._services.recognize(engine, [line.image for line in rest])]
         await self._take(sample + rest, texts, engine, scripts_of_language(language))
         return lines, language
@@ -226,6 +228,11 @@ def _is_latin(line: _Line) -> bool:
 def _may_hold_more(line: _Line) -> bool:
     """Whether a line on a page that holds another script may hold some of it."""
     return line.unread > _SOME_FOREIGN or line.text.confidence < _DOUBTFUL
+
+
+def _may_be_mixed(line: _Line) -> bool:
+    """Whether a line of a page in another script may end in some of it, as ``30,000원`` does."""
+    return line.unread > _TRACE_OF_FOREIGN or line.text.confidence < _UNSURE
 
 
 def _is_doubtful(lines: list[_Line]) -> bool:

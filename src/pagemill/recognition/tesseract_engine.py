@@ -32,9 +32,8 @@ if TYPE_CHECKING:
 
 NAME = "tesseract"
 
-_RAW_LINE = "13"
-_SMOOTHING = 0.7  # pixels; takes scanner noise off without closing small letters
-_MAX_HEIGHT = 96  # taller lines are made smaller: the network sees 36 to 48 rows anyway
+_SINGLE_LINE = "7"
+_LINE_HEIGHT = 64  # lower loses commas and strokes of short table cells, higher only time
 _MAX_WIDTH = 8000
 _LEAST_CONTRAST = 24  # grey levels
 _WORD_ROW = "5"  # level column of Tesseract's TSV
@@ -135,7 +134,7 @@ class TesseractRecognizer:
         return [self._accept(_assemble(texts[index], words[index])) for index in range(len(lines))]
 
     def _run(self, listing: Path, output: Path, lines: int) -> None:
-        command = [self._program, str(listing), str(output), "-l", self._tessdata, "--psm", _RAW_LINE, "txt", "tsv"]
+        command = [self._program, str(listing), str(output), "-l", self._tessdata, "--psm", _SINGLE_LINE, "txt", "tsv"]
         limit = self._settings.start_seconds + self._settings.seconds_per_line * lines
         environment = os.environ | {"OMP_THREAD_LIMIT": "1"}  # parallelism comes from pages
         try:
@@ -197,14 +196,12 @@ def _has_ink(line: Pixels) -> bool:
 
 
 def _grey_map(line: Pixels) -> bytes:
-    """Encode a line as a binary portable grey map, smoothed, at most 96 pixels high."""
-    grey = cv2.GaussianBlur(cv2.cvtColor(line, cv2.COLOR_RGB2GRAY), (0, 0), _SMOOTHING)
-    scale = min(1.0, _MAX_HEIGHT / grey.shape[0], _MAX_WIDTH / grey.shape[1])
-    if scale < 1:
-        size = (max(1, round(grey.shape[1] * scale)), max(1, round(grey.shape[0] * scale)))
-        grey = cv2.resize(grey, size, interpolation=cv2.INTER_AREA)
-    height, width = grey.shape
-    return b"P5 %d %d 255\n" % (width, height) + grey.tobytes()
+    """Encode a line as a binary portable grey map of the height that Tesseract reads best."""
+    grey = cv2.cvtColor(line, cv2.COLOR_RGB2GRAY)
+    scale = min(_LINE_HEIGHT / grey.shape[0], _MAX_WIDTH / grey.shape[1])
+    size = (max(1, round(grey.shape[1] * scale)), max(1, round(grey.shape[0] * scale)))
+    grey = cv2.resize(grey, size, interpolation=cv2.INTER_CUBIC if scale > 1 else cv2.INTER_AREA)
+    return b"P5 %d %d 255\n" % size + grey.tobytes()
 
 
 def create(settings: TesseractSettings | None = None) -> TesseractRecognizer:

@@ -50,5 +50,14 @@ def test_a_figure_keeps_its_digits_and_spaces():
     assert again("기간: 26년", (":26", 0.99)) == "기간: 26년"
 
 
+def test_half_a_neighbour_is_not_added_to_a_figure():
+    assert again("수강료 45.000원", ("45,000号", 0.97)) == "수강료 45.000원"
+    assert again("수강료 45.000원", ("45,000", 0.97)) == "수강료 45,000원"
+
+
+def test_a_sign_lost_at_the_cut_stays():
+    assert again("12. 모집", ("12", 0.99)) == "12. 모집"
+
+
 def test_middle_dots_are_one_character():
     assert again("시ㆍ군ㆍ구") == "시·군·구"
