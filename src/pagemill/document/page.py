@@ -123,11 +123,13 @@ class PageResult(msgspec.Struct, kw_only=True):
     source: str
     """Where the document came from, as the user named it."""
     page_number: int | None
-    """Page in the document, from 1; None when the document could not be opened."""
+    """Page in the document, from 1; in a dataset the number that its id ends in. None where the document does not open."""
     width: int = 0
     """Pixels of the page image that all boxes refer to: as decoded (EXIF orientation and /Rotate applied; shrunk where
     the stored image is over the working size, which ``metadata["notes"]`` says), then turned by ``rotation``."""
     height: int = 0
+    scale: float = 1.0
+    """Pixels of the page image per pixel of the stored image: below 1 where a huge image was shrunk."""
     dpi: float | None = None
     rotation: int = 0
     """Degrees clockwise by which the decoded image was turned upright before layout (0, 90, 180, 270)."""

@@ -171,6 +171,7 @@ async def _parse(
         straight.restore(record)
     record.errors.extend(errors)
     record.rotation = rotation
+    record.scale = page.scale
     record.languages = tuple(languages)
     record.text_source = text_source if lines else ""
 

@@ -26,7 +26,7 @@ class Services:
     async def decode(self, payload):
         if self.before_decoding:
             await self.before_decoding()
-        return DecodedPage(pixels=np.full((60, 40, 3), 255, dtype=np.uint8))
+        return DecodedPage(pixels=np.full((60, 40, 3), 255, dtype=np.uint8), scale=0.5)
 
     async def read(self, pixels, languages):
         if self.before_reading:
@@ -52,7 +52,7 @@ REF = PageRef(
 async def test_a_blank_page_is_done():
     page = await parse_page(REF, 3, Services(), ParseSettings())
     assert (page.record.status, page.exit_code, page.record.page_idx) == (Status.DONE, ExitCode.OK, 3)
-    assert (page.record.width, page.record.height) == (40, 60)
+    assert (page.record.width, page.record.height, page.record.scale) == (40, 60, 0.5)
     assert page.record.metadata == {"year": 2024}
 
 
