@@ -2,9 +2,9 @@
 
 Makes single-column English pages that look scanned (200 dpi, slight skew, noise, JPEG) from text whose truth is known,
 then lets both read the same encoded bytes in turn, ``--rounds`` times: RapidOCR 3 as its documentation shows it
-(``engine = RapidOCR(); engine(image)``, a page after the other, its own threading), and ``pagemill.stream`` with layout
-detection, tables and Markdown included. Both are warmed up first. Prints both rates, the ratio of each round, and the
-character error rate of both (NFC, runs of white space folded; lines of RapidOCR joined top to bottom).
+(``engine = RapidOCR(); engine(image)``, a page after the other, its own threading), and pagemill's pipeline with layout
+detection, tables and Markdown included. Both are loaded and warmed up first. Prints both rates, the ratio of each
+round, and the character error rate of both (NFC, runs of white space folded; lines of RapidOCR joined top to bottom).
 
     python benchmarks/throughput.py --pages 24
 """
@@ -18,14 +18,16 @@ import os
 import random
 import statistics
 import time
+from contextlib import aclosing
 from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-import pagemill
-from pagemill.config.settings import available_cores
+from pagemill.config.settings import ParseSettings, TextLayerMode, available_cores
 from pagemill.evaluation.character_error_rate import character_error_rate
+from pagemill.runtime.pipeline import Pipeline
+from pagemill.sources import SourceOptions
 
 TEXT = """
 the mill turns slowly in spring when water is high and paper dries on long racks beside the river every sheet carries
@@ -87,19 +89,16 @@ def read_with_rapidocr(engine: object, pages: list[bytes]) -> list[str]:
     return texts
 
 
-def read_with_pagemill(pages: list[bytes]) -> list[str]:
+async def read_with_pagemill(pipeline: Pipeline, pages: list[bytes]) -> list[str]:
     """The whole pipeline."""
-
-    async def collect() -> list[str]:
-        texts = [""] * len(pages)
-        async for page in pagemill.stream(pages, languages=["en"], text_layer="never"):
-            texts[page.page_idx] = " ".join(region.content or "" for region in page.regions)
-        return texts
-
-    return asyncio.run(collect())
+    texts = [""] * len(pages)
+    async with aclosing(pipeline.stream(pages, SourceOptions())) as results:
+        async for page in results:
+            texts[page.record.page_idx] = " ".join(region.content or "" for region in page.record.regions)
+    return texts
 
 
-def main() -> None:
+async def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pages", type=int, default=24)
@@ -111,28 +110,30 @@ def main() -> None:
     engine = RapidOCR(params={"Global.log_level": "error"})
     made = [make_page(seed) for seed in range(options.pages)]
     pages, truths = [data for data, _ in made], [text for _, text in made]
-    read_with_rapidocr(engine, pages[:1])
-    read_with_pagemill(pages[:2])
+    settings = ParseSettings(languages=("en",), text_layer=TextLayerMode.NEVER, crops=False)
     ratios = []
-    for number in range(1, options.rounds + 1):
-        start = time.perf_counter()
-        theirs = read_with_rapidocr(engine, pages)
-        middle = time.perf_counter()
-        ours = read_with_pagemill(pages)
-        end = time.perf_counter()
-        rate_theirs, rate_ours = len(pages) / (middle - start), len(pages) / (end - middle)
-        ratios.append(rate_ours / rate_theirs)
-        errors = [
-            statistics.fmean(character_error_rate(got, want) for got, want in zip(texts, truths, strict=True))
-            for texts in (theirs, ours)
-        ]
-        print(
-            f"round {number}: RapidOCR {rate_theirs:.2f} pages/s, CER {errors[0]:.4f}   "
-            f"pagemill {rate_ours:.2f} pages/s, CER {errors[1]:.4f}   ratio {ratios[-1]:.2f}",
-            flush=True,
-        )
+    async with Pipeline(settings) as pipeline:
+        read_with_rapidocr(engine, pages[:1])
+        await read_with_pagemill(pipeline, pages[:2])
+        for number in range(1, options.rounds + 1):
+            start = time.perf_counter()
+            theirs = read_with_rapidocr(engine, pages)
+            middle = time.perf_counter()
+            ours = await read_with_pagemill(pipeline, pages)
+            end = time.perf_counter()
+            rate_theirs, rate_ours = len(pages) / (middle - start), len(pages) / (end - middle)
+            ratios.append(rate_ours / rate_theirs)
+            errors = [
+                statistics.fmean(character_error_rate(got, want) for got, want in zip(texts, truths, strict=True))
+                for texts in (theirs, ours)
+            ]
+            print(
+                f"round {number}: RapidOCR {rate_theirs:.2f} pages/s, CER {errors[0]:.4f}   "
+                f"pagemill {rate_ours:.2f} pages/s, CER {errors[1]:.4f}   ratio {ratios[-1]:.2f}",
+                flush=True,
+            )
     print(f"{len(pages)} pages, {available_cores()} cores: median ratio {statistics.median(ratios):.2f}")
 
 
 if __name__ == "__main__":
-    main()
+    asyncio.run(main())

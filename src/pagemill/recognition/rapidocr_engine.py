@@ -37,8 +37,8 @@ DETECTION_MODEL = "PP-OCRv6_det_small.onnx"
 RECOGNITION_MODEL = "PP-OCRv6_rec_small.onnx"
 
 _LINE_HEIGHT = 48
-_SHARP, _COARSE = 41.0, 26.0
-_SHARP_FILL = 0.77
+_SHARP, _COARSE = 44.0, 26.0
+_SHARP_FILL = 0.8
 """How much of the input's height a line image fills: the cost of reading is in its columns, so a line that is scaled
 less is read sooner. Lines of at least ``_SHARP`` pixels lose next to nothing at ``_SHARP_FILL``, those under
 ``_COARSE`` need all of it; in between it goes linearly (measured on 16 to 31 pixel Latin and Chinese type). Scraps
