@@ -21,6 +21,7 @@ class ExitCode(IntEnum):
     TIMEOUT = 10
     CRASH = 11
     NETWORK = 12
+    DAMAGED = 13
     INTERRUPTED = 130
 
 
@@ -34,6 +35,8 @@ class PagemillError(Exception):
 
     exit_code: ExitCode = ExitCode.INTERNAL
     category: str = "internal"
+    retryable: bool = True
+    """Whether a page that failed so may end otherwise when it is tried once more, alone."""
 
     def __init__(self, message: str, *, remedy: str | None = None) -> None:
         super().__init__(message)
@@ -46,6 +49,7 @@ class UsageError(PagemillError):
 
     exit_code = ExitCode.USAGE
     category = "usage"
+    retryable = False
 
 
 class InputError(PagemillError):
@@ -53,6 +57,7 @@ class InputError(PagemillError):
 
     exit_code = ExitCode.INPUT
     category = "input"
+    retryable = False
 
 
 class MissingInputError(InputError):
@@ -90,6 +95,7 @@ class EncryptedError(PagemillError):
 
     exit_code = ExitCode.ENCRYPTED
     category = "encrypted"
+    retryable = False
 
 
 class MissingDependencyError(PagemillError):
@@ -97,6 +103,7 @@ class MissingDependencyError(PagemillError):
 
     exit_code = ExitCode.MISSING_DEPENDENCY
     category = "missing_dependency"
+    retryable = False
 
 
 class LanguageError(PagemillError):
@@ -104,6 +111,7 @@ class LanguageError(PagemillError):
 
     exit_code = ExitCode.LANGUAGE
     category = "language"
+    retryable = False
 
 
 class OutputError(PagemillError):
@@ -111,6 +119,7 @@ class OutputError(PagemillError):
 
     exit_code = ExitCode.OUTPUT
     category = "output"
+    retryable = False
 
 
 class NoSpaceError(OutputError):
@@ -120,6 +129,25 @@ class NoSpaceError(OutputError):
     category = "no_space"
 
 
+class LockedError(OutputError):
+    """Another process works on the output directory."""
+
+    category = "locked"
+
+
+class DifferentRunError(OutputError):
+    """The output directory holds a run with other settings, and resuming it would mix two kinds of results."""
+
+    category = "different_run"
+
+
+class DamagedRunError(OutputError):
+    """A run directory has torn, missing or doubled pieces."""
+
+    exit_code = ExitCode.DAMAGED
+    category = "damaged"
+
+
 class PageTimeoutError(PagemillError):
     """A page took longer than its time limit in some stage."""
 
@@ -127,8 +155,14 @@ class PageTimeoutError(PagemillError):
     category = "timeout"
 
 
+class EngineError(PagemillError):
+    """An engine gave an answer that breaks its contract: too few, out of shape, not finite."""
+
+    category = "engine"
+
+
 class WorkerCrashError(PagemillError):
-    """A decoding process died while it worked on a page."""
+    """A process died while it worked on a page."""
 
     exit_code = ExitCode.CRASH
     category = "crash"

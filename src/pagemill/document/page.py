@@ -10,7 +10,7 @@ import msgspec
 from pagemill.document.geometry import Box, Point
 from pagemill.document.labels import Label
 
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "1.1"
 
 
 class Status(StrEnum):
@@ -107,6 +107,10 @@ class ImageCrop(msgspec.Struct, frozen=True, kw_only=True):
     """Box in thousandths of the page, as in the region."""
     label: Label
     region: int
+    size: int = 0
+    """Bytes of the file."""
+    sha256: str = ""
+    """Of the file's bytes, 64 hex digits: the record says by itself whether its pictures are whole."""
 
 
 class PageResult(msgspec.Struct, kw_only=True):
@@ -133,7 +137,11 @@ class PageResult(msgspec.Struct, kw_only=True):
     dpi: float | None = None
     rotation: int = 0
     """Degrees clockwise by which the decoded image was turned upright before layout (0, 90, 180, 270)."""
+    page_key: str = ""
+    """Identity of the page by content (:class:`pagemill.document.identity.PageKey` as text)."""
     status: Status = Status.DONE
+    attempts: int = 1
+    """Attempts that it took, the last one included. One that ended because the run was killed does not count."""
     errors: list[PageError] = []
     languages: tuple[str, ...] = ()
     text_source: str = ""

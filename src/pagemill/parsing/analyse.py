@@ -46,7 +46,6 @@ _MAX_LETTERING = 0.2
 
 def analyse_page(
     ref: PageRef,
-    page_idx: int,
     page: DecodedPage,
     pixels: Pixels,
     detected: Sequence[DetectedRegion],
@@ -56,7 +55,6 @@ def analyse_page(
 
     Args:
         ref: The page.
-        page_idx: Its position in the run's input.
         page: As decoded, for its resolution and notes.
         pixels: The page upright, shape (height, width, 3); boxes are in its pixels.
         detected: Regions that the layout engine found.
@@ -79,7 +77,7 @@ def analyse_page(
         metadata["notes"] = list(page.notes)
     record = assemble_page(
         page_id=ref.page_id,
-        page_idx=page_idx,
+        page_idx=ref.position,
         doc_id=ref.document.doc_id,
         source=ref.document.uri,
         page_number=ref.page_number,
@@ -91,6 +89,7 @@ def analyse_page(
         dpi=page.dpi,
         metadata=metadata,
     )
+    record.page_key = str(ref.key)
     record.errors.extend(errors if crowded is None else [crowded, *errors])
     return record
 

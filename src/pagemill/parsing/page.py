@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import time
 from contextlib import contextmanager
@@ -72,6 +73,8 @@ class ParsedPage:
     """Small WebP of the page for the report."""
     exit_code: ExitCode = ExitCode.OK
     """Of the first error of a failed page."""
+    retryable: bool = False
+    """The page failed for a cause that may be gone when it is tried once more, alone."""
 
 
 @dataclass(slots=True)
@@ -90,18 +93,17 @@ class StageClock:
             self.seconds[name] = round(self.seconds.get(name, 0.0) + time.perf_counter() - start, 4)
 
 
-async def parse_page(ref: PageRef, page_idx: int, services: PageServices, settings: ParseSettings) -> ParsedPage:
+async def parse_page(ref: PageRef, services: PageServices, settings: ParseSettings) -> ParsedPage:
     """Turn a page reference into its record. Never raises for what is wrong with this page alone.
 
     Args:
         ref: The page.
-        page_idx: Its position in the run's input, from 0.
         services: Shared services.
         settings: Of the run.
     """
     clock = StageClock()
     if ref.error is not None:
-        return _failed(ref, page_idx, ref.error, ExitCode(ref.exit_code or ExitCode.INPUT), clock)
+        return _failed(ref, ref.error, ExitCode(ref.exit_code or ExitCode.INPUT), clock)
     limit = asyncio.timeout(None)
     error: PagemillError
     try:
@@ -111,7 +113,7 @@ async def parse_page(ref: PageRef, page_idx: int, services: PageServices, settin
                 page = await services.decode(ref.payload)
             # From here on: decoding has a limit of its own, and waiting behind a page that hangs there is no fault.
             limit.reschedule(asyncio.get_running_loop().time() + settings.page_timeout_s)
-            return await _parse(ref, page, page_idx, services, settings, clock)
+            return await _parse(ref, page, services, settings, clock)
     except PagemillError as raised:
         error = raised
     except Exception as raised:
@@ -126,13 +128,13 @@ async def parse_page(ref: PageRef, page_idx: int, services: PageServices, settin
                 f"{type(raised).__name__}: {raised}", remedy="This is a defect of pagemill; please report."
             )
     data = PageError(component=_current(clock), category=error.category, message=error.message, remedy=error.remedy)
-    exit_code = error.exit_code
+    exit_code, retryable = error.exit_code, error.retryable
     del error  # its traceback holds the page's pixels, and this frame
-    return _failed(ref, page_idx, data, exit_code, clock)
+    return _failed(ref, data, exit_code, clock, retryable=retryable)
 
 
 async def _parse(
-    ref: PageRef, page: DecodedPage, page_idx: int, services: PageServices, settings: ParseSettings, clock: StageClock
+    ref: PageRef, page: DecodedPage, services: PageServices, settings: ParseSettings, clock: StageClock
 ) -> ParsedPage:
     pixels, rotation = page.pixels, 0
 
@@ -166,7 +168,7 @@ async def _parse(
         detected = await services.detect_regions(level_pixels)
 
     with clock.stage("analysis"):
-        record = await services.compute(analyse_page, ref, page_idx, page, level_pixels, detected, level_lines)
+        record = await services.compute(analyse_page, ref, page, level_pixels, detected, level_lines)
     if straight:
         straight.restore(record)
     record.errors.extend(errors)
@@ -177,7 +179,7 @@ async def _parse(
 
     with clock.stage("crops"):
         crops = await services.compute(_crops, record, pixels) if settings.crops else ()
-        preview = await services.compute(encode_preview, pixels) if page_idx < settings.preview_pages else None
+        preview = await services.compute(encode_preview, pixels) if ref.position < settings.preview_pages else None
     record.timings = clock.seconds
     return ParsedPage(document=ref.document, record=record, crops=crops, preview=preview)
 
@@ -191,9 +193,18 @@ def _crops(record: PageResult, pixels: Pixels) -> tuple[tuple[str, bytes], ...]:
         cut = crop(pixels, region.bbox)
         if not cut.size:
             continue
-        path = crop_path(record.page_id, region.index)
-        files.append((path, encode_jpeg(cut)))
-        record.image_crops.append(ImageCrop(path=path, bbox=region.bbox_2d, label=region.label, region=region.index))
+        path, encoded = crop_path(record.page_id, region.index), encode_jpeg(cut)
+        files.append((path, encoded))
+        record.image_crops.append(
+            ImageCrop(
+                path=path,
+                bbox=region.bbox_2d,
+                label=region.label,
+                region=region.index,
+                size=len(encoded),
+                sha256=hashlib.sha256(encoded).hexdigest(),
+            )
+        )
     if files:
         record.markdown = page_markdown(record)  # now with the paths of its pictures
     return tuple(files)
@@ -204,10 +215,13 @@ def _current(clock: StageClock) -> str:
     return next(reversed(clock.seconds), "decode")
 
 
-def _failed(ref: PageRef, page_idx: int, error: PageError, exit_code: ExitCode, clock: StageClock) -> ParsedPage:
+def _failed(
+    ref: PageRef, error: PageError, exit_code: ExitCode, clock: StageClock, *, retryable: bool = False
+) -> ParsedPage:
     record = PageResult(
         page_id=ref.page_id,
-        page_idx=page_idx,
+        page_idx=ref.position,
+        page_key=str(ref.key),
         doc_id=ref.document.doc_id,
         source=ref.document.uri,
         page_number=ref.page_number,
@@ -216,4 +230,4 @@ def _failed(ref: PageRef, page_idx: int, error: PageError, exit_code: ExitCode, 
         timings=clock.seconds,
         metadata=ref.metadata,
     )
-    return ParsedPage(document=ref.document, record=record, exit_code=exit_code)
+    return ParsedPage(document=ref.document, record=record, exit_code=exit_code, retryable=retryable)

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pagemill.document.identity import PageKey
 from pagemill.document.page import PageError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Container, Mapping
 
     from pagemill.imaging.limits import DecodeLimits
     from pagemill.imaging.page import PdfInfo
@@ -24,7 +25,9 @@ class DocumentRef:
     uri: str
     """The input as the user named it (path, URL, ``shard.parquet#row``)."""
     page_count: int | None = None
-    """Pages that this run will parse of it; None while a stream does not know."""
+    """Pages of it that belong to this run, those that ended earlier included; None while a stream does not know."""
+    finished: int = 0
+    """How many of these had ended before this stream began."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +58,10 @@ class PageRef:
     """A page to parse."""
 
     document: DocumentRef
+    key: PageKey
+    """Identity of the page across runs."""
+    position: int
+    """In the run's input, from 0, pages that were passed over included."""
     page_number: int | None
     """In the document, from 1; None stands for a document that could not be opened (then ``error`` is set)."""
     page_id: str
@@ -66,13 +73,78 @@ class PageRef:
     estimated_bytes: int = 0
     """Bytes the decoded page will take, for flight control; 0 when unknown."""
     metadata: dict[str, Any] = field(default_factory=dict)
+    attempts: int = 0
+    """Attempts that ended badly in an earlier process; more than none, and the page is tried alone."""
+    death: str | None = None
+    """How the process ended that had this page, and no other, under way; None for one that did not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingPage:
+    """A page that was met earlier and has not ended."""
+
+    page_id: str
+    attempts: int = 0
+    """As in :class:`PageRef`."""
+    death: str | None = None
+    """As in :class:`PageRef`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownSource:
+    """What a catalogue knows of one source file (or of one of several with the same content)."""
+
+    copy: int
+    """Which of several sources with the same content, from 1."""
+    pages: int | None = None
+    """Pages, frames or rows in it, all told; None while nobody has counted."""
+    ended: Container[int] = frozenset()
+    """Pages (:attr:`PageKey.page`) that need not be parsed again."""
+    waiting: Mapping[int, WaitingPage] = field(default_factory=dict)
+    """Pages that were met and have not ended."""
+
+
+class Catalogue(Protocol):
+    """What is known of sources across runs, and the names that are given out. Thread-safe; its calls may block.
+
+    The ledger of a run directory is one; :class:`pagemill.sources.catalogue.NewCatalogue` knows nothing at first.
+    """
+
+    def remembered_digest(self, path: Path, size: int, modified_ns: int) -> str | None:
+        """The digest of a file that has kept its path, size and time of modification; None for any other."""
+        ...
+
+    def remember_digest(self, path: Path, size: int, modified_ns: int, digest: str) -> None:
+        """Keep a digest for :meth:`remembered_digest`."""
+        ...
+
+    def meet(self, digest: str, uri: str) -> KnownSource:
+        """Tell that the input holds a source, and what is known of it; once a source, in input order.
+
+        A known source of the same ``uri`` and other content is replaced: its pages and their names are given up.
+        """
+        ...
+
+    def counted(self, digest: str, copy: int, pages: int) -> None:
+        """Keep how many pages a source holds in all."""
+        ...
+
+    def document_id(self, key: str, wanted: str) -> str:
+        """The id of a document: the one it has (``key`` says which document), else ``wanted`` made unique."""
+        ...
+
+    def page_id(self, wanted: str) -> str:
+        """An id for a page that has none yet: ``wanted`` made unique."""
+        ...
 
 
 class PageSource(Protocol):
     """A lazy stream of pages."""
 
     total: int | None
-    """Pages in the stream where that is known, for the ETA; may be set while iterating."""
+    """Pages in the input where that is known, for the ETA; may be set while iterating."""
+    passed_over: int
+    """Pages so far that ended in an earlier run and are not given again."""
 
     def pages(self) -> AsyncGenerator[PageRef]:
         """Yield page references in input order, reading no further ahead than it is asked."""
