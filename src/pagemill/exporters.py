@@ -1,0 +1,19 @@
+"""The formats of a run directory, wired: the store knows files, ``export`` knows formats, neither knows the other."""
+
+from __future__ import annotations
+
+from pagemill.export.docjson import document_json
+from pagemill.export.embedding_text import embedding_text
+from pagemill.export.markdown import document_markdown
+from pagemill.export.report import write_report
+from pagemill.store.run_directory import Exporters
+
+
+def default_exporters(report: bool = True) -> Exporters:
+    """Markdown, DocJSON, text for embedding, and the report unless ``report`` is off."""
+    return Exporters(
+        embedding_text=embedding_text,
+        document_markdown=document_markdown,
+        document_json=document_json,
+        report=write_report if report else None,
+    )
