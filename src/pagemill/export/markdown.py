@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from pagemill.document.joining import goes_on, join_pair
 from pagemill.document.labels import TASK_OF_LABEL, Label, Task
 from pagemill.document.page import ContentFormat, Status
+from pagemill.export.paragraphs import Part, joined, left_open
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,22 +29,13 @@ _BLOCK_START = re.compile(
 _INLINE_MARKUP = re.compile(r"(?=<[A-Za-z/!?]|&#?[0-9A-Za-z]{1,31};)|(?<=\])(?=\()")
 """Before a tag, a character reference, and between the text and the address of a link or picture."""
 _BULLET = re.compile(r"^[^\w\s(\[<\"'“‘①-⑳㉠-㉻]\s*|^ㅇ\s+")
-_MOST_HELD = 50
-"""Blocks after an open paragraph beyond which it is not held back for its rest."""
-_LONGEST_HELD = 100_000
-"""Characters of a paragraph that is held back."""
 _ORDINAL = re.compile(r"^\d{1,3}[.)]\s")
 
 
 @dataclass(slots=True)
-class _Part:
-    """A block of Markdown on its way out."""
+class _Part(Part):
+    """A block of Markdown."""
 
-    text: str
-    flows: bool = False
-    """Running text that may be joined with what comes before or after it."""
-    open: bool = False
-    """The paragraph goes on in the next flowing part."""
     is_list: bool = False
 
 
@@ -56,7 +47,7 @@ def page_markdown(page: PageResult, *, footnotes: bool = True, crops_root: str =
         footnotes: Put footnotes at the page's end; else leave them out.
         crops_root: Put before the paths of crops, such as ``../``.
     """
-    return "\n\n".join(part.text for part in _joined(_parts(page, footnotes=footnotes, crops_root=crops_root)))
+    return "\n\n".join(part.text for part in joined(_parts(page, footnotes=footnotes, crops_root=crops_root)))
 
 
 def document_markdown(pages: Iterable[PageResult], *, footnotes: bool = True, crops_root: str = "../") -> Iterator[str]:
@@ -74,8 +65,8 @@ def document_markdown(pages: Iterable[PageResult], *, footnotes: bool = True, cr
     empty = True
     for page in pages:
         parts = [*held, *_parts(page, footnotes=footnotes, crops_root=crops_root)]
-        parts = _joined(parts)
-        held = [] if page.status is Status.FAILED else _left_open(parts)
+        parts = joined(parts)
+        held = [] if page.status is Status.FAILED else left_open(parts)
         for part in parts[: len(parts) - len(held)]:
             yield part.text if empty else f"\n\n{part.text}"
             empty = False
@@ -84,31 +75,6 @@ def document_markdown(pages: Iterable[PageResult], *, footnotes: bool = True, cr
         empty = False
     if not empty:
         yield "\n"
-
-
-def _left_open(parts: list[_Part]) -> list[_Part]:
-    """The last flowing part and what follows it, if its rest may come on the next page."""
-    keep = next((i for i in range(len(parts) - 1, -1, -1) if parts[i].flows), None)
-    if keep is None or not parts[keep].open:
-        return []
-    return parts[keep:] if len(parts) - keep <= _MOST_HELD and len(parts[keep].text) <= _LONGEST_HELD else []
-
-
-def _joined(parts: list[_Part]) -> list[_Part]:
-    """Join each open paragraph with the flowing part in which it goes on."""
-    result: list[_Part] = []
-    pending: _Part | None = None
-    for part in parts:
-        if not part.flows:
-            result.append(part)
-        elif pending is not None and goes_on(pending.text, part.text):
-            pending.text = join_pair(pending.text, part.text)
-            pending.open = part.open
-            pending = pending if part.open else None
-        else:
-            result.append(part)
-            pending = part if part.open else None
-    return result
 
 
 def _parts(page: PageResult, *, footnotes: bool, crops_root: str) -> list[_Part]:
