@@ -1,0 +1,316 @@
+"""Keep a run alive: a forked worker does the work; its light parent watches it and starts it again when it dies."""
+
+from __future__ import annotations
+
+import atexit
+import mmap
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NoReturn, Self
+
+from pagemill.errors import ExitCode, WorkerCrashError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType, TracebackType
+
+RECYCLE = 75
+"""Exit status of a worker that asks for a fresh process in its place (EX_TEMPFAIL of sysexits.h)."""
+PATIENCE = 3
+"""Deaths in a row, without an attempt at a page that came to its end in between, after which nobody tries again."""
+SAME_REQUEST_S = 0.25
+"""A signal that comes twice within this time was sent once: ``timeout`` signals its child and then the whole group."""
+
+_PR_SET_PDEATHSIG = 1
+_ERASE_LINE_SHOW_CURSOR = "\r\x1b[2K\x1b[?25h"
+
+
+class Vitals:
+    """Counters in memory that a worker shares with its parent and with the workers after it."""
+
+    _DONE, _FAILED, _POSTPONED, _UNDER_WAY, _ORDERLY, _COUNT = range(6)
+
+    def __init__(self) -> None:
+        self._counters = memoryview(mmap.mmap(-1, 8 * self._COUNT)).cast("Q")
+
+    @property
+    def done(self) -> int:
+        """Pages that were parsed, in all lives."""
+        return self._counters[self._DONE]
+
+    @property
+    def failed(self) -> int:
+        """Pages that failed for good, in all lives."""
+        return self._counters[self._FAILED]
+
+    @property
+    def attempts(self) -> int:
+        """Attempts that came to their end, in all lives."""
+        return self.done + self.failed + self._counters[self._POSTPONED]
+
+    @property
+    def under_way(self) -> int:
+        """Pages that are being parsed."""
+        return self._counters[self._UNDER_WAY]
+
+    @under_way.setter
+    def under_way(self, pages: int) -> None:
+        self._counters[self._UNDER_WAY] = pages
+
+    def page_ended(self, *, failed: bool) -> None:
+        """Count a page that ended for good."""
+        self._counters[self._FAILED if failed else self._DONE] += 1
+
+    def page_postponed(self) -> None:
+        """Count an attempt that failed and that will be followed by another."""
+        self._counters[self._POSTPONED] += 1
+
+    def begin(self) -> None:
+        """A worker begins its life."""
+        self._counters[self._UNDER_WAY] = self._counters[self._ORDERLY] = 0
+
+    def leave(self) -> None:
+        """A worker ends of its own will. An exit status without this is a death: a native library may call exit()."""
+        self._counters[self._ORDERLY] = 1
+
+    @property
+    def orderly(self) -> bool:
+        """Whether the worker ended of its own will."""
+        return bool(self._counters[self._ORDERLY])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Life:
+    """What a worker knows about itself."""
+
+    vitals: Vitals = field(default_factory=Vitals)
+    number: int = 0
+    """Workers before this one."""
+    death: str | None = None
+    """How the one before died (a signal's name, an exit status); None when none died."""
+    supervised: bool = False
+    """Somebody starts the worker again when it exits with ``RECYCLE``."""
+
+
+def supervise(
+    work: Callable[[Life], int], *, say: Callable[[str], None] | None = None, patience: int = PATIENCE
+) -> int:
+    """Do the work in a child process, and again in another one when that dies of a signal or exits with ``RECYCLE``.
+
+    The child gets a process group of its own, so that a terminal's signals reach the parent alone, which passes them on
+    once. The child is killed when the parent ends, its own children are killed when it dies. Where processes cannot be
+    forked (Windows) the work is done here. Call it from the main thread of a process without other threads or children.
+
+    Args:
+        work: Returns the exit status; prints its own errors. It is called once in every child.
+        say: Told in a sentence about deaths; prints to standard error by default.
+        patience: Deaths in a row, without an attempt at a page ending in between, before giving up.
+
+    Returns:
+        The exit status of the last worker. When that died of SIGINT or SIGTERM, this process dies of it, too.
+
+    Raises:
+        WorkerCrashError: ``patience`` workers in a row died before an attempt at a page came to its end.
+    """
+    if not hasattr(os, "fork"):
+        return work(Life())
+    say = say or print_notice
+    vitals, death, in_a_row, number = Vitals(), None, 0, 0
+    with _Parent() as parent:
+        while not parent.asked_to_stop:
+            attempts = vitals.attempts
+            vitals.begin()
+            code = parent.live(work, Life(vitals=vitals, number=number, death=death, supervised=True))
+            if vitals.orderly and code != RECYCLE:
+                return code
+            if code in (-signal.SIGINT, -signal.SIGTERM):
+                return _die_of(-code)
+            death = None if vitals.orderly else _describe(code)
+            if parent.asked_to_stop:
+                if death:
+                    say(f"The worker process died ({death}) while the run was stopping.")
+                break
+            in_a_row = 1 if vitals.attempts != attempts else in_a_row + 1
+            if in_a_row >= patience:
+                raise _given_up(death, in_a_row)
+            say(_notice(death, vitals.under_way))
+            number += 1
+    return ExitCode.INTERRUPTED
+
+
+def print_notice(message: str) -> None:
+    """Print a line to standard error, over what a dead worker may have left of its progress bar."""
+    with suppress(OSError, ValueError):  # nobody reads it
+        sys.stderr.write((_ERASE_LINE_SHOW_CURSOR if sys.stderr.isatty() else "") + message + "\n")
+        sys.stderr.flush()
+
+
+class _Parent:
+    """Forks workers, waits for them, and passes signals on while it is entered."""
+
+    def __init__(self) -> None:
+        self.asked_to_stop = False
+        self._worker: int | None = None
+        self._last_signal: tuple[int, float] = (0, 0.0)
+        self._before: dict[signal.Signals, Callable[[int, FrameType | None], object] | int | None] = {}
+        # Nobody writes to it: its end of file tells the worker, where nothing better does, that the parent is gone.
+        self._lifeline = os.pipe()
+
+    def __enter__(self) -> Self:
+        for number, handler in (
+            (signal.SIGINT, self._forward),
+            (signal.SIGTERM, self._forward),
+            (signal.SIGTSTP, self._pause),
+        ):
+            self._before[number] = signal.getsignal(number) or signal.SIG_DFL
+            if self._before[number] is not signal.SIG_IGN:  # nohup, background jobs
+                signal.signal(number, handler)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._restore_handlers()
+        for descriptor in self._lifeline:
+            os.close(descriptor)
+
+    def live(self, work: Callable[[Life], int], life: Life) -> int:
+        """One life of a worker; returns its exit status, negative for the signal that it died of."""
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()  # else the worker would print it once more
+        parent = os.getpid()
+        signal.pthread_sigmask(signal.SIG_BLOCK, self._before)
+        worker = os.fork()
+        if not worker:
+            self._become_worker(parent)
+            _work(work, life)
+        with suppress(OSError):  # whoever is first; the worker may be gone already
+            os.setpgid(worker, worker)
+        self._worker = worker
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, self._before)
+        while True:  # as the first process of a container it inherits, and has to bury, what a worker left behind
+            pid, status = os.waitpid(-1, 0)
+            if pid == worker:
+                self._worker = None
+                break
+        with suppress(ProcessLookupError, PermissionError):  # its decoding processes
+            os.killpg(worker, signal.SIGKILL)
+        return os.waitstatus_to_exitcode(status)
+
+    def _become_worker(self, parent: int) -> None:
+        with suppress(OSError):
+            os.setpgid(0, 0)
+        self._restore_handlers()
+        signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # it may write to the terminal from its group of its own
+        read, write = self._lifeline
+        os.close(write)
+        _die_with_parent(parent, read)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, self._before)
+
+    def _restore_handlers(self) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _forward(self, number: int, frame: FrameType | None) -> None:
+        """Pass a signal on to the worker, once."""
+        last, when = self._last_signal
+        now = time.monotonic()
+        if last == number and now - when < SAME_REQUEST_S:
+            return
+        self._last_signal = (number, now)
+        self.asked_to_stop = True
+        if self._worker:
+            with suppress(ProcessLookupError):
+                os.kill(self._worker, number)
+
+    def _pause(self, number: int, frame: FrameType | None) -> None:
+        """Ctrl-Z: stop the worker, then this process; both go on together."""
+        self._signal_group(signal.SIGSTOP)
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
+        signal.signal(number, self._pause)
+        self._signal_group(signal.SIGCONT)
+
+    def _signal_group(self, number: int) -> None:
+        if self._worker:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._worker, number)
+
+
+def _work(work: Callable[[Life], int], life: Life) -> NoReturn:
+    """Work, tidy up, and leave without waiting for threads, which may hang for ever."""
+    status: int = ExitCode.INTERNAL
+    try:
+        status = work(life)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        atexit._run_exitfuncs()  # temporary files
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        life.vitals.leave()
+        os._exit(status)
+
+
+def _die_with_parent(parent: int, lifeline: int) -> None:
+    """Make sure that this process is killed when its parent ends, however that ends."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it ended before the line above
+            os._exit(ExitCode.INTERRUPTED)
+    else:
+
+        def watch() -> None:
+            os.read(lifeline, 1)
+            os.killpg(0, signal.SIGKILL)
+
+        threading.Thread(target=watch, name="pagemill.parent", daemon=True).start()
+
+
+def _describe(code: int) -> str:
+    if code >= 0:
+        return f"exit status {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
+
+
+def _notice(death: str | None, pages: int) -> str:
+    if death is None:
+        return "A page hangs in a computation that cannot be stopped; going on in a fresh process."
+    if death == signal.SIGKILL.name:
+        death += ", as when memory runs out"
+    if not pages:
+        return f"The worker process died ({death}); going on in a fresh one."
+    if pages == 1:
+        return f"The worker process died ({death}) with one page under way; going on, that was one attempt at it."
+    return (
+        f"The worker process died ({death}); "
+        f"going on without the {pages:,} pages it had under way, they are tried again alone."
+    )
+
+
+def _given_up(death: str | None, times: int) -> WorkerCrashError:
+    how = f"died {times} times in a row ({death})" if death else f"had to be replaced {times} times in a row"
+    return WorkerCrashError(
+        f"the worker process {how} and no page came to its end",
+        remedy="What was parsed is kept. If memory is short, --threads 1 --pages-in-flight 1 needs the least.",
+    )
+
+
+def _die_of(number: int) -> int:
+    """End by the signal that ended the worker, so that whoever started this process sees the same."""
+    signal.signal(number, signal.SIG_DFL)
+    signal.raise_signal(number)
+    return 128 + number  # the first process of a container does not die of it

@@ -1,0 +1,357 @@
+"""The supervisor with small works that die in all the ways there are; each in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pagemill.supervise import RECYCLE, Life, Vitals, supervise
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+PATIENCE_S = 30
+HEAD = """
+import os, signal, sys, time
+from pagemill import supervise as module
+from pagemill.errors import PagemillError
+from pagemill.supervise import RECYCLE, supervise
+
+def tell(*words):
+    print(*words, flush=True)
+
+def run(work, **options):
+    try:
+        status = supervise(work, **options)
+    except PagemillError as error:
+        tell(error.message)
+        status = int(error.exit_code)
+    tell("parent ends", status)
+    sys.exit(status)
+"""
+
+
+def start(body: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", HEAD + body], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def run(body: str) -> tuple[list[str], str, int]:
+    process = start(body)
+    stdout, stderr = process.communicate(timeout=PATIENCE_S)
+    return stdout.splitlines(), stderr, process.returncode
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended (a zombie that nobody buried yet counts as ended)."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return state in "ZX"
+
+
+def wait_gone(pid: int) -> None:
+    """Wait for the end of a process that is no child of ours."""
+    end = time.monotonic() + PATIENCE_S
+    while not gone(pid):
+        assert time.monotonic() < end, "it lives"
+        time.sleep(0.01)
+
+
+def test_an_orderly_end_gives_its_status_and_flushes():
+    told, stderr, status = run("""
+def work(life):
+    import atexit
+    atexit.register(lambda: tell("exit handlers run"))
+    sys.stdout.write("not flushed by hand\\n")
+    tell(life.number, life.death, life.supervised, os.getppid() == parent)
+    return 3
+parent = os.getpid()
+run(work)
+""")
+    assert told == ["not flushed by hand", "0 None True True", "exit handlers run", "parent ends 3"]
+    assert (stderr, status) == ("", 3)
+
+
+@pytest.mark.parametrize(
+    ("way", "death"),
+    [
+        ("os.kill(os.getpid(), signal.SIGSEGV)", "SIGSEGV"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", "SIGKILL"),
+        ("os.abort()", "SIGABRT"),
+        ("os._exit(7)", "exit status 7"),  # a native library that calls exit()
+        ("os.kill(os.getpid(), signal.SIGRTMIN + 3)", f"signal {signal.SIGRTMIN + 3}"),
+    ],
+)
+def test_a_death_is_told_to_the_next_worker_and_to_the_user(way: str, death: str):
+    told, stderr, status = run(f"""
+def work(life):
+    tell(life.number, life.death)
+    if life.number == 0:
+        life.vitals.under_way = 6
+        {way}
+    tell(life.vitals.under_way)
+    return 0
+run(work)
+""")
+    assert told == ["0 None", f"1 {death}", "0", "parent ends 0"]
+    assert status == 0
+    assert death in stderr
+    assert "6 pages" in stderr
+    assert stderr.count("\n") == 1
+    assert "\x1b" not in stderr
+
+
+def test_a_worker_that_asks_for_it_is_replaced():
+    told, stderr, status = run("""
+def work(life):
+    tell(life.number, life.death)
+    life.vitals.page_postponed()
+    return RECYCLE if life.number < 5 else 0
+run(work)
+""")
+    assert told == [f"{number} None" for number in range(6)] + ["parent ends 0"]
+    assert stderr.count("fresh process") == 5
+    assert status == 0
+
+
+@pytest.mark.parametrize("way", ["os.kill(os.getpid(), signal.SIGSEGV)", "return RECYCLE"])
+def test_three_deaths_without_a_page_in_between_are_enough(way: str):
+    told, _, status = run(f"""
+def work(life):
+    tell(life.number)
+    if life.number == 1:
+        life.vitals.page_ended(failed=False)
+    {way}
+run(work)
+""")
+    assert told[:4] == ["0", "1", "2", "3"]  # the page that ended in 1 begins a new count
+    assert "3 times in a row" in told[4]
+    assert told[5:] == ["parent ends 11"]
+    assert status == 11
+
+
+def test_patience_can_be_longer():
+    told, _, _ = run("run(lambda life: tell(life.number) or os.abort(), patience=5)")
+    assert told[:5] == ["0", "1", "2", "3", "4"]
+    assert told[6:] == ["parent ends 11"]
+
+
+def test_an_exception_in_the_worker_is_a_defect_and_no_death():
+    told, stderr, status = run("""
+def work(life):
+    raise ZeroDivisionError("oops")
+run(work)
+""")
+    assert told == ["parent ends 1"]
+    assert "ZeroDivisionError: oops" in stderr
+    assert status == 1
+
+
+DRAINS = """
+def work(life):
+    stops = []
+    signal.signal(signal.SIGINT, lambda *_: stops.append("INT"))
+    signal.signal(signal.SIGTERM, lambda *_: stops.append("TERM"))
+    tell("ready", os.getpid())
+    while len(stops) < {signals}:
+        signal.pause()
+    tell(*stops)
+    {then}
+    return 130
+run(work)
+"""
+
+
+def ready(process: subprocess.Popen[str]) -> int:
+    """The worker's process id, once it is ready."""
+    assert process.stdout is not None
+    return int(process.stdout.readline().split()[1])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_is_passed_on(number: signal.Signals):
+    process = start(DRAINS.format(signals=1, then=""))
+    worker = ready(process)
+    process.send_signal(number)
+    stdout, stderr = process.communicate(timeout=PATIENCE_S)
+    assert stdout.splitlines() == [number.name.removeprefix("SIG"), "parent ends 130"]
+    assert stderr == ""
+    assert gone(worker)
+
+
+def test_a_signal_to_the_whole_group_and_one_sent_twice_arrive_once():
+    """Ctrl-C reaches the foreground group; ``timeout`` signals its child and then the group."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HEAD + DRAINS.format(signals=1, then="signal.sigtimedwait([], 0.3); tell(*stops)")],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    ready(process)
+    process.send_signal(signal.SIGTERM)
+    os.killpg(process.pid, signal.SIGTERM)
+    stdout, _ = process.communicate(timeout=PATIENCE_S)
+    assert stdout.splitlines() == ["TERM", "TERM", "parent ends 130"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_worker_that_dies_of_the_signal_takes_its_parent_along(number: signal.Signals):
+    process = start("""
+def work(life):
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    tell("ready", os.getpid())
+    while True:
+        signal.pause()
+run(work)
+""")
+    ready(process)
+    process.send_signal(number)
+    stdout, stderr = process.communicate(timeout=PATIENCE_S)
+    assert (stdout, stderr, process.returncode) == ("", "", -number)
+
+
+def test_a_death_while_stopping_is_the_end():
+    process = start(DRAINS.format(signals=1, then="os.abort()"))
+    ready(process)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=PATIENCE_S)
+    assert stdout.splitlines() == ["INT", "parent ends 130"]
+    assert "SIGABRT" in stderr
+
+
+def test_ignored_signals_stay_ignored():
+    told, _, status = run("""
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+def work(life):
+    tell(signal.getsignal(signal.SIGINT) == signal.SIG_IGN, signal.getsignal(signal.SIGTERM) == signal.SIG_DFL)
+    os.kill(os.getppid(), signal.SIGINT)
+    return 0
+run(work)
+""")
+    assert (told, status) == (["True True", "parent ends 0"], 0)
+
+
+def test_the_handlers_come_back_and_no_child_is_left():
+    told, _, _ = run("""
+before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGTSTP)]
+supervise(lambda life: os.abort() if life.number == 0 else 0)
+tell(before == [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGTSTP)])
+tell(signal.pthread_sigmask(signal.SIG_BLOCK, []))
+try:
+    os.waitpid(-1, os.WNOHANG)
+except ChildProcessError:
+    tell("no child")
+""")
+    assert told == ["True", "set()", "no child"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("platform", ["linux", "other"])
+def test_a_worker_does_not_outlive_its_parent(platform: str):
+    process = start(f"""
+def work(life):
+    child = os.fork()
+    if not child:
+        signal.pause()
+    tell("ready", os.getpid(), child)
+    while True:
+        signal.pause()
+module.sys = type(sys)("sys")
+module.sys.__dict__.update(vars(sys), platform="{platform}")
+run(work)
+""")
+    assert process.stdout is not None
+    _, worker, child = process.stdout.readline().split()
+    process.kill()
+    process.wait(timeout=PATIENCE_S)
+    wait_gone(int(worker))
+    if platform == "other":  # with its whole group; on Linux each child asks for that by itself
+        wait_gone(int(child))
+    else:
+        os.kill(int(child), signal.SIGKILL)
+    process.stdout.close()
+    assert process.stderr is not None
+    process.stderr.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_what_a_dead_worker_leaves_behind_is_killed():
+    told, _, status = run("""
+def work(life):
+    if life.number:
+        return 0
+    child = os.fork()
+    if not child:
+        signal.pause()
+    tell(child)
+    os.abort()
+run(work)
+""")
+    wait_gone(int(told[0]))
+    assert (told[1:], status) == (["parent ends 0"], 0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_pause_stops_both_and_both_go_on():
+    process = start(DRAINS.format(signals=1, then=""))
+    worker = ready(process)
+    process.send_signal(signal.SIGTSTP)
+    _, status = os.waitpid(process.pid, os.WUNTRACED)
+    assert os.WIFSTOPPED(status)
+    assert Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+    process.send_signal(signal.SIGCONT)
+    process.send_signal(signal.SIGINT)
+    stdout, _ = process.communicate(timeout=PATIENCE_S)
+    assert stdout.splitlines() == ["INT", "parent ends 130"]
+
+
+def test_a_terminal_gets_its_cursor_back_after_a_death():
+    pty = pytest.importorskip("pty")
+    master, slave = pty.openpty()
+    body = "run(lambda life: (sys.stderr.write('\\x1b[?25l half a bar'), sys.stderr.flush(), os.abort())"
+    body += " if life.number == 0 else 0)"
+    process = subprocess.Popen([sys.executable, "-c", HEAD + body], stderr=slave, stdout=subprocess.DEVNULL)
+    process.wait(timeout=PATIENCE_S)
+    shown = os.read(master, 65536).decode()
+    os.close(slave)
+    os.close(master)
+    assert "half a bar\r\x1b[2K\x1b[?25hThe worker process died (SIGABRT)" in shown
+
+
+def test_without_fork_the_work_is_done_here(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delattr(os, "fork")
+    lives: list[Life] = []
+    assert supervise(lambda life: lives.append(life) or RECYCLE) == RECYCLE
+    assert [(life.number, life.death, life.supervised) for life in lives] == [(0, None, False)]
+
+
+def test_vitals_count_over_all_lives():
+    vitals = Vitals()
+    vitals.page_ended(failed=False)
+    vitals.page_ended(failed=True)
+    vitals.page_postponed()
+    vitals.under_way = 4
+    vitals.leave()
+    assert (vitals.done, vitals.failed, vitals.attempts, vitals.under_way, vitals.orderly) == (1, 1, 3, 4, True)
+    vitals.begin()
+    assert (vitals.done, vitals.failed, vitals.attempts, vitals.under_way, vitals.orderly) == (1, 1, 3, 0, False)
+
+
+def test_the_parent_is_light():
+    told, _, _ = run("""
+def work(life):
+    return 0
+supervise(work)
+import threading
+heavy = {"numpy", "cv2", "pyarrow", "onnxruntime", "rich", "sqlite3", "asyncio"}
+tell(threading.active_count(), *sorted(heavy & {*sys.modules}))
+""")
+    assert told == ["1"]
