@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pagemill.config.settings import ParseSettings, RuntimeSettings, TextLayerMode
 from pagemill.errors import InputError, UsageError, error_class
 from pagemill.export.document import Document
+from pagemill.parsing.page import ParsedPage
 from pagemill.runtime.pipeline import EMBEDDED_LAYOUT, Pipeline
 from pagemill.sources import PageRanges, SourceOptions
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pagemill.document.page import PageResult
-    from pagemill.parsing.page import ParsedPage
-
 T = TypeVar("T")
 
 
@@ -34,6 +33,7 @@ def parse(
     layout_model: str | Path | None = None,
     crops: bool = True,
     page_timeout_s: float = 300.0,
+    max_attempts: int = 2,
     threads: int = 0,
 ) -> Document:
     """Parse one document and wait for all of it.
@@ -48,6 +48,8 @@ def parse(
         layout_model: An ONNX layout model on disk to use instead of the embedded one.
         crops: Cut out pictures and charts (``document.crops``), so that the document can show and save them.
         page_timeout_s: Time limit of a page, in seconds.
+        max_attempts: Most attempts of a page that fails for a cause that may be gone next time (a crash, the time
+            limit, an engine's error); all but the first are made alone, when the other pages have ended.
         threads: Threads that compute; 0 for one a core.
 
     Returns:
@@ -62,8 +64,9 @@ def parse(
 
     async def collect() -> list[ParsedPage]:
         results: list[ParsedPage] = []
-        async with aclosing(_parsed([source], settings, options, layout_engine, layout_model, threads)) as parsed:
-            async for page in parsed:
+        pages = _parsed([source], settings, options, layout_engine, layout_model, max_attempts, threads)
+        async with aclosing(pages):
+            async for page in pages:
                 if results and page.document.doc_id != results[0].document.doc_id:
                     raise UsageError(
                         "the source holds more than one document", remedy="Use pagemill.stream for many documents."
@@ -92,6 +95,7 @@ async def stream(
     layout_engine: str = EMBEDDED_LAYOUT,
     layout_model: str | Path | None = None,
     page_timeout_s: float = 300.0,
+    max_attempts: int = 2,
     threads: int = 0,
 ) -> AsyncGenerator[PageResult]:
     """Parse any number of documents and yield each page as it finishes, in no particular order.
@@ -106,6 +110,7 @@ async def stream(
         layout_engine: As in :func:`parse`.
         layout_model: As in :func:`parse`.
         page_timeout_s: As in :func:`parse`.
+        max_attempts: As in :func:`parse`.
         threads: As in :func:`parse`.
 
     Yields:
@@ -114,7 +119,8 @@ async def stream(
     inputs = [source] if isinstance(source, (str, bytes)) or not hasattr(source, "__iter__") else list(source)
     settings = _settings(languages, text_layer, crops=False, page_timeout_s=page_timeout_s)
     options = _options(pages, password, recursive=recursive)
-    async with aclosing(_parsed(inputs, settings, options, layout_engine, layout_model, threads)) as results:
+    results = _parsed(inputs, settings, options, layout_engine, layout_model, max_attempts, threads)
+    async with aclosing(results):
         async for page in results:
             yield page.record
 
@@ -125,15 +131,19 @@ async def _parsed(
     options: SourceOptions,
     layout_engine: str,
     layout_model: str | Path | None,
+    max_attempts: int,
     threads: int,
 ) -> AsyncGenerator[ParsedPage]:
     """The stream of pages on a pipeline of its own."""
+    if max_attempts < 1:
+        raise UsageError(f"max_attempts is {max_attempts}", remedy="A page needs at least one attempt.")
     runtime = RuntimeSettings(threads=threads)
     async with Pipeline(settings, runtime, layout_engine=layout_engine, layout_model=layout_model) as pipeline:
         await pipeline.prepare()
-        async with aclosing(pipeline.stream(inputs, options)) as pages:
+        async with aclosing(pipeline.stream(inputs, options, max_attempts=max_attempts)) as pages:
             async for page in pages:
-                yield page
+                if isinstance(page, ParsedPage):  # nothing is skipped without a catalogue that says so
+                    yield page
 
 
 def _settings(languages: Sequence[str] | None, text_layer: str, *, crops: bool, page_timeout_s: float) -> ParseSettings:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -48,18 +48,20 @@ class RuntimeSettings:
     """Processes that render PDF pages; 0: one for two cores, at most 8."""
     pages_in_flight: int = 0
     """Most pages under way at once; 0: three a thread."""
-    bytes_in_flight: int = field(default=2 * 2**30)
+    bytes_in_flight: int = 2 * 2**30
     """Most bytes of decoded pixels under way at once."""
+    postponed_bytes: int = 256 * 2**20
+    """Most bytes of encoded pages that wait for the end of the input to be tried again; over it they run at once."""
 
     def resolved(self) -> RuntimeSettings:
         """The same with every 0 replaced by a number for this machine."""
         cores = available_cores()
         threads = self.threads or cores
-        return RuntimeSettings(
+        return replace(
+            self,
             threads=threads,
             decoders=self.decoders or min(8, max(1, cores // 2)),
             pages_in_flight=self.pages_in_flight or 3 * threads,
-            bytes_in_flight=self.bytes_in_flight,
         )
 
 

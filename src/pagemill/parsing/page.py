@@ -14,7 +14,7 @@ from pagemill.config.settings import TextLayerMode
 from pagemill.document.labels import TASK_OF_LABEL, Label, Task
 from pagemill.document.names import crop_path
 from pagemill.document.page import ImageCrop, PageError, PageResult, Status
-from pagemill.errors import ExitCode, PagemillError, PageTimeoutError
+from pagemill.errors import ExitCode, PagemillError, PageTimeoutError, WorkerCrashError
 from pagemill.export.markdown import page_markdown
 from pagemill.imaging.encode import encode_jpeg, encode_preview
 from pagemill.imaging.transforms import crop, rotate_quarter
@@ -77,6 +77,19 @@ class ParsedPage:
     """The page failed for a cause that may be gone when it is tried once more, alone."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkippedPage:
+    """A page of the input that is not to be parsed, as its source says."""
+
+    ref: PageRef
+    reason: str
+
+    @property
+    def document(self) -> DocumentRef:
+        """The document it belongs to."""
+        return self.ref.document
+
+
 @dataclass(slots=True)
 class StageClock:
     """Seconds a page spent in each stage, waiting for a shared service included."""
@@ -122,6 +135,11 @@ async def parse_page(ref: PageRef, services: PageServices, settings: ParseSettin
                 f"the page took longer than {settings.page_timeout_s:g} s (in {_current(clock)})",
                 remedy="Give it more time with --page-timeout.",
             )
+        elif isinstance(raised, MemoryError):
+            error = PagemillError(
+                "there was not enough memory for the page",
+                remedy="Let fewer pages be under way at once (--pages-in-flight), or give the process more memory.",
+            )
         else:
             log.exception("page %s failed", ref.page_id)
             error = PagemillError(
@@ -133,12 +151,26 @@ async def parse_page(ref: PageRef, services: PageServices, settings: ParseSettin
     return _failed(ref, data, exit_code, clock, retryable=retryable)
 
 
+def dead_page(ref: PageRef) -> ParsedPage:
+    """The result of a page that ended its process, alone, as often as it was allowed to; it is not parsed."""
+    error = PageError(
+        component="worker",
+        category=WorkerCrashError.category,
+        message=f"the process died ({ref.death}) while this page, and no other, was under way",
+        remedy="Convert the page to an image of moderate size with another program, or give the process more memory.",
+    )
+    page = _failed(ref, error, WorkerCrashError.exit_code, StageClock())
+    page.record.attempts = ref.attempts
+    return page
+
+
 async def _parse(
     ref: PageRef, page: DecodedPage, services: PageServices, settings: ParseSettings, clock: StageClock
 ) -> ParsedPage:
     pixels, rotation = page.pixels, 0
 
     lines: Sequence[TextLine] = ()
+    empty: PageError | None = None
     text_source = "text-layer"
     languages: tuple[str, ...] = ()
     verdict: Verdict | None = None
@@ -156,6 +188,7 @@ async def _parse(
             lines, text_source = merge_lines(lines, read.lines), "text-layer+ocr"
         else:
             lines = read.lines
+        empty = None if lines else _nothing_read(read)
 
     lines, errors = clean_lines(lines)
     straight: StraightPage | None = None
@@ -171,7 +204,8 @@ async def _parse(
         record = await services.compute(analyse_page, ref, page, level_pixels, detected, level_lines)
     if straight:
         straight.restore(record)
-    record.errors.extend(errors)
+    record.errors.extend(errors if empty is None else [empty, *errors])
+    record.attempts = ref.attempts + 1
     record.rotation = rotation
     record.scale = page.scale
     record.languages = tuple(languages)
@@ -182,6 +216,16 @@ async def _parse(
         preview = await services.compute(encode_preview, pixels) if ref.position < settings.preview_pages else None
     record.timings = clock.seconds
     return ParsedPage(document=ref.document, record=record, crops=crops, preview=preview)
+
+
+def _nothing_read(read: ReadPage) -> PageError | None:
+    """What to say about lines of text none of which could be read: nothing may be there, or the engine is at fault."""
+    if not read.illegible:
+        return None
+    found = "1 line of text was" if read.illegible == 1 else f"{read.illegible} lines of text were"
+    return PageError(
+        component="recognition", category="empty_text", message=f"{found} found, but nothing could be read in any"
+    )
 
 
 def _crops(record: PageResult, pixels: Pixels) -> tuple[tuple[str, bytes], ...]:
@@ -226,6 +270,7 @@ def _failed(
         source=ref.document.uri,
         page_number=ref.page_number,
         status=Status.FAILED,
+        attempts=ref.attempts + 1,
         errors=[error],
         timings=clock.seconds,
         metadata=ref.metadata,

@@ -6,9 +6,7 @@ import asyncio
 import os
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -18,6 +16,7 @@ from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.page import DecodedPage
 from pagemill.runtime.decoding_process import DecodingProcess, take_pixels, worker_command
 from pagemill.runtime.decoding_protocol import Describe, Described, Failed, Render, Rendered
+from pagemill.runtime.threads import ComputeThreads
 from pagemill.sources.base import PdfPage
 
 if TYPE_CHECKING:
@@ -37,12 +36,11 @@ _LARGE = 2
 class DecodingService:
     """Decodes pages for all documents of a run. An async context manager; made for one event loop.
 
-    A PDF page that crashes its process is tried once more in a fresh one; a page over the time limit is not. Either
-    way only that page fails, and the process is replaced.
+    A PDF page that crashes its process or is over the time limit fails alone, and the process is replaced.
 
     Args:
         workers: Most worker processes; each is started when the ones there are busy.
-        threads: Threads that decode images.
+        threads: Where images are decoded; two threads of its own by default.
         limits: Page sizes and rendering resolution.
         timeout_s: Time limit for one page or one opening, in seconds, waiting for its turn not included.
         memory: Address space of a worker in bytes (Linux), None for no limit.
@@ -54,7 +52,7 @@ class DecodingService:
         self,
         *,
         workers: int = 2,
-        threads: int = 2,
+        threads: ComputeThreads | None = None,
         limits: DecodeLimits | None = None,
         timeout_s: float = 60.0,
         memory: int | None = DEFAULT_MEMORY,
@@ -68,7 +66,7 @@ class DecodingService:
         self._shared_memory = shared_memory
         self._free = asyncio.Semaphore(max(1, workers))
         self._idle: list[DecodingProcess] = []
-        self._threads = ThreadPoolExecutor(max(1, threads), thread_name_prefix="pagemill.decode")
+        self._threads = threads or ComputeThreads(2, name="pagemill.decode")
         self._one_large = asyncio.Lock()
         self._scratch: Path | None = None
         self._cleanup = AsyncExitStack()
@@ -84,7 +82,7 @@ class DecodingService:
     ) -> None:
         idle, self._idle = self._idle, []
         await asyncio.gather(*(process.close() for process in idle))
-        await asyncio.to_thread(self._threads.shutdown, wait=True, cancel_futures=True)
+        await self._threads.close()
         await self._cleanup.aclose()
 
     async def probe_pdf(self, path: Path, password: str | None = None) -> PdfInfo:
@@ -93,9 +91,14 @@ class DecodingService:
         Raises:
             PagemillError: It cannot be opened; the class says why (missing, unsupported, corrupt, encrypted, no pages).
             PageTimeoutError: Opening took too long.
-            WorkerCrashError: Opening crashed the decoder, twice.
+            WorkerCrashError: Opening crashed the decoder, twice: whole documents depend on it, and nobody else tries
+                again, as is done with pages.
         """
-        reply, _ = await self._ask(Describe(os.fsencode(path.absolute()), password), what=f"opening {path.name}")
+        request, what = Describe(os.fsencode(path.absolute()), password), f"opening {path.name}"
+        try:
+            reply, _ = await self._ask(request, what)
+        except WorkerCrashError:
+            reply, _ = await self._ask(request, what)
         if not isinstance(reply, Described):
             raise WorkerCrashError("a decoding process gave an answer to another question")
         return reply.info
@@ -106,12 +109,12 @@ class DecodingService:
         Raises:
             PagemillError: The page cannot be decoded; the class says why.
             PageTimeoutError: It took too long.
-            WorkerCrashError: A PDF page crashed the decoder, twice.
+            WorkerCrashError: A PDF page crashed the decoder.
         """
         if not isinstance(payload, PdfPage):
             return await self._decode_image(payload)
         request = Render(os.fsencode(payload.path.absolute()), payload.password, payload.page_index, self.limits)
-        reply, pixels = await self._ask(request, what=f"rendering page {payload.page_index + 1}")
+        reply, pixels = await self._ask(request, f"rendering page {payload.page_index + 1}")
         if not isinstance(reply, Rendered) or pixels is None:
             raise WorkerCrashError("a decoding process gave an answer to another question")
         return DecodedPage(
@@ -127,11 +130,11 @@ class DecodingService:
         if source is None:
             raise ValueError("an image without bytes and path")
         name = payload.path.name if payload.path else "the image"
-        run = partial(asyncio.get_running_loop().run_in_executor, self._threads)
-        stored = await run(partial(stored_pixels, source, frame=payload.frame, limits=self.limits, name=name))
+        run = self._threads.run
+        stored = await run(stored_pixels, source, frame=payload.frame, limits=self.limits, name=name)
         turn = self._one_large if stored > _LARGE * self.limits.max_pixels else nullcontext()
         async with turn, self._time_limit(f"decoding {name}"):
-            return await run(partial(decode_image, source, frame=payload.frame, limits=self.limits, name=name))
+            return await run(decode_image, source, frame=payload.frame, limits=self.limits, name=name)
 
     @asynccontextmanager
     async def _time_limit(self, what: str) -> AsyncIterator[None]:
@@ -144,38 +147,28 @@ class DecodingService:
                 remedy="Convert it to an image of moderate size with another program.",
             ) from None
 
-    async def _ask(self, request: Request, *, what: str) -> tuple[Reply, Pixels | None]:
-        """Ask a process, and a fresh one again if that crashes. Gives the answer with the pixels that belong to it."""
+    async def _ask(self, request: Request, what: str) -> tuple[Reply, Pixels | None]:
+        """Ask a process. Gives the answer with the pixels that belong to it."""
         try:
-            return await self._ask_once(request, what, fresh=False)
-        except WorkerCrashError:
-            pass
-        try:
-            return await self._ask_once(request, what, fresh=True)
+            async with self._process(request.path) as process, self._time_limit(what):
+                reply = await process.ask(request)
+                pixels = None
+                if isinstance(reply, Rendered):
+                    pixels = await asyncio.to_thread(take_pixels, process.pid, reply)
         except WorkerCrashError as error:
             raise WorkerCrashError(
-                f"{what} failed twice: {error.message}",
+                f"{what} failed: {error.message}",
                 remedy=error.remedy or "Save the file anew with another program, or convert the page to an image.",
             ) from error
-
-    async def _ask_once(self, request: Request, what: str, *, fresh: bool) -> tuple[Reply, Pixels | None]:
-        async with self._process(request.path, fresh=fresh) as process, self._time_limit(what):
-            reply = await process.ask(request)
-            pixels = None
-            if isinstance(reply, Rendered):
-                pixels = await asyncio.to_thread(take_pixels, process.pid, reply)
         if isinstance(reply, Failed):
             raise reply.exception()
         return reply, pixels
 
     @asynccontextmanager
-    async def _process(self, path: bytes, *, fresh: bool) -> AsyncIterator[DecodingProcess]:
+    async def _process(self, path: bytes) -> AsyncIterator[DecodingProcess]:
         """Lend a process; whatever goes wrong meanwhile (crash, time out, cancellation) ends it."""
         async with self._free:
             process = self._choose(path)
-            if process is not None and fresh:
-                await process.kill()  # makes room: there are never more processes than workers
-                process = None
             if process is None:
                 process = await DecodingProcess.start(self._command, memory=self._memory, scratch=self._scratch)
             try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
@@ -13,15 +12,19 @@ import msgspec
 
 from pagemill.config.settings import ParseSettings, RuntimeSettings
 from pagemill.layout.settings import LayoutSettings
-from pagemill.parsing.page import ParsedPage, parse_page
+from pagemill.parsing.page import parse_page
 from pagemill.runtime import engines
+from pagemill.runtime.contract import checked_regions
 from pagemill.runtime.decoding import DecodingService
 from pagemill.runtime.flight import FlightControl
+from pagemill.runtime.identity import settings_identity
 from pagemill.runtime.microbatch import MicroBatcher
 from pagemill.runtime.once import Once
-from pagemill.runtime.stream import stream_pages
+from pagemill.runtime.stream import PageStream
 from pagemill.runtime.text_reading import TextReading
+from pagemill.runtime.threads import ComputeThreads
 from pagemill.sources import resolve
+from pagemill.sources.catalogue import NewCatalogue
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
@@ -30,9 +33,11 @@ if TYPE_CHECKING:
     from pagemill.imaging.page import DecodedPage
     from pagemill.imaging.types import Pixels
     from pagemill.layout.base import DetectedRegion, LayoutEngine
+    from pagemill.parsing.page import ParsedPage, SkippedPage
     from pagemill.recognition.reader import ReadPage
+    from pagemill.runtime.stream import Journal
     from pagemill.sources import SourceOptions
-    from pagemill.sources.base import EncodedImage, PageRef, PageSource, PdfPage
+    from pagemill.sources.base import Catalogue, EncodedImage, PageSource, PdfPage
 
 DECODE_TIMEOUT_S = 60.0
 """Time limit for decoding a page, waiting for its turn not included; far above what honest pages need."""
@@ -70,11 +75,47 @@ class Pipeline:
         self._layout_engine = layout_engine
         self._layout_settings = LayoutSettings(model_path=Path(layout_model) if layout_model else None)
         self._source: PageSource | None = None
+        self._stream: PageStream | None = None
+        self._stopped = False
 
     @property
     def total(self) -> int | None:
         """Pages of the stream that is under way, where that is known yet."""
         return self._source.total if self._source else None
+
+    @property
+    def passed_over(self) -> int:
+        """Pages of the stream so far that had ended in an earlier run and were not given again."""
+        return self._source.passed_over if self._source else 0
+
+    @property
+    def complete(self) -> bool:
+        """Whether the stream's input was read to its end."""
+        return self._source is not None and self._source.complete
+
+    @property
+    def stuck(self) -> bool:
+        """Whether a thread hangs in a computation that nobody waits for any more; it goes away with the process."""
+        return self._compute.stuck.is_set() or self._decode.stuck.is_set()
+
+    async def until_stuck(self) -> None:
+        """Wait for :attr:`stuck`. The pipeline goes on, with another thread in place of the one that hangs."""
+        waiting = [asyncio.ensure_future(threads.stuck.wait()) for threads in (self._compute, self._decode)]
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in waiting:
+                task.cancel()
+
+    async def identity(self) -> dict[str, Any]:
+        """The settings that change results, as plain JSON values; reads the whole file of a layout model.
+
+        Raises:
+            MissingInputError: The layout model cannot be read.
+        """
+        return await self.compute(
+            settings_identity, self.settings, self._layout_engine, self._layout_settings.model_path
+        )
 
     def describe(self) -> dict[str, Any]:
         """The settings as plain JSON values, for the record of a run."""
@@ -87,19 +128,19 @@ class Pipeline:
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
-            self._executor = ThreadPoolExecutor(self.runtime.threads, thread_name_prefix="pagemill.compute")
-            # Calls that run are waited for without holding up the event loop, which may be a server's.
-            stack.push_async_callback(asyncio.to_thread, self._executor.shutdown, cancel_futures=True)
+            self._compute = ComputeThreads(self.runtime.threads, name="pagemill.compute")
+            stack.push_async_callback(self._compute.close)
+            self._decode = ComputeThreads(self.runtime.threads, name="pagemill.decode")
             self._decoding = await stack.enter_async_context(
                 DecodingService(
                     workers=self.runtime.decoders,
-                    threads=self.runtime.threads,
+                    threads=self._decode,
                     timeout_s=min(DECODE_TIMEOUT_S, self.settings.page_timeout_s),
                 )
             )
             self._layout = Once(self._load_layout)
             stack.push_async_callback(self._close_layout)
-            self._text = TextReading(executor=self._executor, lanes=self.runtime.threads)
+            self._text = TextReading(threads=self._compute, lanes=self.runtime.threads)
             stack.push_async_callback(self._text.close)
             self._stack = stack.pop_all()
         return self
@@ -121,17 +162,46 @@ class Pipeline:
         if self._layout_engine != EMBEDDED_LAYOUT or self._layout_settings.model_path:
             await self._layout.get()
 
-    async def stream(self, inputs: Sequence[str | Path | bytes], options: SourceOptions) -> AsyncGenerator[ParsedPage]:
-        """Parse all pages of the inputs and yield them as they finish."""
-        source = resolve(inputs, options=options, decoder=self._decoding)
-        self._source = source
-        flight = FlightControl(max_pages=self.runtime.pages_in_flight, max_bytes=self.runtime.bytes_in_flight)
-        async with aclosing(stream_pages(source, self._parse, flight)) as pages:
+    async def stream(
+        self,
+        inputs: Sequence[str | Path | bytes],
+        options: SourceOptions,
+        *,
+        catalogue: Catalogue | None = None,
+        journal: Journal | None = None,
+        max_attempts: int = 2,
+    ) -> AsyncGenerator[ParsedPage | SkippedPage]:
+        """Parse all pages of the inputs and yield each when it has ended for good, in no particular order.
+
+        Args:
+            inputs: As :func:`pagemill.sources.resolve` takes them.
+            options: What to take of them.
+            catalogue: What is known of the inputs from earlier runs.
+            journal: Told about attempts before they begin and when they end badly.
+            max_attempts: Most attempts of a page that fails for a cause that may be gone next time (a crash, a time
+                limit, an engine's error), those of earlier processes included; all but the first are made alone.
+        """
+        self._source = resolve(inputs, options=options, decoder=self._decoding, catalogue=catalogue or NewCatalogue())
+        self._stream = PageStream(
+            self._source,
+            functools.partial(parse_page, services=self, settings=self.settings),
+            FlightControl(max_pages=self.runtime.pages_in_flight, max_bytes=self.runtime.bytes_in_flight),
+            max_attempts=max_attempts,
+            max_postponed_bytes=self.runtime.postponed_bytes,
+            journal=journal,
+            settled=self._settled,
+        )
+        if self._stopped:
+            self._stream.stop_admitting()
+        async with aclosing(self._stream.pages()) as pages:
             async for page in pages:
                 yield page
 
-    async def _parse(self, position: int, ref: PageRef) -> ParsedPage:
-        return await parse_page(ref, position, self, self.settings)
+    def stop_admitting(self) -> None:
+        """Let the stream end early: no page is begun any more, those in flight come out, postponed ones are left."""
+        self._stopped = True
+        if self._stream is not None:
+            self._stream.stop_admitting()
 
     async def decode(self, payload: PdfPage | EncodedImage) -> DecodedPage:
         """Decode a page."""
@@ -148,14 +218,23 @@ class Pipeline:
 
     async def compute(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run a function on one of the computing threads."""
-        call = functools.partial(function, *args, **kwargs)
-        return await asyncio.get_running_loop().run_in_executor(self._executor, call)
+        return await self._compute.run(function, *args, **kwargs)
+
+    async def _settled(self) -> None:
+        await self._compute.settled()
+        await self._decode.settled()
 
     async def _load_layout(self) -> tuple[MicroBatcher[Pixels, list[DetectedRegion]], LayoutEngine]:
         create = await self.compute(engines.load, engines.LAYOUT_ENGINES, self._layout_engine)
         engine: LayoutEngine = await self.compute(create, self._layout_settings)
+        name = f"the layout engine {self._layout_engine!r}"
         batcher = MicroBatcher(
-            engine.detect, executor=self._executor, max_batch=engine.max_batch, concurrency=self.runtime.threads
+            engine.detect,
+            name=name,
+            threads=self._compute,
+            max_batch=engine.max_batch,
+            concurrency=self.runtime.threads,
+            check=functools.partial(checked_regions, name),
         )
         return batcher, engine
 
@@ -164,4 +243,5 @@ class Pipeline:
         if made := self._layout.made:
             batcher, engine = made
             await batcher.close()
-            engine.close()
+            if not batcher.hangs:
+                engine.close()

@@ -1,10 +1,15 @@
-"""The stream of pages: admit, parse, hand over as they finish."""
+"""The stream of pages: admit, parse, try again alone what went wrong in company, hand over as they finish."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from contextlib import aclosing
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from pagemill.parsing.page import ParsedPage, SkippedPage, dead_page
+from pagemill.sources.base import EncodedImage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -12,63 +17,172 @@ if TYPE_CHECKING:
     from pagemill.runtime.flight import FlightControl
     from pagemill.sources.base import PageRef, PageSource
 
-Result = TypeVar("Result")
-
 UNKNOWN_PAGE_BYTES = 32 * 2**20
 """Estimate for a page whose size the source cannot tell: A4 at 200 dpi (2480x1754 RGB is 13 MB) with its copies."""
 
+_REFERENCE_BYTES = 2048
+"""What a page reference takes beside its payload, about: names, identity, metadata."""
 
-async def stream_pages(
-    source: PageSource, parse: Callable[[int, PageRef], Awaitable[Result]], flight: FlightControl
-) -> AsyncGenerator[Result]:
-    """Parse the pages of a source and yield the results as they finish, in no particular order.
 
-    ``parse`` gets each page with its position in the input, from 0, and turns its own errors into results: an exception
-    that escapes from it ends the stream at once. One from the source ends it when the pages in flight have landed.
-    A page holds its place in flight until the consumer has taken its result *and* asks for the next one, so a slow
-    consumer holds the source back. Leaving the loop early cancels the pages in flight.
+class Journal(Protocol):
+    """Told what happens to pages before they end, so that the next process knows when this one is killed."""
+
+    async def started(self, ref: PageRef, *, alone: bool) -> None:
+        """An attempt is about to begin; ``alone`` when no other page is under way."""
+        ...
+
+    async def postponed(self, page: ParsedPage) -> None:
+        """An attempt ended badly, and the page will be tried again, alone."""
+        ...
+
+
+class PageStream:
+    """Parses the pages of a source. All retrying is done here.
+
+    - A page that ends with a retryable error is postponed, until it has had ``max_attempts`` attempts.
+    - Postponed pages, and those that come with bad attempts of an earlier process, run one at a time with nothing else
+      in flight: when the source has ended, or sooner when what is postponed takes too many bytes.
+    - A page that took the process with it when it was alone, and has had its attempts, is failed without another one.
+
+    Args:
+        source: The pages.
+        parse: Turns a reference into a result, its own errors included: an exception that escapes ends the stream.
+        flight: Bounds what is under way.
+        max_attempts: Most attempts of a page, those of earlier processes included.
+        max_postponed_bytes: Most bytes of encoded pages that wait to be tried again.
+        journal: Told about attempts; an exception of it ends the stream.
+        settled: Awaited before a page runs alone: waits for what pages that were given up have left running.
     """
-    finished: asyncio.Queue[tuple[Result, int]] = asyncio.Queue()
 
-    async def fly(position: int, ref: PageRef, size: int) -> None:
-        finished.put_nowait((await parse(position, ref), size))
+    def __init__(
+        self,
+        source: PageSource,
+        parse: Callable[[PageRef], Awaitable[ParsedPage]],
+        flight: FlightControl,
+        *,
+        max_attempts: int = 2,
+        max_postponed_bytes: int,
+        journal: Journal | None = None,
+        settled: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        if max_attempts < 1:
+            raise ValueError("max_attempts is at least 1")
+        self._source = source
+        self._parse = parse
+        self._flight = flight
+        self._max_attempts = max_attempts
+        self._max_postponed_bytes = max_postponed_bytes
+        self._journal = journal
+        self._settled = settled
+        self._postponed: deque[PageRef] = deque()
+        self._postponed_bytes = 0
+        self._ended: asyncio.Queue[tuple[ParsedPage | SkippedPage, int] | None] = asyncio.Queue()
+        self._admitting: asyncio.Task[None] | None = None
+        self._in_flight: set[asyncio.Task[None]] = set()
+        self._stopped = False
+        self._failure: Exception | None = None
 
-    async def feed() -> None:
-        failure: Exception | None = None
-        async with asyncio.TaskGroup() as pages:
-            position = 0
-            try:
-                async with aclosing(source.pages()) as refs:
-                    async for ref in refs:
-                        size = ref.estimated_bytes or UNKNOWN_PAGE_BYTES
-                        await flight.enter(size)
-                        pages.create_task(fly(position, ref, size))
-                        position += 1
-            except Exception as error:
-                failure = error  # raised when the pages in flight have landed
-        if failure:
-            raise failure
+    def stop_admitting(self) -> None:
+        """Close the source and let the stream end when the pages in flight have landed; postponed ones do not run."""
+        self._stopped = True
+        if self._admitting is not None:
+            self._admitting.cancel()
 
-    feeder = asyncio.create_task(feed())
-    try:
-        while True:
-            get = asyncio.ensure_future(finished.get())
-            try:
-                await asyncio.wait({get, feeder}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                if not get.done():
-                    get.cancel()
-            if not get.done():
-                if not finished.empty():
-                    continue
-                try:
-                    await feeder
-                except ExceptionGroup as group:
-                    raise group.exceptions[0] from None
-                return
-            result, size = get.result()
-            yield result
-            flight.leave(size)
-    finally:
-        feeder.cancel()
-        await asyncio.gather(feeder, return_exceptions=True)
+    async def pages(self) -> AsyncGenerator[ParsedPage | SkippedPage]:
+        """Yield each page once, when it has ended for good, in no particular order. To be called once.
+
+        A page holds its place in flight until the consumer has taken its result *and* asks for the next one, so a slow
+        consumer holds the source back. An exception from the source is raised when the pages in flight have landed.
+        Leaving the loop early cancels the pages in flight.
+        """
+        producer = asyncio.create_task(self._produce())
+        try:
+            while (ended := await self._ended.get()) is not None:
+                page, size = ended
+                yield page
+                self._flight.leave(size)
+            await producer
+        finally:
+            producer.cancel()
+            await asyncio.gather(producer, return_exceptions=True)
+
+    async def _produce(self) -> None:
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                if not self._stopped:
+                    self._admitting = tasks.create_task(self._admit(tasks))
+        except ExceptionGroup as group:
+            raise group.exceptions[0] from None
+        finally:
+            self._ended.put_nowait(None)
+        if self._failure is not None:
+            raise self._failure
+
+    async def _admit(self, tasks: asyncio.TaskGroup) -> None:
+        try:
+            async with aclosing(self._source.pages()) as refs:
+                async for ref in refs:
+                    await self._take(ref, tasks)
+                    if self._postponed_bytes > self._max_postponed_bytes:
+                        await self._run_postponed(tasks)
+        except Exception as error:
+            self._failure = error  # raised when the pages in flight have landed
+            return
+        await self._run_postponed(tasks)
+
+    async def _take(self, ref: PageRef, tasks: asyncio.TaskGroup) -> None:
+        if ref.skip is not None:
+            await self._pass_on(SkippedPage(ref=ref, reason=ref.skip))
+        elif ref.death is not None and ref.attempts >= self._max_attempts:
+            await self._pass_on(dead_page(ref))
+        elif ref.attempts:
+            self._postpone(ref)
+        else:
+            size = ref.estimated_bytes or UNKNOWN_PAGE_BYTES
+            await self._flight.enter(size)
+            self._launch(ref, size, tasks, alone=False)
+
+    async def _pass_on(self, page: ParsedPage | SkippedPage) -> None:
+        await self._flight.enter(0)  # it needs no work, but the consumer's time
+        self._ended.put_nowait((page, 0))
+
+    async def _run_postponed(self, tasks: asyncio.TaskGroup) -> None:
+        """Wait for the pages in flight, then run what is postponed one by one."""
+        if self._in_flight:
+            await asyncio.wait(self._in_flight)
+        while self._postponed:
+            if self._settled is not None:
+                await self._settled()
+            whole = self._flight.max_bytes + 1  # admits a page when nothing else is in flight, and nothing beside it
+            await self._flight.enter(whole)
+            ref = self._postponed.popleft()
+            self._postponed_bytes -= _kept_bytes(ref)
+            await asyncio.wait({self._launch(ref, whole, tasks, alone=True)})
+
+    def _launch(self, ref: PageRef, size: int, tasks: asyncio.TaskGroup, *, alone: bool) -> asyncio.Task[None]:
+        task = tasks.create_task(self._fly(ref, size, alone=alone))
+        self._in_flight.add(task)
+        task.add_done_callback(self._in_flight.discard)
+        return task
+
+    async def _fly(self, ref: PageRef, size: int, *, alone: bool) -> None:
+        if self._journal is not None:
+            await self._journal.started(ref, alone=alone)
+        page = await self._parse(ref)
+        attempts = ref.attempts + 1
+        if not page.retryable or attempts >= self._max_attempts:
+            self._ended.put_nowait((page, size))
+            return
+        if self._journal is not None:
+            await self._journal.postponed(page)
+        self._postpone(replace(ref, attempts=attempts))
+        self._flight.leave(size)
+
+    def _postpone(self, ref: PageRef) -> None:
+        self._postponed.append(ref)
+        self._postponed_bytes += _kept_bytes(ref)
+
+
+def _kept_bytes(ref: PageRef) -> int:
+    data = ref.payload.data if isinstance(ref.payload, EncodedImage) else None
+    return _REFERENCE_BYTES + len(data or b"")

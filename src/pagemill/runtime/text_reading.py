@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from pagemill.recognition.languages import plan
 from pagemill.recognition.reader import PageReader
 from pagemill.runtime import engines
+from pagemill.runtime.contract import checked_lines, checked_text, engine_error
 from pagemill.runtime.microbatch import MicroBatcher
 from pagemill.runtime.once import Once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from concurrent.futures import Executor
 
     from pagemill.imaging.types import Pixels
     from pagemill.recognition.base import (
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     )
     from pagemill.recognition.languages import Plan
     from pagemill.recognition.reader import ReadPage
+    from pagemill.runtime.threads import ComputeThreads
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -40,12 +40,12 @@ class TextReading:
     Implements :class:`pagemill.recognition.reader.ReadingServices`.
 
     Args:
-        executor: Where the engines compute.
+        threads: Where the engines compute.
         lanes: Calls of one engine that may run at once.
     """
 
-    def __init__(self, *, executor: Executor, lanes: int) -> None:
-        self._executor = executor
+    def __init__(self, *, threads: ComputeThreads, lanes: int) -> None:
+        self._threads = threads
         self._lanes = lanes
         self._detector: Once[TextDetector] = Once(self._load_detector)
         self._offers: Once[dict[str, RecognizerOffer]] = Once(self._load_offers)
@@ -68,9 +68,13 @@ class TextReading:
         return plan(languages, {name: offer.languages for name, offer in offers.items()}, PRIMARY)
 
     async def detect(self, page: Pixels) -> list[DetectedLine]:
-        """Find the lines of a page."""
+        """Find the lines of a page.
+
+        Raises:
+            EngineError: The detector failed, or gave lines that are no good.
+        """
         detector = await self._detector.get()
-        return await self.compute(detector.detect, page)
+        return await self.compute(_detect, detector, page)
 
     async def recognize(self, engine: str, lines: Sequence[Pixels]) -> list[RecognizedText]:
         """Read line images with an engine, in microbatches with other pages."""
@@ -81,8 +85,7 @@ class TextReading:
 
     async def compute(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run a function on one of the computing threads."""
-        call = functools.partial(function, *args, **kwargs)
-        return await asyncio.get_running_loop().run_in_executor(self._executor, call)
+        return await self._threads.run(function, *args, **kwargs)
 
     async def close(self) -> None:
         """Stop all calls and free the models."""
@@ -91,8 +94,7 @@ class TextReading:
         for recognizer in self._recognizers.values():
             await recognizer.cancel()
             if recognizer.made:
-                await recognizer.made.batcher.close()
-                recognizer.made.engine.close()
+                await recognizer.made.close()
 
     async def _load_detector(self) -> TextDetector:
         create = await self.compute(engines.load, engines.TEXT_DETECTORS, PRIMARY)
@@ -104,17 +106,39 @@ class TextReading:
 
     async def _load_recognizer(self, name: str) -> _Loaded:
         offers = await self._offers.get()
-        return _Loaded(await self.compute(offers[name].create), self._executor, self._lanes)
+        return _Loaded(name, await self.compute(offers[name].create), self._threads, self._lanes)
 
 
 class _Loaded:
     """A recognizer and its microbatches, lines of like width together."""
 
-    def __init__(self, engine: TextRecognizer, executor: Executor, lanes: int) -> None:
-        self.engine = engine
+    def __init__(self, name: str, engine: TextRecognizer, threads: ComputeThreads, lanes: int) -> None:
+        what = f"the recognition engine {name!r}"
+        self._engine = engine
         self.batcher: MicroBatcher[Pixels, RecognizedText] = MicroBatcher(
-            engine.recognize, executor=executor, max_batch=engine.max_batch, concurrency=lanes, size=_aspect
+            engine.recognize,
+            name=what,
+            threads=threads,
+            max_batch=engine.max_batch,
+            concurrency=lanes,
+            size=_aspect,
+            check=functools.partial(checked_text, what),
         )
+
+    async def close(self) -> None:
+        """Wait for the calls that run and free the model, unless a call hangs in it."""
+        await self.batcher.close()
+        if not self.batcher.hangs:
+            self._engine.close()
+
+
+def _detect(detector: TextDetector, page: Pixels) -> list[DetectedLine]:
+    name = f"the text detector {detector.name!r}"
+    try:
+        lines = detector.detect(page)
+    except Exception as error:
+        raise engine_error(name, error) from error
+    return checked_lines(name, page, lines)
 
 
 def _aspect(line: Pixels) -> float:

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pagemill.errors import EngineError
 from pagemill.runtime.microbatch import MicroBatcher
+from pagemill.runtime.threads import ComputeThreads
 
 
 @pytest.fixture
-def executor():
-    with ThreadPoolExecutor(4) as pool:
-        yield pool
+async def threads():
+    pool = ComputeThreads(4, name="test", grace_s=0.05)
+    yield pool
+    await pool.close()
 
 
-async def test_batches_grow_while_the_model_is_busy(executor):
+async def test_batches_grow_while_the_model_is_busy(threads):
     release = threading.Event()
     batches: list[list[int]] = []
     started = asyncio.Event()
@@ -31,7 +33,7 @@ async def test_batches_grow_while_the_model_is_busy(executor):
         release.wait(10)
         return [item * 2 for item in items]
 
-    batcher = MicroBatcher(call, executor=executor, max_batch=4, concurrency=1)
+    batcher = MicroBatcher(call, name="the model", threads=threads, max_batch=4, concurrency=1)
     first = asyncio.create_task(batcher.submit(0))
     await started.wait()
     rest = asyncio.gather(*(batcher.submit(i) for i in range(1, 9)))
@@ -43,27 +45,28 @@ async def test_batches_grow_while_the_model_is_busy(executor):
     await batcher.close()
 
 
-async def test_the_item_that_breaks_a_batch_fails_alone(executor):
+async def test_the_item_that_breaks_a_batch_fails_alone(threads):
     def call(items):
         if 5 in items:
             raise ValueError("five")
         return items
 
-    batcher = MicroBatcher(call, executor=executor, max_batch=8, concurrency=1)
+    batcher = MicroBatcher(call, name="the model", threads=threads, max_batch=8, concurrency=1)
     answers = await asyncio.gather(*(batcher.submit(i) for i in range(8)), return_exceptions=True)
-    assert isinstance(answers[5], ValueError)
+    assert isinstance(answers[5], EngineError)
+    assert answers[5].message == "the model failed: ValueError: five"
     assert [a for i, a in enumerate(answers) if i != 5] == [0, 1, 2, 3, 4, 6, 7]
     await batcher.close()
 
 
-async def test_a_model_that_answers_too_few_fails_loudly(executor):
-    batcher = MicroBatcher(lambda items: [], executor=executor, max_batch=2, concurrency=1)
-    with pytest.raises(RuntimeError, match="0 answers to 1 items"):
+async def test_a_model_that_answers_too_few_fails_loudly(threads):
+    batcher = MicroBatcher(lambda items: [], name="the model", threads=threads, max_batch=2, concurrency=1)
+    with pytest.raises(EngineError, match="the model gave 0 answers to 1 items"):
         await batcher.submit(1)
     await batcher.close()
 
 
-async def test_neighbours_in_size_share_a_batch_and_the_oldest_is_never_left(executor):
+async def test_neighbours_in_size_share_a_batch_and_the_oldest_is_never_left(threads):
     gate = threading.Event()
     batches: list[list[int]] = []
 
@@ -72,7 +75,7 @@ async def test_neighbours_in_size_share_a_batch_and_the_oldest_is_never_left(exe
         batches.append(sorted(items))
         return items
 
-    batcher = MicroBatcher(call, executor=executor, max_batch=2, concurrency=1, size=float)
+    batcher = MicroBatcher(call, name="the model", threads=threads, max_batch=2, concurrency=1, size=float)
     blocker = asyncio.create_task(batcher.submit(0))
     await asyncio.sleep(0)
     rest = asyncio.gather(*(batcher.submit(i) for i in (100, 3, 101, 2)))
@@ -84,7 +87,7 @@ async def test_neighbours_in_size_share_a_batch_and_the_oldest_is_never_left(exe
     await batcher.close()
 
 
-async def test_a_cancelled_page_leaves_the_queue(executor):
+async def test_a_cancelled_page_leaves_the_queue(threads):
     gate = threading.Event()
     seen: list[int] = []
 
@@ -93,7 +96,7 @@ async def test_a_cancelled_page_leaves_the_queue(executor):
         seen.extend(items)
         return items
 
-    batcher = MicroBatcher(call, executor=executor, max_batch=1, concurrency=1)
+    batcher = MicroBatcher(call, name="the model", threads=threads, max_batch=1, concurrency=1)
     first = asyncio.create_task(batcher.submit(1))
     await asyncio.sleep(0.01)
     second = asyncio.create_task(batcher.submit(2))
@@ -123,20 +126,23 @@ def test_every_item_gets_its_own_answer(items, bad, max_batch, concurrency):
         return [item + 1 for item in batch]
 
     async def go():
-        with ThreadPoolExecutor(3) as pool:
-            batcher = MicroBatcher(call, executor=pool, max_batch=max_batch, concurrency=concurrency, size=float)
-            answers = await asyncio.gather(*(batcher.submit(i) for i in items), return_exceptions=True)
-            await batcher.close()
-            return answers
+        pool = ComputeThreads(3, name="test")
+        batcher = MicroBatcher(
+            call, name="the model", threads=pool, max_batch=max_batch, concurrency=concurrency, size=float
+        )
+        answers = await asyncio.gather(*(batcher.submit(i) for i in items), return_exceptions=True)
+        await batcher.close()
+        await pool.close()
+        return answers
 
     for item, answer in zip(items, asyncio.run(go()), strict=True):
         if item in bad:
-            assert isinstance(answer, ValueError)
+            assert isinstance(answer, EngineError)
         else:
             assert answer == item + 1
 
 
-async def test_closing_waits_for_the_call_that_runs(executor):
+async def test_closing_waits_for_the_call_that_runs(threads):
     started, go, ended = threading.Event(), threading.Event(), []
 
     def call(items):
@@ -145,7 +151,7 @@ async def test_closing_waits_for_the_call_that_runs(executor):
         ended.extend(items)
         return items
 
-    batcher = MicroBatcher(call, executor=executor, max_batch=1, concurrency=1)
+    batcher = MicroBatcher(call, name="the model", threads=threads, max_batch=1, concurrency=1)
     running, waiting = asyncio.create_task(batcher.submit(1)), asyncio.create_task(batcher.submit(2))
     await asyncio.to_thread(started.wait)
     closing = asyncio.create_task(batcher.close())
@@ -159,14 +165,14 @@ async def test_closing_waits_for_the_call_that_runs(executor):
         await waiting
 
 
-async def test_what_pages_gave_up_is_not_kept(executor):
+async def test_what_pages_gave_up_is_not_kept(threads):
     gate = threading.Event()
 
     def call(items):
         gate.wait(10)
         return items
 
-    batcher = MicroBatcher(call, executor=executor, max_batch=1, concurrency=1)
+    batcher = MicroBatcher(call, name="the model", threads=threads, max_batch=1, concurrency=1)
     running = asyncio.create_task(batcher.submit(0))
     await asyncio.sleep(0)
     given_up = [asyncio.create_task(batcher.submit(item)) for item in range(1, 50)]

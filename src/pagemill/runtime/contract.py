@@ -1,0 +1,157 @@
+"""The border to the engines: what they answer is checked here, so that a faulty one fails its pages and says why."""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pagemill.document.geometry import clip
+from pagemill.document.labels import Label
+from pagemill.errors import EngineError, PagemillError
+from pagemill.layout.base import DetectedRegion
+from pagemill.recognition.base import DetectedLine, RecognizedText
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pagemill.imaging.types import Pixels
+
+log = logging.getLogger(__name__)
+
+_OVERHANG = 0.02
+"""Of the page's side: how far a box may stick out of the page (rounding, padding); it is clipped."""
+_LEAST_OVERHANG = 2.0  # pixels
+_FAR_OUTSIDE = 0.5  # of the page's side: detected lines are padded and tilted; cutting out one far away takes memory
+_ROUNDING = 1e-3  # how far a share in 32-bit floats may be over 1
+
+_OUT_OF_MEMORY = re.compile(
+    r"out of memory|bad[ _]alloc|failed to allocate|insufficient memory|alloc_failed|cannot allocate", re.IGNORECASE
+)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an engine's exception says that it had too little memory, on the processor or the graphics card.
+
+    Knows ``MemoryError``, ``torch.OutOfMemoryError`` (by its name: nothing is imported for it), and the messages of
+    ONNX Runtime, CUDA's libraries and OpenCV, which raise a general class for it.
+    """
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return bool(names & {"MemoryError", "OutOfMemoryError"}) or _OUT_OF_MEMORY.search(str(error)) is not None
+
+
+def engine_error(name: str, error: BaseException) -> PagemillError:
+    """What an engine's exception means for the page: our own stay as they are, others get the engine's name.
+
+    Args:
+        name: What the engine is called, as in ``the layout engine 'onnx'``.
+        error: The exception.
+    """
+    if is_out_of_memory(error):
+        return EngineError(
+            f"{name} ran out of memory on a single item: {error}",
+            remedy="Let fewer pages be under way at once (--pages-in-flight, --threads), or give it more memory.",
+        )
+    if isinstance(error, PagemillError):
+        return error
+    log.info("%s failed", name, exc_info=error)
+    return EngineError(f"{name} failed: {type(error).__name__}: {error}")
+
+
+def checked_regions(name: str, page: Pixels, regions: Any) -> list[DetectedRegion]:
+    """Check what a layout engine found on a page; boxes that stick out of it a little are clipped.
+
+    Args:
+        name: What the engine is called, for messages.
+        page: What it was given, shape (height, width, 3).
+        regions: What it gave.
+
+    Raises:
+        EngineError: A region is of another type, its label none of ours, its box not four finite numbers in order, or
+            it lies outside the page.
+    """
+    if not isinstance(regions, (list, tuple)):
+        raise EngineError(f"{name} gave {type(regions).__name__} instead of a list of regions")
+    height, width = page.shape[:2]
+    return [_checked_region(name, region, width, height) for region in regions]
+
+
+def _checked_region(name: str, region: Any, width: int, height: int) -> DetectedRegion:
+    if not isinstance(region, DetectedRegion):
+        raise EngineError(f"{name} gave {type(region).__name__} instead of a region")
+    if not isinstance(region.label, Label):
+        raise EngineError(f"{name} gave the label {region.label!r}, which is no layout class")
+    if region.score is not None and not _is_share(region.score):
+        raise EngineError(f"{name} gave a region the score {region.score!r}, which is not between 0 and 1")
+    numbers = _finite(region.box)
+    if numbers is None or len(numbers) != 4:
+        raise EngineError(f"{name} gave a region the box {region.box!r}, which is not four finite numbers")
+    x1, y1, x2, y2 = numbers
+    if x2 < x1 or y2 < y1:
+        raise EngineError(f"{name} gave an inverted box: {numbers}")
+    beyond_x, beyond_y = (max(_LEAST_OVERHANG, _OVERHANG * side) for side in (width, height))
+    if x1 < -beyond_x or y1 < -beyond_y or x2 > width + beyond_x or y2 > height + beyond_y:
+        raise EngineError(f"{name} gave a box outside of the page of {width} x {height} pixels: {numbers}")
+    polygon = region.polygon
+    if polygon is not None and not _is_polygon(polygon):
+        raise EngineError(f"{name} gave a region a polygon of something else than finite points")
+    return replace(region, box=clip((x1, y1, x2, y2), float(width), float(height)))
+
+
+def checked_lines(name: str, page: Pixels, lines: Any) -> list[DetectedLine]:
+    """Check which lines a text detector found on a page.
+
+    Raises:
+        EngineError: A line is of another type, its polygon not four finite points, or it lies far outside the page.
+    """
+    if not isinstance(lines, (list, tuple)):
+        raise EngineError(f"{name} gave {type(lines).__name__} instead of a list of lines")
+    height, width = page.shape[:2]
+    beyond_x, beyond_y = _FAR_OUTSIDE * width, _FAR_OUTSIDE * height
+    for line in lines:
+        if not isinstance(line, DetectedLine):
+            raise EngineError(f"{name} gave {type(line).__name__} instead of a line")
+        if not _is_polygon(line.polygon) or len(line.polygon) != 4:
+            raise EngineError(f"{name} gave a line the polygon {line.polygon!r}, which is not four finite points")
+        if any(
+            not -beyond_x <= x <= width + beyond_x or not -beyond_y <= y <= height + beyond_y for x, y in line.polygon
+        ):
+            raise EngineError(f"{name} gave a line far outside of the page: {line.polygon!r}")
+    return list(lines)
+
+
+def checked_text(name: str, line: Pixels, text: Any) -> RecognizedText:
+    """Check what a recognition engine read in a line image.
+
+    Raises:
+        EngineError: It is of another type, the confidence not in 0-1, or a position not finite.
+    """
+    if not isinstance(text, RecognizedText) or not isinstance(text.text, str):
+        raise EngineError(f"{name} gave {type(text).__name__} instead of a recognized text")
+    if not _is_share(text.confidence):
+        raise EngineError(f"{name} gave the confidence {text.confidence!r}, which is not between 0 and 1")
+    if _finite(text.centers) is None or any(_finite(span[1:]) is None for span in text.word_spans):
+        raise EngineError(f"{name} gave positions of characters that are not finite")
+    return text
+
+
+def _is_share(number: Any) -> bool:
+    return _finite((number,)) is not None and -_ROUNDING <= number <= 1 + _ROUNDING
+
+
+def _is_polygon(points: Any) -> bool:
+    try:
+        return len(points) > 2 and all(len(point) == 2 and _finite(point) is not None for point in points)
+    except TypeError:
+        return False
+
+
+def _finite(numbers: Sequence[Any]) -> list[float] | None:
+    """The numbers as floats; None where one is none, or not finite."""
+    try:
+        floats = [float(number) for number in numbers]
+    except (TypeError, ValueError):
+        return None
+    return floats if all(map(math.isfinite, floats)) else None

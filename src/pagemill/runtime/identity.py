@@ -1,0 +1,57 @@
+"""What makes the results of two runs comparable: the settings that change them."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pagemill.document.page import SCHEMA_VERSION
+from pagemill.errors import MissingInputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pagemill.config.settings import ParseSettings
+
+
+def settings_identity(settings: ParseSettings, layout_engine: str, layout_model: Path | None) -> dict[str, Any]:
+    """The settings that change results, by the names that users know, as plain JSON values.
+
+    Left out is what changes speed or patience alone (threads, time limits) and what concerns the report (previews).
+
+    Args:
+        settings: Of the run.
+        layout_engine: The layout engine's name.
+        layout_model: The user's own model file or folder; None for the engine's own.
+
+    Raises:
+        MissingInputError: The model cannot be read.
+    """
+    values = {
+        "languages": settings.languages,
+        "text_layer": settings.text_layer,
+        "crops": settings.crops,
+        "layout_engine": layout_engine,
+        "layout_model": _digest(layout_model) if layout_model is not None else None,
+        "schema_version": SCHEMA_VERSION,
+    }
+    identity: dict[str, Any] = msgspec.to_builtins(values)
+    return identity
+
+
+def _digest(model: Path) -> str:
+    """SHA-256 of a file's bytes; of a folder, over the names and digests of the files in it."""
+    try:
+        if not model.is_dir():
+            with model.open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
+        whole = hashlib.sha256()
+        for path in sorted(path for path in model.rglob("*") if path.is_file()):
+            whole.update(f"{path.relative_to(model).as_posix()}\0{_digest(path)}\n".encode("utf-8", "surrogateescape"))
+        return whole.hexdigest()
+    except OSError as error:
+        raise MissingInputError(
+            f"the layout model {model} cannot be read: {error.strerror or error}", remedy="Check --layout-model."
+        ) from error

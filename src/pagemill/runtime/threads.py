@@ -1,0 +1,170 @@
+"""Computing threads that nothing can block for ever: one that hangs is left behind, and another takes its place."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import queue
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+STUCK_AFTER_S = 10.0
+"""A call that still runs this long after nobody waits for it any more hangs; honest calls take a second or two."""
+
+
+class StuckError(Exception):
+    """A call was given up and hangs."""
+
+
+class Call(Generic[R]):
+    """A function on its way through a thread. Made by :meth:`ComputeThreads.start`; used on the event loop."""
+
+    def __init__(self, function: Callable[[], R]) -> None:
+        self.answer: asyncio.Future[R] = asyncio.get_running_loop().create_future()
+        """Result or exception of the function; cancelled when it was given up before it began; :class:`StuckError` when
+        it was given up and hangs."""
+        self.given_up = False
+        self.function: Callable[[], R] | None = function
+        """None once it has begun or was dropped; this and the next three are guarded by the pool's lock."""
+        self.thread: threading.Thread | None = None
+        self.ended = False
+        self.left_behind = False
+
+
+class ComputeThreads:
+    """A pool of threads for what computes outside of the interpreter lock; made for one event loop.
+
+    Unlike :class:`concurrent.futures.ThreadPoolExecutor` it goes on when a call hangs in native code: some seconds
+    after the call was given up a new thread takes the place of the one that hangs, and neither closing the pool nor
+    the end of the process waits for it.
+
+    Args:
+        threads: Calls that run at once.
+        name: Of the threads.
+        grace_s: Seconds until a call that was given up counts as stuck.
+    """
+
+    def __init__(self, threads: int, *, name: str, grace_s: float = STUCK_AFTER_S) -> None:
+        if threads < 1:
+            raise ValueError("threads is at least 1")
+        self.stuck = asyncio.Event()
+        """Set once a call hangs that nobody waits for."""
+        self._size = threads
+        self._name = name
+        self._grace_s = grace_s
+        self._lock = threading.Lock()
+        self._queue: queue.SimpleQueue[Call[Any] | None] = queue.SimpleQueue()
+        self._threads: set[threading.Thread] = set()
+        self._calls: set[Call[Any]] = set()  # without an answer yet
+
+    async def run(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call a function on a thread; a caller that is cancelled gives the call up."""
+        call = self.start(functools.partial(function, *args, **kwargs))
+        try:
+            return await asyncio.shield(call.answer)
+        except asyncio.CancelledError:
+            self.give_up(call)
+            raise
+
+    def start(self, function: Callable[[], R]) -> Call[R]:
+        """Have a function called on a thread as soon as one is free."""
+        call = Call(function)
+        self._calls.add(call)
+        call.answer.add_done_callback(lambda _: self._calls.discard(call))
+        if len(self._threads) < self._size:
+            self._add_thread()
+        self._queue.put(call)
+        return call
+
+    def give_up(self, call: Call[Any]) -> None:
+        """Nobody wants the answer any more: a call that waits does not run, one that runs had better end soon."""
+        if call.given_up or call.answer.done():
+            return
+        call.given_up = True
+        with self._lock:
+            waiting, call.function = call.function is not None, None
+        if waiting:
+            call.answer.cancel()
+        else:
+            clock = asyncio.get_running_loop().call_later(self._grace_s, self._leave_behind, call)
+            call.answer.add_done_callback(lambda _: clock.cancel())
+
+    async def settled(self) -> None:
+        """Wait until the calls that were given up have ended, or hang for good."""
+        while answers := {call.answer for call in self._calls if call.given_up}:
+            await asyncio.wait(answers)
+
+    async def close(self) -> None:
+        """Give up what is under way and end the threads, but for those that hang."""
+        for call in list(self._calls):
+            self.give_up(call)
+        await self.settled()
+        threads, self._threads = self._threads, set()
+        for _ in threads:
+            self._queue.put(None)
+        for thread in threads:
+            thread.join()  # it has nothing left to do
+
+    def _leave_behind(self, call: Call[Any]) -> None:
+        with self._lock:
+            if call.ended:  # the answer is on its way
+                return
+            call.left_behind = True
+        assert call.thread is not None
+        log.warning("a computation hangs; its thread %s is left behind", call.thread.name)
+        self._threads.discard(call.thread)
+        self._add_thread()
+        self.stuck.set()
+        _set_exception(call.answer, StuckError("a computation hangs"))
+
+    def _add_thread(self) -> None:
+        thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+        self._threads.add(thread)
+        thread.start()
+
+    def _work(self) -> None:
+        while (call := self._queue.get()) is not None:
+            with self._lock:
+                function, call.function = call.function, None
+                call.thread = threading.current_thread()
+            if function is not None:
+                _run(call, function)
+            with self._lock:
+                call.ended = True
+            if call.left_behind:
+                return
+            del call, function  # they hold pixels
+
+
+def _run(call: Call[R], function: Callable[[], R]) -> None:
+    deliver: Callable[[], None]
+    try:
+        deliver = functools.partial(_set_result, call.answer, function())
+    except BaseException as error:
+        if isinstance(error, StopIteration) or not isinstance(error, Exception):
+            # From an engine that calls sys.exit, or panics: it must not end the event loop.
+            error = RuntimeError(f"{type(error).__name__}: {error}")
+        deliver = functools.partial(_set_exception, call.answer, error)
+    with suppress(RuntimeError):  # the event loop is closed: the call hung, and the run has ended without it
+        call.answer.get_loop().call_soon_threadsafe(deliver)
+
+
+def _set_result(answer: asyncio.Future[R], result: R) -> None:
+    if not answer.done():
+        answer.set_result(result)
+
+
+def _set_exception(answer: asyncio.Future[Any], error: Exception) -> None:
+    if not answer.done():
+        answer.set_exception(error)
+        answer.exception()  # marks it as seen: perhaps nobody asks any more
