@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import math
 import mmap
 import os
 import signal
@@ -22,10 +23,15 @@ if TYPE_CHECKING:
 
 RECYCLE = 75
 """Exit status of a worker that asks for a fresh process in its place (EX_TEMPFAIL of sysexits.h)."""
-PATIENCE = 3
-"""Deaths in a row, without an attempt at a page that came to its end in between, after which nobody tries again."""
+IDLE_DEATHS = 3
+"""Deaths in a row with no page under way, and none ended in between, after which nobody tries again."""
+BUSY_DEATHS = 10
+"""The same with pages under way: each death costs them an attempt, so that the next worker goes on with others."""
 SAME_REQUEST_S = 0.25
 """A signal that comes twice within this time was sent once: ``timeout`` signals its child and then the whole group."""
+CHECK_S = 1.0
+"""How often the parent looks for a sign of life."""
+_SECOND_SIGNAL_CHECKS = 2  # so long a worker may take to end itself
 
 _PR_SET_PDEATHSIG = 1
 _ERASE_LINE_SHOW_CURSOR = "\r\x1b[2K\x1b[?25h"
@@ -34,7 +40,7 @@ _ERASE_LINE_SHOW_CURSOR = "\r\x1b[2K\x1b[?25h"
 class Vitals:
     """Counters in memory that a worker shares with its parent and with the workers after it."""
 
-    _DONE, _FAILED, _POSTPONED, _UNDER_WAY, _ORDERLY, _COUNT = range(6)
+    _DONE, _FAILED, _POSTPONED, _UNDER_WAY, _BEATS, _ORDERLY, _COUNT = range(7)
 
     def __init__(self) -> None:
         self._counters = memoryview(mmap.mmap(-1, 8 * self._COUNT)).cast("Q")
@@ -71,9 +77,19 @@ class Vitals:
         """Count an attempt that failed and that will be followed by another."""
         self._counters[self._POSTPONED] += 1
 
+    @property
+    def beats(self) -> int:
+        """Signs of life of this worker."""
+        return self._counters[self._BEATS]
+
+    def beat(self) -> None:
+        """Give a sign of life. From the first one on, silence means that the worker hangs."""
+        self._counters[self._BEATS] += 1
+
     def begin(self) -> None:
         """A worker begins its life."""
-        self._counters[self._UNDER_WAY] = self._counters[self._ORDERLY] = 0
+        for counter in (self._UNDER_WAY, self._BEATS, self._ORDERLY):
+            self._counters[counter] = 0
 
     def leave(self) -> None:
         """A worker ends of its own will. An exit status without this is a death: a native library may call exit()."""
@@ -99,7 +115,11 @@ class Life:
 
 
 def supervise(
-    work: Callable[[Life], int], *, say: Callable[[str], None] | None = None, patience: int = PATIENCE
+    work: Callable[[Life], int],
+    *,
+    say: Callable[[str], None] | None = None,
+    busy_deaths: int = BUSY_DEATHS,
+    silence_s: float = math.inf,
 ) -> int:
     """Do the work in a child process, and again in another one when that dies of a signal or exits with ``RECYCLE``.
 
@@ -110,35 +130,38 @@ def supervise(
     Args:
         work: Returns the exit status; prints its own errors. It is called once in every child.
         say: Told in a sentence about deaths; prints to standard error by default.
-        patience: Deaths in a row, without an attempt at a page ending in between, before giving up.
+        busy_deaths: Deaths in a row with pages under way, and none ended in between, before giving up.
+        silence_s: A worker that has given signs of life is killed when there was none for so long.
 
     Returns:
         The exit status of the last worker. When that died of SIGINT or SIGTERM, this process dies of it, too.
 
     Raises:
-        WorkerCrashError: ``patience`` workers in a row died before an attempt at a page came to its end.
+        WorkerCrashError: Workers died again and again before an attempt at a page came to its end.
     """
     if not hasattr(os, "fork"):
         return work(Life())
     say = say or print_notice
-    vitals, death, in_a_row, number = Vitals(), None, 0, 0
-    with _Parent() as parent:
-        while not parent.asked_to_stop:
+    vitals, death, idle, busy, number = Vitals(), None, 0, 0, 0
+    with _Parent(vitals, silence_s) as parent:
+        while not parent.requests:
             attempts = vitals.attempts
             vitals.begin()
             code = parent.live(work, Life(vitals=vitals, number=number, death=death, supervised=True))
             if vitals.orderly and code != RECYCLE:
                 return code
-            if code in (-signal.SIGINT, -signal.SIGTERM):
-                return _die_of(-code)
-            death = None if vitals.orderly else _describe(code)
-            if parent.asked_to_stop:
+            if parent.requests > 1 or code in (-signal.SIGINT, -signal.SIGTERM):
+                return _die_of(-code if code != -signal.SIGKILL else parent.last_request)
+            death = None if vitals.orderly else parent.silence or _describe(code)
+            if parent.requests:
                 if death:
                     say(f"The worker process died ({death}) while the run was stopping.")
                 break
-            in_a_row = 1 if vitals.attempts != attempts else in_a_row + 1
-            if in_a_row >= patience:
-                raise _given_up(death, in_a_row)
+            if vitals.attempts != attempts:
+                idle = busy = 0
+            idle, busy = (idle, busy + 1) if vitals.under_way else (idle + 1, busy)
+            if idle >= IDLE_DEATHS or busy >= busy_deaths:
+                raise _given_up(death, idle + busy)
             say(_notice(death, vitals.under_way))
             number += 1
     return ExitCode.INTERRUPTED
@@ -154,11 +177,19 @@ def print_notice(message: str) -> None:
 class _Parent:
     """Forks workers, waits for them, and passes signals on while it is entered."""
 
-    def __init__(self) -> None:
-        self.asked_to_stop = False
+    def __init__(self, vitals: Vitals, silence_s: float) -> None:
+        self.requests = 0
+        """How often a signal asked for the end."""
+        self.last_request = 0
+        """Which signal it was."""
+        self.silence: str | None = None
+        """Why the last worker was killed, when it was for its silence."""
+        self._vitals = vitals
+        self._silence_s = silence_s
         self._worker: int | None = None
-        self._last_signal: tuple[int, float] = (0, 0.0)
-        self._before: dict[signal.Signals, Callable[[int, FrameType | None], object] | int | None] = {}
+        self._requested_at = -math.inf
+        self._beats = self._silent_checks = self._late_checks = 0
+        self._before: dict[signal.Signals, Callable[[int, FrameType | None], object] | int] = {}
         # Nobody writes to it: its end of file tells the worker, where nothing better does, that the parent is gone.
         self._lifeline = os.pipe()
 
@@ -167,15 +198,18 @@ class _Parent:
             (signal.SIGINT, self._forward),
             (signal.SIGTERM, self._forward),
             (signal.SIGTSTP, self._pause),
+            (signal.SIGALRM, self._check),
         ):
             self._before[number] = signal.getsignal(number) or signal.SIG_DFL
-            if self._before[number] is not signal.SIG_IGN:  # nohup, background jobs
+            if self._before[number] is not signal.SIG_IGN or number == signal.SIGALRM:  # nohup, background jobs
                 signal.signal(number, handler)
+        signal.setitimer(signal.ITIMER_REAL, CHECK_S, CHECK_S)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         self._restore_handlers()
         for descriptor in self._lifeline:
             os.close(descriptor)
@@ -185,6 +219,8 @@ class _Parent:
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):
                 stream.flush()  # else the worker would print it once more
+        self.silence = None
+        self._beats = self._silent_checks = 0
         parent = os.getpid()
         signal.pthread_sigmask(signal.SIG_BLOCK, self._before)
         worker = os.fork()
@@ -220,15 +256,29 @@ class _Parent:
 
     def _forward(self, number: int, frame: FrameType | None) -> None:
         """Pass a signal on to the worker, once."""
-        last, when = self._last_signal
         now = time.monotonic()
-        if last == number and now - when < SAME_REQUEST_S:
+        if number == self.last_request and now - self._requested_at < SAME_REQUEST_S:
             return
-        self._last_signal = (number, now)
-        self.asked_to_stop = True
+        self.requests += 1
+        self.last_request, self._requested_at = number, now
         if self._worker:
             with suppress(ProcessLookupError):
                 os.kill(self._worker, number)
+
+    def _check(self, number: int, frame: FrameType | None) -> None:
+        """End a worker that gives no sign of life, or that does not end at a second signal.
+
+        Checks are counted, not seconds: the machine may sleep, and the whole job may be stopped for a while.
+        """
+        beats = self._vitals.beats
+        self._silent_checks = self._silent_checks + 1 if beats and beats == self._beats else 0
+        self._beats = beats
+        self._late_checks += self.requests > 1
+        if self._silent_checks * CHECK_S > self._silence_s and not self._vitals.orderly:
+            self.silence = f"no sign of life for {self._silent_checks * CHECK_S:g} s"
+            self._signal_group(signal.SIGKILL)
+        elif self._late_checks > _SECOND_SIGNAL_CHECKS:
+            self._signal_group(signal.SIGKILL)
 
     def _pause(self, number: int, frame: FrameType | None) -> None:
         """Ctrl-Z: stop the worker, then this process; both go on together."""

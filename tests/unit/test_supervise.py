@@ -138,10 +138,70 @@ run(work)
     assert status == 11
 
 
-def test_patience_can_be_longer():
-    told, _, _ = run("run(lambda life: tell(life.number) or os.abort(), patience=5)")
-    assert told[:5] == ["0", "1", "2", "3", "4"]
-    assert told[6:] == ["parent ends 11"]
+def test_with_pages_under_way_there_is_more_patience():
+    told, _, _ = run("""
+def work(life):
+    tell(life.number)
+    life.vitals.under_way = life.number != 2
+    os.abort()
+run(work, busy_deaths=5)
+""")
+    assert told[:6] == ["0", "1", "2", "3", "4", "5"]
+    assert "6 times in a row" in told[6]
+    assert told[7:] == ["parent ends 11"]
+
+
+def test_a_worker_that_gives_no_sign_of_life_is_killed():
+    told, stderr, status = run("""
+import ctypes
+def work(life):
+    tell(life.number, life.death)
+    if life.number == 1:
+        return 0
+    life.vitals.under_way = 1
+    life.vitals.beat()
+    ctypes.PyDLL(None).sleep(60)  # holds the interpreter lock
+module.CHECK_S = 0.02
+run(work, silence_s=0.05)
+""")
+    assert told[0] == "0 None"
+    assert told[1].startswith("1 no sign of life for 0.")
+    assert "no sign of life" in stderr
+    assert status == 0
+
+
+def test_signs_of_life_keep_a_worker_alive_and_so_does_silence_before_the_first():
+    told, _, status = run("""
+def work(life):
+    time.sleep(0.3)
+    for _ in range(300):
+        life.vitals.beat()
+        time.sleep(0.001)
+    tell(life.number)
+    return 0
+module.CHECK_S = 0.02
+run(work, silence_s=0.2)
+""")
+    assert (told, status) == (["0", "parent ends 0"], 0)
+
+
+def test_a_second_signal_ends_a_worker_that_does_not_listen():
+    process = start("""
+def work(life):
+    signal.signal(signal.SIGINT, lambda *_: None)
+    tell("ready", os.getpid())
+    while True:
+        time.sleep(60)
+module.CHECK_S = module.SAME_REQUEST_S = 0.02
+run(work)
+""")
+    worker = ready(process)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.1)  # two requests, not one that came twice
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=PATIENCE_S)
+    assert (stdout, stderr, process.returncode) == ("", "", -signal.SIGINT)
+    assert gone(worker)
 
 
 def test_an_exception_in_the_worker_is_a_defect_and_no_death():
@@ -241,16 +301,16 @@ run(work)
 
 def test_the_handlers_come_back_and_no_child_is_left():
     told, _, _ = run("""
-before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGTSTP)]
+before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGTSTP, signal.SIGALRM)]
 supervise(lambda life: os.abort() if life.number == 0 else 0)
-tell(before == [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGTSTP)])
-tell(signal.pthread_sigmask(signal.SIG_BLOCK, []))
+tell(before == [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGTSTP, signal.SIGALRM)])
+tell(signal.pthread_sigmask(signal.SIG_BLOCK, []), signal.getitimer(signal.ITIMER_REAL))
 try:
     os.waitpid(-1, os.WNOHANG)
 except ChildProcessError:
     tell("no child")
 """)
-    assert told == ["True", "set()", "no child"]
+    assert told == ["True", "set() (0.0, 0.0)", "no child"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
