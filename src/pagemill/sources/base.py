@@ -77,6 +77,8 @@ class PageRef:
     """Attempts that ended badly in an earlier process; more than none, and the page is tried alone."""
     death: str | None = None
     """How the process ended that had this page, and no other, under way; None for one that did not."""
+    skip: str | None = None
+    """Why the page is only to be noted as skipped, in words; ``payload`` and ``error`` are None then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,8 +145,13 @@ class PageSource(Protocol):
 
     total: int | None
     """Pages in the input where that is known, for the ETA; may be set while iterating."""
-    passed_over: int
-    """Pages so far that ended in an earlier run and are not given again."""
+    complete: bool
+    """Whether the input was read to its end; False when a limit or the consumer stopped it earlier."""
+
+    @property
+    def passed_over(self) -> int:
+        """Pages so far that ended in an earlier run and are not given again."""
+        ...
 
     def pages(self) -> AsyncGenerator[PageRef]:
         """Yield page references in input order, reading no further ahead than it is asked."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,11 @@ from pagemill.errors import PagemillError
 from pagemill.imaging.decode import count_frames
 from pagemill.imaging.formats import FileFormat
 from pagemill.sources.detect import format_of
+from pagemill.sources.locate import expand
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from pagemill.sources.base import PdfProbe
     from pagemill.sources.items import Item
     from pagemill.sources.options import SourceOptions
@@ -27,6 +31,10 @@ class PageCounter:
         self._options = options
         self._decoder = decoder
         self._pdfs = 0
+
+    def after(self, inputs: Sequence[str | Path | bytes], files: int) -> Iterator[Item]:
+        """The files of the inputs without so many at their start."""
+        return islice(expand(inputs, recursive=self._options.recursive), files, None)
 
     async def count(self, item: Item) -> int | None:
         """Page references that a file will give; None where counting would cost too much.

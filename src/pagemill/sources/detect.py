@@ -32,12 +32,18 @@ def format_of(item: Item) -> FileFormat:
         head = (content or b"")[:HEAD_BYTES]
     if not head:
         raise CorruptInputError(f"{item.name!r} is empty (0 bytes)", remedy="Get the file again.")
-    file_format = sniff(head)
-    if file_format is None and PurePosixPath(item.name).suffix.lower() == ".pdf":
-        file_format = FileFormat.PDF  # PDFium finds and repairs more than the first bytes show
+    file_format = format_of_head(head, item.name)
     if file_format is None:
         raise UnsupportedInputError(
             f"{item.name!r} is no document that pagemill reads",
             remedy="Convert it to PDF, PNG, JPEG, WebP, BMP, TIFF, Arrow or Parquet; content decides, not the name.",
         )
+    return file_format
+
+
+def format_of_head(head: bytes, name: str) -> FileFormat | None:
+    """The format of a file by its first ``HEAD_BYTES``; None for nothing that pagemill reads."""
+    file_format = sniff(head)
+    if file_format is None and head and PurePosixPath(name).suffix.lower() == ".pdf":
+        return FileFormat.PDF  # PDFium finds and repairs more than the first bytes show
     return file_format

@@ -84,18 +84,30 @@ def _expand_folder(folder: Path, text: str, origin: int, *, recursive: bool) -> 
         )
 
 
+def _may_be_file(entry: os.DirEntry[str]) -> bool:
+    """Whether it is a file or a link to one. What cannot be told is: reading it will say what is wrong."""
+    try:
+        return entry.is_file()
+    except OSError:
+        return True
+
+
 def _walk(folder: Path, origin: int, *, recursive: bool) -> Iterator[Item]:
     """Files of a folder whose name promises a document, in natural order; hidden ones and linked folders left out."""
     try:
         with os.scandir(folder) as entries:
-            visible = [(e.name, e.is_dir(follow_symlinks=False)) for e in entries if not e.name.startswith(".")]
+            visible = [
+                (entry.name, entry.is_dir(follow_symlinks=False), _may_be_file(entry))
+                for entry in entries
+                if not entry.name.startswith(".")
+            ]
     except OSError as error:  # of one folder: the others are read all the same
         yield _unreadable(str(folder), origin, error)
         return
-    for name, is_folder in sorted(visible, key=lambda entry: natural_key(entry[0])):
+    for name, is_folder, is_file in sorted(visible, key=lambda entry: natural_key(entry[0])):
         path = folder / name
         if is_folder:
             if recursive:
                 yield from _walk(path, origin, recursive=True)
-        elif path.suffix.lower() in SUFFIXES and path.is_file():
+        elif is_file and path.suffix.lower() in SUFFIXES:
             yield Item(uri=str(path), name=name, origin=origin, content=path)

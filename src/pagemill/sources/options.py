@@ -71,4 +71,6 @@ class SourceOptions:
     id_column: str | None = None
     """Of a dataset; None takes ``id`` or ``page_id`` where there is one."""
     limit: int | None = None
-    """Most pages in all."""
+    """Most pages in all, those that ended in an earlier run included."""
+    skip_duplicates: bool = False
+    """Only note the pages of a file whose content an earlier input has, too."""

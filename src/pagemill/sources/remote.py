@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import glob
+import re
 import tempfile
 import weakref
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +25,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _CHUNK = 4 * 2**20
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_TAGS = (
+    *("blob_id", "xet_hash", "ETag", "etag", "e_tag", "Content-MD5", "Digest", "md5Hash", "content_md5", "checksum"),
+    *("generation", "VersionId", "version_id", "LastModified", "last_modified", "Last-Modified", "updated"),
+    *("mtime", "modified", "modificationTime", "modify", "created"),
+)
+"""Fields in which fsspec filesystems tell one version of a file from the next: digests, then versions, then times."""
 
 
 class TemporaryCopy:
@@ -94,6 +103,27 @@ def unreachable(uri: str, error: Exception) -> PagemillError:
         f"{uri!r} cannot be read ({type(error).__name__}: {error})",
         remedy="Check the connection, the address and your access rights, then run again.",
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteVersion:
+    """What a filesystem says of a file's content without sending it."""
+
+    size: int | None
+    sha256: str | None = None
+    """Of the content, where the filesystem keeps it, as the Hub does for large files."""
+    tag: str | None = None
+    """Changes when the content does; None where the filesystem has no such thing."""
+
+
+def remote_version(file: RemoteFile) -> RemoteVersion:
+    """Ask a filesystem for a file's version."""
+    info = file.filesystem.info(file.path)
+    size = info.get("size")
+    large = info.get("lfs")
+    sha256 = (large.get("sha256") if isinstance(large, dict) else getattr(large, "sha256", None)) or ""
+    tag = next((f"{name}={info[name]}" for name in _TAGS if info.get(name)), None)
+    return RemoteVersion(size=size, sha256=sha256 if _SHA256.fullmatch(sha256) else None, tag=tag)
 
 
 def read_head(file: RemoteFile, size: int) -> bytes:

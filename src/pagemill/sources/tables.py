@@ -9,6 +9,7 @@ import datetime
 import math
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from pagemill.imaging.formats import FileFormat
 from pagemill.sources.items import RemoteFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
 
     from pagemill.sources.options import SourceOptions
 
@@ -47,6 +48,13 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class EndedRows:
+    """The next rows of a shard, which need not be read again."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Columns:
     image: str
     row_id: str | None
@@ -57,8 +65,15 @@ class _Columns:
         return list(dict.fromkeys((self.image, *([self.row_id] if self.row_id else []), *self.metadata)))
 
 
-def read_rows(content: Path | bytes | RemoteFile, file_format: FileFormat, options: SourceOptions) -> Iterator[Row]:
-    """Yield the rows of a shard in order.
+def read_rows(
+    content: Path | bytes | RemoteFile,
+    file_format: FileFormat,
+    options: SourceOptions,
+    ended: Container[int] = frozenset(),
+) -> Iterator[Row | EndedRows]:
+    """Yield the rows of a shard in order, and in the place of those that ``ended`` names only how many there are.
+
+    Row groups of Parquet files and batches of Arrow files that have ended whole are not decoded.
 
     Raises:
         CorruptInputError: The shard cannot be read, from its start or from some row on.
@@ -67,11 +82,15 @@ def read_rows(content: Path | bytes | RemoteFile, file_format: FileFormat, optio
         OSError: The file's filesystem fails, where that is a remote one.
     """
     try:
-        with _batches(content, file_format, options) as (columns, batches):
+        with _batches(content, file_format, options, ended) as (columns, batches):
             first = 1
             for batch in batches:
-                yield from _rows(batch, columns, first)
-                first += batch.num_rows
+                if isinstance(batch, EndedRows):
+                    yield batch
+                    first += batch.count
+                else:
+                    yield from _rows(batch, columns, first, ended)
+                    first += batch.num_rows
     except (pa.ArrowException, OSError, EOFError) as error:
         if isinstance(content, RemoteFile) and not isinstance(error, pa.ArrowException):
             raise  # of the connection, not of the file
@@ -95,8 +114,8 @@ def count_rows(path: Path, file_format: FileFormat) -> int | None:
 
 @contextmanager
 def _batches(
-    content: Path | bytes | RemoteFile, file_format: FileFormat, options: SourceOptions
-) -> Iterator[tuple[_Columns, Iterator[pa.RecordBatch]]]:
+    content: Path | bytes | RemoteFile, file_format: FileFormat, options: SourceOptions, ended: Container[int]
+) -> Iterator[tuple[_Columns, Iterator[pa.RecordBatch | EndedRows]]]:
     with ExitStack() as stack:
         if isinstance(content, bytes):
             file: Any = pa.BufferReader(content)
@@ -108,7 +127,7 @@ def _batches(
         if file_format is FileFormat.PARQUET:
             parquet = stack.enter_context(pq.ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER))
             columns = _columns(parquet.schema_arrow, options)
-            yield columns, parquet.iter_batches(batch_size=BATCH_ROWS, columns=columns.all)
+            yield columns, _parquet_batches(parquet, columns, ended)
         elif file_format is FileFormat.ARROW_FILE:
             reader = stack.enter_context(pa.ipc.open_file(file))
             columns = _columns(reader.schema, options)
@@ -116,6 +135,23 @@ def _batches(
         else:
             stream = stack.enter_context(pa.ipc.open_stream(file))
             yield _columns(stream.schema, options), iter(stream)
+
+
+def _parquet_batches(
+    parquet: pq.ParquetFile, columns: _Columns, ended: Container[int]
+) -> Iterator[pa.RecordBatch | EndedRows]:
+    first = 1
+    groups: list[tuple[bool, int, int]] = []  # whether it has ended, index, rows
+    for index in range(parquet.num_row_groups):
+        rows = max(parquet.metadata.row_group(index).num_rows, 0)
+        groups.append((all(number in ended for number in range(first, first + rows)), index, rows))
+        first += rows
+    for has_ended, stretch in groupby(groups, key=lambda group: group[0]):
+        indices, counts = zip(*((index, rows) for _, index, rows in stretch), strict=True)
+        if has_ended:
+            yield EndedRows(sum(counts))
+        else:
+            yield from parquet.iter_batches(batch_size=BATCH_ROWS, row_groups=list(indices), columns=columns.all)
 
 
 def _columns(schema: pa.Schema, options: SourceOptions) -> _Columns:
@@ -170,9 +206,15 @@ def _is_scalar(kind: pa.DataType) -> bool:
     )
 
 
-def _rows(batch: pa.RecordBatch, columns: _Columns, first: int) -> Iterator[Row]:
+def _rows(batch: pa.RecordBatch, columns: _Columns, first: int, ended: Container[int]) -> Iterator[Row | EndedRows]:
+    if all(number in ended for number in range(first, first + batch.num_rows)):
+        yield EndedRows(batch.num_rows)
+        return
     batch.validate(full=True)  # offsets of untrusted files may point anywhere
     for index in range(batch.num_rows):
+        if first + index in ended:
+            yield EndedRows(1)
+            continue
         values = {name: batch.column(name)[index] for name in columns.all}
         image = values[columns.image].as_py()
         data, problem = _image_bytes(image)

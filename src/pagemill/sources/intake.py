@@ -1,0 +1,163 @@
+"""Taking in the files of the input, one after the other: what has ended is passed over before it is opened."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from pagemill.errors import MissingInputError, OutputError, PagemillError
+from pagemill.imaging.formats import SUFFIXES, FileFormat
+from pagemill.sources.digest import Identifier, StoppedError, text_digest
+from pagemill.sources.items import Item, RemoteFile
+from pagemill.sources.locate import expand
+from pagemill.sources.remote import unreachable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from pagemill.sources.base import Catalogue, KnownSource
+    from pagemill.sources.options import SourceOptions
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A file of the input that may have pages to give."""
+
+    item: Item
+    digest: str
+    known: KnownSource
+    file_format: FileFormat | None = None
+    """None while nobody has looked."""
+    keep: object = None
+    """Owner of a temporary file that holds the content."""
+    error: PagemillError | None = None
+    """Why it cannot be read at all."""
+    duplicate_of: str | None = None
+    """Address of an earlier input with the same content, where such are to be skipped."""
+
+    @property
+    def document_key(self) -> str:
+        """Which document a file is, across runs."""
+        return self.digest if self.known.copy == 1 else f"{self.digest}+{self.known.copy}"
+
+
+class Intake:
+    """The files of the input in order, and the place in it. Not thread-safe; used by one thread at a time."""
+
+    def __init__(
+        self,
+        inputs: Sequence[str | Path | bytes],
+        options: SourceOptions,
+        catalogue: Catalogue,
+        identifier: Identifier,
+    ) -> None:
+        self.position = 0
+        """Pages so far, given or passed over."""
+        self.passed_over = 0
+        self.files = 0
+        """Files before the current one."""
+        self.exhausted = False
+        """All files were taken in."""
+        self._inputs = inputs
+        self._options = options
+        self._catalogue = catalogue
+        self._identifier = identifier
+        self._first_uris: dict[str, str] = {}
+        self._datasets: dict[tuple[int, bool], str] = {}
+
+    @property
+    def left(self) -> int | None:
+        """How many pages the limit leaves; None without one."""
+        return None if self._options.limit is None else max(self._options.limit - self.position, 0)
+
+    def sources(self) -> Iterator[Source]:
+        """Yield the files that have not ended, each once, until the limit is reached."""
+        for item in expand(self._inputs, recursive=self._options.recursive):
+            if self.left == 0 or self._identifier.stopped:
+                return
+            try:
+                source = self._meet(item)
+            except StoppedError:
+                return
+            file_format = source.file_format or SUFFIXES.get(PurePosixPath(item.name).suffix.lower())
+            if file_format is not None and file_format.is_table:
+                self.dataset(source, file_format)  # also of one that is passed over, which may be the first
+            if not self.pass_over_ended(source):
+                yield source
+            self.files += 1
+        self.exhausted = True
+
+    def pass_over_ended(self, source: Source) -> bool:
+        """Pass over a file all of whose wanted pages have ended; False, and nothing done, for any other."""
+        known = source.known
+        if source.error is not None or known.pages is None:
+            return False
+        if source.file_format is None and self._options.pages is not None:
+            return False  # datasets do not heed the option
+        numbers = self.wanted(known.pages, source.file_format)
+        if (known.pages and not numbers) or not all(number in known.ended for number in numbers):
+            return False
+        self.pass_over(len(numbers))
+        return True
+
+    def dataset(self, source: Source, file_format: FileFormat) -> str:
+        """Which dataset a shard belongs to, across runs: the first shard of an input that is of its kind says it."""
+        dataset = (source.item.origin, file_format is FileFormat.PARQUET)
+        return self._datasets.setdefault(dataset, source.document_key)
+
+    def pass_over(self, pages: int) -> None:
+        """Count pages that ended in an earlier run."""
+        self.position += pages
+        self.passed_over += pages
+
+    def wanted(self, pages: int, file_format: FileFormat | None) -> Sequence[int]:
+        """The pages to take of a file that has so many, ascending from 1, as far as the limit goes."""
+        selection = self._options.pages
+        ranged = file_format is FileFormat.PDF or (file_format is FileFormat.TIFF and pages > 1)
+        numbers = selection.select(pages) if selection is not None and ranged else range(1, pages + 1)
+        return numbers if self.left is None else numbers[: self.left]
+
+    def _meet(self, item: Item) -> Source:
+        error = item.error
+        identified = None
+        if error is None:
+            try:
+                identified = self._identifier.identify(item)
+            except OutputError:
+                raise  # of the catalogue
+            except (PagemillError, OSError) as raised:
+                error = input_error(item, raised)
+        if identified is None:
+            digest = text_digest(item.uri)
+            return Source(item=item, digest=digest, known=self._catalogue.meet(digest, item.uri), error=error)
+        known = self._catalogue.meet(identified.digest, item.uri)
+        duplicate_of = None
+        if self._options.skip_duplicates:
+            first = self._first_uris.setdefault(identified.digest, item.uri)
+            duplicate_of = first if known.copy > 1 else None
+        return Source(
+            item=identified.item,
+            digest=identified.digest,
+            known=known,
+            file_format=identified.file_format,
+            keep=identified.keep,
+            duplicate_of=duplicate_of,
+        )
+
+
+def input_error(item: Item, error: Exception) -> PagemillError:
+    """What an exception means for an input; the next input is read all the same."""
+    if isinstance(error, PagemillError):
+        return error
+    if isinstance(item.content, RemoteFile):  # filesystems of others raise all sorts
+        return unreachable(item.uri, error)
+    if isinstance(error, OSError):
+        return MissingInputError(f"{item.name!r} cannot be read: {error.strerror or error}")
+    log.error("input %r failed", item.uri, exc_info=error)
+    reason = f"{item.name!r} cannot be read ({type(error).__name__}: {error})"
+    return PagemillError(reason, remedy="This is a defect of pagemill; please report.")

@@ -1,0 +1,223 @@
+"""From a file that was opened to references to its pages, with the ids they have or get."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from pagemill.document.identity import PageKey
+from pagemill.document.names import safe_name
+from pagemill.document.page import PageError
+from pagemill.errors import CorruptInputError, InputError, PagemillError
+from pagemill.imaging.decode import count_frames, stored_pixels
+from pagemill.imaging.formats import FileFormat
+from pagemill.sources.base import DocumentRef, EncodedImage, PageRef, PdfPage, WaitingPage
+from pagemill.sources.intake import input_error
+from pagemill.sources.items import RemoteFile
+from pagemill.sources.remote import read_all, unreachable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pagemill.imaging.limits import DecodeLimits
+    from pagemill.imaging.page import PdfInfo
+    from pagemill.sources.base import Catalogue
+    from pagemill.sources.intake import Intake, Source
+    from pagemill.sources.options import SourceOptions
+    from pagemill.sources.tables import Row
+
+_PAGE_OF_FILE = re.compile(r"(.+)_(\d{1,9})")
+_CHANNELS = 3
+_PDF_METADATA = ("title", "author", "subject")
+
+
+class PageReferences:
+    """Makes page references. All methods block; their iterators are meant to be used on a thread, one at a time.
+
+    What is wrong with a file becomes one reference with the error; what is wrong with the catalogue raises.
+    """
+
+    def __init__(self, intake: Intake, options: SourceOptions, catalogue: Catalogue, limits: DecodeLimits) -> None:
+        self._intake = intake
+        self._options = options
+        self._catalogue = catalogue
+        self._limits = limits
+
+    def of_broken(self, source: Source, error: PagemillError) -> Iterator[PageRef]:
+        """The one reference that stands for a file that cannot be read or does not open."""
+        document = self._document(source, 1)
+        yield self._page(
+            source,
+            document,
+            0,
+            document.doc_id,
+            page_number=None,
+            payload=None,
+            error=_as_data(error, source.item.uri),
+            exit_code=int(error.exit_code),
+        )
+
+    def of_pdf(self, source: Source, path: Path, keep: object, info: PdfInfo) -> Iterator[PageRef]:
+        """Pages of a PDF at ``path``, which ``keep`` keeps there."""
+        metadata = {key: info.metadata[key] for key in _PDF_METADATA if key in info.metadata}
+
+        def content(number: int) -> dict[str, Any]:
+            payload = PdfPage(path=path, page_index=number - 1, password=self._options.password, keep=keep)
+            return {
+                "payload": payload,
+                "estimated_bytes": self._rendered_bytes(info, number),
+                "metadata": dict(metadata),
+            }
+
+        yield from self._of_numbers(source, FileFormat.PDF, info.page_count, content)
+
+    def of_image(self, source: Source, file_format: FileFormat) -> Iterator[PageRef]:
+        """The page of an image, or the frames of a TIFF."""
+        item, content = source.item, source.item.content
+        stored = 0  # a page's own size shows when it is decoded
+        try:
+            if isinstance(content, RemoteFile):
+                try:
+                    content = read_all(content, self._limits.max_stored_bytes)
+                except Exception as error:
+                    raise unreachable(item.uri, error) from error
+            assert content is not None
+            frames = count_frames(content, limits=self._limits, name=item.name)
+            if frames == 1:
+                stored = stored_pixels(content, limits=self._limits, name=item.name)
+        except Exception as error:
+            yield from self.of_broken(source, input_error(item, error))
+            return
+        where = {"path": content} if isinstance(content, Path) else {"data": content}
+
+        def page(number: int) -> dict[str, Any]:
+            payload = EncodedImage(**where, frame=number - 1)
+            return {"payload": payload, "estimated_bytes": self._decoded_bytes(stored)}
+
+        yield from self._of_numbers(source, file_format, frames, page)
+
+    def of_rows(self, source: Source, file_format: FileFormat) -> Iterator[PageRef]:
+        """The rows of a dataset shard."""
+        from pagemill.sources.tables import EndedRows, read_rows  # importing pyarrow takes a while
+
+        known, item = source.known, source.item
+        assert item.content is not None
+        documents: dict[str | None, DocumentRef] = {}
+        rows = read_rows(item.content, file_format, self._options, known.ended)
+        count = 0
+        while (left := self._intake.left) != 0:
+            try:
+                row = next(rows, None)
+            except Exception as error:
+                yield from self.of_broken(source, input_error(item, error))
+                return
+            if row is None:
+                if count != known.pages:
+                    self._catalogue.counted(source.digest, known.copy, count)
+                return
+            if isinstance(row, EndedRows):
+                self._intake.pass_over(row.count if left is None else min(row.count, left))
+                count += row.count
+            else:
+                yield self._row_page(source, file_format, row, documents)
+                count = row.number
+
+    def _row_page(
+        self, source: Source, file_format: FileFormat, row: Row, documents: dict[str | None, DocumentRef]
+    ) -> PageRef:
+        item = source.item
+        match = _PAGE_OF_FILE.fullmatch(row.row_id) if row.row_id else None
+        file_id, number = (match[1], int(match[2])) if match else (None, row.number)
+        document = documents.get(file_id)
+        if document is None:
+            if file_id is None:
+                document = self._document(source, None)
+            else:
+                key = f"{self._intake.dataset(source, file_format)}/{file_id}"
+                document = DocumentRef(doc_id=self._catalogue.document_id(key, safe_name(file_id)), uri=item.uri)
+            documents[file_id] = document
+        fields: dict[str, Any] = {
+            "page_number": number,
+            "metadata": {**row.metadata, "row": row.number, "shard": item.name},
+        }
+        try:
+            if row.data is None:
+                raise CorruptInputError(f"the row {row.problem}", remedy="Mend or drop the row in the dataset.")
+            stored = stored_pixels(row.data, limits=self._limits, name="the row's image")
+        except PagemillError as error:
+            where = f"{item.uri}#{row.number}"
+            fields |= {"payload": None, "error": _as_data(error, where), "exit_code": int(error.exit_code)}
+        else:
+            fields |= {"payload": EncodedImage(data=row.data), "estimated_bytes": self._decoded_bytes(stored)}
+        wanted_id = safe_name(row.row_id) if row.row_id else f"{document.doc_id}_{number}"
+        return self._page(source, document, row.number, wanted_id, **fields)
+
+    def _of_numbers(
+        self, source: Source, file_format: FileFormat, pages: int, content: Callable[[int], dict[str, Any]]
+    ) -> Iterator[PageRef]:
+        """References to the wanted pages of a file that has ``pages``, each with what ``content`` says of it."""
+        known = source.known
+        if pages != known.pages:
+            self._catalogue.counted(source.digest, known.copy, pages)
+        numbers = self._intake.wanted(pages, file_format)
+        if not numbers:
+            yield from self.of_broken(source, self._none_wanted(source, pages))
+            return
+        finished = sum(number in known.ended for number in numbers)
+        document = self._document(source, len(numbers), finished)
+        for number in numbers:
+            if number in known.ended:
+                self._intake.pass_over(1)
+            else:
+                wanted_id = f"{document.doc_id}_{number}"
+                yield self._page(source, document, number, wanted_id, page_number=number, **content(number))
+
+    def _none_wanted(self, source: Source, pages: int) -> InputError:
+        has = f"{source.item.name!r} has {pages} {'page' if pages == 1 else 'pages'}"
+        return InputError(f"{has}, none of them in {self._options.pages}", remedy="Check --pages.")
+
+    def _document(self, source: Source, page_count: int | None, finished: int = 0) -> DocumentRef:
+        item = source.item
+        stem = PurePosixPath(item.name).stem if item.name not in (".", "..") else item.name
+        doc_id = self._catalogue.document_id(source.document_key, safe_name(stem))
+        return DocumentRef(doc_id=doc_id, uri=item.uri, page_count=page_count, finished=finished)
+
+    def _page(self, source: Source, document: DocumentRef, page: int, wanted_id: str, **fields: Any) -> PageRef:
+        """The reference to a page, with the id and the attempts it has had; counts it."""
+        known = source.known
+        waiting = known.waiting.get(page)
+        if waiting is None:
+            waiting = WaitingPage(page_id=self._catalogue.page_id(wanted_id))
+        if source.duplicate_of is not None and page:
+            skip = f"duplicate of {source.duplicate_of}"
+            fields |= {"skip": skip, "payload": None, "error": None, "exit_code": None, "estimated_bytes": 0}
+        position = self._intake.position
+        self._intake.position += 1
+        return PageRef(
+            document=document,
+            key=PageKey(source.digest, page, known.copy),
+            position=position,
+            page_id=waiting.page_id,
+            attempts=waiting.attempts,
+            death=waiting.death,
+            **fields,
+        )
+
+    def _rendered_bytes(self, info: PdfInfo, number: int) -> int:
+        """Of a page's rendering; pages beyond the known sizes are taken to be like the last known one."""
+        if not info.sizes:
+            return 0
+        width, height = info.sizes[min(number, len(info.sizes)) - 1]
+        if width <= 0 or height <= 0:
+            return 0
+        columns, rows, _ = self._limits.render_size(width, height)
+        return columns * rows * _CHANNELS
+
+    def _decoded_bytes(self, stored: int) -> int:
+        return min(stored, self._limits.max_pixels) * _CHANNELS
+
+
+def _as_data(error: PagemillError, where: str) -> PageError:
+    message = error.message if where in error.message else f"{where}: {error.message}"
+    return PageError(component="source", category=error.category, message=message, remedy=error.remedy)
