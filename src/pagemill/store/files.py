@@ -8,14 +8,15 @@ import os
 from typing import TYPE_CHECKING
 
 from pagemill.errors import NoSpaceError, OutputError
+from pagemill.store.paths import TEMPORARY_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-TEMPORARY_SUFFIX = ".pagemill-tmp"
-
+NO_SPACE_REMEDY = "Free some space and run the same command again: it goes on where it stopped."
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+_BINARY = getattr(os, "O_BINARY", 0)
 
 
 @contextlib.contextmanager
@@ -31,17 +32,19 @@ def output_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or str(error)
         if error.errno in _NO_SPACE:
-            raise NoSpaceError(
-                f"cannot write {path}: {reason}",
-                remedy="Free some space, or choose another directory with -o. What was written so far is valid.",
-            ) from error
+            raise NoSpaceError(f"cannot write {path}: {reason}", remedy=NO_SPACE_REMEDY) from error
         raise OutputError(
             f"cannot write {path}: {reason}", remedy="Choose a directory that you may write to with -o."
         ) from error
 
 
-def write_whole(path: Path, chunks: Iterable[bytes]) -> None:
+def write_whole(path: Path, chunks: Iterable[bytes], *, durable: bool = False) -> None:
     """Write a file under a temporary name beside ``path``, then rename it; on any failure nothing is left behind.
+
+    Args:
+        path: Where the file goes.
+        chunks: Its content.
+        durable: Wait until the content is on the disk before it takes the place of what was there.
 
     Raises:
         OutputError: The file cannot be written; NoSpaceError when the disk is full.
@@ -51,6 +54,9 @@ def write_whole(path: Path, chunks: Iterable[bytes]) -> None:
         with output_errors(path):
             with temporary.open("wb") as stream:
                 stream.writelines(chunks)
+                if durable:
+                    stream.flush()
+                    os.fsync(stream.fileno())
             temporary.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -58,23 +64,55 @@ def write_whole(path: Path, chunks: Iterable[bytes]) -> None:
         raise
 
 
+def sync_file(path: Path) -> None:
+    """Wait until the file's content is on the disk; one that is gone again has none.
+
+    Raises:
+        OutputError: The disk does not take it.
+    """
+    with output_errors(path):
+        try:
+            fd = os.open(path, os.O_RDWR | _BINARY)
+        except FileNotFoundError:
+            return
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def sync_directory(path: Path) -> None:
+    """Wait until the names in a directory are on the disk; Windows does this by itself.
+
+    Raises:
+        OutputError: The disk does not take it.
+    """
+    if os.name == "nt":
+        return
+    with output_errors(path):
+        fd = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
 class AppendFile:
     """A file that grows by whole records: a record that does not fit is taken back.
 
     Args:
-        path: File to create; it must not exist.
+        path: File to append to; made when it is not there.
 
     Raises:
-        OutputError: The file cannot be created; NoSpaceError when the disk is full.
+        OutputError: The file cannot be opened; NoSpaceError when the disk is full.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         with output_errors(path):
-            self._fd = os.open(
-                path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o666
-            )
-        self.size = 0
+            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | _BINARY, 0o666)
+            self.size = os.fstat(self._fd).st_size
+        self._torn = False
         self._closed = False
 
     def append(self, record: bytes) -> int:
@@ -85,6 +123,8 @@ class AppendFile:
         """
         start = self.size
         with output_errors(self.path):
+            if self._torn:
+                self.truncate(start)
             try:
                 view = memoryview(record)
                 while view:  # one call, as a rule: only a nearly full disk writes less than it is asked to
@@ -97,14 +137,20 @@ class AppendFile:
 
     def truncate(self, size: int) -> None:
         """Cut the file back to ``size`` bytes (which needs no space)."""
-        os.ftruncate(self._fd, size)
         self.size = size
-
-    def read(self, offset: int, length: int) -> bytes:
-        """Read one record back."""
+        self._torn = True  # until the cut is made: nothing is appended behind a piece of a record
         with output_errors(self.path):
-            os.lseek(self._fd, offset, os.SEEK_SET)
-            return os.read(self._fd, length)
+            os.ftruncate(self._fd, size)
+        self._torn = False
+
+    def sync(self) -> None:
+        """Wait until all of the file is on the disk.
+
+        Raises:
+            OutputError: The disk does not take it; NoSpaceError when it is full.
+        """
+        with output_errors(self.path):
+            os.fsync(self._fd)
 
     def close(self) -> None:
         """Close the file; a second call does nothing."""

@@ -21,6 +21,9 @@ class ParsedText(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
+_text_decoder = msgspec.json.Decoder(ParsedText)
+
+
 def encode_line(record: PageResult | ParsedText) -> bytes:
     """One record as one line of UTF-8 JSON, newline included.
 
@@ -39,6 +42,15 @@ def decode_page(line: bytes) -> PageResult:
         msgspec.DecodeError: The line is no page record.
     """
     return _decoder.decode(line)
+
+
+def decode_text(line: bytes) -> ParsedText:
+    """Read one line of ``parsed_texts.jsonl``.
+
+    Raises:
+        msgspec.DecodeError: The line is no text of a page.
+    """
+    return _text_decoder.decode(line)
 
 
 def _without_surrogates(value: Any) -> Any:

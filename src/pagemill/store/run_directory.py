@@ -3,31 +3,51 @@
 from __future__ import annotations
 
 import contextlib
-from array import array
+import time
+import zlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import msgspec
 
-from pagemill.document.names import file_stem
+from pagemill.document.identity import PageKey
+from pagemill.document.page import PageResult, Status
 from pagemill.errors import OutputError
-from pagemill.store.files import AppendFile, output_errors, write_whole
-from pagemill.store.previous import crop_file, refuse_or_clear
-from pagemill.store.records import ParsedText, decode_page, encode_line
-from pagemill.store.summary import RunSummary
+from pagemill.store import paths
+from pagemill.store.catalogue import LedgerCatalogue
+from pagemill.store.files import AppendFile, output_errors, sync_directory, sync_file, write_whole
+from pagemill.store.ledger import Ledger, PageState, Place, Span
+from pagemill.store.lock import RunLock
+from pagemill.store.reading import RunReader
+from pagemill.store.records import ParsedText, encode_line
+from pagemill.store.summary import RunSummary, failure_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
 
-    from pagemill.document.page import PageResult
+    from pagemill.document.page import PageError
 
 PREVIEW_PAGES = 2000
 """Pages, counted from the start of the input, whose preview is kept for the report."""
 PREVIEW_BYTES = 300 * 2**20
 """Most bytes of previews that a run keeps."""
+SYNC_EVERY_S = 5.0
+"""A power cut costs what was written since the last sync."""
+
+
+class OpenMode(Enum):
+    """What to do with what an output directory holds."""
+
+    AUTO = "auto"
+    """Go on with a run of the same settings; start one where there is none."""
+    RESUME = "resume"
+    """Go on; an error where there is no run."""
+    FRESH = "fresh"
+    """Delete what a run wrote, and start."""
 
 
 class ReportWriter(Protocol):
@@ -57,102 +77,223 @@ class Exporters:
 
 
 class RunDirectory:
-    """Everything a run writes. What is there is whole at every moment: full lines, renamed files.
+    """Everything a run writes, and what it knows of earlier times that it was opened.
 
-    Not thread-safe: one writer thread calls it. Memory grows by 24 bytes a page, twice that while its document is open
-    (pages of datasets: to the end of the run), and by some 200 bytes an open document.
+    What it writes is called from one thread; the catalogue from any. Memory does not grow with the pages.
     """
 
-    def __init__(self, path: Path, exporters: Exporters, summary: RunSummary) -> None:
-        """Use :meth:`create`."""
+    def __init__(self, path: Path, exporters: Exporters, ledger: Ledger, lock: RunLock, summary: RunSummary) -> None:
+        """Use :meth:`open`."""
         self.path = path
         self.summary = summary
+        """Of the whole directory, over all the times that it was opened."""
+        self.resumed = 0
+        """Pages that had ended when the directory was opened."""
         self._exporters = exporters
-        self._index = array("q")  # page_idx, offset, length of every page
-        self._documents: dict[str, array[int]] = {}  # page number, offset, length of the pages of unfinished documents
-        self._preview_spans: dict[str, tuple[int, int]] = {}
-        self._write_run_json(exclusive=True)
+        self._ledger = ledger
+        self._lock = lock
+        self._unsynced: set[Path] = set()
+        self._last_sync = time.monotonic()
+        self._reader: RunReader | None = None
         with contextlib.ExitStack() as opened:  # closes what is open when a later one fails
-            self._results = self._open(opened, "ocr_results.jsonl")
-            self._texts = self._open(opened, "parsed_texts.jsonl")
-            self._previews = None if exporters.report is None else self._open(opened, ".previews")
-            for name in ("crops", "documents"):
+            self._results = AppendFile(path / paths.RESULTS)
+            opened.callback(self._results.close)
+            self._texts = AppendFile(path / paths.TEXTS)
+            opened.callback(self._texts.close)
+            self._previews = AppendFile(path / paths.PREVIEWS)
+            opened.callback(self._previews.close)
+            for name in (paths.CROPS, paths.DOCUMENTS):
                 with output_errors(path / name):
                     (path / name).mkdir(exist_ok=True)
             self._files = opened.pop_all()
-
-    def _open(self, opened: contextlib.ExitStack, name: str) -> AppendFile:
-        file = AppendFile(self.path / name)
-        opened.callback(file.close)
-        return file
+        self._catalogue = LedgerCatalogue(ledger, lambda source: None)
 
     @classmethod
-    def create(
+    def open(
         cls,
         path: Path,
         *,
         exporters: Exporters,
-        fresh: bool = False,
-        settings: Mapping[str, Any] | None = None,
+        identity: Mapping[str, Any],
+        settings: Mapping[str, Any],
+        mode: OpenMode = OpenMode.AUTO,
+        retry_failed: bool = False,
+        death: str | None = None,
     ) -> RunDirectory:
-        """Start a run in ``path``, which is made where it is missing.
+        """Open a directory, which is made where it is missing, and put right what an earlier process left behind.
 
         Args:
             path: The output directory.
             exporters: Formats of texts, documents and report.
-            fresh: Delete what an earlier run left there (nothing else) instead of refusing.
+            identity: Plain JSON values: the settings that decide about results. A run goes on with the same ones only.
             settings: Plain JSON values that describe the run, kept in ``run.json``. No secrets.
+            mode: What to do with a run that is there.
+            retry_failed: Failed pages are to be tried again.
+            death: How the process ended that had the directory open before, where somebody saw it: ``SIGSEGV``.
 
         Raises:
-            OutputError: The directory holds a run already, or cannot be written; NoSpaceError when the disk is full.
+            LockedError: Another process works on the directory.
+            DifferentRunError: It holds a run with another identity.
+            DamagedRunError: It holds a run that cannot be put right.
+            OutputError: It cannot be written, holds files by our names that are not ours, or no run to resume;
+                NoSpaceError when the disk is full.
         """
         with output_errors(path):
             if path.is_file():
                 raise OutputError(f"{path} is a file, not a directory", remedy="Choose a directory with -o.")
-            path.mkdir(parents=True, exist_ok=True)
-        refuse_or_clear(path, fresh=fresh)
-        return cls(path, exporters, RunSummary(started=datetime.now(UTC), settings=dict(settings or {})))
+            (path / paths.FOLDER).mkdir(parents=True, exist_ok=True)
+        with contextlib.ExitStack() as opened:
+            lock = RunLock(path / paths.LOCK)
+            opened.callback(lock.release)
+            ledger = Ledger(path / paths.LEDGER)
+            opened.callback(ledger.close)
+            summary = ledger.summary()
+            if summary is None:
+                summary = RunSummary(started=datetime.now(UTC), identity=dict(identity))
+                ledger.begin(summary)
+            ledger.session(settings)
+            summary.settings, summary.finished, summary.interrupted = dict(settings), None, False
+            directory = cls(path, exporters, ledger, lock, summary)
+            opened.pop_all()
+        directory.resumed = summary.pages + summary.skipped
+        directory._write_run_json()
+        return directory
+
+    @property
+    def catalogue(self) -> LedgerCatalogue:
+        """What is known of sources, and the names that are given out; may be called from any thread."""
+        return self._catalogue
 
     def wants_preview(self, page_idx: int) -> bool:
         """Whether the report will show this page's image, so that making a preview is worth the while."""
-        return self._previews is not None and page_idx < PREVIEW_PAGES and self._previews.size < PREVIEW_BYTES
+        return self._exporters.report is not None and page_idx < PREVIEW_PAGES and self._previews.size < PREVIEW_BYTES
+
+    def start_page(
+        self,
+        key: PageKey,
+        *,
+        page_id: str,
+        doc_id: str,
+        uri: str,
+        page_number: int | None,
+        page_idx: int,
+        alone: bool = False,
+    ) -> None:
+        """Note that a page is under way.
+
+        Args:
+            key: The page.
+            page_id: Its id, from the catalogue.
+            doc_id: Its document's id, from the catalogue.
+            uri: The document as the user named it.
+            page_number: In the document, from 1.
+            page_idx: In the run's input, from 0.
+            alone: No other page is under way.
+
+        Raises:
+            OutputError: The ledger cannot be written; NoSpaceError when the disk is full.
+        """
+        place = Place(page_id, doc_id, uri, page_number, page_idx)
+        with self._ledger.database.transaction() as connection:
+            self._ledger.set_state(connection, key, place, PageState.RUNNING, alone=alone)
+
+    def postpone_page(self, key: PageKey, *, attempts: int, error: PageError) -> None:
+        """Note that an attempt at a page ended badly, and that there will be another.
+
+        Args:
+            key: The page.
+            attempts: That ended badly, this one included.
+            error: Of this one.
+
+        Raises:
+            OutputError: The ledger cannot be written; NoSpaceError when the disk is full.
+        """
+        self._ledger.postpone(key, attempts=attempts, category=error.category, message=error.message)
 
     def write_page(
         self, page: PageResult, crops: Sequence[tuple[str, bytes]] = (), preview: bytes | None = None
     ) -> None:
-        """Write a page: its crops, then one line in each of the two JSONL files.
+        """Write a page that has ended: its crops, then a line in each of the two JSONL files, then the ledger.
 
         Args:
-            page: The record.
+            page: The record; ``page.page_key`` says which page it is.
             crops: Path relative to the output directory (:func:`pagemill.document.names.crop_path`) and encoded image.
             preview: Encoded image (WebP or JPEG) of the page for the report.
 
         Raises:
-            OutputError: The page could not be written; neither JSONL file has a trace of it then.
+            OutputError: The page could not be written; there is no trace of it then, and it is still to be done.
                 NoSpaceError when the disk is full.
-            ValueError: A crop's path is not of the form that ``crop_path`` makes.
+            ValueError: The key is none, the page has ended already, or a crop's path is not of the form that
+                ``crop_path`` makes.
         """
+        key = PageKey.parse(page.page_key)
+        files = [(paths.crop_file(self.path, name), data) for name, data in crops]
         text = ParsedText(
             page_id=page.page_id,
             page_idx=page.page_idx,
             doc_id=page.doc_id,
             text=self._exporters.embedding_text(page),
         )
-        record, text_line = encode_line(page), encode_line(text)
-        for name, data in crops:
-            write_whole(crop_file(self.path, name), (data,))
-        if preview is not None and self._previews is not None and self.wants_preview(page.page_idx):
-            self._preview_spans[page.page_id] = (self._previews.append(preview), len(preview))
-        offset = self._results.append(record)
+        failed = page.status is Status.FAILED
+        with contextlib.ExitStack() as undo:
+            for path, data in files:
+                undo.callback(path.unlink, missing_ok=True)
+                write_whole(path, (data,))
+            preview_span = None
+            if preview is not None and self.wants_preview(page.page_idx):
+                preview_span = _append(undo, self._previews, preview)
+            record_span = _append(undo, self._results, encode_line(page))
+            text_span = _append(undo, self._texts, encode_line(text))
+            self.summary.add(page)
+            undo.callback(self.summary.remove, page)
+            with self._ledger.database.transaction() as connection:
+                self._ledger.set_state(
+                    connection,
+                    key,
+                    Place(page.page_id, page.doc_id, page.source, page.page_number, page.page_idx),
+                    PageState.FAILED if failed else PageState.DONE,
+                    attempts=page.attempts,
+                    category=failure_kind(page) if failed else None,
+                    message=page.errors[0].message if failed and page.errors else None,
+                )
+                self._ledger.record(
+                    connection,
+                    key,
+                    record=record_span,
+                    text=text_span,
+                    preview=preview_span,
+                    summary=self.summary,
+                    sizes=(self._results.size, self._texts.size, self._previews.size),
+                )
+            undo.pop_all()
+        self._unsynced.update(path for path, _ in files)
+        self._sync_now_and_then()
+
+    def skip_page(
+        self,
+        key: PageKey,
+        *,
+        page_id: str,
+        doc_id: str,
+        uri: str,
+        page_number: int | None,
+        page_idx: int,
+        reason: str,
+    ) -> None:
+        """Note that a page is passed over for good; arguments as in :meth:`start_page`.
+
+        Raises:
+            OutputError: The ledger cannot be written; NoSpaceError when the disk is full.
+        """
+        place = Place(page_id, doc_id, uri, page_number, page_idx)
+        self.summary.add_skipped(reason)
         try:
-            self._texts.append(text_line)
-        except OutputError:
-            self._results.truncate(offset)
+            with self._ledger.database.transaction() as connection:
+                self._ledger.set_state(connection, key, place, PageState.SKIPPED, category=reason)
+                self._ledger.count(connection, self.summary)
+        except BaseException:
+            self.summary.add_skipped(reason, -1)
             raise
-        span = (offset, len(record))
-        self._index.extend((page.page_idx, *span))
-        self._documents.setdefault(page.doc_id, array("q")).extend((page.page_number or 0, *span))
-        self.summary.add(page)
 
     def finish_document(self, doc_id: str) -> None:
         """Write a document's Markdown and DocJSON from its pages; does nothing for one that has no pages here.
@@ -160,48 +301,66 @@ class RunDirectory:
         Raises:
             OutputError: A file cannot be written; NoSpaceError when the disk is full.
         """
-        spans = self._documents.get(doc_id)
-        if spans is None:
+        reader = self._reading()
+        if next(reader.document(doc_id), None) is None:
             return
-        order = _sorted_spans(spans)
-        stem = self.path / "documents" / file_stem(doc_id)
-        # with_suffix would eat the end of a stem like "v1.2".
-        write_whole(stem.with_name(f"{stem.name}.md"), _encoded(self._exporters.document_markdown(self._read(order))))
-        write_whole(stem.with_name(f"{stem.name}.json"), _encoded(self._exporters.document_json(self._read(order))))
-        del self._documents[doc_id]
+        markdown, docjson = paths.document_files(self.path, doc_id)
+        write_whole(markdown, _encoded(self._exporters.document_markdown(reader.document(doc_id))))
+        write_whole(docjson, _encoded(self._exporters.document_json(reader.document(doc_id))))
+        self._unsynced.update((markdown, docjson))
         self.summary.documents += 1
 
-    def pages(self) -> Iterator[PageResult]:
-        """Read all pages back in input order, one at a time."""
-        return self._read(_sorted_spans(self._index))
+    def set_total(self, pages: int | None) -> None:
+        """Note how many pages the input holds, for those who look on."""
+        self._ledger.set_total(pages)
 
-    def preview(self, page_id: str) -> bytes | None:
-        """The preview of a page, or None where none was kept."""
-        span = self._preview_spans.get(page_id)
-        return None if span is None or self._previews is None else self._previews.read(*span)
+    def sync(self) -> None:
+        """Wait until all that was written is on the disk, and note it: a power cut does not take it any more.
 
-    def finish(self, *, interrupted: bool = False) -> None:
-        """End the run: finish the open documents, write the report and ``run.json``, remove the previews.
+        Raises:
+            OutputError: The disk does not take it; NoSpaceError when it is full.
+        """
+        for file in (self._results, self._texts, self._previews):
+            file.sync()
+        for path in self._unsynced:
+            sync_file(path)
+        for name in (paths.CROPS, paths.DOCUMENTS, "."):
+            sync_directory(self.path / name)
+        self._unsynced.clear()
+        self._ledger.synced(self._results.size, self.summary.pages)
+        self._write_run_json()
+        self._last_sync = time.monotonic()
+
+    def finish(self, *, interrupted: bool = False, complete: bool = True) -> None:
+        """End the run: write the documents that changed, the report and ``run.json``.
+
+        Args:
+            interrupted: The run was told to stop.
+            complete: The input was read to its end, so that what was not met is no longer in it.
 
         Raises:
             OutputError: A file cannot be written; NoSpaceError when the disk is full.
         """
-        for doc_id in list(self._documents):
+        for doc_id in [row[0] for row in self._ledger.database.query("SELECT doc_id FROM documents WHERE written = 0")]:
             self.finish_document(doc_id)
         self.summary.finished = datetime.now(UTC)
         self.summary.interrupted = interrupted
-        self._write_run_json()
+        self._ledger.finish(self.summary)
         if self._exporters.report is not None:
-            with output_errors(self.path / "report.html"):
-                self._exporters.report(self.path, self.pages(), self.preview, msgspec.to_builtins(self.summary))
-        self.close()
+            reader = self._reading()
+            with output_errors(self.path / paths.REPORT):
+                self._exporters.report(self.path, reader.pages(), reader.preview, msgspec.to_builtins(self.summary))
+        self.sync()
 
     def close(self) -> None:
-        """Close all files and drop the previews; what was written stays. A second call does nothing."""
+        """Close all files and let others in; a second call does nothing."""
+        if self._reader is not None:
+            self._reader.close()
         self._files.close()
-        if self._previews is not None:
-            with output_errors(self._previews.path):
-                self._previews.path.unlink(missing_ok=True)
+        try:
+            self._ledger.close()
+        finally:
+            self._lock.release()
 
     def __enter__(self) -> Self:
         return self
@@ -211,22 +370,24 @@ class RunDirectory:
     ) -> None:
         self.close()
 
-    def _read(self, spans: Iterable[tuple[int, int]]) -> Iterator[PageResult]:
-        return (decode_page(self._results.read(offset, length)) for offset, length in spans)
+    def _reading(self) -> RunReader:
+        self._ledger.database.flush()
+        if self._reader is None:
+            self._reader = RunReader.open(self.path)
+        return self._reader
 
-    def _write_run_json(self, *, exclusive: bool = False) -> None:
-        path = self.path / "run.json"
+    def _sync_now_and_then(self) -> None:
+        if time.monotonic() - self._last_sync >= SYNC_EVERY_S:
+            self.sync()
+
+    def _write_run_json(self) -> None:
         content = msgspec.json.format(msgspec.json.encode(self.summary), indent=2) + b"\n"
-        if exclusive:  # of two runs that start in one directory at once, the second fails here
-            with output_errors(path), path.open("xb") as stream:
-                stream.write(content)
-        else:
-            write_whole(path, (content,))
+        write_whole(self.path / paths.RUN_JSON, (content,), durable=True)
 
 
-def _sorted_spans(triples: array[int]) -> list[tuple[int, int]]:
-    rows = sorted(zip(triples[::3], triples[1::3], triples[2::3], strict=True))
-    return [(offset, length) for _, offset, length in rows]
+def _append(undo: contextlib.ExitStack, file: AppendFile, data: bytes) -> Span:
+    undo.callback(file.truncate, file.size)
+    return Span(file.append(data), len(data), zlib.crc32(data))
 
 
 def _encoded(text: str | bytes | Iterable[str]) -> Iterator[bytes]:

@@ -13,21 +13,17 @@ from pagemill.document.page import SCHEMA_VERSION, PageResult, Status
 GENERATOR = "pagemill"
 
 
-class RunSummary(msgspec.Struct, kw_only=True):
-    """Settings and counts of a run. Grows with the number of labels and failure kinds, not with the pages."""
+class Counters(msgspec.Struct, kw_only=True):
+    """Counts of a run. Grows with the number of labels and kinds, not with the pages."""
 
-    generator: str = GENERATOR
-    version: str = __version__
-    schema_version: str = SCHEMA_VERSION
-    started: datetime
-    finished: datetime | None = None
-    """None while the run goes on, and for ever when it was killed."""
-    interrupted: bool = False
-    settings: dict[str, Any] = {}
     documents: int = 0
+    """Documents whose files are up to date."""
     pages: int = 0
+    """Pages with a record: done or failed."""
     failed: int = 0
     """Pages whose status is ``failed``."""
+    skipped: int = 0
+    """Pages that were passed over for good, and have no record."""
     regions: int = 0
     crops: int = 0
     regions_by_label: dict[str, int] = {}
@@ -35,26 +31,73 @@ class RunSummary(msgspec.Struct, kw_only=True):
     """Failed pages by the category of their first page-wide error."""
     warnings_by_kind: dict[str, int] = {}
     """Errors on pages that ended well (one region failed, say), by category."""
+    skipped_by_kind: dict[str, int] = {}
+    """Skipped pages by reason; ``duplicate of a`` and ``duplicate of b`` are one kind."""
     seconds_by_stage: dict[str, float] = {}
     """Sum over pages; stages of different pages overlap, so it is work, not waiting."""
 
     def add(self, page: PageResult) -> None:
         """Count one page."""
-        self.pages += 1
-        self.regions += len(page.regions)
-        self.crops += len(page.image_crops)
+        self._count(page, 1)
+
+    def remove(self, page: PageResult) -> None:
+        """Take back what :meth:`add` counted."""
+        self._count(page, -1)
+
+    def add_skipped(self, reason: str, pages: int = 1) -> None:
+        """Count skipped pages; a negative number takes back."""
+        self.skipped += pages
+        _count(self.skipped_by_kind, reason.split(" of ")[0], pages)
+
+    def _count(self, page: PageResult, sign: int) -> None:
+        self.pages += sign
+        self.regions += sign * len(page.regions)
+        self.crops += sign * len(page.image_crops)
         for region in page.regions:
-            _count(self.regions_by_label, region.label.value)
+            _count(self.regions_by_label, region.label.value, sign)
         for stage, seconds in page.timings.items():
-            self.seconds_by_stage[stage] = self.seconds_by_stage.get(stage, 0.0) + seconds
+            self.seconds_by_stage[stage] = round(self.seconds_by_stage.get(stage, 0.0) + sign * seconds, 6)
         if page.status is Status.FAILED:
-            self.failed += 1
-            whole = [error for error in page.errors if error.region is None] or page.errors
-            _count(self.failures_by_kind, whole[0].category if whole else "internal")
+            self.failed += sign
+            _count(self.failures_by_kind, failure_kind(page), sign)
         else:
             for error in page.errors:
-                _count(self.warnings_by_kind, error.category)
+                _count(self.warnings_by_kind, error.category, sign)
 
 
-def _count(counts: dict[str, int], key: str) -> None:
-    counts[key] = counts.get(key, 0) + 1
+class RunSummary(Counters, kw_only=True):
+    """Settings and counts of a run, over all the times that it was resumed."""
+
+    generator: str = GENERATOR
+    version: str = __version__
+    schema_version: str = SCHEMA_VERSION
+    started: datetime
+    """The first time."""
+    finished: datetime | None = None
+    """None while the run goes on, and for ever when it was killed."""
+    interrupted: bool = False
+    settings: dict[str, Any] = {}
+    """Of the last time."""
+    identity: dict[str, Any] = {}
+    """Those of the settings that decide about results: a run is resumed with the same ones only."""
+
+    def counters(self) -> bytes:
+        """The counts alone, as JSON."""
+        return _encoder.encode({name: getattr(self, name) for name in Counters.__struct_fields__})
+
+
+_encoder = msgspec.json.Encoder()
+
+
+def failure_kind(page: PageResult) -> str:
+    """Category of the first page-wide error of a failed page."""
+    whole = [error for error in page.errors if error.region is None] or page.errors
+    return whole[0].category if whole else "internal"
+
+
+def _count(counts: dict[str, int], key: str, number: int) -> None:
+    count = counts.get(key, 0) + number
+    if count:
+        counts[key] = count
+    else:
+        counts.pop(key, None)

@@ -1,0 +1,210 @@
+"""What the ledger tells sources: digests, what has ended, names. A :class:`pagemill.sources.base.Catalogue`."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pagemill.store.ledger import MAX_URI, NO_LONGER_IN_THE_INPUT, PageState, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from pagemill.store.ledger import Ledger
+
+DEATHS_IN_COMPANY = 3
+"""Deaths of the process, with a page among those under way, after which the page is tried alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingPage:
+    """A page that was met earlier and has not ended."""
+
+    page_id: str
+    attempts: int = 0
+    """Attempts that ended badly; more than none, and the page is to be tried alone."""
+    death: str | None = None
+    """How the process ended that had this page, and no other, under way."""
+
+
+class Pages:
+    """A set of page numbers, as ranges: most are without gaps."""
+
+    __slots__ = ("_first", "_last")
+
+    def __init__(self, numbers: Iterable[int] = ()) -> None:
+        """Take numbers in ascending order."""
+        self._first = array("q")
+        self._last = array("q")
+        for number in numbers:
+            if self._last and number == self._last[-1] + 1:
+                self._last[-1] = number
+            else:
+                self._first.append(number)
+                self._last.append(number)
+
+    def __contains__(self, number: object) -> bool:
+        if not isinstance(number, int):
+            return False
+        position = bisect_right(self._first, number) - 1
+        return position >= 0 and number <= self._last[position]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownSource:
+    """What is known of a source; see :class:`pagemill.sources.base.KnownSource`."""
+
+    copy: int
+    pages: int | None = None
+    ended: Pages = field(default_factory=Pages)
+    waiting: Mapping[int, WaitingPage] = field(default_factory=dict)
+
+
+class LedgerCatalogue:
+    """The catalogue of a run directory. Thread-safe; its calls block.
+
+    Args:
+        ledger: Of the run.
+        replace: Called with a source (its number in the ledger) whose content has changed, to give up its pages.
+    """
+
+    def __init__(self, ledger: Ledger, replace: Callable[[int], None]) -> None:
+        self._ledger = ledger
+        self._database = ledger.database
+        self._replace = replace
+        self._met = bytearray()  # by number of the source: whether the input of this process holds it
+        self._tried: dict[tuple[str, str], int] = {}  # last number given to a name that more than one wanted
+
+    def remembered_digest(self, path: Path, size: int, modified_ns: int) -> str | None:
+        """The digest of a file that has kept its path, size and time of modification; None for any other."""
+        rows = self._database.query(
+            "SELECT digest FROM digests WHERE path = ? AND size = ? AND modified_ns = ?",
+            (os.fsencode(path), size, modified_ns),
+        )
+        return bytes(rows[0][0]).hex() if rows else None
+
+    def remember_digest(self, path: Path, size: int, modified_ns: int, digest: str) -> None:
+        """Keep a digest for :meth:`remembered_digest`."""
+        with self._database.lazily() as connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO digests VALUES (?, ?, ?, ?)",
+                (os.fsencode(path), size, modified_ns, bytes.fromhex(digest)),
+            )
+
+    def meet(self, digest: str, uri: str) -> KnownSource:
+        """Tell that the input holds a source, and what is known of it; once a source, in input order.
+
+        Of several with the same content, one that was there under this ``uri`` is taken, else the first that this
+        process has not met. A known source of the same ``uri`` and other content is replaced.
+        """
+        content, uri = bytes.fromhex(digest), plain(uri[:MAX_URI])
+        with self._database.lock:
+            for (source,) in self._database.query(
+                "SELECT source FROM sources WHERE uri = ? AND digest <> ?", (uri, content)
+            ):
+                if not self.has_met(source):
+                    self._replace(source)
+            known = self._database.query(
+                "SELECT source, copy, pages, uri FROM sources WHERE digest = ? ORDER BY copy", (content,)
+            )
+            free = sorted((row for row in known if not self.has_met(row[0])), key=lambda row: row[3] != uri)
+            if not free:
+                copy = max((row[1] for row in known), default=0) + 1
+                with self._database.lazily() as connection:
+                    cursor = connection.execute(
+                        "INSERT INTO sources (digest, copy, uri) VALUES (?, ?, ?)", (content, copy, uri)
+                    )
+                self._meet(cursor.lastrowid or 0)
+                return KnownSource(copy=copy)
+            source, copy, pages, known_uri = free[0]
+            self._meet(source)
+            if known_uri != uri:
+                with self._database.lazily() as connection:
+                    connection.execute("UPDATE sources SET uri = ? WHERE source = ?", (uri, source))
+            return self._known(source, copy, pages)
+
+    def has_met(self, source: int) -> bool:
+        """Whether the input of this process holds a source."""
+        return source < len(self._met) and bool(self._met[source])
+
+    def counted(self, digest: str, copy: int, pages: int) -> None:
+        """Keep how many pages a source holds in all."""
+        with self._database.lazily() as connection:
+            connection.execute(
+                "UPDATE sources SET pages = ? WHERE digest = ? AND copy = ?", (pages, bytes.fromhex(digest), copy)
+            )
+
+    def document_id(self, key: str, wanted: str) -> str:
+        """The id of a document: the one it has (``key`` says which document), else ``wanted`` made unique."""
+        key, wanted = plain(key), plain(wanted)
+        with self._database.lock:
+            rows = self._database.query("SELECT doc_id FROM documents WHERE key = ?", (key,))
+            if rows:
+                return str(rows[0][0])
+            return self._new_document(key, wanted)
+
+    def page_id(self, wanted: str) -> str:
+        """An id for a page that has none yet: ``wanted`` made unique."""
+        wanted = plain(wanted)
+        with self._database.lock:
+            for candidate in self._candidates("pages", wanted):
+                name = candidate.casefold()
+                if name not in self._ledger.new_names and not self._database.query(
+                    "SELECT 1 FROM pages WHERE name = ?", (name,)
+                ):
+                    self._ledger.new_names.add(name)
+                    return candidate
+        raise AssertionError("there is no end of candidates")
+
+    def _new_document(self, key: str, wanted: str) -> str:
+        """A name for a document that has none, or one whose key was lost with an earlier ledger."""
+        if (known := self._ledger.new_documents.get(key)) is not None:
+            return known
+        for candidate in self._candidates("documents", wanted):
+            name = candidate.casefold()
+            if name in self._ledger.new_document_keys:
+                continue
+            rows = self._database.query("SELECT key, doc_id FROM documents WHERE name = ?", (name,))
+            if not rows:
+                self._ledger.new_documents[key] = candidate
+                self._ledger.new_document_keys[name] = key
+                return candidate
+            if rows[0][0] is None:
+                with self._database.lazily() as connection:
+                    connection.execute("UPDATE documents SET key = ? WHERE name = ?", (key, name))
+                return str(rows[0][1])
+        raise AssertionError("there is no end of candidates")
+
+    def _candidates(self, kind: str, wanted: str) -> Iterator[str]:
+        """``wanted``, ``wanted-2``, ``wanted-3`` and so on, without those that were tried before."""
+        place = (kind, wanted.casefold())
+        number = self._tried.get(place, 1)
+        while True:
+            yield wanted if number == 1 else f"{wanted}-{number}"
+            number += 1
+            self._tried[place] = number
+
+    def _meet(self, source: int) -> None:
+        if source >= len(self._met):
+            self._met.extend(bytes(max(1024, source + 1 - len(self._met))))
+        self._met[source] = 1
+
+    def _known(self, source: int, copy: int, pages: int | None) -> KnownSource:
+        ended: list[int] = []
+        waiting: dict[int, WaitingPage] = {}
+        for page, state, attempts, deaths, death, page_id, category in self._database.query(
+            "SELECT page, state, attempts, deaths, death, page_id, category FROM pages WHERE source = ? ORDER BY page",
+            (source,),
+        ):
+            # A source that did not open is tried again, and a page that was gone is there once more.
+            again = page == 0 or (state == PageState.SKIPPED and category == NO_LONGER_IN_THE_INPUT)
+            if state >= PageState.DONE and not again:
+                ended.append(page)
+            else:
+                alone = 1 if deaths >= DEATHS_IN_COMPANY else 0
+                waiting[page] = WaitingPage(page_id=page_id, attempts=max(attempts, alone), death=death)
+        return KnownSource(copy=copy, pages=pages, ended=Pages(ended), waiting=waiting)

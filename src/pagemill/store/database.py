@@ -1,0 +1,212 @@
+"""The ledger's file: one SQLite connection in WAL mode, its schema, and what its errors mean."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import threading
+from typing import TYPE_CHECKING, Any
+
+from pagemill.errors import DamagedRunError, NoSpaceError, OutputError
+from pagemill.store.files import NO_SPACE_REMEDY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+APPLICATION_ID = 0x504D494C
+"""``PMIL``: marks an SQLite file as a ledger of pagemill."""
+FORMAT = 1
+"""Version of the schema."""
+
+_SCHEMA = """
+CREATE TABLE run (          -- one row: what the run is, and what a power cut leaves of it
+    identity TEXT NOT NULL, settings TEXT NOT NULL,
+    started TEXT NOT NULL, finished TEXT, interrupted INTEGER NOT NULL DEFAULT 0,
+    total INTEGER, session INTEGER NOT NULL DEFAULT 0,
+    generation INTEGER NOT NULL DEFAULT 0,  -- counts rewrites of the JSONL files
+    renaming INTEGER NOT NULL DEFAULT 0,    -- a rewrite is recorded, its renames may not be done
+    synced_results INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE written (      -- one row: changes with every page
+    counters TEXT NOT NULL,
+    results INTEGER NOT NULL DEFAULT 0, texts INTEGER NOT NULL DEFAULT 0, previews INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE sources (
+    source INTEGER PRIMARY KEY, digest BLOB NOT NULL, copy INTEGER NOT NULL, uri TEXT NOT NULL, pages INTEGER,
+    UNIQUE (digest, copy));
+CREATE INDEX sources_uri ON sources (uri);
+CREATE TABLE documents (
+    document INTEGER PRIMARY KEY, key TEXT UNIQUE, doc_id TEXT NOT NULL, name TEXT NOT NULL UNIQUE,
+    uri TEXT NOT NULL, written INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE pages (
+    source INTEGER NOT NULL, page INTEGER NOT NULL,
+    state INTEGER NOT NULL, alone INTEGER NOT NULL DEFAULT 0,
+    attempts INTEGER NOT NULL DEFAULT 0, deaths INTEGER NOT NULL DEFAULT 0, death TEXT,
+    page_id TEXT NOT NULL, name TEXT NOT NULL UNIQUE,
+    document INTEGER NOT NULL, page_number INTEGER, page_idx INTEGER NOT NULL,
+    category TEXT, message TEXT,
+    offset INTEGER, length INTEGER, crc INTEGER,
+    text_offset INTEGER, text_length INTEGER, text_crc INTEGER,
+    preview_offset INTEGER, preview_length INTEGER, preview_crc INTEGER,
+    PRIMARY KEY (source, page)) WITHOUT ROWID;
+CREATE INDEX pages_document ON pages (document);
+CREATE INDEX pages_offset ON pages (offset) WHERE offset IS NOT NULL;
+CREATE INDEX pages_not_done ON pages (state) WHERE state <> 3;
+CREATE INDEX pages_preview ON pages (preview_offset) WHERE preview_offset IS NOT NULL;
+CREATE TABLE dropped (      -- lines in the JSONL files that belong to no page any more (0: results, 1: texts)
+    file INTEGER NOT NULL, offset INTEGER NOT NULL, length INTEGER NOT NULL,
+    PRIMARY KEY (file, offset)) WITHOUT ROWID;
+CREATE TABLE leftovers (    -- crops and documents of dropped pages, to be deleted
+    path TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE digests (
+    path BLOB PRIMARY KEY, size INTEGER NOT NULL, modified_ns INTEGER NOT NULL, digest BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE samples (time REAL PRIMARY KEY, session INTEGER NOT NULL, ended INTEGER NOT NULL) WITHOUT ROWID;
+"""
+
+_LAZY_WRITES = 256
+"""Writes that may wait for a commit: they can be made again at no great cost."""
+_DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})
+_BUSY_S = 10.0
+
+
+@contextlib.contextmanager
+def ledger_errors(path: Path) -> Iterator[None]:
+    """Turn SQLite's errors into pagemill's.
+
+    Raises:
+        NoSpaceError: The disk is full.
+        DamagedRunError: The file is no whole database.
+        OutputError: It cannot be read or written for another reason.
+    """
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the primary code of an extended one
+        if code == sqlite3.SQLITE_FULL:
+            raise NoSpaceError(f"cannot write {path}: the disk is full", remedy=NO_SPACE_REMEDY) from error
+        if code in _DAMAGE or "malformed" in str(error):
+            raise DamagedRunError(
+                f"{path} is damaged: {error}", remedy="Mend the directory with pagemill verify --repair."
+            ) from error
+        if isinstance(error, sqlite3.OperationalError):
+            raise OutputError(
+                f"cannot use {path}: {error}",
+                remedy="Make sure that you may write there and that it is on a local disk.",
+            ) from error
+        raise
+
+
+class Database:
+    """A connection that threads take turns on.
+
+    Args:
+        path: The file; made when it is not there.
+
+    Raises:
+        DamagedRunError: It is there, and no whole ledger.
+        OutputError: It cannot be opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.lock = threading.RLock()
+        self._lazy = 0
+        with ledger_errors(path):
+            self._connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+            try:
+                self._prepare()
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def _prepare(self) -> None:
+        connection = self._connection
+        application, version = (
+            int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("application_id", "user_version")
+        )
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA wal_autocheckpoint = 0")  # sync() does it, not some page
+        if application == 0 and not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
+            with self.transaction():
+                for statement in _SCHEMA.split(";\n"):
+                    if statement.strip():
+                        connection.execute(statement)
+                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version = {FORMAT}")
+        elif application != APPLICATION_ID:
+            raise DamagedRunError(f"{self.path} is no ledger of pagemill", remedy="Choose another directory with -o.")
+        elif version != FORMAT:
+            raise OutputError(
+                f"{self.path} is of another version of pagemill ({version}; this one writes {FORMAT})",
+                remedy="Go on with that version, choose another directory with -o, or start over with --fresh.",
+            )
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """All of what is done inside, or nothing. What waited for a commit is committed before."""
+        with self.lock, ledger_errors(self.path):
+            self.flush()
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                self._roll_back()
+                raise
+
+    @contextlib.contextmanager
+    def lazily(self) -> Iterator[sqlite3.Connection]:
+        """For writing what may be lost when the process dies soon: it waits for the next commit."""
+        with self.lock, ledger_errors(self.path):
+            if not self._connection.in_transaction:
+                self._connection.execute("BEGIN")
+                self._lazy = 0
+            yield self._connection
+            self._lazy += 1
+            if self._lazy >= _LAZY_WRITES:
+                self.flush()
+
+    def query(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        """All rows of a small answer."""
+        with self.lock, ledger_errors(self.path):
+            return self._connection.execute(statement, parameters).fetchall()
+
+    def flush(self) -> None:
+        """Commit what waits for it."""
+        with self.lock, ledger_errors(self.path):
+            if self._connection.in_transaction:
+                try:
+                    self._connection.execute("COMMIT")
+                except BaseException:
+                    self._roll_back()
+                    raise
+
+    @contextlib.contextmanager
+    def durable_transaction(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that, with all before it, survives a power cut."""
+        with self.lock:
+            self.flush()
+            with ledger_errors(self.path):
+                self._connection.execute("PRAGMA synchronous = FULL")
+            try:
+                with self.transaction() as connection:
+                    yield connection
+            finally:
+                with ledger_errors(self.path):
+                    self._connection.execute("PRAGMA synchronous = NORMAL")
+
+    def checkpoint(self) -> None:
+        """Move what the journal holds into the database, as far as no reader needs it there."""
+        with self.lock, ledger_errors(self.path):
+            self.flush()
+            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+    def close(self) -> None:
+        """Close the connection; a second call does nothing."""
+        with self.lock, ledger_errors(self.path):
+            self._connection.close()
+
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:  # some errors roll back by themselves
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.execute("ROLLBACK")

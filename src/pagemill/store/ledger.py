@@ -1,0 +1,339 @@
+"""The ledger: which pages a run has met, how far each has come, and where its lines are."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from pagemill.document.identity import PageKey
+from pagemill.store.database import Database
+from pagemill.store.summary import Counters, RunSummary
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+NO_LONGER_IN_THE_INPUT = "no longer in the input"
+"""Reason for skipping a page that was met and is not there any more."""
+MAX_TEXT = 1_000
+"""Characters of a message that the ledger keeps."""
+MAX_URI = 8_192
+_SAMPLES = 200
+
+
+class PageState(IntEnum):
+    """How far a page has come. The last three are final."""
+
+    RUNNING = 1
+    WAITING = 2
+    DONE = 3
+    FAILED = 4
+    SKIPPED = 5
+
+    @property
+    def final(self) -> bool:
+        """Whether the page has ended."""
+        return self >= PageState.DONE
+
+
+class Span(NamedTuple):
+    """Where a piece of a file is, and its CRC-32."""
+
+    offset: int
+    length: int
+    crc: int
+
+
+class PageRow(NamedTuple):
+    """What the ledger knows of a page."""
+
+    key: PageKey
+    state: PageState
+    page_id: str
+    doc_id: str
+    uri: str
+    page_number: int | None
+    page_idx: int
+    attempts: int
+    deaths: int
+    death: str | None
+    category: str | None
+    """Of the (last) failure; the reason of a skipped page."""
+    message: str | None
+    record: Span | None
+    """The line in ``ocr_results.jsonl``."""
+    text: Span | None
+    """The line in ``parsed_texts.jsonl``."""
+    preview: Span | None
+
+
+PAGE_ROWS = """
+SELECT s.digest, p.page, s.copy, p.state, p.page_id, d.doc_id, d.uri, p.page_number, p.page_idx, p.attempts, p.deaths,
+    p.death, p.category, p.message, p.offset, p.length, p.crc, p.text_offset, p.text_length, p.text_crc,
+    p.preview_offset, p.preview_length, p.preview_crc
+FROM pages p JOIN sources s USING (source) JOIN documents d USING (document) """
+"""To be followed by a WHERE and an ORDER BY clause; each row is for :func:`page_row`."""
+
+
+def page_row(row: tuple[Any, ...]) -> PageRow:
+    """A row of :data:`PAGE_ROWS`."""
+    digest, page, copy, state, *known = row
+    key = PageKey(bytes(digest).hex(), page, copy)
+    return PageRow(key, PageState(state), *known[:10], _span(known[10:13]), _span(known[13:16]), _span(known[16:19]))
+
+
+def _span(values: list[Any]) -> Span | None:
+    return None if values[0] is None else Span(*values)
+
+
+class Place(NamedTuple):
+    """What is told of a page when it is met."""
+
+    page_id: str
+    doc_id: str
+    uri: str
+    page_number: int | None
+    page_idx: int
+
+
+class Ledger:
+    """The tables of a run, in the words of the run. Thread-safe; every change is one transaction.
+
+    Args:
+        path: The database file, made when it is not there.
+
+    Raises:
+        DamagedRunError: It is there, and no whole ledger.
+        OutputError: It cannot be used; NoSpaceError when the disk is full.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.database = Database(path)
+        self.new_documents: dict[str, str] = {}
+        """Names of documents that have no page yet, by their key."""
+        self.new_document_keys: dict[str, str] = {}
+        """The other way round, the name in lower case."""
+        self.new_names: set[str] = set()
+        """Names, in lower case, that are given to pages which are not met yet."""
+
+    def begin(self, summary: RunSummary) -> None:
+        """Start a run in a new ledger."""
+        with self.database.transaction() as connection:
+            connection.execute(
+                "INSERT INTO run (identity, settings, started) VALUES (?, ?, ?)",
+                (_json(summary.identity), _json(summary.settings), summary.started.isoformat()),
+            )
+            connection.execute("INSERT INTO written (counters) VALUES (?)", (summary.counters().decode(),))
+
+    def summary(self) -> RunSummary | None:
+        """The counts as of now; None in a new ledger."""
+        rows = self.database.query(
+            "SELECT identity, settings, started, finished, interrupted, counters FROM run, written"
+        )
+        return summary_of(rows[0]) if rows else None
+
+    def sizes(self) -> tuple[int, int, int]:
+        """Bytes of records, texts and previews that pages have; what is beyond belongs to no page."""
+        results, texts, previews = self.database.query("SELECT results, texts, previews FROM written")[0]
+        return results, texts, previews
+
+    def session(self, settings: Mapping[str, Any]) -> None:
+        """The run goes on in this process, with these settings."""
+        with self.database.transaction() as connection:
+            connection.execute(
+                "UPDATE run SET session = session + 1, finished = NULL, interrupted = 0, settings = ?",
+                (_json(settings),),
+            )
+
+    def finish(self, summary: RunSummary) -> None:
+        """Note that the run has ended, and how."""
+        with self.database.transaction() as connection:
+            connection.execute(
+                "UPDATE run SET finished = ?, interrupted = ?",
+                (summary.finished.isoformat() if summary.finished else None, summary.interrupted),
+            )
+
+    def set_total(self, total: int | None) -> None:
+        """Note how many pages the input holds."""
+        with self.database.lazily() as connection:
+            connection.execute("UPDATE run SET total = ?", (total,))
+
+    def state(self, key: PageKey) -> PageRow | None:
+        """What is known of a page."""
+        rows = self.database.query(
+            PAGE_ROWS + "WHERE s.digest = ? AND s.copy = ? AND p.page = ?",
+            (bytes.fromhex(key.digest), key.copy, key.page),
+        )
+        return page_row(rows[0]) if rows else None
+
+    def rows(self, where: str, parameters: Iterable[Any] = ()) -> list[PageRow]:
+        """The pages that a WHERE clause on ``p`` selects, all at once: for small answers."""
+        return [page_row(row) for row in self.database.query(f"{PAGE_ROWS} WHERE {where}", tuple(parameters))]
+
+    def set_state(
+        self,
+        connection: sqlite3.Connection,
+        key: PageKey,
+        place: Place,
+        state: PageState,
+        *,
+        alone: bool = False,
+        attempts: int = 0,
+        category: str | None = None,
+        message: str | None = None,
+    ) -> None:
+        """Set how far a page has come, inside a transaction; a page that was not met is met."""
+        source = self._source(connection, key, place.uri)
+        document = self._document(connection, place)
+        page_id = plain(place.page_id)
+        self.new_names.discard(page_id.casefold())
+        connection.execute(
+            "INSERT INTO pages (source, page, state, alone, attempts, page_id, name, document, page_number, page_idx,"
+            " category, message) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (source, page) DO UPDATE SET"
+            " state = excluded.state, alone = excluded.alone, attempts = max(attempts, excluded.attempts),"
+            " page_id = excluded.page_id, name = excluded.name, document = excluded.document,"
+            " page_number = excluded.page_number, page_idx = excluded.page_idx, category = excluded.category,"
+            " message = excluded.message",
+            (
+                source,
+                key.page,
+                state,
+                alone,
+                attempts,
+                page_id,
+                page_id.casefold(),
+                document,
+                place.page_number,
+                place.page_idx,
+                _short(category),
+                _short(message),
+            ),
+        )
+
+    def _source(self, connection: sqlite3.Connection, key: PageKey, uri: str) -> int:
+        digest = bytes.fromhex(key.digest)
+        row = connection.execute(
+            "SELECT source FROM sources WHERE digest = ? AND copy = ?", (digest, key.copy)
+        ).fetchone()
+        if row is None:
+            row = connection.execute(
+                "INSERT INTO sources (digest, copy, uri) VALUES (?, ?, ?) RETURNING source",
+                (digest, key.copy, plain(uri[:MAX_URI])),
+            ).fetchone()
+        return int(row[0])
+
+    def _document(self, connection: sqlite3.Connection, place: Place) -> int:
+        doc_id = plain(place.doc_id)
+        name = doc_id.casefold()
+        row = connection.execute("SELECT document FROM documents WHERE name = ?", (name,)).fetchone()
+        if row is None:
+            key = self.new_document_keys.pop(name, None)
+            if key is not None:
+                del self.new_documents[key]
+            row = connection.execute(
+                "INSERT INTO documents (key, doc_id, name, uri) VALUES (?, ?, ?, ?) RETURNING document",
+                (key, doc_id, name, plain(place.uri[:MAX_URI])),
+            ).fetchone()
+        return int(row[0])
+
+    def postpone(self, key: PageKey, *, attempts: int, category: str, message: str) -> None:
+        """An attempt ended badly, and the page is to be tried again."""
+        with self.database.transaction() as connection:
+            connection.execute(
+                "UPDATE pages SET state = ?, attempts = ?, category = ?, message = ? WHERE (source, page) = "
+                "(SELECT source, ? FROM sources WHERE digest = ? AND copy = ?) AND state < ?",
+                (
+                    PageState.WAITING,
+                    attempts,
+                    _short(category),
+                    _short(message),
+                    key.page,
+                    bytes.fromhex(key.digest),
+                    key.copy,
+                    PageState.DONE,
+                ),
+            )
+
+    def record(
+        self,
+        connection: sqlite3.Connection,
+        key: PageKey,
+        *,
+        record: Span,
+        text: Span,
+        preview: Span | None,
+        summary: RunSummary,
+        sizes: tuple[int, int, int],
+    ) -> None:
+        """Note where the lines of a page are that has ended, and the counts with it, inside a transaction."""
+        connection.execute(
+            "UPDATE pages SET offset = ?, length = ?, crc = ?, text_offset = ?, text_length = ?, text_crc = ?,"
+            " preview_offset = ?, preview_length = ?, preview_crc = ? WHERE (source, page) = "
+            "(SELECT source, ? FROM sources WHERE digest = ? AND copy = ?)",
+            (*record, *text, *(preview or (None, None, None)), key.page, bytes.fromhex(key.digest), key.copy),
+        )
+        self.count(connection, summary, sizes)
+
+    def count(
+        self, connection: sqlite3.Connection, summary: RunSummary, sizes: tuple[int, int, int] | None = None
+    ) -> None:
+        """Note the counts, and the sizes of the files where they change, inside a transaction."""
+        if sizes is None:
+            connection.execute("UPDATE written SET counters = ?", (summary.counters().decode(),))
+        else:
+            connection.execute(
+                "UPDATE written SET counters = ?, results = ?, texts = ?, previews = ?",
+                (summary.counters().decode(), *sizes),
+            )
+
+    def synced(self, results: int, ended: int) -> None:
+        """Note that the first ``results`` bytes of the records, and all that belongs to them, are on the disk."""
+        with self.database.durable_transaction() as connection:
+            connection.execute("UPDATE run SET synced_results = ?", (results,))
+            connection.execute("INSERT OR REPLACE INTO samples SELECT ?, session, ? FROM run", (time.time(), ended))
+            connection.execute(
+                "DELETE FROM samples WHERE time < (SELECT time FROM samples ORDER BY time DESC LIMIT 1 OFFSET ?)",
+                (_SAMPLES,),
+            )
+        self.database.checkpoint()
+
+    def close(self) -> None:
+        """Close the file; pages that are under way go back to waiting, as nobody died of them."""
+        try:
+            with self.database.transaction() as connection:
+                connection.execute(
+                    "UPDATE pages SET state = ? WHERE state = ? AND state <> 3", (PageState.WAITING, PageState.RUNNING)
+                )
+        finally:
+            self.database.close()
+
+
+def summary_of(row: tuple[Any, ...]) -> RunSummary:
+    """The summary from the columns identity, settings, started, finished, interrupted, counters."""
+    identity, settings, started, finished, interrupted, counters = row
+    return RunSummary(
+        **msgspec.structs.asdict(msgspec.json.decode(counters, type=Counters)),
+        identity=msgspec.json.decode(identity),
+        settings=msgspec.json.decode(settings),
+        started=datetime.fromisoformat(started),
+        finished=datetime.fromisoformat(finished) if finished else None,
+        interrupted=bool(interrupted),
+    )
+
+
+def plain(text: str) -> str:
+    """Text that UTF-8 can hold, of any text: lone surrogates (file names of other encodings) become escapes."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _short(text: str | None) -> str | None:
+    return None if text is None else plain(text[:MAX_TEXT])
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,312 @@
+"""Reading a run directory, also while a run writes it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import time
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+
+from pagemill.document.page import PageResult
+from pagemill.errors import DamagedRunError, OutputError
+from pagemill.store import paths
+from pagemill.store.database import APPLICATION_ID, FORMAT, ledger_errors
+from pagemill.store.ledger import PAGE_ROWS, PageRow, PageState, Span, page_row, summary_of
+from pagemill.store.lock import Owner, owner_of
+from pagemill.store.records import ParsedText, decode_page, decode_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from types import TracebackType
+
+    from pagemill.store.summary import RunSummary
+
+_RECENT_S = 120.0
+_ORDERS = {"input": "ORDER BY p.page_idx, p.source, p.page", "written": "ORDER BY p.offset"}
+
+
+class FailedPage(NamedTuple):
+    """An example of a failure."""
+
+    page_id: str
+    message: str
+    attempts: int
+
+
+class Failures(NamedTuple):
+    """Failed pages of one category."""
+
+    category: str
+    pages: int
+    examples: list[FailedPage]
+
+
+class Rate(NamedTuple):
+    """How fast a run goes."""
+
+    ended: int
+    """Pages done or failed, all told."""
+    pages_per_second: float | None
+    """Over the last minutes of work; None while too little is known."""
+
+
+class Running(NamedTuple):
+    """What is under way."""
+
+    pages: list[str]
+    """Ids."""
+    owner: Owner | None
+    """The process that works on the directory; None when there is none."""
+
+
+class RunReader:
+    """A run as its ledger and records tell it. A context manager; for one thread at a time.
+
+    Reads are of one moment each: a page is either there with all that belongs to it, or not.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Use :meth:`open`."""
+        self.path = path
+        self._connection = _connect(path / paths.LEDGER)
+        self._generation = -1
+        self._results = self._texts = self._previews = -1
+
+    @classmethod
+    def open(cls, path: Path) -> RunReader:
+        """Open a run directory for reading.
+
+        Raises:
+            OutputError: There is no run in it, or it cannot be read.
+            DamagedRunError: Its ledger is damaged.
+        """
+        if not (path / paths.LEDGER).is_file():
+            raise OutputError(f"{path} holds no run", remedy="Name a directory that pagemill parse has written to.")
+        reader = cls(path)
+        try:
+            if reader._one("SELECT count(*) FROM run") != 1:
+                raise OutputError(f"{path} holds no run yet", remedy="Start it with pagemill parse.")
+        except BaseException:
+            reader.close()
+            raise
+        return reader
+
+    @property
+    def summary(self) -> RunSummary:
+        """Settings and counts as of now."""
+        statement = "SELECT identity, settings, started, finished, interrupted, counters FROM run, written"
+        return summary_of(self._all(statement)[0])
+
+    @property
+    def total(self) -> int | None:
+        """Pages in the input, where the run knew."""
+        total = self._one("SELECT total FROM run")
+        return None if total is None else int(total)
+
+    def counts(self) -> dict[PageState, int]:
+        """Pages by state."""
+        summary = self.summary
+        under_way = dict(self._all("SELECT state, count(*) FROM pages WHERE state < 3 AND state <> 3 GROUP BY state"))
+        return {
+            PageState.RUNNING: under_way.get(PageState.RUNNING, 0),
+            PageState.WAITING: under_way.get(PageState.WAITING, 0),
+            PageState.DONE: summary.pages - summary.failed,
+            PageState.FAILED: summary.failed,
+            PageState.SKIPPED: summary.skipped,
+        }
+
+    def rows(self, where: str = "TRUE", parameters: Sequence[Any] = ()) -> Iterator[PageRow]:
+        """What the ledger knows of each page, by source and page.
+
+        Args:
+            where: Which ones: an SQL condition on the table ``pages``, called ``p``; never made of untrusted text.
+            parameters: For the question marks in it.
+        """
+        return map(page_row, self._each(f"{PAGE_ROWS} WHERE {where} ORDER BY p.source, p.page", parameters))
+
+    def pages(self, order: Literal["input", "written"] = "input") -> Iterator[PageResult]:
+        """All records, one at a time, in input order or that of the file.
+
+        Raises:
+            DamagedRunError: A record is not as it was written.
+        """
+        return self._records(f"WHERE p.offset IS NOT NULL {_ORDERS[order]}")
+
+    def texts(self, order: Literal["input", "written"] = "input") -> Iterator[ParsedText]:
+        """The texts of all pages, likewise."""
+        self._open_files()
+        for row in self._each(f"{PAGE_ROWS} WHERE p.offset IS NOT NULL {_ORDERS[order]}"):
+            page = page_row(row)
+            assert page.text is not None
+            yield decode_text(self._read(self._texts, paths.TEXTS, page.text))
+
+    def documents(self) -> Iterator[tuple[str, Iterator[PageResult]]]:
+        """Each document's id with its records in page order; documents in the order in which they were met."""
+        for document, doc_id in self._each("SELECT document, doc_id FROM documents ORDER BY document"):
+            yield (
+                doc_id,
+                self._records(
+                    "WHERE p.document = ? AND p.offset IS NOT NULL ORDER BY p.page_number, p.page_idx", (document,)
+                ),
+            )
+
+    def document(self, doc_id: str) -> Iterator[PageResult]:
+        """The records of one document in page order; none for an unknown one."""
+        return self._records(
+            "WHERE p.document = (SELECT document FROM documents WHERE name = ?) AND p.offset IS NOT NULL"
+            " ORDER BY p.page_number, p.page_idx",
+            (doc_id.casefold(),),
+        )
+
+    def preview(self, page_id: str) -> bytes | None:
+        """The small image of a page for the report; None where none was kept."""
+        rows = self._all(
+            "SELECT preview_offset, preview_length, preview_crc FROM pages"
+            " WHERE name = ? AND preview_offset IS NOT NULL",
+            (page_id.casefold(),),
+        )
+        if not rows:
+            return None
+        self._open_files()
+        with contextlib.suppress(DamagedRunError):  # the report does without it
+            return self._read(self._previews, paths.PREVIEWS, Span(*rows[0]))
+        return None
+
+    def failures(self, examples: int = 3) -> list[Failures]:
+        """Failed pages by category, the most frequent first, with the first examples of each."""
+        kinds = self._all(
+            "SELECT category, count(*) FROM pages WHERE state = 4 AND state <> 3 GROUP BY category ORDER BY 2 DESC, 1"
+        )
+        return [
+            Failures(
+                category,
+                pages,
+                [
+                    FailedPage(*row)
+                    for row in self._all(
+                        "SELECT page_id, message, attempts FROM pages WHERE state = 4 AND state <> 3 AND category = ?"
+                        " ORDER BY page_idx LIMIT ?",
+                        (category, examples),
+                    )
+                ],
+            )
+            for category, pages in kinds
+        ]
+
+    def rate(self) -> Rate:
+        """Pages that ended, and how many a second of late."""
+        ended = self.summary.pages
+        samples = self._all(
+            "SELECT time, ended FROM samples WHERE session = (SELECT session FROM run) AND time >= ? ORDER BY time",
+            (time.time() - _RECENT_S,),
+        )
+        if len(samples) < 2 or samples[-1][0] <= samples[0][0]:
+            return Rate(ended, None)
+        return Rate(ended, (samples[-1][1] - samples[0][1]) / (samples[-1][0] - samples[0][0]))
+
+    def running(self) -> Running:
+        """Pages under way, and who works on them."""
+        owner = owner_of(self.path / paths.LOCK)
+        if owner is not None and owner.alive() is False:
+            owner = None
+        ids = [
+            row[0] for row in self._all("SELECT page_id FROM pages WHERE state = 1 AND state <> 3 ORDER BY page_idx")
+        ]
+        return Running([row[0] for row in rows], owner)
+
+    def close(self) -> None:
+        """Close all files; a second call does nothing."""
+        self._connection.close()
+        self._close_files()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _records(self, clauses: str, parameters: Sequence[Any] = ()) -> Iterator[PageResult]:
+        self._open_files()
+        for row in self._each(f"SELECT p.offset, p.length, p.crc FROM pages p {clauses}", parameters):
+            yield decode_page(self._read(self._results, paths.RESULTS, Span(*row)))
+
+    def _read(self, fd: int, name: str, span: Span) -> bytes:
+        line = _read_at(fd, span) if fd >= 0 else b""
+        if len(line) != span.length or zlib.crc32(line) != span.crc:
+            raise DamagedRunError(
+                f"{self.path / name} is damaged at byte {span.offset}",
+                remedy="Mend the directory with pagemill verify --repair.",
+            )
+        return line
+
+    def _open_files(self) -> None:
+        """Open the files that the ledger speaks of: a run replaces them when it takes lines out."""
+        while True:
+            generation, renaming = self._all("SELECT generation, renaming FROM run")[0]
+            if (generation, renaming) == (self._generation, 0):
+                return
+            self._close_files()
+            self._results = self._open_file(paths.RESULTS, renaming=bool(renaming))
+            self._texts = self._open_file(paths.TEXTS, renaming=bool(renaming))
+            self._previews = self._open_file(paths.PREVIEWS, renaming=False)
+            if self._one("SELECT generation FROM run") == generation:
+                self._generation = generation
+                return
+
+    def _open_file(self, name: str, *, renaming: bool) -> int:
+        names = [name + paths.TEMPORARY_SUFFIX, name] if renaming else [name]
+        for each in names:
+            try:
+                return os.open(self.path / each, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise OutputError(f"cannot read {self.path / each}: {error.strerror or error}") from error
+        return -1
+
+    def _close_files(self) -> None:
+        for fd in (self._results, self._texts, self._previews):
+            if fd >= 0:
+                os.close(fd)
+        self._results = self._texts = self._previews = self._generation = -1
+
+    def _all(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        with ledger_errors(self.path / paths.LEDGER):
+            return self._connection.execute(statement, parameters).fetchall()
+
+    def _one(self, statement: str) -> Any:
+        return self._all(statement)[0][0]
+
+    def _each(self, statement: str, parameters: Sequence[Any] = ()) -> Iterator[Any]:
+        with ledger_errors(self.path / paths.LEDGER):
+            yield from self._connection.execute(statement, parameters)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """Connect without the right to change anything."""
+    with ledger_errors(path):
+        connection = sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10, isolation_level=None, check_same_thread=False
+        )
+        try:
+            application, version = (
+                int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("application_id", "user_version")
+            )
+            if (application, version) != (APPLICATION_ID, FORMAT):
+                raise DamagedRunError(f"{path} is no ledger that this version of pagemill reads")
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def _read_at(fd: int, span: Span) -> bytes:
+    if hasattr(os, "pread"):
+        return os.pread(fd, span.length, span.offset)
+    os.lseek(fd, span.offset, os.SEEK_SET)
+    return os.read(fd, span.length)
