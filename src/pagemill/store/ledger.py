@@ -82,12 +82,12 @@ FROM pages p JOIN sources s USING (source) JOIN documents d USING (document) """
 
 def page_row(row: tuple[Any, ...]) -> PageRow:
     """A row of :data:`PAGE_ROWS`."""
-    digest, page, copy, state, *known = row
+    digest, page, copy, state, *place = row[:14]
     key = PageKey(bytes(digest).hex(), page, copy)
-    return PageRow(key, PageState(state), *known[:10], _span(known[10:13]), _span(known[13:16]), _span(known[16:19]))
+    return PageRow(key, PageState(state), *place, _span(row[14:17]), _span(row[17:20]), _span(row[20:23]))
 
 
-def _span(values: list[Any]) -> Span | None:
+def _span(values: tuple[Any, ...]) -> Span | None:
     return None if values[0] is None else Span(*values)
 
 

@@ -212,9 +212,7 @@ class RunReader:
         owner = owner_of(self.path / paths.LOCK)
         if owner is not None and owner.alive() is False:
             owner = None
-        ids = [
-            row[0] for row in self._all("SELECT page_id FROM pages WHERE state = 1 AND state <> 3 ORDER BY page_idx")
-        ]
+        rows = self._all("SELECT page_id FROM pages WHERE state = 1 AND state <> 3 ORDER BY page_idx")
         return Running([row[0] for row in rows], owner)
 
     def close(self) -> None:
