@@ -19,7 +19,7 @@ from pagemill.store.lock import Owner, owner_of
 from pagemill.store.records import ParsedText, decode_page, decode_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
 
     from pagemill.store.summary import RunSummary
@@ -127,13 +127,22 @@ class RunReader:
         """
         return map(page_row, self._each(f"{PAGE_ROWS} WHERE {where} ORDER BY p.source, p.page", parameters))
 
-    def pages(self, order: Literal["input", "written"] = "input") -> Iterator[PageResult]:
+    def pages(
+        self,
+        order: Literal["input", "written"] = "input",
+        *,
+        on_damage: Callable[[DamagedRunError], None] | None = None,
+    ) -> Iterator[PageResult]:
         """All records, one at a time, in input order or that of the file.
+
+        Args:
+            order: Of the pages in the input, or of the lines in the file.
+            on_damage: Called with what is wrong with a record, which is then passed over, instead of raising it.
 
         Raises:
             DamagedRunError: A record is not as it was written.
         """
-        return self._records(f"WHERE p.offset IS NOT NULL {_ORDERS[order]}")
+        return self._records(f"WHERE p.offset IS NOT NULL {_ORDERS[order]}", on_damage=on_damage)
 
     def texts(self, order: Literal["input", "written"] = "input") -> Iterator[ParsedText]:
         """The texts of all pages, likewise."""
@@ -143,8 +152,14 @@ class RunReader:
             assert page.text is not None
             yield decode_text(self._read(self._texts, paths.TEXTS, page.text))
 
-    def documents(self) -> Iterator[tuple[str, Iterator[PageResult]]]:
-        """Each document's id with its records in page order; documents in the order in which they were met."""
+    def documents(
+        self, *, on_damage: Callable[[DamagedRunError], None] | None = None
+    ) -> Iterator[tuple[str, Iterator[PageResult]]]:
+        """Each document's id with its records in page order; documents in the order in which they were met.
+
+        Args:
+            on_damage: As in :meth:`pages`.
+        """
         for document, doc_id in self._each("SELECT document, doc_id FROM documents ORDER BY document"):
             yield (
                 doc_id,
@@ -228,10 +243,23 @@ class RunReader:
     ) -> None:
         self.close()
 
-    def _records(self, clauses: str, parameters: Sequence[Any] = ()) -> Iterator[PageResult]:
+    def _records(
+        self,
+        clauses: str,
+        parameters: Sequence[Any] = (),
+        *,
+        on_damage: Callable[[DamagedRunError], None] | None = None,
+    ) -> Iterator[PageResult]:
         self._open_files()
         for row in self._each(f"SELECT p.offset, p.length, p.crc FROM pages p {clauses}", parameters):
-            yield decode_page(self._read(self._results, paths.RESULTS, Span(*row)))
+            try:
+                page = decode_page(self._read(self._results, paths.RESULTS, Span(*row)))
+            except DamagedRunError as error:
+                if on_damage is None:
+                    raise
+                on_damage(error)
+            else:
+                yield page
 
     def _read(self, fd: int, name: str, span: Span) -> bytes:
         line = _read_at(fd, span) if fd >= 0 else b""
