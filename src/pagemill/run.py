@@ -5,36 +5,68 @@ from __future__ import annotations
 import asyncio
 import signal
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing, contextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypedDict, TypeVar
 
-from pagemill.errors import ExitCode, InputError, OutputError
-from pagemill.export.docjson import document_json
-from pagemill.export.embedding_text import embedding_text
-from pagemill.export.markdown import document_markdown
-from pagemill.export.report import write_report
-from pagemill.store.run_directory import Exporters, RunDirectory
+from pagemill.document.identity import PageKey
+from pagemill.document.page import Status
+from pagemill.errors import ExitCode, InputError, OutputError, error_class
+from pagemill.exporters import default_exporters
+from pagemill.parsing.page import SkippedPage
+from pagemill.store.run_directory import OpenMode, RunDirectory
+from pagemill.supervise import Life
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
     from pathlib import Path
 
     from pagemill.parsing.page import ParsedPage
     from pagemill.runtime.pipeline import Pipeline
     from pagemill.sources import SourceOptions
+    from pagemill.sources.base import PageRef
     from pagemill.store.summary import RunSummary
+
+T = TypeVar("T")
+
+BEAT_S = 0.5
+"""How often a supervised run gives a sign of life."""
+
+
+class Place(TypedDict):
+    """Names and numbers of a page."""
+
+    page_id: str
+    doc_id: str
+    uri: str
+    page_number: int | None
+    page_idx: int
 
 
 class Progress(Protocol):
     """Told about a run as it goes."""
 
-    def page(self, page: ParsedPage, total: int | None) -> None:
-        """A page is written; ``total`` is the number of pages in the run where it is known."""
+    def opened(self, ended_before: int) -> None:
+        """The run directory is open; ``ended_before`` pages in it ended in an earlier sitting."""
         ...
 
-    def stopping(self) -> None:
-        """A signal came: the run ends early, with what it has."""
+    def page(self, page: ParsedPage, *, total: int | None, passed_over: int) -> None:
+        """A page is written.
+
+        Args:
+            page: The page.
+            total: Pages in the input where that is known.
+            passed_over: How many of these were met by now and need no parsing: they ended in an earlier sitting, or
+                are skipped.
+        """
+        ...
+
+    def postponed(self, page: ParsedPage) -> None:
+        """A page failed and will be tried again, alone."""
+        ...
+
+    def stopping(self, under_way: int) -> None:
+        """A signal came: the run ends when the pages that are under way have ended."""
         ...
 
 
@@ -43,19 +75,19 @@ class RunOutcome:
     """How a run ended."""
 
     summary: RunSummary
+    """Of the whole directory, over all sittings."""
     failures: list[tuple[str, str, str | None]] = field(default_factory=list)
-    """Page id, message and remedy of the first errors (at most ``MAX_FAILURES``), warnings on good pages included."""
+    """Page id, message and remedy of this process's first errors (at most ``MAX_FAILURES``), warnings on good pages
+    included."""
     errors: int = 0
     """All of them."""
-    codes: set[ExitCode] = field(default_factory=set)
-    """Exit codes of the failed pages."""
+    recycle: bool = False
+    """The run is not at its end: it goes on in a fresh process."""
 
     MAX_FAILURES = 20
 
     def add(self, page: ParsedPage) -> None:
         """Take note of a page's errors."""
-        if page.exit_code is not ExitCode.OK:
-            self.codes.add(page.exit_code)
         for error in page.record.errors:
             self.errors += 1
             if len(self.failures) < self.MAX_FAILURES:
@@ -64,11 +96,13 @@ class RunOutcome:
     @property
     def exit_code(self) -> ExitCode:
         """0 when all is well; the cause's own code when nothing succeeded for one cause; else "some pages failed"."""
-        if self.summary.interrupted:
+        summary = self.summary
+        if summary.interrupted:
             return ExitCode.INTERRUPTED
-        if self.summary.failed and self.summary.failed == self.summary.pages and len(self.codes) == 1:
-            return next(iter(self.codes))
-        return ExitCode.PAGES_FAILED if self.summary.failed or self.summary.warnings_by_kind else ExitCode.OK
+        causes = {error_class(kind).exit_code for kind in summary.failures_by_kind}
+        if summary.failed and summary.failed == summary.pages and len(causes) == 1:
+            return causes.pop()
+        return ExitCode.PAGES_FAILED if summary.failed or summary.warnings_by_kind else ExitCode.OK
 
 
 async def parse_into(
@@ -78,105 +112,225 @@ async def parse_into(
     pipeline: Pipeline,
     options: SourceOptions,
     report: bool = True,
-    fresh: bool = False,
+    mode: OpenMode = OpenMode.AUTO,
+    retry_failed: bool = False,
+    max_attempts: int = 2,
+    life: Life | None = None,
     progress: Progress | None = None,
 ) -> RunOutcome:
-    """Parse all inputs into ``out``.
+    """Parse all pages of the inputs that have not ended in ``out`` yet.
 
-    A first SIGINT or SIGTERM stops the run: pages in flight are dropped, what was parsed is finished as it stands.
-    A second one ends the process at once.
+    A first SIGINT or SIGTERM drains the run: the pages under way end and are written, no other is begun, and the
+    documents, the report and the summary are made. A second one ends the process at once.
+
+    Args:
+        out: The run directory.
+        inputs: As for :func:`pagemill.sources.resolve`.
+        pipeline: Not entered yet.
+        options: What to take of the inputs.
+        report: Write ``report.html``.
+        mode: Whether to resume what ``out`` holds.
+        retry_failed: Parse pages again that failed in an earlier sitting.
+        max_attempts: Attempts at a page before it is failed.
+        life: What a supervised process knows about itself.
+        progress: Told as the run goes.
 
     Raises:
-        OutputError: ``out`` holds a run already or cannot be written; NoSpaceError when the disk is full.
-            What was written until then is valid.
+        OutputError: ``out`` holds another run, is in use, or cannot be written; NoSpaceError when the disk is full.
+            What was written until then is valid and can be resumed.
         PagemillError: No page could be parsed with these settings (a language, the layout model), which is found
             before ``out`` is touched; or the inputs hold no page.
     """
-    exporters = Exporters(
-        embedding_text=embedding_text,
-        document_markdown=document_markdown,
-        document_json=document_json,
-        report=write_report if report else None,
-    )
+    life = life or Life()
+    vitals = life.vitals
     async with pipeline:
         await pipeline.prepare()
-        with (
-            ThreadPoolExecutor(1, thread_name_prefix="pagemill.store") as writer,
-            RunDirectory.create(out, exporters=exporters, fresh=fresh, settings=pipeline.describe()) as directory,
-            _stop_on_signals(progress.stopping if progress else None) as stop,
-        ):
-            run = _Run(directory, writer, pipeline, progress)
+        identity = await pipeline.identity()
+        with ThreadPoolExecutor(1, thread_name_prefix="pagemill.store") as writer:
+
+            def open_directory() -> RunDirectory:
+                return RunDirectory.open(
+                    out,
+                    exporters=default_exporters(report),
+                    identity=identity,
+                    settings=pipeline.describe(),
+                    mode=OpenMode.RESUME if vitals.opened else mode,
+                    retry_failed=retry_failed and not vitals.opened,
+                    death=life.death if vitals.opened else None,
+                )
+
+            directory = await _on(writer, open_directory)
             try:
-                async with aclosing(pipeline.stream(inputs, options)) as pages:
-                    while page := await _next(pages, stop):
-                        await run.take(page)
-            except Exception:
-                with suppress(OutputError):  # the disk may be full; what still fits is better than nothing
-                    await run.finish(interrupted=True)
-                raise
-            await run.finish(interrupted=stop.is_set())
-    if not run.outcome.summary.pages and not stop.is_set():
-        raise InputError("the inputs hold no page", remedy="Check that the files and datasets are not empty.")
-    return run.outcome
+                vitals.has_opened()
+                run = _Run(directory, writer, pipeline, life, progress)
+                return await run.parse(inputs, options, max_attempts)
+            finally:
+                await _on(writer, directory.close)
 
 
 class _Run:
-    """Writes pages on the one writing thread, and documents when their last page is there."""
+    """Writes pages on the one writing thread, and documents when their last page is there.
+
+    Implements :class:`pagemill.runtime.stream.Journal`.
+    """
 
     def __init__(
-        self, directory: RunDirectory, writer: ThreadPoolExecutor, pipeline: Pipeline, progress: Progress | None
+        self,
+        directory: RunDirectory,
+        writer: ThreadPoolExecutor,
+        pipeline: Pipeline,
+        life: Life,
+        progress: Progress | None,
     ) -> None:
         self.outcome = RunOutcome(directory.summary)
         self._directory = directory
         self._writer = writer
         self._pipeline = pipeline
+        self._life = life
         self._progress = progress
+        self._under_way: set[str] = set()
         self._left: dict[str, int] = {}
+        self._total: int | None = None
+        self._skipped = 0
 
-    async def take(self, page: ParsedPage) -> None:
-        """Write a page, count it, and tell about it."""
-        await self._on_writer(lambda: self._write(page))
+    async def parse(self, inputs: Sequence[str | Path], options: SourceOptions, max_attempts: int) -> RunOutcome:
+        """Parse, write, and finish the directory."""
+        pipeline, summary = self._pipeline, self.outcome.summary
+        if self._progress:
+            self._progress.opened(self._directory.resumed)
+        stream = pipeline.stream(
+            inputs, options, catalogue=self._directory.catalogue, journal=self, max_attempts=max_attempts
+        )
+        with _stop_on_signals(self._stop) as stop:
+            async with self._watched():
+                try:
+                    async with aclosing(stream) as pages:
+                        async for page in pages:
+                            await self._take(page)
+                except Exception:
+                    with suppress(OutputError):  # the disk may be full; what still fits is better than nothing
+                        await self._finish(interrupted=True, complete=False)
+                    raise
+                if self.outcome.recycle and not stop.is_set():
+                    await _on(self._writer, self._directory.sync)
+                    return self.outcome
+                self.outcome.recycle = False
+                await self._finish(interrupted=stop.is_set(), complete=pipeline.complete and not stop.is_set())
+        if not (summary.pages or summary.skipped or stop.is_set()):
+            raise InputError("the inputs hold no page", remedy="Check that the files and datasets are not empty.")
+        return self.outcome
+
+    async def started(self, ref: PageRef, *, alone: bool) -> None:
+        """Note that an attempt at a page begins."""
+        await _on(self._writer, lambda: self._directory.start_page(ref.key, **_place(ref), alone=alone))
+        self._under_way.add(str(ref.key))
+        self._life.vitals.under_way = len(self._under_way)
+
+    async def postponed(self, page: ParsedPage) -> None:
+        """Note that an attempt failed and that another one will follow."""
+        record = page.record
+        key = PageKey.parse(record.page_key)
+        await _on(
+            self._writer,
+            lambda: self._directory.postpone_page(key, attempts=record.attempts, error=record.errors[0]),
+        )
+        self._life.vitals.page_postponed()
+        self._landed(page)
+        if self._progress:
+            self._progress.postponed(page)
+
+    async def _take(self, page: ParsedPage | SkippedPage) -> None:
+        if isinstance(page, SkippedPage):
+            await _on(self._writer, lambda: self._skip(page))
+            self._skipped += 1
+            return
+        await _on(self._writer, lambda: self._write(page))
+        self._life.vitals.page_ended(failed=page.record.status is Status.FAILED)
+        self._landed(page)
         self.outcome.add(page)
         if self._progress:
-            self._progress.page(page, self._pipeline.total)
+            passed_over = self._pipeline.passed_over + self._skipped
+            self._progress.page(page, total=self._pipeline.total, passed_over=passed_over)
 
-    async def finish(self, *, interrupted: bool) -> None:
-        """Write the open documents, the report and the summary."""
-        await self._on_writer(lambda: self._directory.finish(interrupted=interrupted))
+    def _landed(self, page: ParsedPage) -> None:
+        self._under_way.discard(page.record.page_key)
+        self._life.vitals.under_way = len(self._under_way)
 
-    async def _on_writer(self, work: Callable[[], None]) -> None:
-        writing = asyncio.get_running_loop().run_in_executor(self._writer, work)
-        try:
-            await asyncio.shield(writing)
-        except asyncio.CancelledError:  # the directory is closed next: not while somebody writes into it
-            await asyncio.wait({writing})
-            raise
+    def _skip(self, page: SkippedPage) -> None:
+        self._directory.skip_page(page.ref.key, **_place(page.ref), reason=page.reason)
+        self._note_total()
 
     def _write(self, page: ParsedPage) -> None:
         self._directory.write_page(page.record, page.crops, page.preview)
         document = page.document
         if document.page_count is not None:
-            self._left[document.doc_id] = self._left.get(document.doc_id, document.page_count) - 1
-            if self._left[document.doc_id] == 0:
+            left = self._left.get(document.doc_id, document.page_count - document.finished) - 1
+            self._left[document.doc_id] = left
+            if left == 0:
                 del self._left[document.doc_id]
                 self._directory.finish_document(document.doc_id)
+        self._note_total()
+
+    def _note_total(self) -> None:
+        total = self._pipeline.total
+        if total is not None and total != self._total:
+            self._directory.set_total(total)
+            self._total = total
+
+    async def _finish(self, *, interrupted: bool, complete: bool) -> None:
+        await _on(self._writer, lambda: self._directory.finish(interrupted=interrupted, complete=complete))
+
+    def _stop(self) -> None:
+        self._pipeline.stop_admitting()
+        if self._progress:
+            self._progress.stopping(len(self._under_way))
+
+    @asynccontextmanager
+    async def _watched(self) -> AsyncIterator[None]:
+        """While entered, a supervised run gives signs of life, and drains when a computation hangs for good."""
+
+        async def beat() -> None:
+            while True:
+                self._life.vitals.beat()
+                await asyncio.sleep(BEAT_S)
+
+        async def leave_when_stuck() -> None:
+            await self._pipeline.until_stuck()
+            self.outcome.recycle = True
+            self._pipeline.stop_admitting()
+
+        tasks = [asyncio.create_task(task()) for task in (beat, leave_when_stuck)] if self._life.supervised else []
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _next(pages: AsyncGenerator[ParsedPage], stop: asyncio.Event) -> ParsedPage | None:
-    """The next page; None at the end of the stream or when the run is to stop."""
-    step = asyncio.ensure_future(anext(pages, None))
-    stopped = asyncio.ensure_future(stop.wait())
+def _place(ref: PageRef) -> Place:
+    """What the run directory is told of a page when it is met."""
+    return {
+        "page_id": ref.page_id,
+        "doc_id": ref.document.doc_id,
+        "uri": ref.document.uri,
+        "page_number": ref.page_number,
+        "page_idx": ref.position,
+    }
+
+
+async def _on(writer: ThreadPoolExecutor, work: Callable[[], T]) -> T:
+    """Do something on the writing thread; a caller that is cancelled leaves when it is done."""
+    writing = asyncio.get_running_loop().run_in_executor(writer, work)
     try:
-        await asyncio.wait({step, stopped}, return_when=asyncio.FIRST_COMPLETED)
-        return step.result() if step.done() else None
-    finally:
-        for task in (step, stopped):
-            task.cancel()
-        await asyncio.gather(step, stopped, return_exceptions=True)
+        return await asyncio.shield(writing)
+    except asyncio.CancelledError:  # the directory is closed next: not while somebody writes into it
+        await asyncio.wait({writing})
+        raise
 
 
 @contextmanager
-def _stop_on_signals(announce: Callable[[], None] | None) -> Iterator[asyncio.Event]:
+def _stop_on_signals(on_stop: Callable[[], None]) -> Iterator[asyncio.Event]:
     """An event that the first SIGINT or SIGTERM sets; a second one ends the process at once, as by default.
 
     Signals that are ignored (``nohup``, background jobs) stay so. Where handlers cannot be installed, Python's own
@@ -192,8 +346,7 @@ def _stop_on_signals(announce: Callable[[], None] | None) -> Iterator[asyncio.Ev
         for number in installed:
             loop.remove_signal_handler(number)
             signal.signal(number, signal.SIG_DFL)
-        if announce:
-            announce()
+        on_stop()
 
     for number in before:
         if before[number] is signal.SIG_IGN:

@@ -40,7 +40,7 @@ _ERASE_LINE_SHOW_CURSOR = "\r\x1b[2K\x1b[?25h"
 class Vitals:
     """Counters in memory that a worker shares with its parent and with the workers after it."""
 
-    _DONE, _FAILED, _POSTPONED, _UNDER_WAY, _BEATS, _ORDERLY, _COUNT = range(7)
+    _DONE, _FAILED, _POSTPONED, _OPENED, _UNDER_WAY, _BEATS, _ORDERLY, _COUNT = range(8)
 
     def __init__(self) -> None:
         self._counters = memoryview(mmap.mmap(-1, 8 * self._COUNT)).cast("Q")
@@ -59,6 +59,15 @@ class Vitals:
     def attempts(self) -> int:
         """Attempts that came to their end, in all lives."""
         return self.done + self.failed + self._counters[self._POSTPONED]
+
+    @property
+    def opened(self) -> bool:
+        """Whether some worker has opened the output directory: it holds this run then, and none before it."""
+        return bool(self._counters[self._OPENED])
+
+    def has_opened(self) -> None:
+        """Note that the output directory is open."""
+        self._counters[self._OPENED] = 1
 
     @property
     def under_way(self) -> int:

@@ -6,12 +6,15 @@ import importlib
 import io
 import sys
 import traceback
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from pagemill import __version__
 from pagemill.errors import ExitCode, PagemillError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _COMMANDS = {
     "parse": ("pagemill.cli.parse", "Parse documents into text, tables, Markdown and JSON records."),
@@ -46,25 +49,30 @@ def cli() -> None:
 
 
 def main() -> NoReturn:
-    """Run the command line; errors of ours become a message, a remedy and their exit code."""
+    """Run the command line."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # what the terminal's encoding lacks must not end a run
             stream.reconfigure(errors="backslashreplace")
+    sys.exit(exit_status(lambda: cli.main(standalone_mode=False)))
+
+
+def exit_status(action: Callable[[], object]) -> int:
+    """Do something and give the exit status; errors of ours become a message, a remedy and their exit code."""
     try:
-        status = cli.main(standalone_mode=False)
+        status = action()
     except click.ClickException as error:
         error.show()
-        sys.exit(ExitCode.USAGE)
+        return ExitCode.USAGE
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted.", err=True)
-        sys.exit(ExitCode.INTERRUPTED)
+        return ExitCode.INTERRUPTED
     except PagemillError as error:
         click.echo(f"Error: {error.message}", err=True)
         if error.remedy:
             click.echo(f"  {error.remedy}", err=True)
-        sys.exit(error.exit_code)
+        return error.exit_code
     except Exception:
         traceback.print_exc()
         click.echo("Error: this is a defect of pagemill. Please report it with the lines above.", err=True)
-        sys.exit(ExitCode.INTERNAL)
-    sys.exit(status if isinstance(status, int) else ExitCode.OK)
+        return ExitCode.INTERNAL
+    return status if isinstance(status, int) else ExitCode.OK

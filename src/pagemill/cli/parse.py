@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
+import dataclasses
 import time
 from pathlib import Path
 
 import click
 
 from pagemill.config.settings import TextLayerMode
+
+SILENCE_MARGIN_S = 5.0
+"""A process that has been silent for a page's time limit and this much more hangs as a whole."""
 
 
 @click.command(name="parse", short_help="Parse documents.")
@@ -79,7 +82,18 @@ from pagemill.config.settings import TextLayerMode
 )
 @click.option("--crops/--no-crops", default=True, help="Save image and chart regions  [default: on]")
 @click.option("--report/--no-report", default=True, help="Write report.html  [default: on]")
-@click.option("--fresh", is_flag=True, help="Replace the run that the output directory holds.")
+@click.option("--resume", is_flag=True, help="Only go on with the run in the output directory; an error without one.")
+@click.option("--fresh", is_flag=True, help="Start over: delete the run that the output directory holds.")
+@click.option("--retry-failed", is_flag=True, help="Go on, and parse the failed pages again.")
+@click.option(
+    "--max-attempts",
+    type=click.IntRange(min=1),
+    default=2,
+    show_default=True,
+    metavar="N",
+    help="Attempts at a page that crashes, hangs or throws before it is failed.",
+)
+@click.option("--skip-duplicates", is_flag=True, help="Skip files with the very content of an earlier one.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no summary; errors only.")
 def command(
     inputs: tuple[str, ...],
@@ -100,7 +114,11 @@ def command(
     pages_in_flight: int,
     crops: bool,
     report: bool,
+    resume: bool,
     fresh: bool,
+    retry_failed: bool,
+    max_attempts: int,
+    skip_duplicates: bool,
     quiet: bool,
 ) -> int:
     """Parse documents into text, tables, Markdown and JSON records.
@@ -112,21 +130,19 @@ def command(
     pagemill parse report.pdf -o out
     pagemill parse scans/ --recursive --lang ko,en -o out
     pagemill parse corpus.parquet --limit 100 -o out
-    """  # noqa: D301 - click wants the control character
-    from pagemill.cli.progress import ProgressDisplay, print_summary
-    from pagemill.config.settings import ParseSettings, RuntimeSettings
-    from pagemill.run import parse_into
-    from pagemill.runtime.pipeline import Pipeline
-    from pagemill.sources import PageRanges, SourceOptions
-    from pagemill.store.run_directory import PREVIEW_PAGES
 
+    A run that was stopped, killed or cut off from power goes on when the same command is given again.
+    """  # noqa: D301 - click wants the control character
+    from pagemill.cli import exit_status
+    from pagemill.config.settings import ParseSettings, RuntimeSettings
+    from pagemill.sources.options import PageRanges, SourceOptions
+    from pagemill.supervise import BUSY_DEATHS, RECYCLE, Life, supervise
+
+    if fresh and (resume or retry_failed):
+        raise click.UsageError(f"--fresh starts over: it does not go with {'--resume' if resume else '--retry-failed'}")
     start = time.monotonic()
     settings = ParseSettings(
-        languages=_languages(lang),
-        text_layer=TextLayerMode(text_layer),
-        crops=crops,
-        preview_pages=PREVIEW_PAGES if report else 0,
-        page_timeout_s=page_timeout,
+        languages=_languages(lang), text_layer=TextLayerMode(text_layer), crops=crops, page_timeout_s=page_timeout
     )
     runtime = RuntimeSettings(threads=threads, decoders=decoders, pages_in_flight=pages_in_flight)
     options = SourceOptions(
@@ -136,17 +152,51 @@ def command(
         limit=limit,
         image_column=image_column,
         id_column=id_column,
+        skip_duplicates=skip_duplicates,
     )
-    pipeline = Pipeline(settings, runtime, layout_engine=layout_engine, layout_model=layout_model)
-    with ProgressDisplay(quiet=quiet) as progress:
-        outcome = asyncio.run(
-            parse_into(
-                output, inputs, pipeline=pipeline, options=options, report=report, fresh=fresh, progress=progress
-            )
+
+    def work(life: Life) -> int:
+        """What the supervised process does; nothing heavy is imported outside of it."""
+        import asyncio
+
+        from pagemill.cli.progress import ProgressDisplay, print_summary
+        from pagemill.run import parse_into
+        from pagemill.runtime.pipeline import Pipeline
+        from pagemill.store.run_directory import PREVIEW_PAGES, OpenMode
+
+        mode = OpenMode.FRESH if fresh else OpenMode.RESUME if resume or retry_failed else OpenMode.AUTO
+        pipeline = Pipeline(
+            dataclasses.replace(settings, preview_pages=PREVIEW_PAGES if report else 0),
+            runtime,
+            layout_engine=layout_engine,
+            layout_model=layout_model,
         )
-    if not quiet:
-        print_summary(outcome, output, time.monotonic() - start)
-    return int(outcome.exit_code)
+        with ProgressDisplay(quiet=quiet, life=life) as progress:
+            outcome = asyncio.run(
+                parse_into(
+                    output,
+                    inputs,
+                    pipeline=pipeline,
+                    options=options,
+                    report=report,
+                    mode=mode,
+                    retry_failed=retry_failed,
+                    max_attempts=max_attempts,
+                    life=life,
+                    progress=progress,
+                )
+            )
+        if outcome.recycle:
+            return RECYCLE
+        if not quiet:
+            print_summary(outcome, life.vitals, output, time.monotonic() - start)
+        return outcome.exit_code
+
+    return supervise(
+        lambda life: exit_status(lambda: work(life)),
+        busy_deaths=max(BUSY_DEATHS, max_attempts + 1),
+        silence_s=page_timeout + SILENCE_MARGIN_S,
+    )
 
 
 def _languages(value: str) -> tuple[str, ...] | None:

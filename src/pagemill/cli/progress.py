@@ -9,11 +9,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn
 from rich.progress import Progress as Bar
 from rich.text import Text
 
 from pagemill.document.page import Status
+from pagemill.supervise import Life
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 
     from pagemill.parsing.page import ParsedPage
     from pagemill.run import RunOutcome
+    from pagemill.store.summary import RunSummary
+    from pagemill.supervise import Vitals
+
+Row = tuple[str, str, list[str]]
+"""Name, style and items of a row of the summary."""
 
 LOG_EVERY_S = 10.0
 MAX_FAILURE_LINES = 20
@@ -58,14 +64,16 @@ class ProgressDisplay:
 
     Args:
         quiet: Show nothing.
+        life: Of the process, one of several in which the run may go on.
         console: Where to draw; standard error by default.
     """
 
-    def __init__(self, *, quiet: bool = False, console: LenientConsole | None = None) -> None:
+    def __init__(self, *, quiet: bool = False, life: Life | None = None, console: LenientConsole | None = None) -> None:
         self._console = console or LenientConsole(stderr=True)
         self._quiet = quiet
+        self._life = life or Life()
         self._start = self._last_line = time.monotonic()
-        self._pages = self._failed = 0
+        self._pages = self._failed = self._retries = 0
         self._bar: Bar | None = None
         if not quiet and self._console.is_terminal:
             self._bar = Bar(
@@ -73,7 +81,6 @@ class ProgressDisplay:
                 BarColumn(bar_width=None),
                 MofNCompleteColumn(),
                 TextColumn("{task.fields[rate]}"),
-                TimeRemainingColumn(),
                 TextColumn("{task.fields[failures]}"),
                 console=self._console,
                 transient=True,
@@ -92,65 +99,92 @@ class ProgressDisplay:
         if self._bar:
             self._bar.stop()
 
-    def page(self, page: ParsedPage, total: int | None) -> None:
-        """Count a finished page; a failed one is named at once."""
+    def opened(self, ended_before: int) -> None:
+        """Say how many pages need not be parsed again; a process that takes over from another says nothing."""
+        if ended_before and not self._quiet and self._life.number == 0:
+            self._console.say(f"Resuming: {_pages(ended_before)} ended before.")
+
+    def page(self, page: ParsedPage, *, total: int | None, passed_over: int) -> None:
+        """Count a page that has ended; a failed one is named at once.
+
+        Pages that were passed over count as progress, but not as speed: the time left is that of the others.
+        """
         if self._quiet:
             return
         self._pages += 1
         if page.record.status is Status.FAILED:
             self._failed += 1
-            self._say_failed(page)
+            self._say(self._failed, ("failed", "red"), page)
         now = time.monotonic()
         rate = self._pages / max(now - self._start, 1e-9)
+        ended = passed_over + self._pages
+        left = f", {_duration((total - ended) / rate)} left" if total else ""
         if self._bar:
-            failures = f"[red]{self._failed} failed" if self._failed else ""
+            counts = [f"[red]{self._failed} failed"] if self._failed else []
+            counts += [f"[yellow]{self._retries} retried"] if self._retries else []
             self._bar.update(
-                self._task, completed=self._pages, total=total, rate=f"{rate:.1f} pages/s", failures=failures
+                self._task,
+                completed=ended,
+                total=total,
+                rate=f"{rate:.1f} pages/s{left}",
+                failures=" ".join(counts),
             )
         elif now - self._last_line >= LOG_EVERY_S:
             self._last_line = now
             of_total = f"/{total}" if total else ""
-            eta = f", {_duration((total - self._pages) / rate)} left" if total else ""
-            self._console.say(f"{self._pages}{of_total} pages, {rate:.2f} pages/s{eta}, {self._failed} failed")
+            retried = f", {self._retries} retried" if self._retries else ""
+            self._console.say(
+                f"{ended}{of_total} pages, {rate:.2f} pages/s{left}, {self._life.vitals.failed} failed{retried}"
+            )
 
-    def stopping(self) -> None:
+    def postponed(self, page: ParsedPage) -> None:
+        """Name a page that failed and will be tried again."""
+        self._retries += 1
+        if not self._quiet:
+            self._say(self._retries, ("again later", "yellow"), page)
+
+    def stopping(self, under_way: int) -> None:
         """Say that the run ends early, and leave the terminal as it was: a second signal ends the process at once."""
         if self._bar:
             self._bar.stop()
             self._bar = None
         if not self._quiet:
-            self._console.say("Stopping; what is parsed so far is kept. Once more (Ctrl-C) quits at once.")
+            waits = f"{_pages(under_way)} under way will be finished" if under_way else "no page is under way"
+            self._console.say(f"Stopping: {waits}. Once more (Ctrl-C) quits at once. Either way it can be resumed.")
 
-    def _say_failed(self, page: ParsedPage) -> None:
-        if self._failed <= MAX_FAILURE_LINES:
-            self._console.say(("failed", "red"), f" {page.record.page_id}: {_short(page.record.errors[0].message)}")
-        elif self._failed == MAX_FAILURE_LINES + 1:
+    def _say(self, count: int, what: tuple[str, str], page: ParsedPage) -> None:
+        if count <= MAX_FAILURE_LINES:
+            self._console.say(what, f" {page.record.page_id}: {_short(page.record.errors[0].message)}")
+        elif count == MAX_FAILURE_LINES + 1:
             self._console.say("More pages fail; they are only counted from here on.")
 
 
-def print_summary(outcome: RunOutcome, out: Path, seconds: float, console: LenientConsole | None = None) -> None:
-    """Print what a run amounts to: pages, regions by label, failures by kind, seconds by stage, where to look."""
+def print_summary(
+    outcome: RunOutcome, vitals: Vitals, out: Path, seconds: float, console: LenientConsole | None = None
+) -> None:
+    """Print what a run amounts to: pages, regions by label, failures by kind, seconds by stage, where to look.
+
+    Args:
+        outcome: How the run ended; its counts are those of the directory.
+        vitals: What was done this time.
+        out: The directory.
+        seconds: That it took this time.
+        console: Where to print; standard output by default.
+    """
     console = console or LenientConsole(file=sys.stdout)
     summary = outcome.summary
-    rate = summary.pages / max(seconds, 1e-9)
-    pages = [
-        f"{summary.pages - summary.failed} done",
-        f"{summary.failed} failed",
-        _number(summary.documents, "document"),
-    ]
-    rows: list[tuple[str, str, list[str]]] = [
-        ("pages", "", pages),
-        ("time", "", [f"{_duration(seconds)} ({rate:.2f} pages/s)"]),
-    ]
-    if summary.regions:
-        rows.append(("regions", "", [f"{summary.regions} in all", *_counts(_largest_first(summary.regions_by_label))]))
-    if summary.crops:
-        rows.append(("crops", "", [str(summary.crops)]))
-    stages = {
-        name: f"{value:.1f} s" for name, value in _largest_first(summary.seconds_by_stage).items() if value >= 0.05
-    }
-    if stages:
-        rows.append(("stages", "", _counts(stages)))
+    ended = vitals.done + vitals.failed
+    pages = [f"{summary.pages - summary.failed} done", f"{summary.failed} failed"]
+    pages += [f"{summary.skipped} skipped"] if summary.skipped else []
+    rows: list[Row] = [("pages", "", [*pages, _number(summary.documents, "document")])]
+    if ended < summary.pages:
+        rows.append(
+            ("this time", "", [f"{vitals.done} done", f"{vitals.failed} failed"] if ended else ["nothing to do"])
+        )
+    rate = f" ({ended / max(seconds, 1e-9):.2f} pages/s)" if ended else ""
+    rows.append(("time", "", [f"{_duration(seconds)}{rate}"]))
+    if ended:
+        rows += _details(summary)
     if summary.failures_by_kind:
         rows.append(("failures", "red", _counts(_largest_first(summary.failures_by_kind))))
     if summary.warnings_by_kind:
@@ -161,7 +195,24 @@ def print_summary(outcome: RunOutcome, out: Path, seconds: float, console: Lenie
             console.say(("" if index else name).ljust(10), (line, style))
     _print_failures(outcome, console)
     if summary.interrupted:
-        console.say("Interrupted: what was parsed until then is in the output.")
+        console.say("Interrupted: what was parsed until then is in the output. The same command goes on.")
+    elif summary.failed:
+        console.say("The same command with --retry-failed tries failed pages again.")
+
+
+def _details(summary: RunSummary) -> list[Row]:
+    """What is on the pages, and where the time went."""
+    rows: list[Row] = []
+    if summary.regions:
+        rows.append(("regions", "", [f"{summary.regions} in all", *_counts(_largest_first(summary.regions_by_label))]))
+    if summary.crops:
+        rows.append(("crops", "", [str(summary.crops)]))
+    stages = {
+        name: f"{value:.1f} s" for name, value in _largest_first(summary.seconds_by_stage).items() if value >= 0.05
+    }
+    if stages:
+        rows.append(("stages", "", _counts(stages)))
+    return rows
 
 
 def _print_failures(outcome: RunOutcome, console: LenientConsole) -> None:
@@ -200,6 +251,10 @@ def _counts(counts: dict[str, Any]) -> list[str]:
 
 def _number(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def _pages(count: int) -> str:
+    return "1 page" if count == 1 else f"{count:,} pages"
 
 
 def _short(message: str) -> str:
