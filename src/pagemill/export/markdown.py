@@ -77,9 +77,20 @@ def document_markdown(pages: Iterable[PageResult], *, footnotes: bool = True, cr
         yield "\n"
 
 
+def collected_markdown(documents: Iterable[tuple[str, Iterable[PageResult]]], *, crops_root: str) -> Iterator[str]:
+    """Several documents as one Markdown text, each after a comment with its id; in pieces."""
+    for number, (doc_id, pages) in enumerate(documents):
+        yield f"{chr(10) if number else ''}<!-- document {_comment(doc_id)} -->\n\n"
+        yield from document_markdown(pages, crops_root=crops_root)
+
+
+def _comment(text: str) -> str:
+    return re.sub("-(?=-)", "- ", text)  # "--" may end a comment
+
+
 def _parts(page: PageResult, *, footnotes: bool, crops_root: str) -> list[_Part]:
     if page.status is Status.FAILED:
-        reason = re.sub("-(?=-)", "- ", "; ".join(error.message for error in page.errors))  # "--" may end a comment
+        reason = _comment("; ".join(error.message for error in page.errors))
         return [_Part(f"<!-- page {page.page_number or '?'} failed: {reason} -->")]
     crops = {crop.region: crops_root + crop.path for crop in page.image_crops}
     captions = {region.caption_of: region.content or "" for region in page.regions if region.caption_of is not None}

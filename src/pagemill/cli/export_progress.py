@@ -1,0 +1,86 @@
+"""How an export goes, and what it came to, on standard error."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+from pagemill.cli.progress import LenientConsole
+from pagemill.cli.wording import number, short
+from pagemill.errors import ExitCode
+from pagemill.store.ledger import PageState
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
+    from pagemill.document.page import PageResult
+    from pagemill.exports import ExportOutcome
+    from pagemill.store.reading import RunReader
+
+
+class ExportProgress:
+    """A bar while pages are read, on a terminal; afterwards a summary.
+
+    Args:
+        reader: The run that is exported.
+        quiet: Show nothing but damages.
+        console: Where to draw; standard error by default.
+    """
+
+    def __init__(self, reader: RunReader, *, quiet: bool = False, console: LenientConsole | None = None) -> None:
+        self._console = console or LenientConsole(stderr=True, highlight=False)
+        self._quiet = quiet
+        counts = reader.counts()
+        self._unfinished = counts[PageState.RUNNING] + counts[PageState.WAITING]
+        self._bar: Progress | None = None
+        if not quiet and self._console.is_terminal:
+            self._bar = Progress(
+                BarColumn(bar_width=None),
+                MofNCompleteColumn(),
+                TimeRemainingColumn(),
+                console=self._console,
+                transient=True,
+                expand=True,
+            )
+            self._task = self._bar.add_task("exporting", total=counts[PageState.DONE] + counts[PageState.FAILED])
+
+    def __enter__(self) -> Self:
+        if self._bar:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._bar:
+            self._bar.stop()
+
+    def page(self, page: PageResult) -> None:
+        """A page is taken along."""
+        if self._bar:
+            self._bar.advance(self._task)
+
+    def summary(self, outcome: ExportOutcome, target: Path | None) -> ExitCode:
+        """Say what was written and what was damaged, and give the exit code of that.
+
+        Args:
+            outcome: What the export came to.
+            target: Where it is; None for standard output.
+        """
+        if not self._quiet:
+            documents = f" of {number(outcome.documents, 'document')}" if outcome.documents else ""
+            self._console.say(f"{number(outcome.pages, 'page')}{documents} to {target or 'standard output'}")
+            if self._unfinished:
+                self._console.say(f"The run is not finished: {number(self._unfinished, 'page')} under way or waiting.")
+        for message in outcome.damages:
+            self._console.say(("damaged", "red"), f" {short(message)}")
+        if not outcome.damaged:
+            return ExitCode.OK
+        if outcome.damaged > len(outcome.damages):
+            self._console.say(f"... and {outcome.damaged - len(outcome.damages):,} more")
+        self._console.say(
+            f"{number(outcome.damaged, 'piece')} of the run left out of the export. Mend it: pagemill verify --repair"
+        )
+        return ExitCode.DAMAGED

@@ -1,0 +1,59 @@
+"""Numbers, durations, sizes and lists as the command line says them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_MAX_MESSAGE = 500
+
+
+def duration(seconds: float) -> str:
+    """As in ``3.1 s``, ``4 min 5 s``, ``2 h 10 min``."""
+    seconds = max(0.0, seconds)
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def number(count: int, what: str) -> str:
+    """As in ``1 page``, ``2 pages``."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def size(count: int) -> str:
+    """Bytes, as in ``512 B``, ``1.2 MB``; a kB has 1000."""
+    value = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 999.5:
+            return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"
+
+
+def packed(items: Iterable[str], width: int) -> list[str]:
+    """Items in lines of at most ``width`` characters, separated by commas; no item is split."""
+    lines: list[str] = []
+    for item in items:
+        if lines and len(lines[-1]) + len(item) + 3 <= width:
+            lines[-1] += f", {item}"
+        else:
+            if lines:
+                lines[-1] += ","
+            lines.append(item)
+    return lines
+
+
+def short(message: str) -> str:
+    """One line of bounded length; messages may quote what libraries said about untrusted files."""
+    line = " ".join(message.split())
+    return line if len(line) <= _MAX_MESSAGE else f"{line[:_MAX_MESSAGE]} ..."
+
+
+def printable(text: str) -> str:
+    """Text that cannot steer a terminal, as names of files and messages about them might."""
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)

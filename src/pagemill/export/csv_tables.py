@@ -1,0 +1,113 @@
+"""The tables of a run as CSV files (RFC 4180, UTF-8), and a list of them."""
+
+from __future__ import annotations
+
+import csv
+import re
+from typing import TYPE_CHECKING
+
+from pagemill.document.labels import Label
+from pagemill.document.names import file_stem
+from pagemill.document.page import ContentFormat
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from pagemill.document.page import PageResult, Region
+    from pagemill.tables import Table
+
+INDEX = "tables.csv"
+INDEX_COLUMNS = (
+    "file",
+    "page_id",
+    "doc_id",
+    "page_number",
+    "region",
+    "rows",
+    "columns",
+    "header_rows",
+    "merged_cells",
+    "caption",
+)
+_FORMULA_START = re.compile(r"\s*[=+\-@＝＋－＠]")
+_NUMBER = re.compile(r"[+\-－＋]?\s?\(?[$€£¥₩]?\s?\d[\d.,'\u00a0\u202f ]*\)?\s?[%‰]?|-+")
+
+
+def write_tables(folder: Path, pages: Iterable[PageResult], *, byte_order_mark: bool = False) -> None:
+    """Write ``tables/NAME_REGION.csv`` for every table, and ``tables.csv``, which lists them.
+
+    A cell over several rows or columns is repeated in each of them, so that every row says by itself what it is about;
+    ``merged_cells`` counts such cells. What a spreadsheet would take for a formula gets an apostrophe
+    (:func:`inert`). A table that could not be read as rows and columns is listed without a file.
+
+    Args:
+        folder: An empty directory.
+        pages: In the order of the list.
+        byte_order_mark: Start each file with U+FEFF, by which Excel knows UTF-8.
+
+    Raises:
+        OSError: A file cannot be written.
+    """
+    from pagemill.tables import parse_table
+
+    encoding = "utf-8-sig" if byte_order_mark else "utf-8"
+    (folder / "tables").mkdir()
+    with (folder / INDEX).open("w", encoding=encoding, errors="replace", newline="") as stream:
+        index = csv.writer(stream)
+        index.writerow(INDEX_COLUMNS)
+        for page in pages:
+            captions = _captions(page)
+            for region in page.regions:
+                if region.label is not Label.TABLE or not region.content:
+                    continue
+                table = parse_table(region.content) if region.content_format is ContentFormat.HTML else None
+                name = ""
+                if table is not None:
+                    name = f"tables/{file_stem(page.page_id)}_{region.index}.csv"
+                    with (folder / name).open("w", encoding=encoding, errors="replace", newline="") as file:
+                        csv.writer(file).writerows(table_rows(table))
+                index.writerow(_entry(name, page, region, table, captions.get(region.index, "")))
+
+
+def table_rows(table: Table) -> Iterator[list[str]]:
+    """The grid of a table row by row, each cell in all the slots it covers, made :func:`inert`."""
+    grid = [[""] * table.columns for _ in range(table.rows)]
+    for cell in table.cells:
+        text = inert(cell.text)
+        for row in range(cell.row, cell.row + cell.row_span):
+            grid[row][cell.column : cell.column + cell.column_span] = [text] * cell.column_span
+    yield from grid
+
+
+def inert(text: str) -> str:
+    """Put an apostrophe before what a spreadsheet would compute or run: text from ``=``, ``+``, ``-``, ``@`` on.
+
+    Numbers (``-5.2``, ``+3 %``) and dashes stay as they are. Source: OWASP, "CSV Injection".
+    """
+    return f"'{text}" if _FORMULA_START.match(text) and not _NUMBER.fullmatch(text.strip()) else text
+
+
+def _captions(page: PageResult) -> dict[int, str]:
+    captions: dict[int, str] = {}
+    for region in page.regions:
+        if region.caption_of is not None and region.content:
+            before = captions.get(region.caption_of)
+            captions[region.caption_of] = f"{before} {region.content}" if before else region.content
+    return captions
+
+
+def _entry(name: str, page: PageResult, region: Region, table: Table | None, caption: str) -> list[str | int]:
+    merged = sum(cell.row_span * cell.column_span > 1 for cell in table.cells) if table else 0
+    return [
+        name,
+        inert(page.page_id),
+        inert(page.doc_id),
+        "" if page.page_number is None else page.page_number,
+        region.index,
+        table.rows if table else 0,
+        table.columns if table else 0,
+        table.header_rows if table else 0,
+        merged,
+        inert(caption),
+    ]

@@ -1,0 +1,269 @@
+"""A document as one readable HTML page: headings, paragraphs, lists, tables with spans, figures, page anchors.
+
+Everything that a document says is escaped text; the markup is ours alone. There is no script, and a content security
+policy lets nothing but the one style and the pictures beside the file take effect.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from html import escape
+from importlib.resources import files
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote
+
+from pagemill import __version__
+from pagemill.document.joining import join_pair
+from pagemill.document.labels import TASK_OF_LABEL, Label, Task
+from pagemill.document.names import file_stem
+from pagemill.document.page import ContentFormat, Status
+from pagemill.export.html_lists import list_html
+from pagemill.export.paragraphs import Part, joined, left_open
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from pagemill.document.page import PageResult, Region
+
+_STYLE = files("pagemill.export") / "html_template" / "document.css"
+_PARAGRAPH_CLASS = {
+    Label.ABSTRACT: "abstract",
+    Label.REFERENCE_CONTENT: "entry",
+    Label.FIGURE_TITLE: "note",
+    Label.FORMULA_NUMBER: "note",
+    Label.VISION_FOOTNOTE: "note",
+}
+_FLOWING = frozenset({Label.TEXT, Label.ABSTRACT, Label.REFERENCE_CONTENT})
+_LANGUAGE = re.compile(r"(?!und)[a-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")
+_PAGE_WIDTH = 760
+"""CSS pixels for the width of a page, by which the width of a figure is measured: about that of A4."""
+
+
+@dataclass(slots=True)
+class _Block(Part):
+    """A block on its way out: flowing text, a list, or finished markup."""
+
+    markup: str = ""
+    style: str = ""
+    items: list[str] = field(default_factory=list)
+    marks: list[tuple[int, str]] = field(default_factory=list)
+    """Starts of pages: place in the text, and markup."""
+
+    def take_up(self, rest: _Block) -> None:
+        self.text = join_pair(self.text, rest.text)
+        self.open = rest.open
+        start = len(self.text) - len(rest.text)
+        self.marks += [(start + place, mark) for place, mark in rest.marks]
+
+    def html(self) -> str:
+        before = "".join(mark for place, mark in self.marks if place == 0)
+        if self.items:
+            return before + list_html(self.items)
+        if self.markup or not self.text:
+            return before + self.markup
+        pieces: list[str] = []
+        start = 0
+        for place, mark in [*((place, mark) for place, mark in self.marks if place), (len(self.text), "")]:
+            pieces += [_text(self.text[start:place]), mark]
+            start = place
+        opening = f'<p class="{self.style}">' if self.style else "<p>"
+        return before + opening + re.sub(r"\n\s*\n", f"</p>\n{opening}", "".join(pieces)) + "</p>"
+
+
+class DocumentEntry(NamedTuple):
+    """A line of the list of documents."""
+
+    doc_id: str
+    href: str
+    pages: int
+    failed: int
+
+
+def write_html(folder: Path, title: str, documents: Iterable[tuple[str, Iterable[PageResult]]]) -> None:
+    """Write ``documents/NAME.html`` for every document, and ``index.html``, which lists them.
+
+    Args:
+        folder: A directory, with the crops of the pages in it.
+        title: Heading of the list.
+        documents: Document ids, each with its pages in page order.
+
+    Raises:
+        OSError: A file cannot be written.
+    """
+    (folder / "documents").mkdir()
+    entries: list[DocumentEntry] = []
+    for doc_id, pages in documents:
+        counts: Counter[Status] = Counter()
+        name = f"documents/{file_stem(doc_id)}.html"
+        _write(folder / name, document_html(_counted(pages, counts), crops_root="../"))
+        entries.append(DocumentEntry(doc_id, name, counts.total(), counts[Status.FAILED]))
+    _write(folder / "index.html", index_html(title, entries))
+
+
+def document_html(pages: Iterable[PageResult], *, crops_root: str = "") -> Iterator[str]:
+    """A document as HTML, in pieces that are to be written one after the other.
+
+    What is left out of the Markdown is left out here. Paragraphs that run over a page break are joined, with the mark
+    of the page at the place of the break. ``#page-3`` is the address of page 3.
+
+    Args:
+        pages: In page order, all of one document; at least one.
+        crops_root: Put before the paths of crops, such as ``../``.
+    """
+    stream = iter(pages)
+    first = next(stream)
+    language = next((code for code in first.languages if _LANGUAGE.fullmatch(code)), None)
+    yield from _head(first.doc_id, language)
+    yield "<main>\n"
+    held: list[_Block] = []
+    numbers: list[int] = []
+    for page in chain([first], stream):
+        blocks = _blocks(page, crops_root)
+        if page.page_number is not None and page.page_number not in numbers[-1:]:
+            numbers.append(page.page_number)
+            mark = f'<span class="page" id="page-{page.page_number}" data-page="{page.page_number}"></span>'
+            blocks = blocks or [_Block("")]
+            blocks[0].marks.append((0, mark))
+        parts = joined([*held, *blocks])
+        held = [] if page.status is Status.FAILED else left_open(parts)
+        yield from (f"{part.html()}\n" for part in parts[: len(parts) - len(held)])
+    yield from (f"{part.html()}\n" for part in held)
+    yield "</main>\n"
+    if len(numbers) > 1:
+        links = " ".join(f'<a href="#page-{number}">{number}</a>' for number in numbers)
+        yield f'<nav aria-label="Pages">Pages {links}</nav>\n'
+    yield "</body>\n</html>\n"
+
+
+def index_html(title: str, documents: Iterable[DocumentEntry]) -> Iterator[str]:
+    """The list of documents, with the numbers of their pages."""
+    yield from _head(title, None)
+    yield f'<main>\n<h1>{_text(title)}</h1>\n<ul class="contents">\n'
+    for entry in documents:
+        count = f"{entry.pages} page" if entry.pages == 1 else f"{entry.pages} pages"
+        if entry.failed:
+            count += f", {entry.failed} failed"
+        yield f'<li><a href="{quote(entry.href)}">{_text(entry.doc_id)}</a> <span>{count}</span></li>\n'
+    yield "</ul>\n</main>\n</body>\n</html>\n"
+
+
+def _write(path: Path, pieces: Iterable[str]) -> None:
+    with path.open("w", encoding="utf-8", errors="replace", newline="\n") as stream:
+        stream.writelines(pieces)
+
+
+def _counted(pages: Iterable[PageResult], counts: Counter[Status]) -> Iterator[PageResult]:
+    for page in pages:
+        counts[page.status] += 1
+        yield page
+
+
+def _head(title: str, language: str | None) -> Iterator[str]:
+    style = _STYLE.read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode("ascii")
+    policy = f"default-src 'none'; img-src 'self'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    lang = f' lang="{language}"' if language else ""
+    yield (
+        f'<!doctype html>\n<html{lang}>\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta name="generator" content="pagemill {__version__}">\n'
+        f"<title>{_text(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
+    )
+
+
+def _blocks(page: PageResult, crops_root: str) -> list[_Block]:
+    if page.status is Status.FAILED:
+        number = page.page_number or page.page_id
+        reason = _text(f"Page {number} could not be parsed: " + "; ".join(error.message for error in page.errors))
+        return [_Block("", markup=f'<p class="failed">{reason}</p>')]
+    crops = {crop.region: crops_root + crop.path for crop in page.image_crops}
+    targets = {
+        region.index
+        for region in page.regions
+        if (region.label is Label.TABLE and region.content) or TASK_OF_LABEL[region.label] is Task.SKIP
+    }
+    captions: dict[int, list[Region]] = {}
+    for region in page.regions:
+        if region.caption_of in targets and region.content:
+            captions.setdefault(region.caption_of, []).append(region)
+    blocks: list[_Block] = []
+    notes: list[_Block] = []
+    for region in page.regions:
+        if region.index in targets:
+            blocks.append(_figure(page, region, crops.get(region.index), captions.get(region.index, [])))
+        elif not region.content or region.caption_of in targets:
+            continue
+        elif region.label is Label.FOOTNOTE:
+            notes.append(_Block("", markup=f"<aside>{_paragraphs(region.content)}</aside>"))
+        elif TASK_OF_LABEL[region.label] is not Task.ABANDON:
+            if region.list_item and blocks and blocks[-1].items:  # one list that layout cut apart
+                blocks[-1].items += region.content.split("\n")
+            else:
+                blocks.append(_block(region))
+    return blocks + notes
+
+
+def _block(region: Region) -> _Block:
+    """The block of a region with content that is neither figure, table nor footnote."""
+    content = region.content or ""
+    if region.content_format is ContentFormat.LATEX:
+        return _Block("", markup=f'<pre class="formula latex">{_text(content)}</pre>')
+    if region.content_format is ContentFormat.FORMULA_TEXT:
+        return _Block("", markup=f'<pre class="formula">{_text(content)}</pre>')
+    if region.label is Label.ALGORITHM:
+        return _Block("", markup=f"<pre>{_text(content)}</pre>")
+    if region.level:
+        level = min(region.level, 6)
+        return _Block("", markup=f"<h{level}>{_text(' '.join(content.split()))}</h{level}>")
+    if region.list_item:
+        return _Block("", items=content.split("\n"))
+    if region.label is Label.CONTENT:
+        return _Block("", markup=f"<p>{_text(content).replace(chr(10), '<br>' + chr(10))}</p>")
+    flows = region.label in _FLOWING
+    return _Block(content, flows, flows and region.continues, style=_PARAGRAPH_CLASS.get(region.label, ""))
+
+
+def _figure(page: PageResult, region: Region, crop: str | None, captions: list[Region]) -> _Block:
+    """A picture or table with its captions, each on the side on which it stands in reading order."""
+    body = ""
+    if region.label is Label.TABLE:
+        body = f'<div class="scroll">{_table(region)}</div>'
+    elif crop is not None:
+        width, height = region.bbox[2] - region.bbox[0], region.bbox[3] - region.bbox[1]
+        scale = _PAGE_WIDTH / max(page.width, 1)
+        size = f'width="{max(1, round(width * scale))}" height="{max(1, round(height * scale))}"'
+        body = f'<img src="{quote(crop)}" {size} alt="{region.label.value}" loading="lazy">'
+    if not body and not captions:
+        return _Block("")
+    before = "".join(map(_caption, (caption for caption in captions if caption.index < region.index)))
+    after = "".join(map(_caption, (caption for caption in captions if caption.index > region.index)))
+    return _Block("", markup=f"<figure>{before}{body}{after}</figure>")
+
+
+def _caption(region: Region) -> str:
+    return f"<figcaption>{_text(region.content or '')}</figcaption>"
+
+
+def _table(region: Region) -> str:
+    """A table made anew of rows, cells, spans and text; what cannot be read as one is given as text."""
+    from pagemill.tables import parse_table
+
+    content = region.content or ""
+    table = parse_table(content) if region.content_format is ContentFormat.HTML else None
+    return table.to_html() if table else f"<pre>{_text(content)}</pre>"
+
+
+def _paragraphs(text: str) -> str:
+    return "".join(f"<p>{_text(paragraph)}</p>" for paragraph in re.split(r"\n\s*\n", text))
+
+
+def _text(text: str) -> str:
+    return escape(_CONTROL.sub("", text))

@@ -1,0 +1,139 @@
+"""Pages as a Parquet file: one row a page, regions nested, row groups of bounded size."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import msgspec
+
+from pagemill import __version__
+from pagemill.document.page import SCHEMA_VERSION
+from pagemill.export.embedding_text import embedding_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    import pyarrow as pa
+
+    from pagemill.document.page import ImageCrop, PageResult
+
+ROW_GROUP_PAGES = 1000
+ROW_GROUP_BYTES = 64 * 2**20
+"""Texts and pictures after which a row group ends; both bounds hold whichever comes first."""
+
+
+def write_parquet(
+    stream: BinaryIO, pages: Iterable[PageResult], *, picture: Callable[[ImageCrop], bytes | None] | None = None
+) -> None:
+    """Write pages as Parquet, compressed with Zstandard. Memory is that of one row group.
+
+    Args:
+        stream: Where to write; not closed.
+        pages: In the order of the rows.
+        picture: Gives the file of a crop. With it there is a column ``crop_images``: for each entry of ``crops`` its
+            bytes and path, null where it gives None.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = _schema(pictures=picture is not None)
+    with pq.ParquetWriter(stream, schema, compression="zstd") as writer:
+        for rows in _row_groups(pages, picture):
+            writer.write_table(pa.Table.from_pylist(rows, schema))
+
+
+def _row_groups(
+    pages: Iterable[PageResult], picture: Callable[[ImageCrop], bytes | None] | None
+) -> Iterator[list[dict[str, Any]]]:
+    rows: list[dict[str, Any]] = []
+    size = 0
+    for page in pages:
+        row = _row(page)
+        size += 2 * (len(row["markdown"]) + len(row["text"]))
+        if picture is not None:
+            images = [(crop.path, picture(crop)) for crop in page.image_crops]
+            row["crop_images"] = [None if data is None else {"bytes": data, "path": path} for path, data in images]
+            size += sum(len(data) for _, data in images if data)
+        rows.append(row)
+        if len(rows) >= ROW_GROUP_PAGES or size >= ROW_GROUP_BYTES:
+            yield rows
+            rows, size = [], 0
+    if rows:
+        yield rows
+
+
+def _row(page: PageResult) -> dict[str, Any]:
+    """The columns of a page as plain values; what the schema does not name is left out by Arrow."""
+    return {
+        **msgspec.structs.asdict(page),
+        "text": embedding_text(page),
+        "regions": [msgspec.structs.asdict(region) for region in page.regions],
+        "crops": [msgspec.structs.asdict(crop) for crop in page.image_crops],
+        "errors": [msgspec.structs.asdict(error) for error in page.errors],
+        "timings": list(page.timings.items()),
+        "metadata": msgspec.json.encode(page.metadata).decode(),
+    }
+
+
+def _schema(*, pictures: bool) -> pa.Schema:
+    import pyarrow as pa
+
+    region = pa.struct(
+        {
+            "index": pa.int32(),
+            "label": pa.string(),
+            "content": pa.string(),
+            "content_format": pa.string(),
+            "bbox_2d": pa.list_(pa.int32()),
+            "bbox": pa.list_(pa.float64()),
+            "score": pa.float64(),
+            "confidence": pa.float64(),
+            "source": pa.string(),
+            "engine": pa.string(),
+            "level": pa.int32(),
+            "list_item": pa.bool_(),
+            "caption_of": pa.int32(),
+            "continues": pa.bool_(),
+        }
+    )
+    crop = pa.struct(
+        {
+            "path": pa.string(),
+            "region": pa.int32(),
+            "label": pa.string(),
+            "bbox": pa.list_(pa.int32()),
+            "size": pa.int64(),
+            "sha256": pa.string(),
+        }
+    )
+    error = pa.struct(
+        {name: pa.string() for name in ("component", "category", "message", "remedy")} | {"region": pa.int32()}
+    )
+    columns: dict[str, pa.DataType] = {
+        "page_id": pa.string(),
+        "page_idx": pa.int64(),
+        "doc_id": pa.string(),
+        "source": pa.string(),
+        "page_number": pa.int64(),
+        "page_key": pa.string(),
+        "status": pa.string(),
+        "attempts": pa.int32(),
+        "text": pa.string(),
+        "markdown": pa.string(),
+        "regions": pa.list_(region),
+        "crops": pa.list_(crop),
+        "errors": pa.list_(error),
+        "languages": pa.list_(pa.string()),
+        "text_source": pa.string(),
+        "width": pa.int32(),
+        "height": pa.int32(),
+        "scale": pa.float64(),
+        "dpi": pa.float64(),
+        "rotation": pa.int32(),
+        "timings": pa.map_(pa.string(), pa.float64()),
+        "metadata": pa.string(),
+        "schema_version": pa.string(),
+    }
+    if pictures:
+        columns["crop_images"] = pa.list_(pa.struct({"bytes": pa.binary(), "path": pa.string()}))
+    return pa.schema(columns, metadata={"pagemill.version": __version__, "pagemill.schema_version": SCHEMA_VERSION})

@@ -1,0 +1,145 @@
+"""Where an export goes: a file or folder that appears whole, under its name, when it is complete."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import msgspec
+
+from pagemill.errors import NoSpaceError, OutputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MANIFEST = "export.json"
+"""In every exported folder: what it is made of, and the names of its files."""
+_TEMPORARY_SUFFIX = ".pagemill-tmp"
+_NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+@contextlib.contextmanager
+def whole_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
+    """Write a file under a temporary name; it gets its own when the block ends well, and goes when it does not.
+
+    Raises:
+        OutputError: The file exists and ``overwrite`` is off, or it cannot be written; NoSpaceError when the disk is
+            full.
+    """
+    with _output_errors(path):
+        if path.is_dir():
+            raise OutputError(f"{path} is a directory, and this format is one file", remedy="Name a file with -o.")
+        if path.exists() and not overwrite:
+            raise OutputError(
+                f"{path} exists already", remedy="Name another file with -o, or replace it with --overwrite."
+            )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = _temporary(path)
+        try:
+            with temporary.open("wb") as stream:
+                yield stream
+            temporary.replace(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise
+
+
+@contextlib.contextmanager
+def whole_folder(path: Path, *, overwrite: bool = False, manifest: dict[str, Any]) -> Iterator[Path]:
+    """Fill a folder under a temporary name; it gets its own when the block ends well, and goes when it does not.
+
+    Args:
+        path: The folder; one that exists must be empty, or an earlier export with nothing added to it.
+        overwrite: Replace an earlier export.
+        manifest: Content of ``export.json``, read when the block has ended; the names of all files are added.
+
+    Raises:
+        OutputError: The folder exists and must not be replaced, or cannot be written; NoSpaceError when the disk is
+            full.
+    """
+    with _output_errors(path):
+        _refuse(path, overwrite=overwrite)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = _temporary(path)
+        try:
+            temporary.mkdir()
+            yield temporary
+            content = {**manifest, "files": sorted(_files(temporary))}
+            (temporary / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
+            if path.exists():
+                replaced = path.with_name(f"{temporary.name}-replaced")
+                path.rename(replaced)
+                temporary.rename(path)
+                shutil.rmtree(replaced)
+            else:
+                temporary.rename(path)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+
+
+def _refuse(path: Path, *, overwrite: bool) -> None:
+    if not path.exists():
+        return
+    if not path.is_dir():
+        raise OutputError(f"{path} is a file, and this format is a folder", remedy="Name a folder with -o.")
+    present = set(_files(path))
+    if not present:
+        return
+    if not overwrite:
+        raise OutputError(
+            f"{path} exists already",
+            remedy="Name another folder with -o, or replace an earlier export with --overwrite.",
+        )
+    foreign = sorted(present - _exported(path))
+    if foreign:
+        raise OutputError(
+            f"{path} holds {foreign[0]}, which no export wrote and --overwrite would delete",
+            remedy="Name another folder with -o, or move the file away.",
+        )
+
+
+def _exported(folder: Path) -> set[str]:
+    """Names of the files that an earlier export wrote into a folder; none where it is no export."""
+    try:
+        manifest = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=_Manifest)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return set()
+    return {*manifest.files, MANIFEST} if manifest.generator == "pagemill" else set()
+
+
+class _Manifest(msgspec.Struct):
+    generator: str
+    files: list[str]
+
+
+def _files(folder: Path) -> Iterator[str]:
+    """All files below a folder, relative to it, with forward slashes."""
+    for place, _, names in os.walk(folder):
+        for name in names:
+            yield (Path(place) / name).relative_to(folder).as_posix()
+
+
+def _temporary(path: Path) -> Path:
+    # The process id keeps two exports apart that write to one place at once.
+    return path.with_name(f"{path.name}.{os.getpid()}{_TEMPORARY_SUFFIX}")
+
+
+@contextlib.contextmanager
+def _output_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        if error.errno in _NO_SPACE:
+            raise NoSpaceError(
+                f"cannot write {path}: {reason}", remedy="Free some space, or export to another place with -o."
+            ) from error
+        raise OutputError(
+            f"cannot write {path}: {reason}", remedy="Export to a place that you may write to, with -o."
+        ) from error

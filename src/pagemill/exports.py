@@ -1,0 +1,288 @@
+"""Exports of a run: the records of a run directory, read one at a time, through a format into a file or folder."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import msgspec
+
+from pagemill import __version__
+from pagemill.document.names import file_stem
+from pagemill.errors import InputError, UsageError
+from pagemill.export.selection import Selection
+from pagemill.export.target import whole_file, whole_folder
+from pagemill.store.paths import crop_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from pagemill.document.page import ImageCrop, PageResult
+    from pagemill.errors import DamagedRunError
+    from pagemill.store.reading import RunReader
+
+
+class Format(StrEnum):
+    """What a run can be exported to."""
+
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+    MARKDOWN = "markdown"
+    DOCJSON = "docjson"
+    HTML = "html"
+    CSV_TABLES = "csv-tables"
+
+
+_WITH_CROPS = frozenset({Format.PARQUET, Format.MARKDOWN, Format.DOCJSON, Format.HTML})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportOptions:
+    """What to export, and how.
+
+    Raises:
+        UsageError: An option does not go with the format.
+    """
+
+    format: Format
+    selection: Selection = field(default_factory=Selection)
+    single: bool = False
+    """Markdown: all documents in one file."""
+    crops: bool | None = None
+    """Take the pictures along; by default into folders and not into Parquet."""
+    byte_order_mark: bool = False
+    """CSV: start each file with U+FEFF."""
+    overwrite: bool = False
+
+    def __post_init__(self) -> None:
+        if self.single and self.format is not Format.MARKDOWN:
+            raise UsageError(f"--single goes with --format markdown, not with {self.format}")
+        if self.crops is not None and (self.format not in _WITH_CROPS or self.single):
+            one_file = " in one file" if self.single else ""
+            raise UsageError(f"the pictures cannot be chosen in --format {self.format}{one_file}")
+        if self.byte_order_mark and self.format is not Format.CSV_TABLES:
+            raise UsageError(f"--bom goes with --format csv-tables, not with {self.format}")
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the export is one file, rather than a folder."""
+        return self.single or self.format in (Format.JSONL, Format.PARQUET)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the export can be written to a stream, too."""
+        return self.single or self.format is Format.JSONL
+
+    @property
+    def with_crops(self) -> bool:
+        """Whether the pictures are taken along."""
+        return self.format in _WITH_CROPS - {Format.PARQUET} if self.crops is None else self.crops
+
+    def default_target(self, out: Path) -> Path:
+        """Where the export goes by default: beside the run directory, under its name."""
+        out = out.resolve()
+        suffix = {
+            Format.JSONL: ".jsonl",
+            Format.PARQUET: ".parquet",
+            Format.MARKDOWN: ".md" if self.single else "-markdown",
+            Format.DOCJSON: "-docjson",
+            Format.HTML: "-html",
+            Format.CSV_TABLES: "-tables",
+        }[self.format]
+        return out.with_name(out.name + suffix)
+
+
+@dataclass(slots=True)
+class ExportOutcome:
+    """What an export came to."""
+
+    pages: int = 0
+    documents: int = 0
+    damages: list[str] = field(default_factory=list)
+    """What was wrong with pieces of the run, at most ``MAX_DAMAGES`` of them."""
+    damaged: int = 0
+    """All of them."""
+
+    MAX_DAMAGES = 20
+
+    def damage(self, message: str) -> None:
+        """Take note of a piece of the run that is not as its record says."""
+        self.damaged += 1
+        if self.damaged <= self.MAX_DAMAGES:
+            self.damages.append(message)
+
+
+class Exporter:
+    """Exports what a run directory holds at the moment; once.
+
+    Args:
+        reader: The run.
+        out: Its directory.
+        options: Format and filters.
+        tell: Called with each page that is taken along.
+    """
+
+    def __init__(
+        self, reader: RunReader, out: Path, options: ExportOptions, tell: Callable[[PageResult], None] | None = None
+    ) -> None:
+        self.outcome = ExportOutcome()
+        self._reader = reader
+        self._out = out
+        self._options = options
+        self._tell = tell
+
+    def to_path(self, target: Path) -> None:
+        """Write the export to a file or folder, which appears when it is complete.
+
+        Raises:
+            OutputError: The target exists, lies in the run directory or cannot be written; NoSpaceError when the disk
+                is full.
+            InputError: No page is to be exported.
+            DamagedRunError: The run cannot be read at all.
+        """
+        out, place = self._out.resolve(), target.resolve()
+        if place.is_relative_to(out) or out.is_relative_to(place):
+            raise UsageError(
+                f"{target} and the run directory {self._out} lie in each other", remedy="Name another place with -o."
+            )
+        if self._options.is_file:
+            with whole_file(target, overwrite=self._options.overwrite) as stream:
+                self._write_stream(stream, crops_root=_relative(out, place.parent))
+            return
+        manifest: dict[str, Any] = {"generator": "pagemill", "version": __version__, "format": self._options.format}
+        with whole_folder(target, overwrite=self._options.overwrite, manifest=manifest) as folder:
+            self._write_folder(folder)
+            manifest |= {"pages": self.outcome.pages, "documents": self.outcome.documents}
+
+    def to_stream(self, stream: BinaryIO) -> None:
+        """Write the export to a stream; crops are named relative to the run directory.
+
+        Raises:
+            UsageError: The format is no text in one file.
+            InputError: No page is to be exported.
+            DamagedRunError: The run cannot be read at all.
+        """
+        if not self._options.is_text:
+            raise UsageError(
+                f"--format {self._options.format} cannot be written to a stream",
+                remedy="Name a file or folder with -o.",
+            )
+        self._write_stream(stream, crops_root="")
+
+    def _write_stream(self, stream: BinaryIO, *, crops_root: str) -> None:
+        if self._options.format is Format.JSONL:
+            stream.writelines(msgspec.json.encode(page) + b"\n" for page in self._pages())
+        elif self._options.format is Format.PARQUET:
+            from pagemill.export.parquet import write_parquet
+
+            write_parquet(stream, self._pages(), picture=self._picture if self._options.with_crops else None)
+        else:
+            from pagemill.export.markdown import collected_markdown
+
+            stream.writelines(_encoded(collected_markdown(self._documents(), crops_root=crops_root)))
+
+    def _write_folder(self, folder: Path) -> None:
+        if self._options.format is Format.CSV_TABLES:
+            from pagemill.export.csv_tables import write_tables
+
+            write_tables(folder, self._pages(), byte_order_mark=self._options.byte_order_mark)
+            return
+        if self._options.with_crops:
+            (folder / "crops").mkdir()
+        if self._options.format is Format.HTML:
+            from pagemill.export.html import write_html
+
+            title = self._out.resolve().name
+            write_html(
+                folder, title, ((doc_id, self._with_crops(folder, pages)) for doc_id, pages in self._documents())
+            )
+            return
+        from pagemill.export.docjson import document_json
+        from pagemill.export.markdown import document_markdown
+
+        for doc_id, pages in self._documents():
+            pages = self._with_crops(folder, pages)
+            if self._options.format is Format.MARKDOWN:
+                suffix, text = ".md", document_markdown(pages, crops_root="")
+            else:
+                suffix, text = ".json", document_json(pages)
+            with (folder / f"{file_stem(doc_id)}{suffix}").open("wb") as stream:
+                stream.writelines(_encoded(text))
+
+    def _pages(self) -> Iterator[PageResult]:
+        """The pages that are wanted, in input order."""
+        for page in self._reader.pages(on_damage=self._damaged):
+            if self._options.selection.wants(page):
+                yield self._counted(page)
+        self._refuse_nothing()
+
+    def _documents(self) -> Iterator[tuple[str, Iterator[PageResult]]]:
+        """The documents that have pages that are wanted, and these, in page order."""
+        selection = self._options.selection
+        for doc_id, pages in self._reader.documents(on_damage=self._damaged):
+            if not selection.wants_document(doc_id):
+                continue
+            wanted = (self._counted(page) for page in pages if selection.wants(page))
+            first = next(wanted, None)
+            if first is not None:
+                self.outcome.documents += 1
+                yield doc_id, chain([first], wanted)
+        self._refuse_nothing()
+
+    def _damaged(self, error: DamagedRunError) -> None:
+        self.outcome.damage(error.message)
+
+    def _counted(self, page: PageResult) -> PageResult:
+        self.outcome.pages += 1
+        if self._tell is not None:
+            self._tell(page)
+        return page
+
+    def _refuse_nothing(self) -> None:
+        if not self.outcome.pages:
+            raise InputError(
+                f"no page of {self._out} is to be exported",
+                remedy=f"No page may have ended yet (see: pagemill status {self._out}), or none fits the filters.",
+            )
+
+    def _with_crops(self, folder: Path, pages: Iterable[PageResult]) -> Iterator[PageResult]:
+        """Copy the crops of pages into a folder; those that are not copied leave the records, too."""
+        for page in pages:
+            kept: list[ImageCrop] = []
+            for crop in page.image_crops if self._options.with_crops else ():
+                data = self._picture(crop)
+                if data is not None:
+                    crop_file(folder, crop.path).write_bytes(data)
+                    kept.append(crop)
+            yield msgspec.structs.replace(page, image_crops=kept)
+
+    def _picture(self, crop: ImageCrop) -> bytes | None:
+        """The file of a crop; None, and a note of it, where it is not as the record says."""
+        try:
+            data = crop_file(self._out, crop.path).read_bytes()
+        except FileNotFoundError:
+            self.outcome.damage(f"{crop.path} is missing")
+        except (OSError, ValueError) as error:
+            self.outcome.damage(f"{crop.path} cannot be read: {error}")
+        else:
+            if not crop.sha256 or hashlib.sha256(data).hexdigest() == crop.sha256:
+                return data
+            self.outcome.damage(f"{crop.path} is not the picture that its record names")
+        return None
+
+
+def _relative(path: Path, start: Path) -> str:
+    """The way from a folder to a path as the start of a link; the path itself where there is none (other drives)."""
+    try:
+        return Path(os.path.relpath(path, start)).as_posix() + "/"
+    except ValueError:
+        return path.as_posix() + "/"
+
+
+def _encoded(pieces: Iterable[str]) -> Iterator[bytes]:
+    return (piece.encode("utf-8", "replace") for piece in pieces)

@@ -1,0 +1,198 @@
+"""How a run stands, read from its directory while it goes on or afterwards."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from pagemill.store import paths
+from pagemill.store.ledger import PageState
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pagemill.store.reading import RunReader
+    from pagemill.store.summary import RunSummary
+
+_PARTS = {
+    paths.RESULTS: "records",
+    paths.TEXTS: "texts",
+    paths.CROPS: "crops",
+    paths.DOCUMENTS: "documents",
+    paths.REPORT: "report",
+    paths.FOLDER: "ledger",
+}
+
+
+_Number = TypeVar("_Number", int, float)
+
+
+class RunState(StrEnum):
+    """What became of a run so far."""
+
+    RUNNING = "running"
+    FINISHED = "finished"
+    INTERRUPTED = "interrupted"
+    CUT_OFF = "cut off"
+    """Its process ended without a word: killed, crashed, or the machine went down. It can be resumed."""
+
+
+class Process(msgspec.Struct, frozen=True, kw_only=True):
+    """The process that works on the directory."""
+
+    pid: int
+    host: str
+    since: str
+    """ISO 8601."""
+    certain: bool = True
+    """Off where it cannot be told whether it is still there: it was started on another host."""
+
+
+class FailureExample(msgspec.Struct, frozen=True, kw_only=True):
+    """A page that failed."""
+
+    page_id: str
+    message: str
+    attempts: int
+
+
+class FailureKind(msgspec.Struct, frozen=True, kw_only=True):
+    """Failures of one category."""
+
+    category: str
+    pages: int
+    examples: list[FailureExample]
+
+
+class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``pagemill status --json`` prints."""
+
+    path: str
+    state: RunState
+    process: Process | None
+    started: datetime
+    finished: datetime | None
+    total: int | None
+    """Pages in the input; None while that is not known."""
+    pages: dict[str, int]
+    """By state: ``done``, ``failed``, ``skipped``, ``running``, ``waiting``."""
+    documents: int
+    """Documents that are complete."""
+    rate: float | None
+    """Pages a second of late; None while the run does not go on or too little is known."""
+    mean_rate: float | None
+    """Pages a second since the first start, pauses included; None of a run that was cut off."""
+    seconds_left: float | None
+    failures: list[FailureKind]
+    """The most frequent first."""
+    skipped: dict[str, int]
+    """Skipped pages by reason."""
+    warnings: dict[str, int]
+    """Pages that are there but incomplete, by the category of the error."""
+    under_way: list[str]
+    """Ids of the pages that are being parsed."""
+    seconds_by_stage: dict[str, float]
+    """Work, the largest share first; stages of different pages overlap."""
+    bytes_on_disk: dict[str, int]
+    """By part of the directory, the largest first."""
+
+    @property
+    def ended(self) -> int:
+        """Pages that need no more work."""
+        return self.pages["done"] + self.pages["failed"] + self.pages["skipped"]
+
+
+def read_status(reader: RunReader, *, examples: int = 3, sizes: dict[str, int] | None = None) -> RunStatus:
+    """Read how a run stands.
+
+    Args:
+        reader: The run.
+        examples: Most failed pages to name of each category.
+        sizes: Result of :func:`bytes_on_disk`, which takes a while in a large directory; measured when it is not given.
+
+    Raises:
+        OutputError: The directory cannot be read; DamagedRunError when its ledger is damaged.
+    """
+    summary, counts, running = reader.summary, reader.counts(), reader.running()
+    pages = {state.name.lower(): counts.get(state, 0) for state in PageState}
+    owner = running.owner if summary.finished is None else None
+    rate = reader.rate().pages_per_second if owner else None
+    left = (
+        None
+        if reader.total is None
+        else max(0, reader.total - sum(pages[name] for name in ("done", "failed", "skipped")))
+    )
+    return RunStatus(
+        path=str(reader.path),
+        state=_state(summary, going_on=owner is not None),
+        process=Process(pid=owner.pid, host=owner.host, since=owner.started, certain=owner.alive() is not None)
+        if owner
+        else None,
+        started=summary.started,
+        finished=summary.finished,
+        total=reader.total,
+        pages=pages,
+        documents=summary.documents,
+        rate=rate,
+        mean_rate=_mean_rate(summary, going_on=owner is not None),
+        seconds_left=left / rate if left is not None and rate else None,
+        failures=[
+            FailureKind(
+                category=kind.category,
+                pages=kind.pages,
+                examples=[
+                    FailureExample(page_id=page.page_id, message=page.message, attempts=page.attempts)
+                    for page in kind.examples
+                ],
+            )
+            for kind in reader.failures(examples)
+        ],
+        skipped=summary.skipped_by_kind,
+        warnings=summary.warnings_by_kind,
+        under_way=running.pages if owner else [],
+        seconds_by_stage=_largest_first(summary.seconds_by_stage),
+        bytes_on_disk=bytes_on_disk(reader.path) if sizes is None else sizes,
+    )
+
+
+def bytes_on_disk(path: Path) -> dict[str, int]:
+    """Bytes in the files that a run wrote, by part, the largest first; what comes and goes meanwhile counts or not."""
+    sizes = {part: _size(path / name) for name, part in _PARTS.items()}
+    return _largest_first({part: size for part, size in sizes.items() if size})
+
+
+def _size(path: Path) -> int:
+    try:
+        if path.is_dir():
+            with os.scandir(path) as entries:
+                return sum(_entry_size(entry) for entry in entries)
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _entry_size(entry: os.DirEntry[str]) -> int:
+    try:
+        return entry.stat(follow_symlinks=False).st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _state(summary: RunSummary, *, going_on: bool) -> RunState:
+    if summary.finished is not None:
+        return RunState.INTERRUPTED if summary.interrupted else RunState.FINISHED
+    return RunState.RUNNING if going_on else RunState.CUT_OFF
+
+
+def _mean_rate(summary: RunSummary, *, going_on: bool) -> float | None:
+    end = summary.finished or (datetime.now(UTC) if going_on else None)
+    seconds = (end - summary.started).total_seconds() if end else 0.0
+    return summary.pages / seconds if seconds > 0 else None
+
+
+def _largest_first(numbers: dict[str, _Number]) -> dict[str, _Number]:
+    return dict(sorted(numbers.items(), key=lambda item: -item[1]))
