@@ -37,6 +37,9 @@ from pagemill.runtime.decoding_protocol import Render
 
 class Faulty(decoder_worker.Worker):
     def answer(self, request):
+        if not isinstance(request, Render) and os.path.exists({describe!r}):
+            os.unlink({describe!r})
+            os._exit(7)
         if isinstance(request, Render):
             print("noise of a library", flush=True)
             if request.page_index == 1:
@@ -71,7 +74,9 @@ def pdf(tmp_path: Path) -> Path:
 @pytest.fixture
 def faulty(tmp_path: Path) -> list[str]:
     script = tmp_path / "faulty.py"
-    script.write_text(FAULTY_WORKER.format(path=sys.path, once=str(tmp_path / "once")))
+    script.write_text(
+        FAULTY_WORKER.format(path=sys.path, once=str(tmp_path / "once"), describe=str(tmp_path / "describe"))
+    )
     return [sys.executable, str(script)]
 
 
@@ -102,11 +107,22 @@ async def test_a_crash_fails_its_page_alone(pdf: Path, faulty: list[str]):
     async with DecodingService(workers=2, command=faulty) as service:
         pages = [service.decode(PdfPage(path=pdf, page_index=index)) for index in (0, 1, 3, 4)]
         results = await asyncio.gather(*pages, return_exceptions=True)
-    assert isinstance(results[1], WorkerCrashError)
-    assert "SIGSEGV" in results[1].message
-    assert results[1].remedy
-    for index in (0, 2, 3):  # the second of them crashed once and was tried again
-        assert isinstance(results[index].pixels, np.ndarray)
+        for index, reason in ((1, "SIGSEGV"), (2, "out of luck")):
+            assert isinstance(results[index], WorkerCrashError)
+            assert reason in results[index].message
+            assert results[index].remedy
+            assert results[index].retryable
+        for index in (0, 3):
+            assert isinstance(results[index].pixels, np.ndarray)
+        again = await service.decode(PdfPage(path=pdf, page_index=3))
+        assert isinstance(again.pixels, np.ndarray)
+
+
+async def test_a_crash_while_a_document_is_opened_is_tried_once_more(pdf: Path, faulty: list[str], tmp_path: Path):
+    async with DecodingService(workers=1, command=faulty) as service:
+        (tmp_path / "describe").touch()
+        assert (await service.probe_pdf(pdf)).page_count == 5
+        assert not (tmp_path / "describe").exists()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems want UTF-8 names")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,7 @@ from pagemill.layout.base import DetectedRegion
 from pagemill.recognition.base import DetectedLine, RecognizedText
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from pagemill.document.geometry import Point
     from pagemill.imaging.types import Pixels
 
 log = logging.getLogger(__name__)
@@ -83,7 +83,8 @@ def _checked_region(name: str, region: Any, width: int, height: int) -> Detected
         raise EngineError(f"{name} gave {type(region).__name__} instead of a region")
     if not isinstance(region.label, Label):
         raise EngineError(f"{name} gave the label {region.label!r}, which is no layout class")
-    if region.score is not None and not _is_share(region.score):
+    score = None if region.score is None else _share(region.score)
+    if score is None and region.score is not None:
         raise EngineError(f"{name} gave a region the score {region.score!r}, which is not between 0 and 1")
     numbers = _finite(region.box)
     if numbers is None or len(numbers) != 4:
@@ -94,10 +95,10 @@ def _checked_region(name: str, region: Any, width: int, height: int) -> Detected
     beyond_x, beyond_y = (max(_LEAST_OVERHANG, _OVERHANG * side) for side in (width, height))
     if x1 < -beyond_x or y1 < -beyond_y or x2 > width + beyond_x or y2 > height + beyond_y:
         raise EngineError(f"{name} gave a box outside of the page of {width} x {height} pixels: {numbers}")
-    polygon = region.polygon
-    if polygon is not None and not _is_polygon(polygon):
-        raise EngineError(f"{name} gave a region a polygon of something else than finite points")
-    return replace(region, box=clip((x1, y1, x2, y2), float(width), float(height)))
+    polygon = None if region.polygon is None else _points(region.polygon)
+    if region.polygon is not None and (polygon is None or len(polygon) < 3):
+        raise EngineError(f"{name} gave a region a polygon that is not three or more finite points")
+    return replace(region, box=clip((x1, y1, x2, y2), float(width), float(height)), score=score, polygon=polygon)
 
 
 def checked_lines(name: str, page: Pixels, lines: Any) -> list[DetectedLine]:
@@ -113,11 +114,10 @@ def checked_lines(name: str, page: Pixels, lines: Any) -> list[DetectedLine]:
     for line in lines:
         if not isinstance(line, DetectedLine):
             raise EngineError(f"{name} gave {type(line).__name__} instead of a line")
-        if not _is_polygon(line.polygon) or len(line.polygon) != 4:
+        points = _points(line.polygon)
+        if points is None or len(points) != 4:
             raise EngineError(f"{name} gave a line the polygon {line.polygon!r}, which is not four finite points")
-        if any(
-            not -beyond_x <= x <= width + beyond_x or not -beyond_y <= y <= height + beyond_y for x, y in line.polygon
-        ):
+        if any(not -beyond_x <= x <= width + beyond_x or not -beyond_y <= y <= height + beyond_y for x, y in points):
             raise EngineError(f"{name} gave a line far outside of the page: {line.polygon!r}")
     return list(lines)
 
@@ -128,27 +128,40 @@ def checked_text(name: str, line: Pixels, text: Any) -> RecognizedText:
     Raises:
         EngineError: It is of another type, the confidence not in 0-1, or a position not finite.
     """
-    if not isinstance(text, RecognizedText) or not isinstance(text.text, str):
+    if not isinstance(text, RecognizedText):
         raise EngineError(f"{name} gave {type(text).__name__} instead of a recognized text")
-    if not _is_share(text.confidence):
+    if not isinstance(text.text, str):
+        raise EngineError(f"{name} gave a text that is {type(text.text).__name__}")
+    confidence = _share(text.confidence)
+    if confidence is None:
         raise EngineError(f"{name} gave the confidence {text.confidence!r}, which is not between 0 and 1")
     if _finite(text.centers) is None or any(_finite(span[1:]) is None for span in text.word_spans):
         raise EngineError(f"{name} gave positions of characters that are not finite")
-    return text
+    return text if confidence is text.confidence else replace(text, confidence=confidence)
 
 
-def _is_share(number: Any) -> bool:
-    return _finite((number,)) is not None and -_ROUNDING <= number <= 1 + _ROUNDING
+def _share(number: Any) -> float | None:
+    """A number between 0 and 1 as a float, rounding of small floats undone; None for anything else."""
+    numbers = _finite((number,))
+    if numbers is None or not -_ROUNDING <= numbers[0] <= 1 + _ROUNDING:
+        return None
+    return min(max(numbers[0], 0.0), 1.0)
 
 
-def _is_polygon(points: Any) -> bool:
-    try:
-        return len(points) > 2 and all(len(point) == 2 and _finite(point) is not None for point in points)
-    except TypeError:
-        return False
+def _points(points: Any) -> tuple[Point, ...] | None:
+    """Points as pairs of floats; None where one is none."""
+    if not isinstance(points, Iterable):
+        return None
+    pairs: list[Point] = []
+    for point in points:
+        pair = _finite(point)
+        if pair is None or len(pair) != 2:
+            return None
+        pairs.append((pair[0], pair[1]))
+    return tuple(pairs)
 
 
-def _finite(numbers: Sequence[Any]) -> list[float] | None:
+def _finite(numbers: Any) -> list[float] | None:
     """The numbers as floats; None where one is none, or not finite."""
     try:
         floats = [float(number) for number in numbers]

@@ -166,8 +166,10 @@ class MicroBatcher(Generic[Item, Answer]):
         parts = deque([batch])
         while parts:
             part = [pending for pending in parts.popleft() if not pending.answer.done()]
+            if len(part) > self.limit:  # lowered meanwhile
+                parts.appendleft(part[self.limit :])
             if part:
-                parts.extendleft(reversed(await self._compute_once(part)))
+                parts.extendleft(reversed(await self._compute_once(part[: self.limit])))
 
     async def _compute_once(self, batch: list[_Pending[Item, Answer]]) -> list[list[_Pending[Item, Answer]]]:
         """Call the model; gives the batches that are to be computed again."""
@@ -227,11 +229,12 @@ class MicroBatcher(Generic[Item, Answer]):
             return []
         if not is_out_of_memory(error):
             return _halves(batch)
-        self.limit = min(self.limit, len(batch) // 2)
-        log.warning(
-            "%s ran out of memory with %d items at once; from now on it gets %d", self._name, len(batch), self.limit
-        )
-        return [batch[start : start + self.limit] for start in range(0, len(batch), self.limit)]
+        if (half := len(batch) // 2) < self.limit:  # else another lane has halved it already
+            self.limit = half
+            log.warning(
+                "%s ran out of memory with %d items at once; from now on it gets %d", self._name, len(batch), half
+            )
+        return [batch]
 
 
 def _halves(batch: list[_Pending[Item, Answer]]) -> list[list[_Pending[Item, Answer]]]:

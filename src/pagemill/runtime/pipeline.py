@@ -24,7 +24,6 @@ from pagemill.runtime.stream import PageStream
 from pagemill.runtime.text_reading import TextReading
 from pagemill.runtime.threads import ComputeThreads
 from pagemill.sources import resolve
-from pagemill.sources.catalogue import NewCatalogue
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
@@ -176,12 +175,12 @@ class Pipeline:
         Args:
             inputs: As :func:`pagemill.sources.resolve` takes them.
             options: What to take of them.
-            catalogue: What is known of the inputs from earlier runs.
+            catalogue: What is known of the inputs from earlier runs; None for a stream on its own.
             journal: Told about attempts before they begin and when they end badly.
             max_attempts: Most attempts of a page that fails for a cause that may be gone next time (a crash, a time
                 limit, an engine's error), those of earlier processes included; all but the first are made alone.
         """
-        self._source = resolve(inputs, options=options, decoder=self._decoding, catalogue=catalogue or NewCatalogue())
+        self._source = resolve(inputs, options=options, decoder=self._decoding, catalogue=catalogue)
         self._stream = PageStream(
             self._source,
             functools.partial(parse_page, services=self, settings=self.settings),

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pagemill.config.settings import ParseSettings
-from pagemill.document.page import Status
-from pagemill.errors import ExitCode, PagemillError, TooLargeError
+from pagemill.document.identity import PageKey
+from pagemill.document.page import Status, TextLine
+from pagemill.errors import EngineError, ExitCode, PagemillError, TooLargeError
 from pagemill.imaging.page import DecodedPage
-from pagemill.parsing.page import parse_page
+from pagemill.parsing.page import dead_page, parse_page
 from pagemill.recognition.reader import ReadPage
 from pagemill.sources.base import DocumentRef, EncodedImage, PageRef
 
@@ -20,8 +22,9 @@ from pagemill.sources.base import DocumentRef, EncodedImage, PageRef
 class Services:
     """Blank pages; what a test sets as ``before_decoding`` or ``before_reading`` is awaited first."""
 
-    def __init__(self, *, before_decoding=None, before_reading=None):
+    def __init__(self, *, before_decoding=None, before_reading=None, read=None):
         self.before_decoding, self.before_reading = before_decoding, before_reading
+        self.what_is_read = read or ReadPage(lines=[])
 
     async def decode(self, payload):
         if self.before_decoding:
@@ -31,7 +34,7 @@ class Services:
     async def read(self, pixels, languages):
         if self.before_reading:
             await self.before_reading()
-        return ReadPage(lines=[])
+        return self.what_is_read
 
     async def detect_regions(self, pixels):
         return []
@@ -42,6 +45,8 @@ class Services:
 
 REF = PageRef(
     document=DocumentRef(doc_id="a", uri="a.png"),
+    key=PageKey("0" * 64, 1),
+    position=3,
     page_number=1,
     page_id="a_1",
     payload=EncodedImage(path=Path("a.png")),
@@ -49,22 +54,53 @@ REF = PageRef(
 )
 
 
+def failing(error):
+    async def fail():
+        raise error
+
+    return fail
+
+
 async def test_a_blank_page_is_done():
-    page = await parse_page(REF, 3, Services(), ParseSettings())
+    page = await parse_page(REF, Services(), ParseSettings())
     assert (page.record.status, page.exit_code, page.record.page_idx) == (Status.DONE, ExitCode.OK, 3)
     assert (page.record.width, page.record.height, page.record.scale) == (40, 60, 0.5)
     assert page.record.metadata == {"year": 2024}
+    assert (page.record.page_key, page.record.attempts) == (f"{'0' * 64}/1", 1)
+
+
+async def test_attempts_are_counted_over_processes():
+    for services in (Services(), Services(before_decoding=failing(EngineError("odd")))):
+        page = await parse_page(replace(REF, attempts=2), services, ParseSettings())
+        assert page.record.attempts == 3
+    dead = dead_page(replace(REF, attempts=2, death="SIGKILL"))
+    assert (dead.record.attempts, dead.record.page_idx, dead.retryable) == (2, 3, False)
+
+
+@pytest.mark.parametrize(("illegible", "said"), [(0, None), (1, "1 line of text was"), (7, "7 lines of text were")])
+async def test_lines_none_of_which_can_be_read_are_said_on_a_page_that_is_done(illegible, said):
+    page = await parse_page(REF, Services(read=ReadPage(lines=[], illegible=illegible)), ParseSettings())
+    assert page.record.status is Status.DONE
+    told = [(error.component, error.category) for error in page.record.errors]
+    assert told == ([("recognition", "empty_text")] if said else [])
+    assert not said or page.record.errors[0].message.startswith(said)
+
+
+async def test_a_line_left_out_beside_others_is_not_worth_a_word():
+    line = TextLine(text="alpha", box=(2.0, 2.0, 30.0, 10.0), engine="e")
+    page = await parse_page(REF, Services(read=ReadPage(lines=[line], illegible=1)), ParseSettings())
+    assert not page.record.errors
 
 
 async def test_waiting_to_be_decoded_does_not_use_up_the_time_of_a_page():
     turn = asyncio.Event()
     asyncio.get_running_loop().call_later(0.2, turn.set)
-    page = await parse_page(REF, 0, Services(before_decoding=turn.wait), ParseSettings(page_timeout_s=0.1))
+    page = await parse_page(REF, Services(before_decoding=turn.wait), ParseSettings(page_timeout_s=0.1))
     assert not page.record.errors
 
 
 async def test_a_page_over_its_time_limit_fails_with_its_stage():
-    page = await parse_page(REF, 0, Services(before_reading=asyncio.Event().wait), ParseSettings(page_timeout_s=0.01))
+    page = await parse_page(REF, Services(before_reading=asyncio.Event().wait), ParseSettings(page_timeout_s=0.01))
     assert page.exit_code is ExitCode.TIMEOUT
     (error,) = page.record.errors
     assert (error.component, error.category) == ("recognition", "timeout")
@@ -72,26 +108,26 @@ async def test_a_page_over_its_time_limit_fails_with_its_stage():
 
 
 @pytest.mark.parametrize(
-    ("raised", "category", "code"),
+    ("raised", "category", "code", "retryable"),
     [
-        (TooLargeError("big"), "too_large", ExitCode.INPUT),
-        (PagemillError("ours"), "internal", ExitCode.INTERNAL),
-        (ZeroDivisionError("defect"), "internal", ExitCode.INTERNAL),
-        (TimeoutError("of a socket, not of the page"), "internal", ExitCode.INTERNAL),
+        (TooLargeError("big"), "too_large", ExitCode.INPUT, False),
+        (EngineError("odd"), "engine", ExitCode.INTERNAL, True),
+        (PagemillError("ours"), "internal", ExitCode.INTERNAL, True),
+        (MemoryError(), "internal", ExitCode.INTERNAL, True),
+        (ZeroDivisionError("defect"), "internal", ExitCode.INTERNAL, True),
+        (TimeoutError("of a socket, not of the page"), "internal", ExitCode.INTERNAL, True),
     ],
 )
-async def test_errors_keep_category_exit_code_and_metadata(raised, category, code):
-    async def fail():
-        raise raised
-
-    page = await parse_page(REF, 0, Services(before_decoding=fail), ParseSettings())
+async def test_errors_keep_category_exit_code_and_metadata(raised, category, code, retryable):
+    page = await parse_page(REF, Services(before_decoding=failing(raised)), ParseSettings())
+    assert page.retryable is retryable
     assert (page.record.status, page.exit_code) == (Status.FAILED, code)
     assert [(error.component, error.category) for error in page.record.errors] == [("decode", category)]
     assert page.record.metadata == {"year": 2024}
 
 
 async def test_cancelling_is_no_failure_of_the_page():
-    page = asyncio.create_task(parse_page(REF, 0, Services(before_reading=asyncio.Event().wait), ParseSettings()))
+    page = asyncio.create_task(parse_page(REF, Services(before_reading=asyncio.Event().wait), ParseSettings()))
     await asyncio.sleep(0)
     page.cancel()
     with pytest.raises(asyncio.CancelledError):

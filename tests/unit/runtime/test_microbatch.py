@@ -184,3 +184,158 @@ async def test_what_pages_gave_up_is_not_kept(threads):
     assert await batcher.submit(50) == 50
     assert not batcher._pending
     await batcher.close()
+
+
+class OutOfMemoryError(RuntimeError):
+    """As PyTorch's, known by its name."""
+
+
+async def test_running_out_of_memory_halves_the_batches_for_good(threads, caplog):
+    sizes: list[int] = []
+
+    def call(items):
+        sizes.append(len(items))
+        if len(items) > 3:
+            raise OutOfMemoryError("CUDA out of memory")
+        return items
+
+    batcher = MicroBatcher(call, name="the model", threads=threads, max_batch=16, concurrency=1)
+    assert await batcher.submit_all(range(32)) == list(range(32))
+    assert sizes == [16, 8, 4, 2, 2, 2, 2, 2, 2, 2, 2, *[2] * 8]
+    assert batcher.limit == 2
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert warnings == [
+        f"the model ran out of memory with {size} items at once; from now on it gets {size // 2}" for size in (16, 8, 4)
+    ]
+    await batcher.close()
+
+
+async def test_calls_that_ran_out_of_memory_together_halve_once(threads):
+    together = threading.Barrier(2)
+
+    def call(items):
+        if len(items) == 8:
+            together.wait(10)
+            raise MemoryError
+        return items
+
+    batcher = MicroBatcher(call, name="the model", threads=threads, max_batch=8, concurrency=2)
+    assert await batcher.submit_all(range(16)) == list(range(16))
+    assert batcher.limit == 4
+    await batcher.close()
+
+
+async def test_an_item_that_alone_runs_out_of_memory_fails(threads):
+    def call(items):
+        if 5 in items:
+            raise MemoryError
+        return items
+
+    batcher = MicroBatcher(call, name="the model", threads=threads, max_batch=8, concurrency=1)
+    answers = await asyncio.gather(*(batcher.submit(i) for i in range(8)), return_exceptions=True)
+    assert isinstance(answers[5], EngineError)
+    assert "the model ran out of memory on a single item" in answers[5].message
+    assert [a for i, a in enumerate(answers) if i != 5] == [0, 1, 2, 3, 4, 6, 7]
+    assert batcher.limit == 1
+    with pytest.raises(EngineError):
+        await batcher.submit(5)
+    assert batcher.limit == 1
+    await batcher.close()
+
+
+async def test_a_refused_answer_costs_its_item_alone_and_is_asked_for_again_first(threads):
+    batches: list[list[int]] = []
+
+    def call(items):
+        batches.append(list(items))
+        # An item below 0 is no good; in company it spoils its right neighbour's answer too.
+        return [-1 if item < 0 or (index and items[index - 1] < 0) else item for index, item in enumerate(items)]
+
+    def check(item, answer):
+        if answer < 0:
+            raise EngineError(f"the model said {answer} to {item}")
+        return answer * 10
+
+    batcher = MicroBatcher(call, name="the model", threads=threads, max_batch=4, concurrency=1, check=check)
+    answers = await asyncio.gather(*(batcher.submit(i) for i in (1, -7, 3, 4)), return_exceptions=True)
+    assert [answers[0], answers[2], answers[3]] == [10, 30, 40]
+    assert str(answers[1]) == "the model said -1 to -7"
+    assert batches == [[1, -7, 3, 4], [-7], [3]]
+    await batcher.close()
+
+
+@pytest.mark.parametrize("answer", [None, 7])
+async def test_an_answer_that_is_no_list_names_the_engine(threads, answer):
+    batcher = MicroBatcher(lambda items: answer, name="the model", threads=threads, max_batch=2, concurrency=1)
+    with pytest.raises(EngineError, match=r"the model gave \w+ instead of a list"):
+        await batcher.submit(1)
+    await batcher.close()
+
+
+async def test_a_call_that_hangs_gives_its_lane_back_when_all_its_items_are_given_up(threads):
+    hang, started = threading.Event(), threading.Event()
+    batches: list[list[int]] = []
+
+    def call(items):
+        batches.append(list(items))
+        if 1 in items:
+            started.set()
+            hang.wait(60)
+        return items
+
+    batcher = MicroBatcher(call, name="the model", threads=threads, max_batch=2, concurrency=1)
+    first, second = asyncio.create_task(batcher.submit(1)), asyncio.create_task(batcher.submit(2))
+    behind = asyncio.create_task(batcher.submit(3))
+    await asyncio.to_thread(started.wait)
+    first.cancel()
+    await asyncio.wait({first})
+    await asyncio.wait_for(threads.settled(), 5)  # the second item is still wanted: nothing is given up yet
+    assert not batcher.hangs
+    second.cancel()
+    assert await asyncio.wait_for(behind, 5) == 3
+    assert batcher.hangs
+    assert batches == [[1, 2], [3]]
+    await asyncio.wait_for(batcher.close(), 5)
+    hang.set()
+
+
+async def test_closing_does_not_wait_for_a_call_that_hangs(threads):
+    hang, started = threading.Event(), threading.Event()
+
+    def call(items):
+        started.set()
+        hang.wait(60)
+        return items
+
+    batcher = MicroBatcher(call, name="the model", threads=threads, max_batch=2, concurrency=1)
+    waiting = asyncio.create_task(batcher.submit(1))
+    await asyncio.to_thread(started.wait)
+    await asyncio.wait_for(batcher.close(), 5)
+    assert batcher.hangs
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    hang.set()
+
+
+async def test_a_batch_that_is_given_up_before_it_begins_leaves_its_lane(threads):
+    gate, running = threading.Event(), threading.Semaphore(0)
+
+    def block():
+        running.release()
+        gate.wait(60)
+
+    blockers = [asyncio.create_task(threads.run(block)) for _ in range(4)]
+    for _ in range(4):
+        await asyncio.to_thread(running.acquire)
+    batcher = MicroBatcher(list, name="the model", threads=threads, max_batch=2, concurrency=1)
+    given_up, kept = asyncio.create_task(batcher.submit(1)), None
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    given_up.cancel()
+    await asyncio.wait({given_up})
+    kept = asyncio.create_task(batcher.submit(2))
+    gate.set()
+    assert await kept == 2
+    assert not batcher.hangs
+    await asyncio.gather(*blockers)
+    await batcher.close()

@@ -1,4 +1,4 @@
-"""The page stream: nothing lost, back-pressure holds, errors surface, leaving early cleans up."""
+"""The page stream: nothing lost, back-pressure holds, errors surface, leaving early cleans up, stopping drains."""
 
 from __future__ import annotations
 
@@ -6,122 +6,238 @@ import asyncio
 
 import pytest
 
+from pagemill.document.identity import PageKey
+from pagemill.document.page import PageError, PageResult, Status
+from pagemill.parsing.page import ParsedPage
 from pagemill.runtime.flight import FlightControl
-from pagemill.runtime.stream import stream_pages
+from pagemill.runtime.stream import PageStream
 from pagemill.sources.base import DocumentRef, PageRef
 
 
-def page(number: int) -> PageRef:
+def page(number: int, **more) -> PageRef:
     document = DocumentRef(doc_id="d", uri="d.pdf")
-    return PageRef(document=document, page_number=number, page_id=f"d_{number}", payload=None, estimated_bytes=1)
+    return PageRef(
+        document=document,
+        key=PageKey("0" * 64, number),
+        position=number - 1,
+        page_number=number,
+        page_id=f"d_{number}",
+        payload=None,
+        estimated_bytes=1,
+        **more,
+    )
+
+
+def ended(ref: PageRef, *, retryable: bool | None = None) -> ParsedPage:
+    """A page that is done; one that failed when ``retryable`` says in which way."""
+    failed = retryable is not None
+    record = PageResult(
+        page_id=ref.page_id,
+        page_idx=ref.position,
+        doc_id="d",
+        source="d.pdf",
+        page_number=ref.page_number,
+        status=Status.FAILED if failed else Status.DONE,
+        errors=[PageError(component="layout", category="engine", message="bad")] if failed else [],
+        attempts=ref.attempts + 1,
+    )
+    return ParsedPage(document=ref.document, record=record, retryable=bool(retryable))
 
 
 class Source:
-    def __init__(self, count: int, error: Exception | None = None) -> None:
-        self.total = count
+    passed_over = 0
+    complete = False
+
+    def __init__(self, *refs: PageRef, error: Exception | None = None) -> None:
+        self.refs = refs
+        self.total = len(refs)
         self.given = 0
         self.error = error
+        self.closed = False
 
     async def pages(self):
-        for number in range(1, self.total + 1):
-            self.given += 1
-            yield page(number)
-        if self.error:
-            raise self.error
+        try:
+            for ref in self.refs:
+                self.given += 1
+                yield ref
+            if self.error:
+                raise self.error
+        finally:
+            self.closed = True
+
+
+def stream(source, parse, *, pages=9, max_attempts=2, max_postponed_bytes=2**20, journal=None, settled=None):
+    return PageStream(
+        source,
+        parse,
+        FlightControl(max_pages=pages, max_bytes=99),
+        max_attempts=max_attempts,
+        max_postponed_bytes=max_postponed_bytes,
+        journal=journal,
+        settled=settled,
+    )
+
+
+async def turns(count: int = 20) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def at_once(ref: PageRef) -> ParsedPage:
+    return ended(ref)
 
 
 async def test_every_page_comes_out_as_it_finishes():
     gates = {number: asyncio.Event() for number in range(1, 4)}
 
-    async def parse(position, ref):
+    async def parse(ref):
         await gates[ref.page_number].wait()
-        return ref.page_number
+        return ended(ref)
 
     order = []
     gates[3].set()
-    async for number in stream_pages(Source(3), parse, FlightControl(max_pages=3, max_bytes=99)):
-        order.append(number)
-        gates[{3: 1, 1: 2, 2: 2}[number]].set()
+    async for result in stream(Source(*map(page, (1, 2, 3))), parse).pages():
+        order.append(result.record.page_number)
+        gates[{3: 1, 1: 2, 2: 2}[order[-1]]].set()
     assert order == [3, 1, 2]
 
 
 async def test_a_slow_consumer_holds_the_source_back():
-    source = Source(1000)
-
-    async def parse(position, ref):
-        assert position == ref.page_number - 1
-        return ref.page_number
-
+    source = Source(*map(page, range(1, 1001)))
     seen = 0
-    async for _ in stream_pages(source, parse, FlightControl(max_pages=4, max_bytes=99)):
+    async for _ in stream(source, at_once, pages=4).pages():
         seen += 1
-        for _ in range(20):
-            await asyncio.sleep(0)
+        await turns()
         assert source.given <= seen + 5
     assert seen == 1000
 
 
-async def test_an_error_of_the_source_comes_after_the_pages_before_it():
-    async def parse(position, ref):
-        return ref.page_number
+async def test_pages_to_be_skipped_are_handed_on_and_hold_the_source_back_too():
+    source = Source(*(page(number, skip="duplicate of c") for number in range(1, 101)))
+    seen = 0
+    async for result in stream(source, None, pages=4).pages():
+        seen += 1
+        assert (result.ref.page_number, result.reason, result.document.doc_id) == (seen, "duplicate of c", "d")
+        await turns()
+        assert source.given <= seen + 5
+    assert seen == 100
 
+
+async def test_an_error_of_the_source_comes_after_the_pages_before_it():
     seen = []
+
+    async def parse(ref):
+        return ended(ref, retryable=True if ref.page_number == 2 else None)
+
     with pytest.raises(OSError, match="gone"):
-        async for number in stream_pages(Source(2, OSError("gone")), parse, FlightControl(max_pages=9, max_bytes=99)):
-            seen.append(number)
-    assert seen == [1, 2]
+        async for result in stream(Source(*map(page, (1, 2, 3)), error=OSError("gone")), parse).pages():
+            seen.append(result.record.page_number)
+    assert seen == [1, 3]  # what is to be tried again is left for the next run
+
+
+async def test_an_exception_that_escapes_ends_the_stream_at_once():
+    async def parse(ref):
+        if ref.page_number == 1:
+            await asyncio.Event().wait()
+        raise ZeroDivisionError
+
+    source = Source(*map(page, (1, 2)))
+    with pytest.raises(ZeroDivisionError):
+        async for _ in stream(source, parse).pages():
+            pass
+    assert source.closed
 
 
 async def test_leaving_early_cancels_the_pages_in_flight():
     cancelled = []
 
-    async def parse(position, ref):
+    async def parse(ref):
         if ref.page_number == 1:
-            return 1
+            return ended(ref)
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
             cancelled.append(ref.page_number)
             raise
 
-    stream = stream_pages(Source(3), parse, FlightControl(max_pages=3, max_bytes=99))
-    async for _ in stream:
+    pages = stream(Source(*map(page, (1, 2, 3))), parse).pages()
+    async for _ in pages:
         break
-    await stream.aclose()
+    await pages.aclose()
     assert sorted(cancelled) == [2, 3]
 
 
 async def test_no_pages_end_at_once():
-    async def parse(position, ref):
-        raise AssertionError
-
-    stream = stream_pages(Source(0), parse, FlightControl(max_pages=1, max_bytes=1))
-    assert [number async for number in stream] == []
+    assert [result async for result in stream(Source(), at_once, pages=1).pages()] == []
 
 
 async def test_a_consumer_that_is_cancelled_leaves_no_task_and_no_open_source():
-    closed = asyncio.Event()
+    source = Source(*map(page, range(1, 10)))
 
-    class Watched(Source):
-        async def pages(self):
-            try:
-                async for ref in super().pages():
-                    yield ref
-            finally:
-                closed.set()
-
-    async def parse(position, ref):
+    async def parse(ref):
         await asyncio.Event().wait()
 
     async def consume():
-        async for _ in stream_pages(Watched(9), parse, FlightControl(max_pages=2, max_bytes=99)):
+        async for _ in stream(source, parse, pages=2).pages():
             pass
 
     consumer = asyncio.create_task(consume())
-    for _ in range(20):
-        await asyncio.sleep(0)
+    await turns()
     consumer.cancel()
     await asyncio.wait({consumer})
-    await asyncio.sleep(0)
-    assert closed.is_set()
+    await turns(1)
+    assert source.closed
     assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_stopping_lets_the_pages_in_flight_land_and_begins_no_other():
+    go = asyncio.Event()
+    begun = []
+
+    async def parse(ref):
+        begun.append(ref.page_number)
+        await go.wait()
+        return ended(ref, retryable=True if ref.page_number == 1 else None)
+
+    source = Source(*map(page, range(1, 10)))
+    running = stream(source, parse, pages=3)
+    results = asyncio.create_task(collect(running))
+    await turns()
+    running.stop_admitting()
+    await turns()
+    assert source.closed
+    assert not results.done()
+    go.set()
+    assert sorted(result.record.page_number for result in await results) == [2, 3]
+    assert begun == [1, 2, 3]  # the first is to be tried again, but not now
+
+
+async def test_stopping_while_a_page_runs_alone_lets_it_land_and_leaves_the_others():
+    alone, go, begun = asyncio.Event(), asyncio.Event(), []
+
+    async def parse(ref):
+        begun.append(ref.page_number)
+        alone.set()
+        await go.wait()
+        return ended(ref)
+
+    running = stream(Source(page(1, attempts=1), page(2, attempts=1)), parse)
+    results = asyncio.create_task(collect(running))
+    await alone.wait()
+    running.stop_admitting()
+    await turns()
+    go.set()
+    assert [result.record.page_number for result in await results] == [1]
+    assert begun == [1]
+
+
+async def test_a_stream_that_is_stopped_before_it_begins_is_empty():
+    source = Source(page(1))
+    running = stream(source, at_once)
+    running.stop_admitting()
+    assert await collect(running) == []
+    assert source.given == 0
+
+
+async def collect(running: PageStream) -> list:
+    return [result async for result in running.pages()]

@@ -1,0 +1,204 @@
+"""A pipeline over engines that misbehave: only their pages fail, what hangs is found alone, and the end is quick."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import threading
+from contextlib import aclosing
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from pagemill.config.settings import ParseSettings, RuntimeSettings, TextLayerMode
+from pagemill.document.labels import Label
+from pagemill.document.page import Status
+from pagemill.errors import MissingInputError
+from pagemill.layout.base import DetectedRegion
+from pagemill.recognition.base import DetectedLine, RecognizedText, RecognizerOffer
+from pagemill.runtime import engines, pipeline
+from pagemill.runtime.pipeline import Pipeline
+from pagemill.runtime.threads import ComputeThreads
+from pagemill.sources import SourceOptions
+
+GOOD, HANGS, RAISES, NAN_BOX, NO_TEXT, NAN_CONFIDENCE = 250, 10, 20, 30, 40, 50
+
+
+def image(shade: int, width: int = 120) -> bytes:
+    """A page that tells by its shade what the engines do with it."""
+    file = io.BytesIO()
+    Image.fromarray(np.full((80, width, 3), shade, np.uint8)).save(file, "PNG")
+    return file.getvalue()
+
+
+class Engines:
+    """A layout engine, a detector and a recognizer in one."""
+
+    name = "rapidocr"
+    languages = frozenset({"en"})
+    max_batch = 4
+
+    def __init__(self) -> None:
+        self.release = threading.Event()
+        self.closed = False
+
+    def load(self, group, name):
+        if group == engines.TEXT_ENGINES:
+            return lambda: [RecognizerOffer(name=self.name, languages=self.languages, create=lambda: self)]
+        if group == engines.TEXT_DETECTORS:
+            return lambda: Detector()
+        return lambda settings: Layout(self)
+
+    def recognize(self, lines):
+        shades = [int(line[0, 0, 0]) for line in lines]
+        return [
+            RecognizedText(
+                text="" if shade == NO_TEXT else "alpha", confidence=np.nan if shade == NAN_CONFIDENCE else 0.9
+            )
+            for shade in shades
+        ]
+
+    def close(self):
+        self.closed = True
+
+
+class Detector:
+    name = "spotter"
+
+    def detect(self, page):
+        return [DetectedLine(polygon=((10.0, 10.0), (90.0, 10.0), (90.0, 30.0), (10.0, 30.0)), score=1.0)]
+
+
+class Layout:
+    name = "boxes"
+    max_batch = 4
+
+    def __init__(self, engines: Engines) -> None:
+        self.engines = engines
+
+    def detect(self, pages):
+        shades = [int(page[0, 0, 0]) for page in pages]
+        if HANGS in shades:
+            self.engines.release.wait(60)
+        if RAISES in shades:
+            raise ValueError("lost")
+        left = [float("nan") if shade == NAN_BOX else 5.0 for shade in shades]
+        return [[DetectedRegion(box=(x, 5.0, 95.0, 40.0), label=Label.TEXT, score=0.9, source="boxes")] for x in left]
+
+    def close(self):
+        self.engines.closed = True
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    made = Engines()
+    monkeypatch.setattr(engines, "load", made.load)
+    monkeypatch.setattr(engines, "names", lambda group: [made.name])
+    monkeypatch.setattr(pipeline, "ComputeThreads", lambda size, *, name: ComputeThreads(size, name=name, grace_s=0.05))
+    yield made
+    made.release.set()
+
+
+def make(**settings) -> Pipeline:
+    return Pipeline(ParseSettings(crops=False, **settings), RuntimeSettings(threads=2, decoders=1))
+
+
+async def records(running: Pipeline, inputs, **more) -> dict[int, object]:
+    found = {}
+    async with aclosing(running.stream(inputs, SourceOptions(), **more)) as pages:
+        async for page in pages:
+            assert page.record.page_idx not in found
+            found[page.record.page_idx] = page.record
+    return found
+
+
+async def test_a_faulty_answer_fails_its_page_alone_and_names_the_engine(fake):
+    async with make() as running:
+        found = await records(running, [image(shade) for shade in (GOOD, RAISES, NAN_BOX, NAN_CONFIDENCE, GOOD)])
+    assert {index: (record.status, record.attempts) for index, record in found.items()} == {
+        0: (Status.DONE, 1),
+        1: (Status.FAILED, 2),
+        2: (Status.FAILED, 2),
+        3: (Status.FAILED, 2),
+        4: (Status.DONE, 1),
+    }
+    told = {index: record.errors[0] for index, record in found.items() if record.errors}
+    assert {index: (error.component, error.category) for index, error in told.items()} == {
+        1: ("layout", "engine"),
+        2: ("layout", "engine"),
+        3: ("recognition", "engine"),
+    }
+    assert told[1].message == "the layout engine 'onnx' failed: ValueError: lost"
+    assert told[2].message.startswith("the layout engine 'onnx' gave a region the box (nan,")
+    assert told[3].message.startswith("the recognition engine 'rapidocr' gave the confidence nan")
+    assert fake.closed
+
+
+async def test_lines_without_text_are_said_on_a_page_that_is_done(fake):
+    async with make() as running:
+        found = await records(running, [image(NO_TEXT), image(GOOD)])
+    assert [record.status for record in found.values()] == [Status.DONE] * 2
+    assert [error.category for error in found[0].errors] == ["empty_text"]
+    assert not found[1].errors
+
+
+async def test_what_hangs_is_found_alone_and_holds_nobody_up(fake):
+    async with asyncio.timeout(60):
+        async with make(page_timeout_s=1.0) as running:
+            assert not running.stuck
+            found = await records(running, [image(shade) for shade in (GOOD, HANGS, GOOD, GOOD, GOOD)])
+            await running.until_stuck()
+            assert running.stuck
+    assert found[1].status is Status.FAILED
+    assert (found[1].attempts, found[1].errors[0].category) == (2, "timeout")
+    for index in (0, 2, 3, 4):  # those that shared its batch were tried again
+        assert (found[index].status, found[index].errors) == (Status.DONE, [])
+
+
+async def test_stopping_leaves_the_rest_of_the_input(fake):
+    async with make() as running:
+        found = []
+        async with aclosing(
+            running.stream([image(GOOD, 100 + index) for index in range(50)], SourceOptions())
+        ) as pages:
+            async for page in pages:
+                found.append(page.record.status)
+                running.stop_admitting()
+        assert 0 < len(found) <= 8  # pages in flight, and one more for each that was handed on
+        assert set(found) == {Status.DONE}
+        assert not running.complete
+        assert await records(running, [image(GOOD)]) == {}
+
+
+async def test_an_input_read_to_its_end_is_complete(fake):
+    async with make() as running:
+        assert (running.total, running.passed_over, running.complete) == (None, 0, False)
+        await records(running, [image(GOOD)])
+        assert (running.total, running.passed_over, running.complete) == (1, 0, True)
+
+
+async def test_identity_holds_what_decides_about_results_and_nothing_else(tmp_path):
+    async def identity(model: Path | None = None, engine: str = "onnx", **settings) -> dict:
+        async with Pipeline(ParseSettings(**settings), layout_engine=engine, layout_model=model) as running:
+            return await running.identity()
+
+    model, copy, folder = tmp_path / "a.onnx", tmp_path / "b.onnx", tmp_path / "folder"
+    model.write_bytes(b"weights")
+    copy.write_bytes(b"weights")
+    (folder / "inner").mkdir(parents=True)
+    (folder / "inner" / "weights").write_bytes(b"1")
+    plain = await identity()
+    assert list(plain) == ["languages", "text_layer", "crops", "layout_engine", "layout_model", "schema_version"]
+    assert plain == await identity(page_timeout_s=1.0, preview_pages=9)
+    assert await identity(model) == await identity(copy) != plain
+    for changed in ({"languages": ("ko",)}, {"text_layer": TextLayerMode.NEVER}, {"crops": False}, {"engine": "x"}):
+        assert await identity(**changed) != plain
+    before = await identity(folder)
+    (folder / "inner" / "weights").rename(folder / "inner" / "others")
+    renamed = await identity(folder)
+    (folder / "inner" / "others").write_bytes(b"2")
+    assert len({str(each) for each in (before, renamed, await identity(folder))}) == 3
+    with pytest.raises(MissingInputError, match="absent"):
+        await identity(tmp_path / "absent.onnx")
