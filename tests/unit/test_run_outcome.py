@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import signal
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pagemill.document.identity import PageKey
 from pagemill.document.page import PageError, PageResult, Status
 from pagemill.errors import ExitCode, InputError, LanguageError, OutputError
-from pagemill.parsing.page import ParsedPage
+from pagemill.parsing.page import ParsedPage, SkippedPage
 from pagemill.run import RunOutcome, parse_into
 from pagemill.sources import SourceOptions
-from pagemill.sources.base import DocumentRef
-from pagemill.store.run_directory import RunDirectory
+from pagemill.sources.base import DocumentRef, EncodedImage, PageRef
+from pagemill.store.run_directory import OpenMode, RunDirectory
 from pagemill.store.summary import RunSummary
+from pagemill.supervise import Life, Vitals
+
+DIGEST = "d" * 64
+KINDS = {ExitCode.INPUT: "corrupt", ExitCode.CRASH: "crash"}
 
 
 def page(number: int, code: ExitCode = ExitCode.OK, *, warning: bool = False, pages: int = 3) -> ParsedPage:
     failed = code is not ExitCode.OK
-    error = PageError(component="decode", category="corrupt", message="it is damaged", remedy="Get it again.")
+    kind = KINDS.get(code, "corrupt")
+    error = PageError(component="decode", category=kind, message="it is damaged", remedy="Get it again.")
     record = PageResult(
         page_id=f"d_{number}",
+        page_key=str(PageKey(DIGEST, number)),
         page_idx=number - 1,
         doc_id="d",
         source="d.pdf",
@@ -36,14 +45,43 @@ def page(number: int, code: ExitCode = ExitCode.OK, *, warning: bool = False, pa
     return ParsedPage(document=DocumentRef(doc_id="d", uri="d.pdf", page_count=pages), record=record, exit_code=code)
 
 
+def ref(page: ParsedPage) -> PageRef:
+    record = page.record
+    return PageRef(
+        document=page.document,
+        key=PageKey.parse(record.page_key),
+        position=record.page_idx,
+        page_number=record.page_number,
+        page_id=record.page_id,
+        payload=EncodedImage(data=b""),
+    )
+
+
 class FakePipeline:
-    """Gives the pages it was made with; then waits for ``gate`` where there is one."""
+    """Gives the pages it was made with, after what the others say; then waits until it is told to stop.
 
-    total = None
+    Args:
+        pages: Each ends well or badly for good; those in ``postponed`` end badly first.
+        postponed: As said.
+        problem: Raised at the end of the input.
+        endless: Do not end by itself.
+    """
 
-    def __init__(self, *pages: ParsedPage, problem: Exception | None = None, gate: asyncio.Event | None = None) -> None:
-        self.pages, self.problem, self.gate = pages, problem, gate
+    total: int | None = None
+    passed_over = 0
+    complete = True
+
+    def __init__(
+        self,
+        *pages: ParsedPage | SkippedPage,
+        postponed: tuple[ParsedPage, ...] = (),
+        problem: Exception | None = None,
+        endless: bool = False,
+    ) -> None:
+        self.pages, self.postponed, self.problem, self.endless = pages, postponed, problem, endless
         self.closed = False
+        self.stuck = asyncio.Event()
+        self._stop = asyncio.Event()
 
     async def __aenter__(self):
         return self
@@ -54,21 +92,38 @@ class FakePipeline:
     def describe(self):
         return {}
 
+    async def identity(self):
+        return {"languages": "auto"}
+
     async def prepare(self) -> None:
         if isinstance(self.problem, LanguageError):
             raise self.problem
 
-    async def stream(self, inputs, options):
+    def stop_admitting(self) -> None:
+        self._stop.set()
+
+    async def until_stuck(self) -> None:
+        await self.stuck.wait()
+
+    async def stream(self, inputs, options, *, catalogue, journal, max_attempts):
+        catalogue.meet(DIGEST, "d.pdf")
+        for each in self.postponed:
+            await journal.started(ref(each), alone=False)
+            await journal.postponed(each)
         for each in self.pages:
+            if isinstance(each, ParsedPage):
+                await journal.started(ref(each), alone=each in self.postponed)
             yield each
         if self.problem:
             raise self.problem
-        if self.gate:
-            await self.gate.wait()
+        if self.endless:
+            await self._stop.wait()
 
 
-async def run(out: Path, pipeline: FakePipeline, progress=None) -> RunOutcome:
-    return await parse_into(out, ["d.pdf"], pipeline=pipeline, options=SourceOptions(), report=False, progress=progress)
+async def run(out: Path, pipeline: FakePipeline, progress=None, **options: Any) -> RunOutcome:
+    return await parse_into(
+        out, ["d.pdf"], pipeline=pipeline, options=SourceOptions(), report=False, progress=progress, **options
+    )
 
 
 def records(out: Path) -> list[str]:
@@ -165,27 +220,34 @@ class Interrupting:
     def __init__(self, number: signal.Signals) -> None:
         self.number = number
         self.pages = 0
-        self.stopped = False
+        self.before: int | None = None
+        self.under_way: int | None = None
 
-    def page(self, page: ParsedPage, total: int | None) -> None:
+    def opened(self, ended_before: int) -> None:
+        self.before = ended_before
+
+    def page(self, page: ParsedPage, *, total: int | None, passed_over: int) -> None:
         self.pages += 1
         if self.pages == 2:
             signal.raise_signal(self.number)
 
-    def stopping(self) -> None:
-        self.stopped = True
+    def postponed(self, page: ParsedPage) -> None:
+        raise AssertionError("no page is tried again")
+
+    def stopping(self, under_way: int) -> None:
+        self.under_way = under_way
         assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL  # the next one ends the process
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-async def test_a_signal_stops_the_run_and_the_handlers_come_back(tmp_path, number):
+async def test_a_signal_drains_the_run_and_the_handlers_come_back(tmp_path, number):
     before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
     progress = Interrupting(number)
-    outcome = await run(tmp_path / "out", FakePipeline(page(1), page(2), gate=asyncio.Event()), progress)
+    outcome = await run(tmp_path / "out", FakePipeline(page(1), page(2), page(3), endless=True), progress)
     assert outcome.exit_code is ExitCode.INTERRUPTED
-    assert progress.stopped
-    assert records(tmp_path / "out") == ["d_1", "d_2"]
+    assert progress.under_way is not None
+    assert records(tmp_path / "out") == ["d_1", "d_2", "d_3"]  # the third was under way
     assert (tmp_path / "out" / "documents" / "d.md").exists()
     assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == before
 
@@ -197,7 +259,7 @@ async def test_an_ignored_signal_stays_ignored(tmp_path):
         outcome = await run(tmp_path / "out", FakePipeline(page(1), page(2), page(3)), progress)
     finally:
         signal.signal(signal.SIGINT, before)
-    assert (outcome.exit_code, progress.pages, progress.stopped) == (ExitCode.OK, 3, False)
+    assert (outcome.exit_code, progress.pages, progress.under_way) == (ExitCode.OK, 3, None)
 
 
 async def test_a_cancelled_run_does_not_close_the_directory_under_a_write(tmp_path, monkeypatch):
@@ -228,3 +290,137 @@ async def test_a_cancelled_run_does_not_close_the_directory_under_a_write(tmp_pa
         await task
     assert not any(closed_early)
     assert records(tmp_path / "out") == ["d_1"]
+
+
+def life(**options: Any) -> Life:
+    return Life(supervised=True, **options)
+
+
+async def test_a_page_that_is_tried_again_is_counted_once(tmp_path):
+    bad, good = page(1, ExitCode.CRASH), page(1)
+    told: list[str] = []
+
+    class Listening(Interrupting):
+        def postponed(self, page: ParsedPage) -> None:
+            told.append(page.record.page_id)
+
+    mine = life()
+    outcome = await run(tmp_path / "out", FakePipeline(good, postponed=(bad,)), Listening(signal.SIGINT), life=mine)
+    assert (outcome.exit_code, outcome.summary.pages, outcome.summary.failed) == (ExitCode.OK, 1, 0)
+    assert told == records(tmp_path / "out") == ["d_1"]
+    assert (mine.vitals.done, mine.vitals.failed, mine.vitals.attempts, mine.vitals.under_way) == (1, 0, 2, 0)
+    assert mine.vitals.beats > 0
+
+
+async def test_pages_under_way_are_known_to_the_parent(tmp_path):
+    mine = life()
+    seen: list[int] = []
+
+    class Listening(Interrupting):
+        def page(self, page: ParsedPage, *, total: int | None, passed_over: int) -> None:
+            seen.append(mine.vitals.under_way)
+
+    class TwoAtOnce(FakePipeline):
+        async def stream(self, inputs, options, *, catalogue, journal, max_attempts):
+            for each in self.pages:
+                await journal.started(ref(each), alone=False)
+            for each in self.pages:
+                yield each
+
+    await run(tmp_path / "out", TwoAtOnce(page(1), page(2)), Listening(signal.SIGINT), life=mine)
+    assert seen == [1, 0]
+
+
+async def test_a_supervised_run_that_hangs_leaves_for_a_fresh_process(tmp_path):
+    pipeline = FakePipeline(page(1), endless=True)
+    pipeline.stuck.set()
+    outcome = await run(tmp_path / "out", pipeline, life=life())
+    assert outcome.recycle
+    assert records(tmp_path / "out") == ["d_1"]
+    assert json.loads((tmp_path / "out" / "run.json").read_text())["finished"] is None
+
+
+async def test_nobody_restarts_an_unsupervised_run_so_it_goes_on_when_something_hangs(tmp_path):
+    pipeline = FakePipeline(page(1), page(2), page(3))
+    pipeline.stuck.set()
+    outcome = await run(tmp_path / "out", pipeline)
+    assert not outcome.recycle
+    assert len(records(tmp_path / "out")) == 3
+
+
+async def test_skipped_pages_are_no_failure_and_have_no_record(tmp_path):
+    told: list[int] = []
+
+    class Listening(Interrupting):
+        def page(self, page: ParsedPage, *, total: int | None, passed_over: int) -> None:
+            told.append(passed_over)
+
+    skipped = SkippedPage(ref=ref(page(1)), reason="duplicate of e")
+    outcome = await run(tmp_path / "out", FakePipeline(skipped, page(2)), Listening(signal.SIGINT))
+    assert (outcome.exit_code, outcome.summary.pages, outcome.summary.skipped) == (ExitCode.OK, 1, 1)
+    assert records(tmp_path / "out") == ["d_2"]
+    assert told == [1]
+
+
+async def test_pages_of_earlier_sittings_count_for_the_exit_code(tmp_path):
+    out = tmp_path / "out"
+    assert (await run(out, FakePipeline(page(1, BAD), page(2)))).exit_code is ExitCode.PAGES_FAILED
+    progress = Interrupting(signal.SIGINT)
+    again = await run(out, FakePipeline(), progress)  # nothing is left to do
+    assert (again.exit_code, again.failures, progress.before) == (ExitCode.PAGES_FAILED, [], 2)
+
+
+async def test_a_document_counts_its_pages_of_earlier_sittings(tmp_path, monkeypatch):
+    finished: list[str] = []
+    monkeypatch.setattr(RunDirectory, "finish_document", lambda self, doc_id: finished.append(doc_id))
+    monkeypatch.setattr(RunDirectory, "finish", lambda self, **how: None)
+    await run(tmp_path / "out", FakePipeline(page(1), page(2)))
+    assert finished == []
+    last = page(3)
+    last = dataclasses.replace(last, document=dataclasses.replace(last.document, finished=2))
+    await run(tmp_path / "out", FakePipeline(last))
+    assert finished == ["d"]
+
+
+@pytest.mark.parametrize(
+    ("stopped", "complete"), [(False, True), (False, False), (True, False)], ids=["to its end", "limited", "stopped"]
+)
+async def test_the_directory_is_told_whether_the_input_was_read_to_its_end(tmp_path, monkeypatch, stopped, complete):
+    told: list[dict[str, bool]] = []
+    monkeypatch.setattr(RunDirectory, "finish", lambda self, **how: told.append(how))
+    pipeline = FakePipeline(page(1), page(2), endless=stopped)
+    pipeline.complete = stopped or complete
+    await run(tmp_path / "out", pipeline, Interrupting(signal.SIGINT) if stopped else None)
+    assert told == [{"interrupted": stopped, "complete": complete}]
+
+
+async def test_a_worker_that_takes_over_goes_on_with_what_the_first_began(tmp_path, monkeypatch):
+    told: list[dict[str, Any]] = []
+    open_directory = RunDirectory.open
+
+    def noting(path, **options):
+        told.append({name: options[name] for name in ("mode", "retry_failed", "death")})
+        return open_directory(path, **{**options, "mode": OpenMode.AUTO, "retry_failed": False})
+
+    monkeypatch.setattr(RunDirectory, "open", noting)
+    vitals = Vitals()
+    for number, death in enumerate([None, "SIGKILL"]):
+        mine = life(vitals=vitals, number=number, death=death)
+        await run(tmp_path / "out", FakePipeline(page(number + 1)), life=mine, mode=OpenMode.FRESH, retry_failed=True)
+    assert told == [
+        {"mode": OpenMode.FRESH, "retry_failed": True, "death": None},
+        {"mode": OpenMode.RESUME, "retry_failed": False, "death": "SIGKILL"},
+    ]
+
+
+async def test_a_worker_that_died_before_it_opened_the_directory_did_nothing_to_it(tmp_path, monkeypatch):
+    told: list[Any] = []
+    open_directory = RunDirectory.open
+
+    def noting(path, **options):
+        told.append((options["mode"], options["death"]))
+        return open_directory(path, **options)
+
+    monkeypatch.setattr(RunDirectory, "open", noting)
+    await run(tmp_path / "out", FakePipeline(page(1)), life=life(number=1, death="SIGKILL"), mode=OpenMode.FRESH)
+    assert told == [(OpenMode.FRESH, None)]

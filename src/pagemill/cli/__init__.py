@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _COMMANDS = {
-    "parse": ("pagemill.cli.parse", "Parse documents into text, tables, Markdown and JSON records."),
+    "parse": ("pagemill.cli.parse", "Parse documents into text, tables, Markdown and JSON records, or go on with it."),
+    "status": ("pagemill.cli.status", "Show how a run stands, also while it runs."),
+    "verify": ("pagemill.cli.verify", "Check what a run wrote, and mend it."),
+    "export": ("pagemill.cli.export", "Write the pages of a run in another format."),
 }
 
 

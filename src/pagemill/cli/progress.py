@@ -13,11 +13,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColu
 from rich.progress import Progress as Bar
 from rich.text import Text
 
+from pagemill.cli.wording import duration, number, packed, printable, short
 from pagemill.document.page import Status
 from pagemill.supervise import Life
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
     from types import TracebackType
 
@@ -33,7 +33,6 @@ LOG_EVERY_S = 10.0
 MAX_FAILURE_LINES = 20
 """Failed pages that are named as they come; the others are counted."""
 _MAX_LABELS = 30
-_MAX_MESSAGE = 500
 
 
 class LenientConsole(Console):
@@ -42,10 +41,7 @@ class LenientConsole(Console):
     def say(self, *parts: str | tuple[str, str]) -> None:
         """Print one line as it is: no markup, no wrapping. Parts are texts, or texts with a style."""
         text = Text.assemble(*parts)
-        # File names and messages about untrusted files must not steer the terminal.
-        text.plain = "".join(
-            character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text.plain
-        )
+        text.plain = printable(text.plain)
         try:
             self.print(text, soft_wrap=True)
         except OSError:  # a full disk behind a redirection
@@ -102,7 +98,7 @@ class ProgressDisplay:
     def opened(self, ended_before: int) -> None:
         """Say how many pages need not be parsed again; a process that takes over from another says nothing."""
         if ended_before and not self._quiet and self._life.number == 0:
-            self._console.say(f"Resuming: {_pages(ended_before)} ended before.")
+            self._console.say(f"Resuming: {number(ended_before, 'page')} ended before.")
 
     def page(self, page: ParsedPage, *, total: int | None, passed_over: int) -> None:
         """Count a page that has ended; a failed one is named at once.
@@ -118,7 +114,7 @@ class ProgressDisplay:
         now = time.monotonic()
         rate = self._pages / max(now - self._start, 1e-9)
         ended = passed_over + self._pages
-        left = f", {_duration((total - ended) / rate)} left" if total else ""
+        left = f", {duration((total - ended) / rate)} left" if total else ""
         if self._bar:
             counts = [f"[red]{self._failed} failed"] if self._failed else []
             counts += [f"[yellow]{self._retries} retried"] if self._retries else []
@@ -149,12 +145,12 @@ class ProgressDisplay:
             self._bar.stop()
             self._bar = None
         if not self._quiet:
-            waits = f"{_pages(under_way)} under way will be finished" if under_way else "no page is under way"
+            waits = f"{number(under_way, 'page')} under way will be finished" if under_way else "no page is under way"
             self._console.say(f"Stopping: {waits}. Once more (Ctrl-C) quits at once. Either way it can be resumed.")
 
     def _say(self, count: int, what: tuple[str, str], page: ParsedPage) -> None:
         if count <= MAX_FAILURE_LINES:
-            self._console.say(what, f" {page.record.page_id}: {_short(page.record.errors[0].message)}")
+            self._console.say(what, f" {page.record.page_id}: {short(page.record.errors[0].message)}")
         elif count == MAX_FAILURE_LINES + 1:
             self._console.say("More pages fail; they are only counted from here on.")
 
@@ -176,13 +172,13 @@ def print_summary(
     ended = vitals.done + vitals.failed
     pages = [f"{summary.pages - summary.failed} done", f"{summary.failed} failed"]
     pages += [f"{summary.skipped} skipped"] if summary.skipped else []
-    rows: list[Row] = [("pages", "", [*pages, _number(summary.documents, "document")])]
+    rows: list[Row] = [("pages", "", [*pages, number(summary.documents, "document")])]
     if ended < summary.pages:
         rows.append(
             ("this time", "", [f"{vitals.done} done", f"{vitals.failed} failed"] if ended else ["nothing to do"])
         )
     rate = f" ({ended / max(seconds, 1e-9):.2f} pages/s)" if ended else ""
-    rows.append(("time", "", [f"{_duration(seconds)}{rate}"]))
+    rows.append(("time", "", [f"{duration(seconds)}{rate}"]))
     if ended:
         rows += _details(summary)
     if summary.failures_by_kind:
@@ -191,7 +187,7 @@ def print_summary(
         rows.append(("warnings", "yellow", _counts(_largest_first(summary.warnings_by_kind))))
     rows.append(("output", "", [str(out)]))
     for name, style, items in rows:
-        for index, line in enumerate(_packed(items, console.width - 10)):
+        for index, line in enumerate(packed(items, console.width - 10)):
             console.say(("" if index else name).ljust(10), (line, style))
     _print_failures(outcome, console)
     if summary.interrupted:
@@ -220,25 +216,12 @@ def _print_failures(outcome: RunOutcome, console: LenientConsole) -> None:
     order = {remedy: position for position, (_, _, remedy) in reversed(list(enumerate(outcome.failures)))}
     for remedy, failures in groupby(sorted(outcome.failures, key=lambda failure: order[failure[2]]), lambda f: f[2]):
         for page_id, message, _ in failures:
-            console.say(f"  {page_id}: {_short(message)}")
+            console.say(f"  {page_id}: {short(message)}")
         if remedy:
             console.say(f"      {remedy}")
     hidden = outcome.errors - len(outcome.failures)
     if hidden > 0:
         console.say(f'  ... and {hidden} more; see "errors" of each page in ocr_results.jsonl')
-
-
-def _packed(items: Iterable[str], width: int) -> list[str]:
-    """Items in lines of at most ``width`` characters, separated by commas; no item is split."""
-    lines: list[str] = []
-    for item in items:
-        if lines and len(lines[-1]) + len(item) + 3 <= width:
-            lines[-1] += f", {item}"
-        else:
-            if lines:
-                lines[-1] += ","
-            lines.append(item)
-    return lines
 
 
 def _largest_first(counts: dict[str, Any]) -> dict[str, Any]:
@@ -247,26 +230,3 @@ def _largest_first(counts: dict[str, Any]) -> dict[str, Any]:
 
 def _counts(counts: dict[str, Any]) -> list[str]:
     return [f"{name} {count}" for name, count in counts.items()]
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
-
-
-def _pages(count: int) -> str:
-    return "1 page" if count == 1 else f"{count:,} pages"
-
-
-def _short(message: str) -> str:
-    """One line of bounded length; messages may quote what libraries said about untrusted files."""
-    line = " ".join(message.split())
-    return line if len(line) <= _MAX_MESSAGE else f"{line[:_MAX_MESSAGE]} ..."
-
-
-def _duration(seconds: float) -> str:
-    seconds = max(0.0, seconds)
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"

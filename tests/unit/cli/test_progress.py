@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pagemill.cli import progress
 from pagemill.cli.progress import LenientConsole, ProgressDisplay, print_summary
 from pagemill.document.page import PageError, PageResult, Status
 from pagemill.errors import ExitCode
@@ -16,6 +17,7 @@ from pagemill.parsing.page import ParsedPage
 from pagemill.run import RunOutcome
 from pagemill.sources.base import DocumentRef
 from pagemill.store.summary import RunSummary
+from pagemill.supervise import Life, Vitals
 
 
 def failed(page_id: str, message: str, remedy: str | None = None) -> ParsedPage:
@@ -24,6 +26,11 @@ def failed(page_id: str, message: str, remedy: str | None = None) -> ParsedPage:
         page_id=page_id, page_idx=0, doc_id="d", source="d", page_number=1, status=Status.FAILED, errors=[error]
     )
     return ParsedPage(document=DocumentRef(doc_id="d", uri="d"), record=record, exit_code=ExitCode.INPUT)
+
+
+def done(page_id: str) -> ParsedPage:
+    record = PageResult(page_id=page_id, page_idx=0, doc_id="d", source="d", page_number=1)
+    return ParsedPage(document=DocumentRef(doc_id="d", uri="d"), record=record)
 
 
 def outcome_of(*pages: ParsedPage, **counts: object) -> RunOutcome:
@@ -36,9 +43,18 @@ def outcome_of(*pages: ParsedPage, **counts: object) -> RunOutcome:
     return outcome
 
 
-def summary_of(outcome: RunOutcome, width: int = 80) -> list[str]:
+def vitals_of(done: int, failed: int = 0) -> Vitals:
+    vitals = Vitals()
+    for number in range(done + failed):
+        vitals.page_ended(failed=number < failed)
+    return vitals
+
+
+def summary_of(outcome: RunOutcome, width: int = 80, vitals: Vitals | None = None) -> list[str]:
     file = io.StringIO()
-    print_summary(outcome, Path("out"), 12.5, LenientConsole(file=file, width=width))
+    summary = outcome.summary
+    vitals = vitals or vitals_of(summary.pages - summary.failed, summary.failed)
+    print_summary(outcome, vitals, Path("out"), 12.5, LenientConsole(file=file, width=width))
     return file.getvalue().splitlines()
 
 
@@ -60,15 +76,17 @@ def test_failures_with_one_remedy_stand_together_and_are_bounded():
     pages = [failed(f"p{n}", "is damaged", "Get it again." if n % 2 else "Mend it.") for n in range(100)]
     lines = summary_of(outcome_of(*pages))
     assert sum("is damaged" in line for line in lines) == 20
-    assert [line.strip() for line in lines if "again" in line or "Mend" in line] == ["Mend it.", "Get it again."]
-    assert lines[-1].startswith("  ... and 80 more")
+    assert [line.strip() for line in lines if "again" in line or "Mend" in line][:-1] == ["Mend it.", "Get it again."]
+    assert lines[-2].startswith("  ... and 80 more")
+    assert "--retry-failed" in lines[-1]
 
 
 def test_a_log_names_the_first_failures_and_counts_the_others():
     file = io.StringIO()
     with ProgressDisplay(console=LenientConsole(file=file, width=80)) as display:
         for number in range(100):
-            display.page(failed(f"p{number}", "[bold]is damaged\x1b[31m\nand more " + "x" * 9999), 100)
+            page = failed(f"p{number}", "[bold]is damaged\x1b[31m\nand more " + "x" * 9999)
+            display.page(page, total=100, passed_over=0)
     lines = file.getvalue().splitlines()
     assert len(lines) == 21
     assert lines[0].startswith("failed p0: [bold]is damaged\ufffd[31m and more xxx")
@@ -79,8 +97,10 @@ def test_a_log_names_the_first_failures_and_counts_the_others():
 def test_quiet_says_nothing():
     file = io.StringIO()
     with ProgressDisplay(quiet=True, console=LenientConsole(file=file, force_terminal=True)) as display:
-        display.page(failed("p", "is damaged"), 1)
-        display.stopping()
+        display.opened(3)
+        display.page(failed("p", "is damaged"), total=1, passed_over=0)
+        display.postponed(failed("p", "is damaged"))
+        display.stopping(2)
     assert file.getvalue() == ""
 
 
@@ -88,15 +108,18 @@ def test_a_terminal_gets_a_bar_that_a_stop_takes_away():
     file = io.StringIO()
     console = LenientConsole(file=file, width=80, force_terminal=True, color_system=None)
     with ProgressDisplay(console=console) as display:
-        display.page(failed("p", "is damaged"), 4)
-        display.stopping()
+        display.page(failed("p", "is damaged"), total=4, passed_over=0)
+        display.postponed(failed("r", "hung"))
+        display.page(done("o"), total=4, passed_over=0)
+        display.stopping(2)
         shown = file.getvalue()
-        assert "1/4" in shown
-        assert "1 failed" in shown
-        display.page(failed("q", "is damaged, too"), 4)  # one that was on its way
+        assert "2/4" in shown
+        assert "1 failed 1 retried" in shown
+        assert "Stopping: 2 pages under way will be finished" in shown
+        display.page(failed("q", "is damaged, too"), total=4, passed_over=0)  # one that was on its way
     assert "\x1b[?25h" in shown
     assert "Ctrl-C" in shown
-    assert "1/4" not in file.getvalue()[len(shown) :]
+    assert "2/4" not in file.getvalue()[len(shown) :]
 
 
 @pytest.mark.parametrize("sink", ["pipe", "full"])
@@ -113,3 +136,58 @@ def test_a_console_that_nobody_reads_goes_quiet(sink: str):
         console.say("one")
         console.say("two")
         assert console.quiet
+
+
+def test_pages_of_an_earlier_sitting_are_progress_but_no_speed(monkeypatch: pytest.MonkeyPatch):
+    clock = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    file = io.StringIO()
+    display = ProgressDisplay(console=LenientConsole(file=file, width=80))
+    display.opened(1_234)
+    for _ in range(20):
+        clock[0] += 1.0
+        display.page(done("p"), total=1_294, passed_over=1_234)
+    lines = file.getvalue().splitlines()
+    assert lines[0] == "Resuming: 1,234 pages ended before."
+    assert lines[1:] == [
+        "1244/1294 pages, 1.00 pages/s, 50.0 s left, 0 failed",
+        "1254/1294 pages, 1.00 pages/s, 40.0 s left, 0 failed",
+    ]
+
+
+def test_a_process_that_takes_over_does_not_greet_again():
+    file = io.StringIO()
+    ProgressDisplay(life=Life(number=1), console=LenientConsole(file=file)).opened(7)
+    assert file.getvalue() == ""
+
+
+def test_a_page_that_is_tried_again_is_named():
+    file = io.StringIO()
+    display = ProgressDisplay(console=LenientConsole(file=file, width=80))
+    display.postponed(failed("p7", "took longer than 300 s"))
+    assert file.getvalue() == "again later p7: took longer than 300 s\n"
+
+
+def test_the_summary_tells_this_time_from_all_times():
+    outcome = outcome_of(*(done(f"p{number}") for number in range(9)), failed("bad", "is damaged"))
+    outcome.summary.skipped = 3
+    lines = summary_of(outcome, vitals=vitals_of(done=4, failed=1))
+    assert lines[0] == "pages     9 done, 1 failed, 3 skipped, 0 documents"
+    assert lines[1] == "this time 4 done, 1 failed"
+    assert lines[2] == "time      12.5 s (0.40 pages/s)"
+
+
+def test_a_resume_with_nothing_left_says_so():
+    outcome = outcome_of(done("p"), regions=7)
+    lines = summary_of(outcome, vitals=vitals_of(0))
+    assert lines == [
+        "pages     1 done, 0 failed, 0 documents",
+        "this time nothing to do",
+        "time      12.5 s",
+        "output    out",
+    ]
+
+
+def test_an_interrupted_run_says_how_it_goes_on():
+    lines = summary_of(outcome_of(done("p"), failed("q", "is damaged"), interrupted=True))
+    assert lines[-1] == "Interrupted: what was parsed until then is in the output. The same command goes on."

@@ -1,0 +1,64 @@
+"""The options of ``pagemill parse`` that need no run, and what its parent process imports."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from pagemill.cli import cli, exit_status
+from pagemill.errors import DifferentRunError, ExitCode
+
+HEAVY = {"numpy", "cv2", "pyarrow", "onnxruntime", "rich", "sqlite3", "asyncio", "msgspec", "pypdfium2", "PIL"}
+
+
+@pytest.mark.parametrize("other", ["--resume", "--retry-failed"])
+def test_fresh_excludes_what_goes_on(other: str, tmp_path: Path):
+    ended = CliRunner().invoke(cli, ["parse", "a.pdf", "-o", str(tmp_path / "out"), "--fresh", other])
+    assert ended.exit_code == ExitCode.USAGE
+    assert other in ended.output
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("arguments", [["--max-attempts", "0"], ["--pages", "5-3"], ["--lang", ","]])
+def test_bad_values_are_found_before_a_process_is_started(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("pagemill.supervise.supervise", lambda *_, **__: pytest.fail("a process was started"))
+    arguments = ["parse", "a.pdf", "-o", str(tmp_path / "out"), *arguments]
+    assert exit_status(lambda: cli.main(arguments, standalone_mode=False)) == ExitCode.USAGE
+
+
+def test_errors_become_a_message_a_remedy_and_their_exit_code(capsys: pytest.CaptureFixture[str]):
+    def refuse() -> None:
+        raise DifferentRunError("out holds a run with other settings", remedy="Use --fresh.")
+
+    assert exit_status(refuse) == ExitCode.OUTPUT
+    assert capsys.readouterr().err == "Error: out holds a run with other settings\n  Use --fresh.\n"
+
+
+def test_the_parent_of_a_run_imports_nothing_heavy(tmp_path: Path):
+    script = f"""
+import sys, threading
+from pagemill import supervise
+from pagemill.cli import cli
+
+def look(work, **options):
+    print(threading.active_count(), *sorted({HEAVY!r} & {{*sys.modules}}))
+    return 0
+
+supervise.supervise = look
+cli.main(["parse", "a.pdf", "-o", {str(tmp_path / "out")!r}, "--pages", "1-3", "--lang", "en"], standalone_mode=False)
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert ended.stdout == "1\n"
+
+
+@pytest.mark.parametrize("name", sorted(cli.list_commands(None)))  # type: ignore[arg-type]
+def test_every_command_that_is_listed_is_there(name: str):
+    ended = CliRunner().invoke(cli, [name, "--help"])
+    assert ended.exit_code == 0, ended.output
+    assert "Usage:" in ended.output
