@@ -1,9 +1,16 @@
-"""What a page is, whatever its file is called: the digest of the source's content and the place in it."""
+"""What a page is, whatever its file is called: the digest of the source's content and the place in it.
+
+Beside it what is remembered of a source by that identity, which the store tells and sources heed.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple, Self
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Mapping
 
 _TEXT = re.compile(r"([0-9a-f]{64})/(\d{1,12})(?:\+(\d{1,9}))?")
 
@@ -35,3 +42,28 @@ class PageKey(NamedTuple):
         if match is None:
             raise ValueError(f"no page key: {text[:100]!r}")
         return cls(match[1], int(match[2]), int(match[3] or 1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingPage:
+    """A page that was met earlier and has not ended."""
+
+    page_id: str
+    attempts: int = 0
+    """Attempts that ended badly in an earlier process; more than none, and the page is tried alone."""
+    death: str | None = None
+    """How the process ended that had this page, and no other, under way; None for one that did not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownSource:
+    """What a catalogue knows of one source file (or of one of several with the same content)."""
+
+    copy: int
+    """Which of several sources with the same content, from 1."""
+    pages: int | None = None
+    """Pages, frames or rows in it, all told; None while nobody has counted."""
+    ended: Container[int] = frozenset()
+    """Pages (:attr:`PageKey.page`) that need not be parsed again."""
+    waiting: Mapping[int, WaitingPage] = field(default_factory=dict)
+    """Pages that were met and have not ended."""

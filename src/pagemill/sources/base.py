@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pagemill.document.identity import PageKey
+from pagemill.document.identity import KnownSource, PageKey
 from pagemill.document.page import PageError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Container, Mapping
+    from collections.abc import AsyncGenerator
 
     from pagemill.imaging.limits import DecodeLimits
     from pagemill.imaging.page import PdfInfo
@@ -81,31 +81,6 @@ class PageRef:
     """Why the page is only to be noted as skipped, in words; ``payload`` and ``error`` are None then."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaitingPage:
-    """A page that was met earlier and has not ended."""
-
-    page_id: str
-    attempts: int = 0
-    """As in :class:`PageRef`."""
-    death: str | None = None
-    """As in :class:`PageRef`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownSource:
-    """What a catalogue knows of one source file (or of one of several with the same content)."""
-
-    copy: int
-    """Which of several sources with the same content, from 1."""
-    pages: int | None = None
-    """Pages, frames or rows in it, all told; None while nobody has counted."""
-    ended: Container[int] = frozenset()
-    """Pages (:attr:`PageKey.page`) that need not be parsed again."""
-    waiting: Mapping[int, WaitingPage] = field(default_factory=dict)
-    """Pages that were met and have not ended."""
-
-
 class Catalogue(Protocol):
     """What is known of sources across runs, and the names that are given out. Thread-safe; its calls may block.
 
@@ -129,6 +104,10 @@ class Catalogue(Protocol):
 
     def counted(self, digest: str, copy: int, pages: int) -> None:
         """Keep how many pages a source holds in all."""
+        ...
+
+    def page_count(self, digest: str) -> int | None:
+        """What :meth:`counted` was told of a source with this content, whether or not the input holds it any more."""
         ...
 
     def document_id(self, key: str, wanted: str) -> str:

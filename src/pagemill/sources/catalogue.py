@@ -6,8 +6,8 @@ import threading
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from pagemill.document.identity import KnownSource
 from pagemill.document.names import UniqueNames
-from pagemill.sources.base import KnownSource
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,6 +41,10 @@ class NewCatalogue:
 
     def counted(self, digest: str, copy: int, pages: int) -> None:
         """Does nothing: nobody asks again."""
+
+    def page_count(self, digest: str) -> int | None:
+        """None: nothing is remembered."""
+        return None
 
     def document_id(self, key: str, wanted: str) -> str:
         """The id of a document: the one it has, else ``wanted`` made unique."""

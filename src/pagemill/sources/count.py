@@ -16,7 +16,8 @@ from pagemill.sources.locate import expand
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pagemill.sources.base import PdfProbe
+    from pagemill.sources.base import Catalogue, PdfProbe
+    from pagemill.sources.digest import Identifier
     from pagemill.sources.items import Item
     from pagemill.sources.options import SourceOptions
 
@@ -25,11 +26,13 @@ MAX_PDFS = 200
 
 
 class PageCounter:
-    """Counts the pages of files, without reading much of them."""
+    """Counts the pages of files by what the catalogue knows, else without reading much of them."""
 
-    def __init__(self, options: SourceOptions, decoder: PdfProbe) -> None:
+    def __init__(self, options: SourceOptions, decoder: PdfProbe, catalogue: Catalogue, identifier: Identifier) -> None:
         self._options = options
         self._decoder = decoder
+        self._catalogue = catalogue
+        self._identifier = identifier
         self._pdfs = 0
 
     def after(self, inputs: Sequence[str | Path | bytes], files: int) -> Iterator[Item]:
@@ -46,13 +49,15 @@ class PageCounter:
         if not isinstance(item.content, Path):
             return None
         try:
-            file_format = await asyncio.to_thread(format_of, item)
+            known, file_format = await asyncio.to_thread(self._look_up, item)
+            if known is not None:
+                return known
             if file_format is FileFormat.PDF:
                 self._pdfs += 1
                 if self._pdfs > MAX_PDFS:
                     return None
                 pages = (await self._decoder.probe_pdf(item.content, self._options.password)).page_count
-            elif file_format.is_table:
+            elif file_format is not None and file_format.is_table:
                 return await asyncio.to_thread(_count_rows, item.content, file_format)
             elif file_format is FileFormat.TIFF:
                 pages = await asyncio.to_thread(count_frames, item.content)
@@ -60,9 +65,15 @@ class PageCounter:
                 return 1
         except (PagemillError, OSError):
             return 1
-        if self._options.pages is None or (pages == 1 and file_format is FileFormat.TIFF):
-            return pages
-        return len(self._options.pages.select(pages)) or 1
+        return len(self._options.wanted(pages, file_format)) or 1
+
+    def _look_up(self, item: Item) -> tuple[int | None, FileFormat | None]:
+        """What :meth:`count` is to say where the catalogue knows it, without opening the file; its format elsewhere."""
+        identified = self._identifier.remembered(item)
+        pages = None if identified is None else self._catalogue.page_count(identified.digest)
+        if identified is None or pages is None:
+            return None, format_of(item)
+        return len(self._options.wanted(pages, identified.file_format)) or min(pages, 1), identified.file_format
 
 
 def _count_rows(path: Path, file_format: FileFormat) -> int | None:

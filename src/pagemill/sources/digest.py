@@ -76,15 +76,27 @@ class Identifier:
         file_format = format_of_head(data[:HEAD_BYTES], item.name)
         return IdentifiedFile(item=item, digest=hashlib.sha256(data).hexdigest(), file_format=file_format)
 
-    def _identify_local(self, item: Item, path: Path) -> IdentifiedFile:
-        promised = SUFFIXES.get(path.suffix.lower())
-        key = path if path.is_absolute() else path.absolute()
+    def remembered(self, item: Item) -> IdentifiedFile | None:
+        """What is known of a file that has not changed since its digest was taken; None for any other.
+
+        Raises:
+            OSError: It is a local file that cannot be looked up.
+        """
+        if not isinstance(path := item.content, Path):
+            return None
         status = os.stat(path)  # noqa: PTH116 - in the loop over all files of a resumed run
-        digest = self._catalogue.remembered_digest(key, status.st_size, status.st_mtime_ns)
-        if digest is not None:
-            return IdentifiedFile(item=item, digest=digest, file_format=promised)
+        digest = self._catalogue.remembered_digest(path.absolute(), status.st_size, status.st_mtime_ns)
+        if digest is None:
+            return None
+        return IdentifiedFile(item=item, digest=digest, file_format=SUFFIXES.get(path.suffix.lower()))
+
+    def _identify_local(self, item: Item, path: Path) -> IdentifiedFile:
+        if (known := self.remembered(item)) is not None:
+            return known
+        promised = SUFFIXES.get(path.suffix.lower())
         started = time.time_ns()
         with FileIO(path) as file:
+            status = os.fstat(file.fileno())
             head = file.read(HEAD_BYTES)
             digest = self._digest(file)
             after = os.fstat(file.fileno())
@@ -93,7 +105,7 @@ class Identifier:
         settled = started - after.st_mtime_ns > RACY_NS
         # A remembered file is not opened again to see what it is, so its name has to tell.
         if unchanged and settled and promised and file_format and _kind(promised) == _kind(file_format):
-            self._catalogue.remember_digest(key, after.st_size, after.st_mtime_ns, digest)
+            self._catalogue.remember_digest(path.absolute(), after.st_size, after.st_mtime_ns, digest)
         return IdentifiedFile(item=item, digest=digest, file_format=file_format)
 
     def _identify_remote(self, item: Item, file: RemoteFile) -> IdentifiedFile:

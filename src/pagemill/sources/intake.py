@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import logging
+import os
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from pagemill.errors import MissingInputError, OutputError, PagemillError
 from pagemill.imaging.formats import SUFFIXES, FileFormat
 from pagemill.sources.digest import Identifier, StoppedError, text_digest
-from pagemill.sources.items import Item, RemoteFile
+from pagemill.sources.items import Item, RemoteFile, is_url
 from pagemill.sources.locate import expand
 from pagemill.sources.remote import unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
-    from pagemill.sources.base import Catalogue, KnownSource
+    from pagemill.document.identity import KnownSource
+    from pagemill.sources.base import Catalogue
     from pagemill.sources.options import SourceOptions
 
 log = logging.getLogger(__name__)
@@ -117,9 +118,7 @@ class Intake:
 
     def wanted(self, pages: int, file_format: FileFormat | None) -> Sequence[int]:
         """The pages to take of a file that has so many, ascending from 1, as far as the limit goes."""
-        selection = self._options.pages
-        ranged = file_format is FileFormat.PDF or (file_format is FileFormat.TIFF and pages > 1)
-        numbers = selection.select(pages) if selection is not None and ranged else range(1, pages + 1)
+        numbers = self._options.wanted(pages, file_format)
         return numbers if self.left is None else numbers[: self.left]
 
     def _meet(self, item: Item) -> Source:
@@ -132,10 +131,11 @@ class Intake:
                 raise  # of the catalogue
             except (PagemillError, OSError) as raised:
                 error = input_error(item, raised)
+        address = _address(item)
         if identified is None:
-            digest = text_digest(item.uri)
-            return Source(item=item, digest=digest, known=self._catalogue.meet(digest, item.uri), error=error)
-        known = self._catalogue.meet(identified.digest, item.uri)
+            digest = text_digest(address)
+            return Source(item=item, digest=digest, known=self._catalogue.meet(digest, address), error=error)
+        known = self._catalogue.meet(identified.digest, address)
         duplicate_of = None
         if self._options.skip_duplicates:
             first = self._first_uris.setdefault(identified.digest, item.uri)
@@ -148,6 +148,13 @@ class Intake:
             keep=identified.keep,
             duplicate_of=duplicate_of,
         )
+
+
+def _address(item: Item) -> str:
+    """What is the same file next time, whatever the working directory is then."""
+    if isinstance(item.content, Path) or (item.content is None and not is_url(item.uri)):
+        return os.path.abspath(item.content or item.uri)  # noqa: PTH100 - Path.resolve would follow links
+    return item.uri
 
 
 def input_error(item: Item, error: Exception) -> PagemillError:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from pagemill.errors import UsageError
+from pagemill.imaging.formats import FileFormat
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _RANGE = re.compile(r"(?=.*[0-9])(?P<first>[0-9]{1,9})?(?:(?P<dash>-)(?P<last>[0-9]{1,9})?)?")
 
@@ -74,3 +79,8 @@ class SourceOptions:
     """Most pages in all, those that ended in an earlier run included."""
     skip_duplicates: bool = False
     """Only note the pages of a file whose content an earlier input has, too."""
+
+    def wanted(self, pages: int, file_format: FileFormat | None) -> Sequence[int]:
+        """The pages to take of a file that has so many, ascending, from 1; ``limit`` is not heeded."""
+        ranged = file_format is FileFormat.PDF or (file_format is FileFormat.TIFF and pages > 1)
+        return self.pages.select(pages) if self.pages is not None and ranged else range(1, pages + 1)

@@ -6,13 +6,13 @@ import re
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from pagemill.document.identity import PageKey
+from pagemill.document.identity import PageKey, WaitingPage
 from pagemill.document.names import safe_name
 from pagemill.document.page import PageError
 from pagemill.errors import CorruptInputError, InputError, PagemillError
 from pagemill.imaging.decode import count_frames, stored_pixels
 from pagemill.imaging.formats import FileFormat
-from pagemill.sources.base import DocumentRef, EncodedImage, PageRef, PdfPage, WaitingPage
+from pagemill.sources.base import DocumentRef, EncodedImage, PageRef, PdfPage
 from pagemill.sources.intake import input_error
 from pagemill.sources.items import RemoteFile
 from pagemill.sources.remote import read_all, unreachable

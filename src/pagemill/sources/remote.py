@@ -27,7 +27,19 @@ if TYPE_CHECKING:
 _CHUNK = 4 * 2**20
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _TAGS = (
-    *("blob_id", "xet_hash", "ETag", "etag", "e_tag", "Content-MD5", "Digest", "md5Hash", "content_md5", "checksum"),
+    *(
+        "blob_id",
+        "xet_hash",
+        "sha",
+        "ETag",
+        "etag",
+        "e_tag",
+        "Content-MD5",
+        "Digest",
+        "md5Hash",
+        "content_md5",
+        "checksum",
+    ),
     *("generation", "VersionId", "version_id", "LastModified", "last_modified", "Last-Modified", "updated"),
     *("mtime", "modified", "modificationTime", "modify", "created"),
 )

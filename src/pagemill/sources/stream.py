@@ -47,6 +47,7 @@ class InputStream:
         self._inputs = inputs
         self._options = options
         self._decoder = decoder
+        self._catalogue = catalogue
         limits: DecodeLimits = decoder.limits
         self._identifier = Identifier(catalogue, limits.max_stored_bytes)
         self._intake = Intake(inputs, options, catalogue, self._identifier)
@@ -77,7 +78,7 @@ class InputStream:
 
     async def _count(self, files: int, pages: int) -> None:
         """Set ``total`` to ``pages``, those in the first ``files``, and those in all others, beside the stream."""
-        counter = PageCounter(self._options, self._decoder)
+        counter = PageCounter(self._options, self._decoder, self._catalogue, self._identifier)
         async for item in on_thread(counter.after(self._inputs, files)):
             more = await counter.count(item)
             if more is None:

@@ -14,8 +14,9 @@ from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.page import PdfInfo
 from pagemill.sources import PageRanges, SourceOptions, resolve
 from pagemill.sources.base import EncodedImage, PageRef, PdfPage
+from pagemill.sources.catalogue import NewCatalogue
 from pagemill.sources.count import MAX_PDFS, PageCounter
-from pagemill.sources.locate import expand
+from pagemill.sources.digest import Identifier
 
 IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 
@@ -53,6 +54,9 @@ async def take(*inputs: str | Path | bytes, probe: Probe | None = None, **option
     source = resolve(inputs, options=SourceOptions(**options), decoder=probe or Probe())  # type: ignore[arg-type]
     refs = [ref async for ref in source.pages()]
     assert source.total == len(refs)
+    assert [ref.position for ref in refs] == list(range(len(refs)))
+    assert len({ref.key for ref in refs}) == len(refs)
+    assert source.complete == (options.get("limit") != len(refs))
     ids = [ref.page_id.casefold() for ref in refs]
     assert len(set(ids)) == len(ids)
     assert all((ref.payload is None) == (ref.error is not None) == (ref.exit_code is not None) for ref in refs)
@@ -297,6 +301,7 @@ async def test_the_total_is_known_while_the_stream_waits(shards: Path, tmp_path:
 async def test_many_pdfs_are_not_opened_only_to_be_counted(tmp_path: Path):
     for number in range(MAX_PDFS + 1):
         pdf(tmp_path / f"{number}.pdf", 1)
-    counter = PageCounter(SourceOptions(), Probe())
-    counts = [await counter.count(item) for item in expand([tmp_path], recursive=False)]
+    catalogue = NewCatalogue()
+    counter = PageCounter(SourceOptions(), Probe(), catalogue, Identifier(catalogue, 0))
+    counts = [await counter.count(item) for item in counter.after([tmp_path], 0)]
     assert counts == [1] * MAX_PDFS + [None]

@@ -1,0 +1,442 @@
+"""Streams of several sittings: what ended is not given again, nothing is left out, ids stay."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import io
+import os
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from pagemill.document.identity import KnownSource, PageKey, WaitingPage
+from pagemill.document.names import UniqueNames
+from pagemill.errors import NoSpaceError, OutputError
+from pagemill.imaging.limits import DecodeLimits
+from pagemill.imaging.page import PdfInfo
+from pagemill.sources import PageRanges, SourceOptions, resolve
+from pagemill.sources.base import PageRef
+from pagemill.sources.stream import InputStream
+
+LONG_AGO = (1.6e9, 1.6e9)
+
+
+class Pdfs:
+    """Says that each PDF has as many pages as its second line states."""
+
+    limits = DecodeLimits()
+
+    def __init__(self) -> None:
+        self.opened: list[str] = []
+
+    async def probe_pdf(self, path: Path, password: str | None = None) -> PdfInfo:
+        self.opened.append(path.name)
+        return PdfInfo(page_count=int(path.read_bytes().split(b"\n")[1]), sizes=(), metadata={})
+
+
+@dataclass
+class MetSource:
+    digest: str
+    copy: int
+    uri: str
+    pages: int | None = None
+
+
+@dataclass
+class RememberingCatalogue:
+    """:meth:`sit_down` starts a sitting; what was given in the last one and not started is forgotten."""
+
+    digests: dict[tuple[Path, int, int], str] = field(default_factory=dict)
+    sources: list[MetSource] = field(default_factory=list)
+    ended: dict[PageKey, str] = field(default_factory=dict)
+    """Page ids."""
+    waiting: dict[PageKey, WaitingPage] = field(default_factory=dict)
+    documents: dict[str, str] = field(default_factory=dict)
+    calls: list[tuple[str, str]] = field(default_factory=list)
+    """Of :meth:`meet` in this sitting."""
+
+    def __post_init__(self) -> None:
+        self.sit_down()
+
+    def sit_down(self) -> None:
+        self.calls.clear()
+        self._met: list[MetSource] = []
+        self._document_names, self._page_names = UniqueNames(), UniqueNames()
+        for name in self.documents.values():
+            self._document_names.claim(name)
+        for name in [*self.ended.values(), *(page.page_id for page in self.waiting.values())]:
+            self._page_names.claim(name)
+
+    def end(self, ref: PageRef) -> None:
+        self.waiting.pop(ref.key, None)
+        self.ended[ref.key] = ref.page_id
+
+    def postpone(self, ref: PageRef, attempts: int = 1, death: str | None = None) -> None:
+        self.waiting[ref.key] = WaitingPage(page_id=ref.page_id, attempts=attempts, death=death)
+
+    def remembered_digest(self, path: Path, size: int, modified_ns: int) -> str | None:
+        return self.digests.get((path, size, modified_ns))
+
+    def remember_digest(self, path: Path, size: int, modified_ns: int, digest: str) -> None:
+        self.digests[path, size, modified_ns] = digest
+
+    def meet(self, digest: str, uri: str) -> KnownSource:
+        self.calls.append((digest, uri))
+        known = [source for source in self.sources if source.digest == digest]
+        free = [source for source in known if not any(source is met for met in self._met)]
+        source = next((source for source in free if source.uri == uri), free[0] if free else None)
+        if source is None:
+            source = MetSource(digest, len(known) + 1, uri)
+            self.sources.append(source)
+        source.uri = uri
+        self._met.append(source)
+        place = (digest, source.copy)
+        waiting = {key.page: page for key, page in self.waiting.items() if (key.digest, key.copy) == place}
+        ended = {key.page for key in self.ended if (key.digest, key.copy) == place}
+        if 0 in ended:  # what did not open is always tried again
+            ended.remove(0)
+            waiting[0] = WaitingPage(page_id=self.ended[PageKey(digest, 0, source.copy)])
+        return KnownSource(copy=source.copy, pages=source.pages, ended=ended, waiting=waiting)
+
+    def counted(self, digest: str, copy: int, pages: int) -> None:
+        next(source for source in self.sources if (source.digest, source.copy) == (digest, copy)).pages = pages
+
+    def page_count(self, digest: str) -> int | None:
+        return next((source.pages for source in self.sources if source.digest == digest), None)
+
+    def document_id(self, key: str, wanted: str) -> str:
+        if key not in self.documents:
+            self.documents[key] = self._document_names.claim(wanted)
+        return self.documents[key]
+
+    def page_id(self, wanted: str) -> str:
+        return self._page_names.claim(wanted)
+
+
+def write(path: Path, data: bytes) -> Path:
+    """A file that was not modified just now, so that its digest is remembered."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    os.utime(path, LONG_AGO)
+    return path
+
+
+def pdf(path: Path, pages: int, salt: str = "") -> Path:
+    return write(path, f"%PDF-1.7\n{pages}\n{salt}".encode())
+
+
+def image(number: int, kind: str = "PNG", frames: int = 1) -> bytes:
+    buffer = io.BytesIO()
+    pages = [Image.new("L", (4 + number, 5 + frame)) for frame in range(frames)]
+    pages[0].save(buffer, kind, **({"save_all": True, "append_images": pages[1:]} if frames > 1 else {}))
+    return buffer.getvalue()
+
+
+def shard(path: Path, ids: Sequence[str | None], rows_of_group: int = 2) -> Path:
+    kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    images = pa.array([{"bytes": image(number), "path": None} for number in range(len(ids))], kind)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table({"id": pa.array(ids, pa.string()), "image": images}), path, row_group_size=rows_of_group)
+    os.utime(path, LONG_AGO)
+    return path
+
+
+async def read(
+    inputs: Iterable[str | Path | bytes],
+    catalogue: RememberingCatalogue,
+    *,
+    pdfs: Pdfs | None = None,
+    first: int | None = None,
+    **options: object,
+) -> tuple[list[PageRef], InputStream]:
+    """The page references of one sitting, or so many of them."""
+    catalogue.sit_down()
+    source = resolve(
+        list(inputs),
+        options=SourceOptions(**options),  # type: ignore[arg-type]
+        decoder=pdfs or Pdfs(),
+        catalogue=catalogue,
+    )
+    assert isinstance(source, InputStream)
+    refs: list[PageRef] = []
+    pages = source.pages()
+    while first is None or len(refs) < first:
+        ref = await anext(pages, None)
+        if ref is None:
+            break
+        refs.append(ref)
+    await pages.aclose()
+    return refs, source
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Path]]:
+    """Inputs, and the same ones moved to files of other names; copies, equal names and broken files among them."""
+    folder, moved = tmp_path_factory.mktemp("corpus"), tmp_path_factory.mktemp("moved")
+    paths = [
+        pdf(folder / "a" / "report.pdf", 3),
+        pdf(folder / "b" / "report.pdf", 1),
+        pdf(folder / "copy.pdf", 3),
+        pdf(folder / "report_2.pdf", 2),
+        write(folder / "photo.png", image(1)),
+        write(folder / "Photo.jpg", image(2, "JPEG")),
+        write(folder / "fax.tif", image(3, "TIFF", frames=4)),
+        write(folder / "named.png", image(4, "TIFF", frames=3)),
+        shard(folder / "train-0.parquet", ["law_1", "law_2", None, "report_2", "law_1"]),
+        shard(folder / "train-1.parquet", ["law_3", "budget"], 1),
+        write(folder / "empty.png", b""),
+        write(folder / "noise.bin", b"noise"),
+    ]
+    others = []
+    for number, path in enumerate(paths):
+        others.append(moved / f"moved-{number}{path.suffix}")
+        shutil.copy2(path, others[-1])
+    return {"paths": [*paths, folder / "missing.pdf"], "moved": [*others, folder / "missing.pdf"]}
+
+
+SELECTIONS = st.sampled_from([None, "1", "2-", "2-3"])
+PICKS = st.lists(st.integers(0, 12), max_size=7)
+
+
+def options_of(selection: str | None, limit: int | None = None) -> dict[str, object]:
+    return {"pages": selection and PageRanges.parse(selection), "limit": limit}
+
+
+def sit_through(catalogue: RememberingCatalogue, refs: list[PageRef], data: st.DataObject) -> set[PageKey]:
+    """End some of the pages that were given, and leave others waiting; the keys of those that ended."""
+    fates = data.draw(st.lists(st.integers(0, 3), min_size=len(refs), max_size=len(refs)))
+    for ref, fate in zip(refs, fates, strict=True):
+        if fate < 2:
+            catalogue.end(ref)
+        else:
+            catalogue.postpone(ref, attempts=fate - 2)
+    return {ref.key for ref, fate in zip(refs, fates, strict=True) if fate < 2 and ref.key.page}
+
+
+@given(picks=PICKS, selection=SELECTIONS, limit=st.none() | st.integers(1, 12), data=st.data())
+async def test_an_interrupted_run_gives_what_an_undisturbed_one_gives(
+    corpus: dict[str, list[Path]], picks: list[int], selection: str | None, limit: int | None, data: st.DataObject
+):
+    inputs, options = [corpus["paths"][pick] for pick in picks], options_of(selection, limit)
+    whole, _ = await read(inputs, RememberingCatalogue(), **options)
+    expected = {ref.key: (ref.page_id, ref.document.doc_id, ref.position) for ref in whole}
+    assert len(expected) == len(whole)
+
+    catalogue, ended = RememberingCatalogue(), set[PageKey]()
+    for first in (data.draw(st.integers(0, len(whole))), data.draw(st.integers(0, len(whole))), None):
+        pdfs = Pdfs()
+        refs, source = await read(inputs, catalogue, pdfs=pdfs, first=first, **options)
+        found = {ref.key: (ref.page_id, ref.document.doc_id, ref.position) for ref in refs}
+        assert len(found) == len(refs)
+        assert found.items() <= expected.items()
+        assert not found.keys() & ended
+        for ref in refs:
+            if (count := ref.document.page_count) is not None and ref.key.page:
+                pages = [key for key in expected if key[::2] == ref.key[::2] and key.page]
+                assert count == len(pages)
+                assert ref.document.finished == len(ended & set(pages))
+        if first is None:
+            assert found.keys() | ended == expected.keys()
+            assert source.passed_over == len(ended)
+            assert source.total == len(expected)
+            assert source.complete == (limit is None or limit > len(expected))
+        ended |= sit_through(catalogue, refs, data)
+
+
+@given(picks=PICKS, order=st.randoms(use_true_random=False), selection=SELECTIONS, data=st.data())
+async def test_moved_and_reordered_inputs_are_the_same_pages(
+    corpus: dict[str, list[Path]], picks: list[int], order: object, selection: str | None, data: st.DataObject
+):
+    options = options_of(selection)
+    whole, _ = await read([corpus["paths"][pick] for pick in picks], RememberingCatalogue(), **options)
+    catalogue = RememberingCatalogue()
+    given_first = data.draw(st.integers(0, len(whole)))
+    met, _ = await read([corpus["paths"][pick] for pick in picks], catalogue, first=given_first, **options)
+    ended = sit_through(catalogue, met, data)
+    again = [*picks]
+    order.shuffle(again)  # type: ignore[attr-defined]
+    refs, source = await read([corpus["moved"][pick] for pick in again], catalogue, **options)
+    assert Counter([ref.key for ref in refs] + list(ended)) == Counter(ref.key for ref in whole)
+    assert [ref.position for ref in refs] == sorted({ref.position for ref in refs})
+    assert source.passed_over == len(ended)
+    assert source.total == len(whole)
+    ids = {ref.key: ref.page_id for ref in met}
+    assert all(ref.page_id == ids[ref.key] for ref in refs if ref.key in ids)
+    names = [ref.page_id.casefold() for ref in refs] + [ids[key].casefold() for key in ended]
+    assert len(set(names)) == len(names)
+
+
+def overwrite_unnoticed(path: Path) -> None:
+    """Spoil a file without changing its size or time of modification: whoever opens it finds junk."""
+    write(path, b"\0" * path.stat().st_size)
+
+
+async def end_all(inputs: Sequence[str | Path | bytes], **options: object) -> RememberingCatalogue:
+    catalogue = RememberingCatalogue()
+    refs, _ = await read(inputs, catalogue, **options)
+    for ref in refs:
+        catalogue.end(ref)
+    return catalogue
+
+
+@pytest.mark.parametrize("selection", [None, "2-3", "1"])
+async def test_files_that_have_ended_are_not_opened(tmp_path: Path, selection: str | None):
+    paths = [
+        pdf(tmp_path / "a.pdf", 5),
+        write(tmp_path / "b.png", image(1)),
+        write(tmp_path / "c.tif", image(2, "TIFF", frames=3)),
+        shard(tmp_path / "d.parquet", ["x_1", "x_2", "x_3"]),
+        pdf(tmp_path / "last.pdf", 3),
+    ]
+    options = options_of(selection)
+    catalogue = await end_all(paths[:-1], **options)
+    for path in paths[:-1]:
+        overwrite_unnoticed(path)
+    pdfs = Pdfs()
+    refs, source = await read(paths, catalogue, pdfs=pdfs, **options)
+    assert {ref.document.doc_id for ref in refs} == {"last"}
+    assert set(pdfs.opened) == {"last.pdf"}
+    assert source.total == source.passed_over + len(refs)
+
+
+async def test_what_ended_is_passed_over_on_one_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for number in range(300):
+        write(tmp_path / f"{number}.png", image(1))
+    catalogue = await end_all([tmp_path])
+    hops = []
+    real = asyncio.to_thread
+
+    async def counted(*args: Any, **kwargs: Any) -> Any:
+        hops.append(args)
+        return await real(*args, **kwargs)
+
+    monkeypatch.setattr("pagemill.sources.stream.asyncio.to_thread", counted)
+    refs, source = await read([tmp_path], catalogue)
+    assert not refs
+    assert source.passed_over == source.total == 300
+    assert source.complete
+    assert len(hops) == 1
+
+
+async def test_the_total_needs_no_file_opened_that_has_ended(tmp_path: Path):
+    paths = [pdf(tmp_path / f"{name}.pdf", 2, name) for name in "abc"]
+    catalogue = await end_all(paths)
+    del catalogue.ended[next(iter(catalogue.ended))]
+    catalogue.sit_down()
+    pdfs = Pdfs()
+    source = resolve(paths, options=SourceOptions(), decoder=pdfs, catalogue=catalogue)
+    pages = source.pages()
+    await anext(pages)
+    async with asyncio.timeout(10):
+        while source.total is None:  # noqa: ASYNC110 - the stream does not promise an event
+            await asyncio.sleep(0)
+    assert source.total == 6
+    assert pdfs.opened == ["a.pdf"]
+    await pages.aclose()
+
+
+async def test_a_partly_ended_document_says_how_far_it_is(tmp_path: Path):
+    path = pdf(tmp_path / "a.pdf", 5)
+    catalogue = RememberingCatalogue()
+    refs, _ = await read([path], catalogue)
+    for ref in (refs[0], refs[2]):
+        catalogue.end(ref)
+    catalogue.postpone(refs[3], attempts=2, death="SIGSEGV")
+    refs, _ = await read([path], catalogue, limit=4)
+    assert [(ref.page_id, ref.position, ref.attempts, ref.death) for ref in refs] == [
+        ("a_2", 1, 0, None),
+        ("a_4", 3, 2, "SIGSEGV"),
+    ]
+    assert (refs[0].document.page_count, refs[0].document.finished) == (4, 2)
+
+
+async def test_row_groups_that_have_ended_are_not_decoded(tmp_path: Path):
+    path = shard(tmp_path / "a.parquet", [f"x_{number}" for number in range(1, 9)])
+    catalogue = RememberingCatalogue()
+    refs, _ = await read([path], catalogue)
+    for ref in refs:
+        if ref.key.page in (1, 2, 3, 4, 6):
+            catalogue.end(ref)
+    with pq.ParquetFile(path) as file:
+        end = file.metadata.row_group(2).column(0).dictionary_page_offset
+    data = path.read_bytes()
+    write(path, data[:4] + b"\0" * (end - 4) + data[end:])
+    refs, source = await read([path], catalogue)
+    assert [(ref.page_id, ref.position) for ref in refs] == [("x_5", 4), ("x_7", 6), ("x_8", 7)]
+    assert source.passed_over == 5
+
+
+async def test_a_dataset_keeps_its_documents_when_its_first_shard_has_ended(tmp_path: Path):
+    first = shard(tmp_path / "a.parquet", ["law_1", "law_2"])
+    shard(tmp_path / "b.parquet", ["law_3", "law_4"])
+    catalogue = RememberingCatalogue()
+    refs, _ = await read([tmp_path], catalogue, first=3)
+    for ref in refs:
+        catalogue.end(ref)
+    refs, _ = await read([tmp_path], catalogue)
+    assert [(ref.page_id, ref.document.doc_id) for ref in refs] == [("law_4", "law")]
+    catalogue.sit_down()
+    refs, _ = await read([first, tmp_path / "b.parquet"], RememberingCatalogue())
+    assert [ref.document.doc_id for ref in refs] == ["law", "law", "law-2", "law-2"]  # two inputs, two datasets
+
+
+async def test_a_changed_file_is_another_source_at_the_same_address(tmp_path: Path):
+    path = pdf(tmp_path / "a.pdf", 2)
+    catalogue = await end_all([path])
+    pdf(path, 3, "longer")
+    refs, source = await read([path], catalogue)
+    assert [ref.key.page for ref in refs] == [1, 2, 3]
+    assert source.passed_over == 0
+    assert catalogue.calls == [(refs[0].key.digest, str(path))]
+    assert refs[0].key.digest == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+async def test_every_source_is_met_once_and_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    paths = [pdf(tmp_path / "b.pdf", 2), pdf(tmp_path / "a.pdf", 1), tmp_path / "none.pdf"]
+    catalogue = await end_all(paths)
+    monkeypatch.chdir(tmp_path)
+    refs, _ = await read([path.name for path in paths], catalogue)
+    assert [uri for _, uri in catalogue.calls] == [str(path) for path in paths]
+    (ref,) = refs  # what cannot be read is tried again, under the id that it had
+    assert (ref.page_id, ref.key.page, ref.position) == ("none", 0, 3)
+
+
+async def test_copies(tmp_path: Path):
+    first, second = pdf(tmp_path / "a.pdf", 2), pdf(tmp_path / "b.pdf", 2)
+    refs, _ = await read([first, second], RememberingCatalogue())
+    assert [(ref.key.page, ref.key.copy, ref.skip) for ref in refs] == [
+        (1, 1, None),
+        (2, 1, None),
+        (1, 2, None),
+        (2, 2, None),
+    ]
+    refs, _ = await read([first, second, b"junk", b"junk"], RememberingCatalogue(), skip_duplicates=True)
+    assert [ref.page_id for ref in refs] == ["a_1", "a_2", "b_1", "b_2", "document", "document-2"]
+    assert [ref.skip for ref in refs[:4]] == [None, None, *[f"duplicate of {first}"] * 2]
+    assert refs[2].payload is refs[2].error is None
+    assert all(ref.skip is None and ref.error for ref in refs[4:])
+
+
+async def test_a_catalogue_that_fails_ends_the_stream(tmp_path: Path):
+    class Full(RememberingCatalogue):
+        def page_id(self, wanted: str) -> str:
+            raise NoSpaceError("the disk is full")
+
+    class Lost(RememberingCatalogue):
+        def remembered_digest(self, path: Path, size: int, modified_ns: int) -> str | None:
+            raise OutputError("the ledger is gone")
+
+    for catalogue in (Full(), Lost()):
+        with pytest.raises(OutputError):
+            await read([pdf(tmp_path / "a.pdf", 2)], catalogue)
