@@ -76,6 +76,7 @@ class Pipeline:
         self._source: PageSource | None = None
         self._stream: PageStream | None = None
         self._stopped = False
+        self._stuck = asyncio.Event()
 
     @property
     def total(self) -> int | None:
@@ -95,16 +96,11 @@ class Pipeline:
     @property
     def stuck(self) -> bool:
         """Whether a thread hangs in a computation that nobody waits for any more; it goes away with the process."""
-        return self._compute.stuck.is_set() or self._decode.stuck.is_set()
+        return self._stuck.is_set()
 
     async def until_stuck(self) -> None:
         """Wait for :attr:`stuck`. The pipeline goes on, with another thread in place of the one that hangs."""
-        waiting = [asyncio.ensure_future(threads.stuck.wait()) for threads in (self._compute, self._decode)]
-        try:
-            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in waiting:
-                task.cancel()
+        await self._stuck.wait()
 
     async def identity(self) -> dict[str, Any]:
         """The settings that change results, as plain JSON values; reads the whole file of a layout model.
@@ -127,19 +123,19 @@ class Pipeline:
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
-            self._compute = ComputeThreads(self.runtime.threads, name="pagemill.compute")
-            stack.push_async_callback(self._compute.close)
-            self._decode = ComputeThreads(self.runtime.threads, name="pagemill.decode")
+            self._threads = ComputeThreads(self.runtime.threads, name="pagemill.compute", stuck=self._stuck)
+            stack.push_async_callback(self._threads.close)
+            self._decoding_threads = ComputeThreads(self.runtime.threads, name="pagemill.decode", stuck=self._stuck)
             self._decoding = await stack.enter_async_context(
                 DecodingService(
                     workers=self.runtime.decoders,
-                    threads=self._decode,
+                    threads=self._decoding_threads,
                     timeout_s=min(DECODE_TIMEOUT_S, self.settings.page_timeout_s),
                 )
             )
             self._layout = Once(self._load_layout)
             stack.push_async_callback(self._close_layout)
-            self._text = TextReading(threads=self._compute, lanes=self.runtime.threads)
+            self._text = TextReading(threads=self._threads, lanes=self.runtime.threads)
             stack.push_async_callback(self._text.close)
             self._stack = stack.pop_all()
         return self
@@ -217,11 +213,12 @@ class Pipeline:
 
     async def compute(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run a function on one of the computing threads."""
-        return await self._compute.run(function, *args, **kwargs)
+        return await self._threads.run(function, *args, **kwargs)
 
     async def _settled(self) -> None:
-        await self._compute.settled()
-        await self._decode.settled()
+        """Wait for what pages that were given up have left running, or until it hangs for good."""
+        await self._threads.settled()
+        await self._decoding_threads.settled()
 
     async def _load_layout(self) -> tuple[MicroBatcher[Pixels, list[DetectedRegion]], LayoutEngine]:
         create = await self.compute(engines.load, engines.LAYOUT_ENGINES, self._layout_engine)
@@ -230,7 +227,7 @@ class Pipeline:
         batcher = MicroBatcher(
             engine.detect,
             name=name,
-            threads=self._compute,
+            threads=self._threads,
             max_batch=engine.max_batch,
             concurrency=self.runtime.threads,
             check=functools.partial(checked_regions, name),

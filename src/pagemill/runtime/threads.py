@@ -51,14 +51,16 @@ class ComputeThreads:
     Args:
         threads: Calls that run at once.
         name: Of the threads.
+        stuck: Set once a call hangs that nobody waits for; one event may serve several pools.
         grace_s: Seconds until a call that was given up counts as stuck.
     """
 
-    def __init__(self, threads: int, *, name: str, grace_s: float = STUCK_AFTER_S) -> None:
+    def __init__(
+        self, threads: int, *, name: str, stuck: asyncio.Event | None = None, grace_s: float = STUCK_AFTER_S
+    ) -> None:
         if threads < 1:
             raise ValueError("threads is at least 1")
-        self.stuck = asyncio.Event()
-        """Set once a call hangs that nobody waits for."""
+        self.stuck = stuck or asyncio.Event()
         self._size = threads
         self._name = name
         self._grace_s = grace_s

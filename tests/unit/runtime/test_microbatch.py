@@ -117,12 +117,15 @@ async def test_a_cancelled_page_leaves_the_queue(threads):
     bad=st.sets(st.integers(0, 50), max_size=4),
     max_batch=st.integers(1, 9),
     concurrency=st.integers(1, 3),
+    memory=st.integers(1, 9),
 )
-def test_every_item_gets_its_own_answer(items, bad, max_batch, concurrency):
+def test_every_item_gets_its_own_answer(items, bad, max_batch, concurrency, memory):
     def call(batch):
+        assert len(batch) <= max_batch
+        if len(batch) > memory:
+            raise MemoryError
         if bad.intersection(batch):
             raise ValueError
-        assert len(batch) <= max_batch
         return [item + 1 for item in batch]
 
     async def go():

@@ -6,6 +6,7 @@ import asyncio
 import io
 import threading
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +43,7 @@ class Engines:
 
     def __init__(self) -> None:
         self.release = threading.Event()
-        self.closed = False
+        self.closed: set[str] = set()
 
     def load(self, group, name):
         if group == engines.TEXT_ENGINES:
@@ -61,7 +62,7 @@ class Engines:
         ]
 
     def close(self):
-        self.closed = True
+        self.closed.add("recognition")
 
 
 class Detector:
@@ -88,7 +89,7 @@ class Layout:
         return [[DetectedRegion(box=(x, 5.0, 95.0, 40.0), label=Label.TEXT, score=0.9, source="boxes")] for x in left]
 
     def close(self):
-        self.engines.closed = True
+        self.engines.closed.add("layout")
 
 
 @pytest.fixture
@@ -96,7 +97,7 @@ def fake(monkeypatch):
     made = Engines()
     monkeypatch.setattr(engines, "load", made.load)
     monkeypatch.setattr(engines, "names", lambda group: [made.name])
-    monkeypatch.setattr(pipeline, "ComputeThreads", lambda size, *, name: ComputeThreads(size, name=name, grace_s=0.05))
+    monkeypatch.setattr(pipeline, "ComputeThreads", partial(ComputeThreads, grace_s=0.05))
     yield made
     made.release.set()
 
@@ -133,7 +134,7 @@ async def test_a_faulty_answer_fails_its_page_alone_and_names_the_engine(fake):
     assert told[1].message == "the layout engine 'onnx' failed: ValueError: lost"
     assert told[2].message.startswith("the layout engine 'onnx' gave a region the box (nan,")
     assert told[3].message.startswith("the recognition engine 'rapidocr' gave the confidence nan")
-    assert fake.closed
+    assert fake.closed == {"layout", "recognition"}
 
 
 async def test_lines_without_text_are_said_on_a_page_that_is_done(fake):
@@ -151,6 +152,7 @@ async def test_what_hangs_is_found_alone_and_holds_nobody_up(fake):
             found = await records(running, [image(shade) for shade in (GOOD, HANGS, GOOD, GOOD, GOOD)])
             await running.until_stuck()
             assert running.stuck
+    assert fake.closed == {"recognition"}  # the other model is in use as long as the process lives
     assert found[1].status is Status.FAILED
     assert (found[1].attempts, found[1].errors[0].category) == (2, "timeout")
     for index in (0, 2, 3, 4):  # those that shared its batch were tried again

@@ -220,9 +220,9 @@ def test_they_are_repeated_sooner_when_their_bytes_exceed_the_budget():
                 read.append(self.given)
             await super().started(ref, alone=alone)
 
-    plans = [Plan("once", size=4000), Plan(attempts=1, size=4000), *[Plan()] * 20]
-    for budget, expected in ((10_000, [3, 3]), (100_000, [22, 22])):
-        read: list[int] = []  # pages read from the source when each of the two ran alone
+    plans = [Plan("once", size=4000), Plan(attempts=1, size=4000), Plan(), Plan(attempts=1, size=4000), *[Plan()] * 20]
+    for budget, expected in ((10_000, [3, 3, 24]), (100_000, [24, 24, 24])):
+        read: list[int] = []  # pages read from the source when each of the three ran alone
         run_instantly(Noting(plans).run(pages=1, max_postponed_bytes=budget))
         assert read == expected
 
