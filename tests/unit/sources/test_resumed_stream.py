@@ -83,6 +83,7 @@ class RememberingCatalogue:
         self.ended[ref.key] = ref.page_id
 
     def postpone(self, ref: PageRef, attempts: int = 1, death: str | None = None) -> None:
+        self.ended.pop(ref.key, None)
         self.waiting[ref.key] = WaitingPage(page_id=ref.page_id, attempts=attempts, death=death)
 
     def remembered_digest(self, path: Path, size: int, modified_ns: int) -> str | None:
