@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 _ORDINAL = re.compile(r"(\d{1,3})[.)]\s+")
 _BULLET = re.compile(r"[^\w\s(\[<\"'“‘①-⑳㉠-㉻]\s*|ㅇ\s+")
+_OWN_MARK = re.compile(r"[(（]?\w{1,3}[.)）]\s|[①-⑳㉠-㉻]")
+"""What needs no bullet before it: ``(a)``, ``iv.``, ``가.``, ``①``."""
 _DEEPEST = 8
 
 
@@ -22,7 +24,7 @@ class _Open:
 
 
 def list_html(lines: Iterable[str]) -> str:
-    """Items as ``ul`` and ``ol``, deeper where they are indented; any other marker (``(a)``, ``①``) stays as text."""
+    """Items as ``ul`` and ``ol``, deeper where they are indented; other marks stay as text."""
     out: list[str] = []
     stack: list[_Open] = []
     for line in lines:
@@ -43,8 +45,12 @@ def list_html(lines: Iterable[str]) -> str:
         else:
             out.append("</li>\n")
         mark = ordinal or _BULLET.match(text)
-        value = f' value="{int(ordinal[1])}"' if ordinal else ""
-        out.append(f"<li{value}>{escape(text[mark.end() :] if mark else text, quote=False)}")
+        text = text[mark.end() :] if mark else text
+        if ordinal:
+            attribute = f' value="{int(ordinal[1])}"'
+        else:
+            attribute = ' class="marked"' if _OWN_MARK.match(text) else ""
+        out.append(f"<li{attribute}>{escape(text, quote=False)}")
     while stack:
         out.append(f"</li></{stack.pop().tag}>")
     return "".join(out)

@@ -63,11 +63,15 @@ def _row_groups(
 
 
 def _row(page: PageResult) -> dict[str, Any]:
-    """The columns of a page as plain values; what the schema does not name is left out by Arrow."""
-    return {
-        **msgspec.structs.asdict(page),
+    """The columns of a page as plain values; lines of text, which are most of a record, stay in the record."""
+    row = msgspec.structs.asdict(page)
+    del row["image_crops"]
+    regions = [msgspec.structs.asdict(region) for region in page.regions]
+    for region in regions:
+        del region["lines"], region["polygon"]
+    return row | {
         "text": embedding_text(page),
-        "regions": [msgspec.structs.asdict(region) for region in page.regions],
+        "regions": regions,
         "crops": [msgspec.structs.asdict(crop) for crop in page.image_crops],
         "errors": [msgspec.structs.asdict(error) for error in page.errors],
         "timings": list(page.timings.items()),
