@@ -12,7 +12,7 @@ from pathlib import Path
 import pypdfium2 as pdfium
 import pytest
 from PIL import Image, ImageDraw, ImageFont
-from test_bad_input_decoding import encrypted_pdf
+from test_bad_input_decoding import encrypted_pdf, faulty_worker, make_pdf
 
 import pagemill
 from pagemill.document.labels import Label
@@ -81,6 +81,21 @@ def test_a_page_that_fails_is_in_the_document(png: Path):
     document = pagemill.parse(png.read_bytes()[:800])
     assert document.pages[0].status is Status.FAILED
     assert [(number, error.category) for number, error in document.errors] == [(1, "corrupt")]
+
+
+def test_a_page_that_crashes_its_decoder_is_tried_again_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    worker = faulty_worker(tmp_path)
+    monkeypatch.setattr("pagemill.runtime.decoding.worker_command", lambda: worker)
+    pdf = make_pdf(tmp_path / "five.pdf")
+    document = pagemill.parse(pdf, pages="1,2,4-")
+    ends = {page.page_number: (page.status.value, page.attempts) for page in document.pages}
+    assert ends == {1: ("done", 1), 2: ("failed", 2), 4: ("done", 2), 5: ("done", 1)}
+    assert [(number, error.category) for number, error in document.errors] == [(2, "crash")]
+    (tmp_path / "once").unlink()
+    document = pagemill.parse(pdf, pages="4", max_attempts=1)
+    assert [(page.status.value, page.attempts) for page in document.pages] == [("failed", 1)]
+    with pytest.raises(UsageError, match="max_attempts"):
+        pagemill.parse(pdf, max_attempts=0)
 
 
 async def test_parse_works_inside_a_running_loop(png: Path):

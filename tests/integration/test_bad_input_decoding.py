@@ -8,12 +8,14 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from pathlib import Path
 
 import numpy as np
 import pypdfium2 as pdfium
 import pytest
+from PIL import Image
 
 from pagemill.errors import (
     CorruptInputError,
@@ -24,8 +26,11 @@ from pagemill.errors import (
     UnsupportedInputError,
     WorkerCrashError,
 )
+from pagemill.imaging.decode import decode_image
+from pagemill.imaging.page import DecodedPage
 from pagemill.runtime.decoding import DecodingService
-from pagemill.sources.base import PdfPage
+from pagemill.runtime.threads import ComputeThreads
+from pagemill.sources.base import EncodedImage, PdfPage
 
 pytestmark = pytest.mark.integration
 
@@ -71,13 +76,17 @@ def pdf(tmp_path: Path) -> Path:
     return make_pdf(tmp_path / "five.pdf")
 
 
+def faulty_worker(folder: Path) -> list[str]:
+    """The command of a worker that dies on page 2, hangs on page 3, and dies once on page 4."""
+    script = folder / "faulty.py"
+    state = {"once": str(folder / "once"), "describe": str(folder / "describe")}
+    script.write_text(FAULTY_WORKER.format(path=sys.path, **state))
+    return [sys.executable, str(script)]
+
+
 @pytest.fixture
 def faulty(tmp_path: Path) -> list[str]:
-    script = tmp_path / "faulty.py"
-    script.write_text(
-        FAULTY_WORKER.format(path=sys.path, once=str(tmp_path / "once"), describe=str(tmp_path / "describe"))
-    )
-    return [sys.executable, str(script)]
+    return faulty_worker(tmp_path)
 
 
 async def test_pages_come_as_pixels(pdf: Path):
@@ -143,6 +152,26 @@ async def test_a_hang_ends_at_the_time_limit(pdf: Path, faulty: list[str]):
         with pytest.raises(PageTimeoutError, match="page 3 took longer than 1 s"):
             await service.decode(PdfPage(path=pdf, page_index=2))
         assert (await service.decode(PdfPage(path=pdf, page_index=0))).pixels.size
+
+
+async def test_an_image_that_hangs_in_its_decoder_costs_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    Image.new("RGB", (40, 30)).save(tmp_path / "good.png")
+    Image.new("RGB", (40, 30)).save(tmp_path / "hangs.png")
+    release = threading.Event()
+
+    def decode(source: Path, **more: object) -> DecodedPage:
+        if source.stem == "hangs":
+            release.wait(60)
+        return decode_image(source, **more)
+
+    monkeypatch.setattr("pagemill.runtime.decoding.decode_image", decode)
+    threads = ComputeThreads(1, name="test", grace_s=0.05)
+    async with DecodingService(threads=threads, timeout_s=1.0) as service:
+        with pytest.raises(PageTimeoutError, match=r"decoding hangs\.png took longer than 1 s"):
+            await service.decode(EncodedImage(path=tmp_path / "hangs.png"))
+        assert (await service.decode(EncodedImage(path=tmp_path / "good.png"))).pixels.shape == (30, 40, 3)
+        assert threads.stuck.is_set()
+    release.set()
 
 
 async def test_giving_up_on_a_page_frees_its_process(pdf: Path, faulty: list[str]):

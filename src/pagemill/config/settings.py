@@ -34,7 +34,7 @@ class ParseSettings:
     """Time limit of a page over all stages after decoding, in seconds, waiting for shared services included."""
 
     def __post_init__(self) -> None:
-        if self.page_timeout_s <= 0:
+        if not self.page_timeout_s > 0:  # nor no number at all
             raise UsageError("the page timeout must be over 0 seconds")
 
 

@@ -80,11 +80,11 @@ class ComputeThreads:
 
     def start(self, function: Callable[[], R]) -> Call[R]:
         """Have a function called on a thread as soon as one is free."""
+        if len(self._threads) < self._size:
+            self._add_thread()
         call = Call(function)
         self._calls.add(call)
         call.answer.add_done_callback(lambda _: self._calls.discard(call))
-        if len(self._threads) < self._size:
-            self._add_thread()
         self._queue.put(call)
         return call
 
@@ -124,15 +124,15 @@ class ComputeThreads:
             call.left_behind = True
         assert call.thread is not None
         log.warning("a computation hangs; its thread %s is left behind", call.thread.name)
-        self._threads.discard(call.thread)
-        self._add_thread()
         self.stuck.set()
         _set_exception(call.answer, StuckError("a computation hangs"))
+        self._threads.discard(call.thread)
+        self._add_thread()
 
     def _add_thread(self) -> None:
         thread = threading.Thread(target=self._work, name=self._name, daemon=True)
-        self._threads.add(thread)
         thread.start()
+        self._threads.add(thread)
 
     def _work(self) -> None:
         while (call := self._queue.get()) is not None:

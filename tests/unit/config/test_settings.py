@@ -25,5 +25,6 @@ def test_zeros_become_numbers_and_others_stay():
 
 
 def test_a_page_needs_some_time():
-    with pytest.raises(UsageError):
-        ParseSettings(page_timeout_s=0)
+    for seconds in (0, -1, float("nan")):
+        with pytest.raises(UsageError):
+            ParseSettings(page_timeout_s=seconds)
