@@ -1,0 +1,130 @@
+"""``pagemill verify``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pagemill.errors import ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pagemill.store.findings import FindingGroup, Verdict
+    from pagemill.store.repair import Repairs
+
+
+@click.command(name="verify", short_help="Check what a run wrote, and mend it.")
+@click.argument("directory", metavar="OUT", type=click.Path(path_type=Path))
+@click.option(
+    "--repair",
+    "mend",
+    is_flag=True,
+    help="Mend what is wrong; pages that are lost wait for the next 'pagemill parse'.",
+)
+@click.option("--quick", is_flag=True, help="Crops by their size only; documents and report only for being there.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of lines.")
+def command(directory: Path, mend: bool, quick: bool, as_json: bool) -> int:
+    """Check that everything in OUT, a directory that 'pagemill parse' wrote, is whole and agrees.
+
+    Needs neither the inputs nor a network. Ends with 0 when nothing is wrong, also where pages still wait to be
+    parsed, and with 13 when something is damaged and was not mended.
+
+    \b
+    pagemill verify out
+    pagemill verify out --repair
+    """  # noqa: D301 - click wants the control character
+    from pagemill.exporters import default_exporters
+    from pagemill.store.repair import repair
+    from pagemill.store.verify import verify
+
+    exporters = default_exporters()
+    repairs: Repairs | None = None
+    if mend:
+        verdict, repairs = repair(directory, exporters=exporters, quick=quick)
+    else:
+        verdict = verify(directory, exporters=exporters, quick=quick)
+    if as_json:
+        click.echo(_json(verdict, repairs))
+    else:
+        _print(directory, verdict, repairs, quick=quick)
+    left = repairs.left if repairs else verdict
+    return int(ExitCode.DAMAGED if left.damaged else ExitCode.OK)
+
+
+def _json(verdict: Verdict, repairs: Repairs | None) -> str:
+    import msgspec
+
+    answer = {"damaged": (repairs.left if repairs else verdict).damaged, "verdict": verdict, "repairs": repairs}
+    return msgspec.json.format(msgspec.json.encode(answer), indent=2).decode()
+
+
+def _print(directory: Path, verdict: Verdict, repairs: Repairs | None, *, quick: bool) -> None:
+    import sys
+
+    from pagemill.cli.progress import LenientConsole
+
+    console = LenientConsole(file=sys.stdout)
+    for group in verdict.groups:
+        console.say((group.kind.value, "red" if group.kind.is_damage else "yellow"), _examples(group))
+    if repairs:
+        for line in _mended(repairs):
+            console.say(("mended", "green"), f": {line}")
+        for group in repairs.left.groups:
+            if group.kind.is_damage:
+                console.say(("not mended", "red"), f": {group.kind.value}", _examples(group))
+    for line in _summary(directory, repairs.left if repairs else verdict, quick=quick):
+        console.say(line)
+
+
+def _examples(group: FindingGroup) -> str:
+    more = group.count - len(group.examples)
+    return ": " + "; ".join(map(str, group.examples)) + (f"; and {more} more" if more else "")
+
+
+def _mended(repairs: Repairs) -> Iterator[str]:
+    if repairs.ledger_rebuilt:
+        yield "ledger made anew from the records"
+    if repairs.rows_mended:
+        yield f"{_number(repairs.rows_mended, 'row')} of the ledger made to say what the record says"
+    if repairs.lines_dropped:
+        yield f"{_number(repairs.lines_dropped, 'line')} of ocr_results.jsonl dropped"
+    if repairs.pages_reset:
+        yield f"{_number(repairs.pages_reset, 'page')} lost: parsed anew by the next 'pagemill parse'"
+    if repairs.texts_made:
+        yield f"{_number(repairs.texts_made, 'line')} of parsed_texts.jsonl made anew"
+    if repairs.files_deleted:
+        yield f"{_number(repairs.files_deleted, 'file')} deleted"
+    if repairs.exports_made:
+        yield "documents that did not agree, report and run.json made anew"
+
+
+def _summary(directory: Path, verdict: Verdict, *, quick: bool) -> Iterator[str]:
+    states = ", ".join(f"{count} {state}" for state, count in verdict.states.items() if count)
+    pages = _number(sum(verdict.states.values()), "page") + (f" ({states})" if states else "")
+    found = sum(group.count for group in verdict.groups if group.kind.is_damage)
+    judgement = f"damaged in {_number(found, 'place')}" if found else "clean"
+    yield f"{judgement}: {pages}, {_number(verdict.crops, 'crop')}, {_number(verdict.documents, 'document')}"
+    if verdict.in_use_by is not None:
+        owner = verdict.in_use_by
+        yield (
+            f"In use by process {owner.pid} on {owner.host}: what it has committed was checked, "
+            "not the documents, the report and what is under way."
+        )
+    elif verdict.waiting:
+        yield f"Unfinished: {_number(verdict.waiting, 'page')} to go; 'pagemill parse INPUT... -o {directory}' goes on."
+    if verdict.other_version is not None:
+        yield (
+            f"Written by pagemill {verdict.other_version}: texts, documents and report were not compared, "
+            "as this version may make them otherwise."
+        )
+    if quick:
+        yield "Quick: the contents of crops and documents were not compared."
+    if found and verdict.in_use_by is None:
+        yield f"Mend it with: pagemill verify {directory} --repair"
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}" + ("" if count == 1 else "s")
