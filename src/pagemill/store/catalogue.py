@@ -5,30 +5,19 @@ from __future__ import annotations
 import os
 from array import array
 from bisect import bisect_right
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pagemill.document.identity import KnownSource, WaitingPage
 from pagemill.store.ledger import MAX_URI, NO_LONGER_IN_THE_INPUT, PageState, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from pagemill.store.ledger import Ledger
 
 DEATHS_IN_COMPANY = 3
 """Deaths of the process, with a page among those under way, after which the page is tried alone."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaitingPage:
-    """A page that was met earlier and has not ended."""
-
-    page_id: str
-    attempts: int = 0
-    """Attempts that ended badly; more than none, and the page is to be tried alone."""
-    death: str | None = None
-    """How the process ended that had this page, and no other, under way."""
 
 
 class Pages:
@@ -52,16 +41,6 @@ class Pages:
             return False
         position = bisect_right(self._first, number) - 1
         return position >= 0 and number <= self._last[position]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownSource:
-    """What is known of a source; see :class:`pagemill.sources.base.KnownSource`."""
-
-    copy: int
-    pages: int | None = None
-    ended: Pages = field(default_factory=Pages)
-    waiting: Mapping[int, WaitingPage] = field(default_factory=dict)
 
 
 class LedgerCatalogue:

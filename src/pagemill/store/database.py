@@ -36,7 +36,10 @@ CREATE TABLE sources (
 CREATE INDEX sources_uri ON sources (uri);
 CREATE TABLE documents (
     document INTEGER PRIMARY KEY, key TEXT UNIQUE, doc_id TEXT NOT NULL, name TEXT NOT NULL UNIQUE,
-    uri TEXT NOT NULL, written INTEGER NOT NULL DEFAULT 0);
+    uri TEXT NOT NULL,
+    -- whether its files are up to date; 2: they are, and may not be on the disk yet
+    written INTEGER NOT NULL DEFAULT 0);
+CREATE INDEX documents_unsynced ON documents (written) WHERE written <> 1;
 CREATE TABLE pages (
     source INTEGER NOT NULL, page INTEGER NOT NULL,
     state INTEGER NOT NULL, alone INTEGER NOT NULL DEFAULT 0,
@@ -50,6 +53,7 @@ CREATE TABLE pages (
     PRIMARY KEY (source, page)) WITHOUT ROWID;
 CREATE INDEX pages_document ON pages (document);
 CREATE INDEX pages_offset ON pages (offset) WHERE offset IS NOT NULL;
+CREATE INDEX pages_without_text ON pages (offset) WHERE offset IS NOT NULL AND text_offset IS NULL;
 CREATE INDEX pages_not_done ON pages (state) WHERE state <> 3;
 CREATE INDEX pages_preview ON pages (preview_offset) WHERE preview_offset IS NOT NULL;
 CREATE TABLE dropped (      -- lines in the JSONL files that belong to no page any more (0: results, 1: texts)
@@ -133,8 +137,10 @@ class Database:
                         connection.execute(statement)
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 connection.execute(f"PRAGMA user_version = {FORMAT}")
+        elif application == 0:
+            raise DamagedRunError(f"{self.path} is no whole ledger")
         elif application != APPLICATION_ID:
-            raise DamagedRunError(f"{self.path} is no ledger of pagemill", remedy="Choose another directory with -o.")
+            raise OutputError(f"{self.path} is not from pagemill", remedy="Choose another directory with -o.")
         elif version != FORMAT:
             raise OutputError(
                 f"{self.path} is of another version of pagemill ({version}; this one writes {FORMAT})",

@@ -64,6 +64,29 @@ def write_whole(path: Path, chunks: Iterable[bytes], *, durable: bool = False) -
         raise
 
 
+def cut_file(path: Path, size: int) -> None:
+    """Cut a file back to ``size`` bytes.
+
+    Raises:
+        OutputError: It cannot be changed.
+    """
+    with output_errors(path):
+        os.truncate(path, size)
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file; 0 for one that is not there.
+
+    Raises:
+        OutputError: The directory cannot be read.
+    """
+    with output_errors(path):
+        try:
+            return path.stat().st_size
+        except FileNotFoundError:
+            return 0
+
+
 def sync_file(path: Path) -> None:
     """Wait until the file's content is on the disk; one that is gone again has none.
 

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from pagemill.document.identity import PageKey
+from pagemill.document.page import Status
 from pagemill.store.database import Database
-from pagemill.store.summary import Counters, RunSummary
+from pagemill.store.summary import Counters, RunSummary, failure_kind
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Mapping
     from pathlib import Path
+
+    from pagemill.document.page import PageResult
 
 NO_LONGER_IN_THE_INPUT = "no longer in the input"
 """Reason for skipping a page that was met and is not there any more."""
@@ -84,7 +87,8 @@ def page_row(row: tuple[Any, ...]) -> PageRow:
     """A row of :data:`PAGE_ROWS`."""
     digest, page, copy, state, *place = row[:14]
     key = PageKey(bytes(digest).hex(), page, copy)
-    return PageRow(key, PageState(state), *place, _span(row[14:17]), _span(row[17:20]), _span(row[20:23]))
+    spans = (_span(row[start : start + 3]) for start in (14, 17, 20))
+    return PageRow._make((key, PageState(state), *place, *spans))
 
 
 def _span(values: tuple[Any, ...]) -> Span | None:
@@ -114,6 +118,8 @@ class Ledger:
 
     def __init__(self, path: Path) -> None:
         self.database = Database(path)
+        self.has_leftovers = bool(self.database.query("SELECT 1 FROM leftovers LIMIT 1"))
+        """There may be files of pages that were taken out."""
         self.new_documents: dict[str, str] = {}
         """Names of documents that have no page yet, by their key."""
         self.new_document_keys: dict[str, str] = {}
@@ -141,6 +147,14 @@ class Ledger:
         """Bytes of records, texts and previews that pages have; what is beyond belongs to no page."""
         results, texts, previews = self.database.query("SELECT results, texts, previews FROM written")[0]
         return results, texts, previews
+
+    def is_fruitless(self) -> bool:
+        """Whether no page came of the run: the inputs did not open, a misspelt name, say."""
+        return not self.database.query("SELECT 1 FROM pages WHERE page > 0 AND offset IS NOT NULL LIMIT 1")
+
+    def unopened(self) -> int:
+        """Sources that did not open, which are tried again each time."""
+        return int(self.database.query("SELECT count(*) FROM pages WHERE page = 0 AND state >= 3 AND state <> 3")[0][0])
 
     def session(self, settings: Mapping[str, Any]) -> None:
         """The run goes on in this process, with these settings."""
@@ -189,7 +203,7 @@ class Ledger:
     ) -> None:
         """Set how far a page has come, inside a transaction; a page that was not met is met."""
         source = self._source(connection, key, place.uri)
-        document = self._document(connection, place)
+        document, _ = self._document(connection, place)
         page_id = plain(place.page_id)
         self.new_names.discard(page_id.casefold())
         connection.execute(
@@ -227,19 +241,20 @@ class Ledger:
             ).fetchone()
         return int(row[0])
 
-    def _document(self, connection: sqlite3.Connection, place: Place) -> int:
+    def _document(self, connection: sqlite3.Connection, place: Place) -> tuple[int, bool]:
+        """Number of a document, and whether its files are up to date."""
         doc_id = plain(place.doc_id)
         name = doc_id.casefold()
-        row = connection.execute("SELECT document FROM documents WHERE name = ?", (name,)).fetchone()
+        row = connection.execute("SELECT document, written FROM documents WHERE name = ?", (name,)).fetchone()
         if row is None:
             key = self.new_document_keys.pop(name, None)
             if key is not None:
                 del self.new_documents[key]
             row = connection.execute(
-                "INSERT INTO documents (key, doc_id, name, uri) VALUES (?, ?, ?, ?) RETURNING document",
+                "INSERT INTO documents (key, doc_id, name, uri) VALUES (?, ?, ?, ?) RETURNING document, 0",
                 (key, doc_id, name, plain(place.uri[:MAX_URI])),
             ).fetchone()
-        return int(row[0])
+        return int(row[0]), bool(row[1])
 
     def postpone(self, key: PageKey, *, attempts: int, category: str, message: str) -> None:
         """An attempt ended badly, and the page is to be tried again."""
@@ -259,25 +274,30 @@ class Ledger:
                 ),
             )
 
-    def record(
-        self,
-        connection: sqlite3.Connection,
-        key: PageKey,
-        *,
-        record: Span,
-        text: Span,
-        preview: Span | None,
-        summary: RunSummary,
-        sizes: tuple[int, int, int],
+    def end_page(self, connection: sqlite3.Connection, key: PageKey, place: Place, page: PageResult) -> None:
+        """Note how a page has ended, inside a transaction."""
+        failed = page.status is Status.FAILED
+        self.set_state(
+            connection,
+            key,
+            place,
+            PageState.FAILED if failed else PageState.DONE,
+            attempts=page.attempts,
+            category=failure_kind(page) if failed else None,
+            message=page.errors[0].message if failed and page.errors else None,
+        )
+
+    def place(
+        self, connection: sqlite3.Connection, key: PageKey, *, record: Span, text: Span | None, preview: Span | None
     ) -> None:
-        """Note where the lines of a page are that has ended, and the counts with it, inside a transaction."""
+        """Note where the lines of a page are that has ended, inside a transaction."""
+        nowhere = (None, None, None)
         connection.execute(
             "UPDATE pages SET offset = ?, length = ?, crc = ?, text_offset = ?, text_length = ?, text_crc = ?,"
             " preview_offset = ?, preview_length = ?, preview_crc = ? WHERE (source, page) = "
             "(SELECT source, ? FROM sources WHERE digest = ? AND copy = ?)",
-            (*record, *text, *(preview or (None, None, None)), key.page, bytes.fromhex(key.digest), key.copy),
+            (*record, *(text or nowhere), *(preview or nowhere), key.page, bytes.fromhex(key.digest), key.copy),
         )
-        self.count(connection, summary, sizes)
 
     def count(
         self, connection: sqlite3.Connection, summary: RunSummary, sizes: tuple[int, int, int] | None = None
@@ -291,10 +311,49 @@ class Ledger:
                 (summary.counters().decode(), *sizes),
             )
 
+    def document_written(self, doc_id: str, summary: RunSummary, files: Iterable[str]) -> None:
+        """Note that a document's files are up to date: ``files``, relative to the run directory."""
+        with self.database.transaction() as connection:
+            cursor = connection.execute(
+                "UPDATE documents SET written = 2 WHERE name = ? AND written = 0", (plain(doc_id).casefold(),)
+            )
+            self.keep_files(connection, files)
+            summary.documents += cursor.rowcount
+            try:
+                self.count(connection, summary)
+            except BaseException:
+                summary.documents -= cursor.rowcount
+                raise
+
+    def document_changed(self, connection: sqlite3.Connection, place: Place) -> bool:
+        """Note that a document's files are out of date; whether they had been up to date."""
+        document, written = self._document(connection, place)
+        if written:
+            connection.execute("UPDATE documents SET written = 0 WHERE document = ?", (document,))
+        return written
+
+    def doubt_documents(self, summary: RunSummary) -> None:
+        """Documents that may not have come to the disk are to be written again."""
+        with self.database.transaction() as connection:
+            cursor = connection.execute("UPDATE documents SET written = 0 WHERE written = 2 AND written <> 1")
+            summary.documents -= cursor.rowcount
+            self.count(connection, summary)
+
+    def unwritten_documents(self) -> list[str]:
+        """Ids of documents whose files are not up to date."""
+        rows = self.database.query("SELECT doc_id FROM documents WHERE written = 0 AND written <> 1 ORDER BY document")
+        return [doc_id for (doc_id,) in rows]
+
+    def keep_files(self, connection: sqlite3.Connection, files: Iterable[str]) -> None:
+        """Files that were written are no leftovers any more."""
+        if self.has_leftovers:
+            connection.executemany("DELETE FROM leftovers WHERE path = ?", [(name,) for name in files])
+
     def synced(self, results: int, ended: int) -> None:
         """Note that the first ``results`` bytes of the records, and all that belongs to them, are on the disk."""
         with self.database.durable_transaction() as connection:
             connection.execute("UPDATE run SET synced_results = ?", (results,))
+            connection.execute("UPDATE documents SET written = 1 WHERE written = 2 AND written <> 1")
             connection.execute("INSERT OR REPLACE INTO samples SELECT ?, session, ? FROM run", (time.time(), ended))
             connection.execute(
                 "DELETE FROM samples WHERE time < (SELECT time FROM samples ORDER BY time DESC LIMIT 1 OFFSET ?)",
@@ -302,15 +361,35 @@ class Ledger:
             )
         self.database.checkpoint()
 
-    def close(self) -> None:
-        """Close the file; pages that are under way go back to waiting, as nobody died of them."""
-        try:
-            with self.database.transaction() as connection:
+    def rest(self) -> None:
+        """Pages that are under way go back to waiting: nobody died of them."""
+        with self.database.transaction() as connection:
+            connection.execute(
+                "UPDATE pages SET state = ? WHERE state = ? AND state <> 3", (PageState.WAITING, PageState.RUNNING)
+            )
+
+    def wake(self, death: str | None) -> None:
+        """Pages that were under way when a process died go back to waiting.
+
+        Args:
+            death: How it died; None when nobody saw it, and then it is not held against the pages.
+        """
+        with self.database.transaction() as connection:
+            if death is None:
                 connection.execute(
-                    "UPDATE pages SET state = ? WHERE state = ? AND state <> 3", (PageState.WAITING, PageState.RUNNING)
+                    "UPDATE pages SET state = ?, deaths = deaths + 1 WHERE state = ? AND state <> 3",
+                    (PageState.WAITING, PageState.RUNNING),
                 )
-        finally:
-            self.database.close()
+            else:
+                connection.execute(
+                    "UPDATE pages SET state = ?, attempts = attempts + 1, death = iif(alone, ?, death),"
+                    " category = 'crash', message = ? WHERE state = ? AND state <> 3",
+                    (PageState.WAITING, _short(death), _short(f"the process died of {death}"), PageState.RUNNING),
+                )
+
+    def close(self) -> None:
+        """Close the file; a second call does nothing."""
+        self.database.close()
 
 
 def summary_of(row: tuple[Any, ...]) -> RunSummary:

@@ -39,6 +39,16 @@ def crop_file(out: Path, name: str) -> Path:
     return out / CROPS / base
 
 
+def own_file(out: Path, name: str) -> Path:
+    """Where a crop or a document's file lies, by its path relative to the run directory.
+
+    Raises:
+        ValueError: The name points anywhere else.
+    """
+    folder, _, base = name.partition("/")
+    return out / DOCUMENTS / crop_file(out, f"{CROPS}/{base}").name if folder == DOCUMENTS else crop_file(out, name)
+
+
 def stem_of_crop(name: str) -> str | None:
     """The :func:`file_stem` of the page that a file in ``crops/`` belongs to; None for a name that is not ours."""
     match = _CROP_NAME.fullmatch(name)

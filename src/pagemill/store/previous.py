@@ -1,115 +1,129 @@
-"""What an earlier run left in a directory: recognise it, refuse it, or delete exactly it."""
+"""What an output directory holds before a run starts in it: recognise it, refuse it, or delete exactly it."""
 
 from __future__ import annotations
 
-import re
+from enum import Enum
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from pagemill.document.names import file_stem
-from pagemill.document.page import PageResult
 from pagemill.errors import OutputError
-from pagemill.store.files import TEMPORARY_SUFFIX, output_errors
+from pagemill.store import paths
+from pagemill.store.files import output_errors
 from pagemill.store.records import decode_page
 from pagemill.store.summary import GENERATOR
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-_FILES = ("ocr_results.jsonl", "parsed_texts.jsonl", "report.html", ".previews")  # beside run.json, which goes last
-_CROP_PATH = re.compile(r"crops/[^/\\\0]+")
+    from pagemill.document.page import PageResult
+
+_FILES = (paths.RESULTS, paths.TEXTS, paths.REPORT)  # beside run.json
+_OLD_PREVIEWS = ".previews"  # of versions that had no ledger
+_OWN = ("ledger.sqlite", "ledger.sqlite-wal", "ledger.sqlite-shm", "previews")  # in .pagemill/, beside the lock
+
+
+class Holding(Enum):
+    """What an output directory holds."""
+
+    NOTHING = "nothing"
+    RUN = "run"
+    EARLIER_VERSION = "earlier version"
+    """A run of a version that kept no ledger."""
 
 
 class _Marker(msgspec.Struct):
-    """What must be known of an earlier run's ``run.json``."""
+    """What must be known of an earlier version's ``run.json``."""
 
     generator: str
     finished: str | None = None
     pages: int = 0
     failed: int = 0
 
-    @property
-    def fruitless(self) -> bool:
-        """It ended without a single good page: a misspelt name, say, and nothing that anybody would miss."""
-        return self.finished is not None and self.failed == self.pages
 
-
-def crop_file(out: Path, name: str) -> Path:
-    """Where a crop lies.
+def examine(out: Path) -> Holding:
+    """Find out what a directory holds; it need not be there.
 
     Raises:
-        ValueError: The name points anywhere but directly into ``crops/``.
+        OutputError: It holds files by our names that are not from pagemill, or cannot be read.
     """
-    base = name.removeprefix("crops/")
-    if not _CROP_PATH.fullmatch(name) or base in {".", ".."}:
-        raise ValueError(f"no path of a crop: {name!r}")
-    return out / "crops" / base
-
-
-def refuse_or_clear(path: Path, *, fresh: bool) -> None:
-    """Make sure that no earlier run is in the way.
-
-    Args:
-        path: An existing directory.
-        fresh: Delete the earlier run: its fixed files, and the crops and documents that its records name. One that
-            ended without a single good page is deleted in any case.
-
-    Raises:
-        OutputError: There is a run and ``fresh`` is off, or there are files by our names that are not from pagemill.
-    """
-    with output_errors(path):
-        present = [name for name in ("run.json", *_FILES) if (path / name).exists()]
+    with output_errors(out):
+        folder = out / paths.FOLDER
+        if folder.exists() and not folder.is_dir():
+            raise _foreign(out, paths.FOLDER)
+        if (out / paths.LEDGER).exists():
+            return Holding.RUN
+        present = [name for name in (paths.RUN_JSON, *_FILES) if (out / name).exists()]
         if not present:
-            return
-        run = _run_in(path)
-        if run is None:
-            raise OutputError(
-                f"{path} holds {present[0]}, which pagemill did not write and would overwrite",
-                remedy="Choose another directory with -o.",
-            )
-        if not (fresh or run.fruitless):
-            raise OutputError(
-                f"{path} already holds the output of a run",
-                remedy="Choose another directory with -o, or replace the earlier output with --fresh.",
-            )
-        _clear(path)
+            return Holding.NOTHING
+        locked = (out / paths.LOCK).exists()
+        if not locked and _marker(out) is None:
+            raise _foreign(out, present[0])
+        return Holding.RUN if locked else Holding.EARLIER_VERSION
 
 
-def _run_in(path: Path) -> _Marker | None:
+def is_fruitless(out: Path) -> bool:
+    """Whether an earlier version's run ended without a single good page: nothing that anybody would miss."""
+    marker = _marker(out)
+    return marker is not None and marker.finished is not None and marker.failed == marker.pages
+
+
+def clear(out: Path) -> None:
+    """Delete what a run wrote, and nothing else: its fixed files, and the crops and documents that records name.
+
+    Only the lock stays. A directory in which this was cut off can neither be resumed nor is it taken for a new one.
+
+    Raises:
+        OutputError: Something cannot be deleted.
+    """
+    with output_errors(out):
+        (out / paths.RUN_JSON).unlink(missing_ok=True)  # the first to go, so that nobody resumes what is left
+        for name in _OWN:
+            _delete(out / paths.FOLDER / name)
+        results = out / paths.RESULTS
+        if results.exists():
+            with results.open("rb") as lines:
+                for line in lines:
+                    try:
+                        page = decode_page(line)
+                    except msgspec.DecodeError:
+                        continue  # a line cut short by a kill names nothing
+                    _clear_page(out, page)
+        for folder in (out / paths.CROPS, out / paths.DOCUMENTS):
+            if folder.is_dir():
+                for leftover in folder.glob(f"*{paths.TEMPORARY_SUFFIX}"):
+                    leftover.unlink(missing_ok=True)
+                if not any(folder.iterdir()):
+                    folder.rmdir()
+        for name in (_OLD_PREVIEWS, paths.RUN_JSON, paths.REPORT, paths.TEXTS, paths.RESULTS):
+            _delete(out / name)
+
+
+def _foreign(out: Path, name: str) -> OutputError:
+    return OutputError(
+        f"{out} holds {name}, which pagemill did not write and would overwrite",
+        remedy="Choose another directory with -o.",
+    )
+
+
+def _marker(out: Path) -> _Marker | None:
     try:
-        marker = msgspec.json.decode((path / "run.json").read_bytes(), type=_Marker)
+        marker = msgspec.json.decode((out / paths.RUN_JSON).read_bytes(), type=_Marker)
     except (FileNotFoundError, msgspec.DecodeError):
         return None
     return marker if marker.generator == GENERATOR else None
 
 
-def _clear(path: Path) -> None:
-    results = path / "ocr_results.jsonl"
-    if results.exists():
-        with results.open("rb") as lines:
-            for line in lines:
-                try:
-                    page = decode_page(line)
-                except msgspec.DecodeError:
-                    continue  # a line cut short by a kill names nothing
-                _clear_page(path, page)
-    for folder in (path / "crops", path / "documents"):
-        if folder.is_dir():
-            for leftover in folder.glob(f"*{TEMPORARY_SUFFIX}"):
-                leftover.unlink(missing_ok=True)
-            if not any(folder.iterdir()):
-                folder.rmdir()
-    for name in (*_FILES, "run.json"):
-        (path / name).unlink(missing_ok=True)
-        (path / f"{name}{TEMPORARY_SUFFIX}").unlink(missing_ok=True)
+def _delete(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    path.with_name(path.name + paths.TEMPORARY_SUFFIX).unlink(missing_ok=True)
 
 
-def _clear_page(path: Path, page: PageResult) -> None:
+def _clear_page(out: Path, page: PageResult) -> None:
     for crop in page.image_crops:
         try:
-            crop_file(path, crop.path).unlink(missing_ok=True)
+            paths.crop_file(out, crop.path).unlink(missing_ok=True)
         except ValueError:
             continue  # somebody edited the record: not ours to delete
-    for suffix in (".md", ".json"):
-        (path / "documents" / f"{file_stem(page.doc_id)}{suffix}").unlink(missing_ok=True)
+    for path in paths.document_files(out, page.doc_id):
+        path.unlink(missing_ok=True)

@@ -7,29 +7,32 @@ import time
 import zlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import msgspec
 
 from pagemill.document.identity import PageKey
-from pagemill.document.page import PageResult, Status
 from pagemill.errors import OutputError
 from pagemill.store import paths
 from pagemill.store.catalogue import LedgerCatalogue
+from pagemill.store.compaction import compact
+from pagemill.store.dropping import delete_leftovers, drop_pages
 from pagemill.store.files import AppendFile, output_errors, sync_directory, sync_file, write_whole
-from pagemill.store.ledger import Ledger, PageState, Place, Span
+from pagemill.store.ledger import NO_LONGER_IN_THE_INPUT, Ledger, PageState, Place, Span
 from pagemill.store.lock import RunLock
+from pagemill.store.opening import OpenMode, open_ledger, refuse
 from pagemill.store.reading import RunReader
 from pagemill.store.records import ParsedText, encode_line
-from pagemill.store.summary import RunSummary, failure_kind
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
 
-    from pagemill.document.page import PageError
+    from pagemill.document.page import PageError, PageResult
+    from pagemill.store.ledger import PageRow
+    from pagemill.store.summary import RunSummary
 
 PREVIEW_PAGES = 2000
 """Pages, counted from the start of the input, whose preview is kept for the report."""
@@ -37,17 +40,6 @@ PREVIEW_BYTES = 300 * 2**20
 """Most bytes of previews that a run keeps."""
 SYNC_EVERY_S = 5.0
 """A power cut costs what was written since the last sync."""
-
-
-class OpenMode(Enum):
-    """What to do with what an output directory holds."""
-
-    AUTO = "auto"
-    """Go on with a run of the same settings; start one where there is none."""
-    RESUME = "resume"
-    """Go on; an error where there is no run."""
-    FRESH = "fresh"
-    """Delete what a run wrote, and start."""
 
 
 class ReportWriter(Protocol):
@@ -79,7 +71,7 @@ class Exporters:
 class RunDirectory:
     """Everything a run writes, and what it knows of earlier times that it was opened.
 
-    What it writes is called from one thread; the catalogue from any. Memory does not grow with the pages.
+    What writes is called from one thread at a time; the catalogue from any. Memory does not grow with the pages.
     """
 
     def __init__(self, path: Path, exporters: Exporters, ledger: Ledger, lock: RunLock, summary: RunSummary) -> None:
@@ -87,26 +79,28 @@ class RunDirectory:
         self.path = path
         self.summary = summary
         """Of the whole directory, over all the times that it was opened."""
-        self.resumed = 0
+        self.resumed = summary.pages + summary.skipped - ledger.unopened()
         """Pages that had ended when the directory was opened."""
         self._exporters = exporters
         self._ledger = ledger
         self._lock = lock
+        self._met: set[PageKey] = set()  # pages begun in this process that have not ended, and sources that do not open
         self._unsynced: set[Path] = set()
         self._last_sync = time.monotonic()
+        self._sync_failed = False
+        self._closed = False
         self._reader: RunReader | None = None
+        self._catalogue = LedgerCatalogue(ledger, self._replace_source)
+        for name in (paths.CROPS, paths.DOCUMENTS):
+            with output_errors(path / name):
+                (path / name).mkdir(exist_ok=True)
         with contextlib.ExitStack() as opened:  # closes what is open when a later one fails
             self._results = AppendFile(path / paths.RESULTS)
             opened.callback(self._results.close)
             self._texts = AppendFile(path / paths.TEXTS)
             opened.callback(self._texts.close)
             self._previews = AppendFile(path / paths.PREVIEWS)
-            opened.callback(self._previews.close)
-            for name in (paths.CROPS, paths.DOCUMENTS):
-                with output_errors(path / name):
-                    (path / name).mkdir(exist_ok=True)
-            self._files = opened.pop_all()
-        self._catalogue = LedgerCatalogue(ledger, lambda source: None)
+            opened.pop_all()
 
     @classmethod
     def open(
@@ -141,22 +135,25 @@ class RunDirectory:
         with output_errors(path):
             if path.is_file():
                 raise OutputError(f"{path} is a file, not a directory", remedy="Choose a directory with -o.")
+            refuse(path, mode)  # before anything is made there
             (path / paths.FOLDER).mkdir(parents=True, exist_ok=True)
         with contextlib.ExitStack() as opened:
             lock = RunLock(path / paths.LOCK)
             opened.callback(lock.release)
-            ledger = Ledger(path / paths.LEDGER)
+            ledger, summary = open_ledger(
+                path,
+                identity=identity,
+                settings=settings,
+                mode=mode,
+                embedding_text=exporters.embedding_text,
+                retry_failed=retry_failed,
+                death=death,
+            )
             opened.callback(ledger.close)
-            summary = ledger.summary()
-            if summary is None:
-                summary = RunSummary(started=datetime.now(UTC), identity=dict(identity))
-                ledger.begin(summary)
-            ledger.session(settings)
-            summary.settings, summary.finished, summary.interrupted = dict(settings), None, False
             directory = cls(path, exporters, ledger, lock, summary)
+            opened.callback(directory._close_files)
+            directory._write_run_json()
             opened.pop_all()
-        directory.resumed = summary.pages + summary.skipped
-        directory._write_run_json()
         return directory
 
     @property
@@ -192,10 +189,14 @@ class RunDirectory:
 
         Raises:
             OutputError: The ledger cannot be written; NoSpaceError when the disk is full.
+            ValueError: The page has ended already.
         """
         place = Place(page_id, doc_id, uri, page_number, page_idx)
-        with self._ledger.database.transaction() as connection:
-            self._ledger.set_state(connection, key, place, PageState.RUNNING, alone=alone)
+        with self._ledger.database.lock:
+            self._admit(key)
+            with self._ledger.database.transaction() as connection:
+                self._ledger.set_state(connection, key, place, PageState.RUNNING, alone=alone)
+            self._met.add(key)
 
     def postpone_page(self, key: PageKey, *, attempts: int, error: PageError) -> None:
         """Note that an attempt at a page ended badly, and that there will be another.
@@ -234,7 +235,8 @@ class RunDirectory:
             doc_id=page.doc_id,
             text=self._exporters.embedding_text(page),
         )
-        failed = page.status is Status.FAILED
+        place = Place(page.page_id, page.doc_id, page.source, page.page_number, page.page_idx)
+        self._admit(key)
         with contextlib.ExitStack() as undo:
             for path, data in files:
                 undo.callback(path.unlink, missing_ok=True)
@@ -244,30 +246,18 @@ class RunDirectory:
                 preview_span = _append(undo, self._previews, preview)
             record_span = _append(undo, self._results, encode_line(page))
             text_span = _append(undo, self._texts, encode_line(text))
-            self.summary.add(page)
-            undo.callback(self.summary.remove, page)
-            with self._ledger.database.transaction() as connection:
-                self._ledger.set_state(
-                    connection,
-                    key,
-                    Place(page.page_id, page.doc_id, page.source, page.page_number, page.page_idx),
-                    PageState.FAILED if failed else PageState.DONE,
-                    attempts=page.attempts,
-                    category=failure_kind(page) if failed else None,
-                    message=page.errors[0].message if failed and page.errors else None,
-                )
-                self._ledger.record(
-                    connection,
-                    key,
-                    record=record_span,
-                    text=text_span,
-                    preview=preview_span,
-                    summary=self.summary,
-                    sizes=(self._results.size, self._texts.size, self._previews.size),
-                )
+            with self._counting() as connection:
+                self.summary.add(page)
+                self._ledger.end_page(connection, key, place, page)
+                self._ledger.place(connection, key, record=record_span, text=text_span, preview=preview_span)
+                self._ledger.keep_files(connection, (name for name, _ in crops))
+                if self._ledger.document_changed(connection, place):
+                    self.summary.documents -= 1
             undo.pop_all()
+        self._ended(key)
         self._unsynced.update(path for path, _ in files)
-        self._sync_now_and_then()
+        if time.monotonic() - self._last_sync >= SYNC_EVERY_S:
+            self.sync()
 
     def skip_page(
         self,
@@ -286,20 +276,18 @@ class RunDirectory:
             OutputError: The ledger cannot be written; NoSpaceError when the disk is full.
         """
         place = Place(page_id, doc_id, uri, page_number, page_idx)
-        self.summary.add_skipped(reason)
-        try:
-            with self._ledger.database.transaction() as connection:
-                self._ledger.set_state(connection, key, place, PageState.SKIPPED, category=reason)
-                self._ledger.count(connection, self.summary)
-        except BaseException:
-            self.summary.add_skipped(reason, -1)
-            raise
+        self._admit(key)
+        with self._counting() as connection:
+            self.summary.add_skipped(reason)
+            self._ledger.set_state(connection, key, place, PageState.SKIPPED, category=reason)
+        self._ended(key)
 
     def finish_document(self, doc_id: str) -> None:
         """Write a document's Markdown and DocJSON from its pages; does nothing for one that has no pages here.
 
         Raises:
             OutputError: A file cannot be written; NoSpaceError when the disk is full.
+            DamagedRunError: A record is not as it was written.
         """
         reader = self._reading()
         if next(reader.document(doc_id), None) is None:
@@ -308,7 +296,8 @@ class RunDirectory:
         write_whole(markdown, _encoded(self._exporters.document_markdown(reader.document(doc_id))))
         write_whole(docjson, _encoded(self._exporters.document_json(reader.document(doc_id))))
         self._unsynced.update((markdown, docjson))
-        self.summary.documents += 1
+        files = (path.relative_to(self.path).as_posix() for path in (markdown, docjson))
+        self._ledger.document_written(doc_id, self.summary, files)
 
     def set_total(self, pages: int | None) -> None:
         """Note how many pages the input holds, for those who look on."""
@@ -320,14 +309,19 @@ class RunDirectory:
         Raises:
             OutputError: The disk does not take it; NoSpaceError when it is full.
         """
-        for file in (self._results, self._texts, self._previews):
-            file.sync()
-        for path in self._unsynced:
-            sync_file(path)
-        for name in (paths.CROPS, paths.DOCUMENTS, "."):
-            sync_directory(self.path / name)
+        try:
+            for file in (self._results, self._texts, self._previews):
+                file.sync()
+            for path in self._unsynced:
+                sync_file(path)
+            for name in (paths.CROPS, paths.DOCUMENTS, paths.FOLDER, "."):
+                sync_directory(self.path / name)
+        except OutputError:
+            self._sync_failed = True  # a second try may succeed without what the first one lost
+            raise
         self._unsynced.clear()
-        self._ledger.synced(self._results.size, self.summary.pages)
+        if not self._sync_failed:
+            self._ledger.synced(self._results.size, self.summary.pages)
         self._write_run_json()
         self._last_sync = time.monotonic()
 
@@ -336,28 +330,39 @@ class RunDirectory:
 
         Args:
             interrupted: The run was told to stop.
-            complete: The input was read to its end, so that what was not met is no longer in it.
+            complete: The input was read to its end, so that what was not met is no longer in it: such pages are
+                skipped when they have not ended, and sources that did not open are forgotten.
 
         Raises:
             OutputError: A file cannot be written; NoSpaceError when the disk is full.
+            DamagedRunError: A record is not as it was written.
         """
-        for doc_id in [row[0] for row in self._ledger.database.query("SELECT doc_id FROM documents WHERE written = 0")]:
+        if complete:
+            self._take_leave()
+        if self._ledger.has_leftovers:
+            delete_leftovers(self.path, self._ledger)
+        self._compact()
+        for doc_id in self._ledger.unwritten_documents():
             self.finish_document(doc_id)
         self.summary.finished = datetime.now(UTC)
         self.summary.interrupted = interrupted
-        self._ledger.finish(self.summary)
         if self._exporters.report is not None:
             reader = self._reading()
             with output_errors(self.path / paths.REPORT):
                 self._exporters.report(self.path, reader.pages(), reader.preview, msgspec.to_builtins(self.summary))
+            self._unsynced.add(self.path / paths.REPORT)
+        self._ledger.finish(self.summary)
         self.sync()
 
     def close(self) -> None:
         """Close all files and let others in; a second call does nothing."""
-        if self._reader is not None:
-            self._reader.close()
-        self._files.close()
+        if self._closed:
+            return
+        self._closed = True
+        self._close_files()
         try:
+            with contextlib.suppress(OutputError):  # then it looks as if the process had died: no harm
+                self._ledger.rest()
             self._ledger.close()
         finally:
             self._lock.release()
@@ -371,14 +376,86 @@ class RunDirectory:
         self.close()
 
     def _reading(self) -> RunReader:
-        self._ledger.database.flush()
         if self._reader is None:
             self._reader = RunReader.open(self.path)
         return self._reader
 
-    def _sync_now_and_then(self) -> None:
-        if time.monotonic() - self._last_sync >= SYNC_EVERY_S:
-            self.sync()
+    @contextlib.contextmanager
+    def _counting(self) -> Iterator[sqlite3.Connection]:
+        """A transaction in which the counts change; they are as before when it fails."""
+        with self._ledger.database.lock:
+            before = self.summary.copy()
+            try:
+                with self._ledger.database.transaction() as connection:
+                    yield connection
+                    sizes = (self._results.size, self._texts.size, self._previews.size)
+                    self._ledger.count(connection, self.summary, sizes)
+            except BaseException:
+                self.summary.restore(before)
+                raise
+
+    def _admit(self, key: PageKey) -> None:
+        """Make room for a page that begins or ends: what was known of it from earlier times may be out of date.
+
+        Raises:
+            ValueError: It has ended, and is not one that may end again.
+        """
+        again: list[PageRow] = []
+        for row in self._ledger.rows(
+            "s.digest = ? AND s.copy = ? AND p.page IN (0, ?)", (bytes.fromhex(key.digest), key.copy, key.page)
+        ):
+            unopened = row.key.page == 0 and (key.page > 0 or key not in self._met)
+            if unopened or row.state is PageState.SKIPPED:
+                again.append(row)
+            elif row.state.final:
+                raise ValueError(f"page {key} has ended already")
+        if again:
+            drop_pages(self.path, self._ledger, self.summary, again, forget=key.page > 0)
+
+    def _ended(self, key: PageKey) -> None:
+        """A page has ended; of sources that do not open, it is kept in mind that they were tried."""
+        if key.page:
+            self._met.discard(key)
+        else:
+            self._met.add(key)
+
+    def _replace_source(self, source: int) -> None:
+        """Give up the pages of a source whose content has changed."""
+        rows = self._ledger.rows("p.source = ?", (source,))
+        drop_pages(self.path, self._ledger, self.summary, rows, forget=True)
+        with self._ledger.database.transaction() as connection:
+            connection.execute("DELETE FROM sources WHERE source = ?", (source,))
+
+    def _take_leave(self) -> None:
+        """Of pages that are no longer in the input, skip those that have not ended, and forget broken sources."""
+        broken = [row for row in self._ledger.rows("p.page = 0 AND p.state <> 3") if row.key not in self._met]
+        if broken:
+            drop_pages(self.path, self._ledger, self.summary, broken, forget=True)
+        for row in self._ledger.rows("p.state = 2 AND p.state <> 3"):
+            if row.key not in self._met:
+                place = Place(row.page_id, row.doc_id, row.uri, row.page_number, row.page_idx)
+                self.skip_page(row.key, **place._asdict(), reason=NO_LONGER_IN_THE_INPUT)
+
+    def _compact(self) -> None:
+        """Cut out the lines of pages that were taken out."""
+        self._close_reader()
+        self._results.close()
+        self._texts.close()
+        try:
+            compact(self.path, self._ledger)
+        finally:
+            self._results = AppendFile(self.path / paths.RESULTS)
+            self._texts = AppendFile(self.path / paths.TEXTS)
+
+    def _close_reader(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+    def _close_files(self) -> None:
+        self._close_reader()
+        for file in (self._results, self._texts, self._previews):
+            file.close()
 
     def _write_run_json(self) -> None:
         content = msgspec.json.format(msgspec.json.encode(self.summary), indent=2) + b"\n"

@@ -49,6 +49,18 @@ class Counters(msgspec.Struct, kw_only=True):
         self.skipped += pages
         _count(self.skipped_by_kind, reason.split(" of ")[0], pages)
 
+    def copy(self) -> Counters:
+        """The counts as they are now."""
+        counters = Counters()
+        counters.restore(self)
+        return counters
+
+    def restore(self, counters: Counters) -> None:
+        """Take over the counts of another one."""
+        for name in Counters.__struct_fields__:
+            value = getattr(counters, name)
+            setattr(self, name, dict(value) if isinstance(value, dict) else value)
+
     def _count(self, page: PageResult, sign: int) -> None:
         self.pages += sign
         self.regions += sign * len(page.regions)

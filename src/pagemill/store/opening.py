@@ -1,0 +1,166 @@
+"""Opening the ledger of a run directory: start a run, go on with one, or say why not."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pagemill.errors import DamagedRunError, DifferentRunError, OutputError
+from pagemill.store import paths
+from pagemill.store.files import size_of
+from pagemill.store.ledger import Ledger
+from pagemill.store.previous import Holding, clear, examine, is_fruitless
+from pagemill.store.rebuilding import rebuild_ledger
+from pagemill.store.recovery import Recovery
+from pagemill.store.summary import RunSummary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from pagemill.document.page import PageResult
+
+_MAX_SETTING = 200
+
+
+class OpenMode(Enum):
+    """What to do with what an output directory holds."""
+
+    AUTO = "auto"
+    """Go on with a run of the same settings; start one where there is none."""
+    RESUME = "resume"
+    """Go on; an error where there is no run."""
+    FRESH = "fresh"
+    """Delete what a run wrote, and start."""
+
+
+def refuse(out: Path, mode: OpenMode) -> None:
+    """Say, before anything is written, why a run cannot be opened in a directory, where that shows from outside.
+
+    Raises:
+        OutputError: It holds files by our names that are not ours, the run of a version that kept no ledger, or no
+            run to resume.
+    """
+    holding = examine(out)
+    if mode is OpenMode.RESUME and holding is not Holding.RUN:
+        raise OutputError(f"{out} holds no run to resume", remedy="Leave out --resume to start one.")
+    if mode is OpenMode.AUTO and holding is Holding.EARLIER_VERSION and not is_fruitless(out):
+        raise OutputError(
+            f"{out} holds the output of an earlier version of pagemill, which cannot be resumed",
+            remedy="Choose another directory with -o, or replace the earlier output with --fresh.",
+        )
+
+
+def open_ledger(
+    out: Path,
+    *,
+    identity: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    mode: OpenMode,
+    embedding_text: Callable[[PageResult], str],
+    retry_failed: bool,
+    death: str | None,
+) -> tuple[Ledger, RunSummary]:
+    """Open the ledger of a directory that this process has locked, and put right what is not; see
+    :meth:`pagemill.store.run_directory.RunDirectory.open`.
+
+    Returns:
+        The ledger and the counts of the run so far.
+    """  # noqa: D205 - one sentence
+    refuse(out, mode)
+    holding = examine(out)
+    if holding is Holding.EARLIER_VERSION or mode is OpenMode.FRESH:
+        clear(out)
+    elif holding is Holding.RUN and (opened := _resume(out, identity, mode, embedding_text, retry_failed, death)):
+        ledger, summary = opened
+        return _sit_down(ledger, summary, settings), summary
+    ledger, summary = _start(out, identity)
+    return _sit_down(ledger, summary, settings), summary
+
+
+def _resume(
+    out: Path,
+    identity: Mapping[str, Any],
+    mode: OpenMode,
+    embedding_text: Callable[[PageResult], str],
+    retry_failed: bool,
+    death: str | None,
+) -> tuple[Ledger, RunSummary] | None:
+    """Open and recover a run that is there; None when it is as good as none, and then nothing is left of it."""
+    for last_try in (False, True):
+        try:
+            ledger = Ledger(out / paths.LEDGER)
+            try:
+                summary = ledger.summary()
+                if summary is None and (size_of(out / paths.RESULTS) or size_of(out / paths.RUN_JSON)):
+                    raise DamagedRunError(f"{out / paths.LEDGER} is empty")
+                differences = list(_differences(summary.identity, identity)) if summary else []
+                if summary is None and mode is OpenMode.RESUME:
+                    raise OutputError(f"{out} holds no run to resume", remedy="Leave out --resume to start one.")
+                if summary is None or (differences and mode is OpenMode.AUTO and ledger.is_fruitless()):
+                    ledger.close()
+                    clear(out)
+                    return None
+                if differences:
+                    raise _different(out, differences)
+                Recovery(out, ledger, summary, embedding_text).run(death=death, retry_failed=retry_failed)
+            except BaseException:
+                ledger.close()
+                raise
+        except DamagedRunError:
+            if last_try:
+                raise
+            if mode is OpenMode.AUTO and not size_of(out / paths.RESULTS):  # nothing that anybody would miss
+                clear(out)
+                return None
+            rebuild_ledger(out)
+        else:
+            return ledger, summary
+    raise AssertionError("the last try returns or raises")
+
+
+def _start(out: Path, identity: Mapping[str, Any]) -> tuple[Ledger, RunSummary]:
+    summary = RunSummary(started=datetime.now(UTC), identity=dict(identity))
+    ledger = Ledger(out / paths.LEDGER)
+    try:
+        ledger.begin(summary)
+    except BaseException:
+        ledger.close()
+        raise
+    return ledger, summary
+
+
+def _sit_down(ledger: Ledger, summary: RunSummary, settings: Mapping[str, Any]) -> Ledger:
+    try:
+        ledger.session(settings)
+    except BaseException:
+        ledger.close()
+        raise
+    summary.settings, summary.finished, summary.interrupted = dict(settings), None, False
+    return ledger
+
+
+def _differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """What is set otherwise, setting by setting."""
+    new = msgspec.to_builtins(new)  # as it comes back from JSON: tuples are lists
+    for name in sorted(old.keys() | new.keys()):
+        before, now = old.get(name), new.get(name)
+        if isinstance(before, dict) and isinstance(now, dict):
+            yield from _differences(before, now, f"{prefix}{name}.")
+        elif before != now:
+            yield f"{prefix}{name} was {_shown(before)} and is {_shown(now)}"
+
+
+def _different(out: Path, differences: list[str]) -> DifferentRunError:
+    return DifferentRunError(
+        f"{out} holds a run with other settings: {'; '.join(differences)}",
+        remedy="Go on with the settings of that run, choose another directory with -o, or start over with --fresh.",
+    )
+
+
+def _shown(value: Any) -> str:
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= _MAX_SETTING else f"{text[:_MAX_SETTING]}..."
