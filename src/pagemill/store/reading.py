@@ -164,7 +164,9 @@ class RunReader:
             yield (
                 doc_id,
                 self._records(
-                    "WHERE p.document = ? AND p.offset IS NOT NULL ORDER BY p.page_number, p.page_idx", (document,)
+                    "WHERE p.document = ? AND p.offset IS NOT NULL ORDER BY p.page_number, p.page_idx",
+                    (document,),
+                    on_damage=on_damage,
                 ),
             )
 
@@ -310,7 +312,9 @@ class RunReader:
 
     def _each(self, statement: str, parameters: Sequence[Any] = ()) -> Iterator[Any]:
         with ledger_errors(self.path / paths.LEDGER):
-            yield from self._connection.execute(statement, parameters)
+            # Not "yield from": that would close the cursor of a generator left half-way, perhaps after the connection.
+            for row in self._connection.execute(statement, parameters):  # noqa: UP028
+                yield row
 
 
 def _connect(path: Path) -> sqlite3.Connection:
