@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import io
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from synthetic_run import JPEG, open_run, page, region, sample_pages, start, write, write_run
+
+from pagemill.document.labels import Label
+from pagemill.document.page import PageResult, Status
+from pagemill.errors import InputError, OutputError, UsageError
+from pagemill.export.selection import Selection
+from pagemill.exports import Exporter, ExportOptions, ExportOutcome, Format
+from pagemill.store.reading import RunReader
+from pagemill.store.run_directory import OpenMode
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    write_run(tmp_path / "run", sample_pages())
+    return tmp_path / "run"
+
+
+def export(run: Path, target: Path | None = None, **options: Any) -> ExportOutcome:
+    chosen = ExportOptions(**options)
+    with RunReader.open(run) as reader:
+        exporter = Exporter(reader, run, chosen)
+        exporter.to_path(target or chosen.default_target(run))
+    return exporter.outcome
+
+
+def lines(path: Path) -> list[Any]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_jsonl_has_the_records_in_input_order(tmp_path: Path) -> None:
+    with open_run(tmp_path / "run") as run:
+        for index, each in reversed(list(enumerate(sample_pages()))):
+            write(run, each, index)
+    assert export(tmp_path / "run", format=Format.JSONL).pages == 4
+    exported = lines(tmp_path / "run.jsonl")
+    assert [record["page_idx"] for record in exported] == [0, 1, 2, 3]
+    assert exported[::-1] == lines(tmp_path / "run" / "ocr_results.jsonl")
+
+
+def test_documents_are_those_of_the_run(run: Path, tmp_path: Path) -> None:
+    export(run, tmp_path / "md", format=Format.MARKDOWN)
+    export(run, tmp_path / "json", format=Format.DOCJSON)
+    for name in ("report", "letter"):
+        markdown = (run / "documents" / f"{name}.md").read_text(encoding="utf-8")
+        assert (tmp_path / "md" / f"{name}.md").read_text(encoding="utf-8") == markdown.replace("../crops", "crops")
+        assert (tmp_path / "json" / f"{name}.json").read_bytes() == (run / "documents" / f"{name}.json").read_bytes()
+    for folder in ("md", "json"):
+        assert (tmp_path / folder / "crops" / "report_1_2.jpg").read_bytes() == JPEG
+
+
+def test_one_markdown_file_links_to_the_pictures_of_the_run(run: Path, tmp_path: Path) -> None:
+    export(run, tmp_path / "sub" / "all.md", format=Format.MARKDOWN, single=True)
+    text = (tmp_path / "sub" / "all.md").read_text(encoding="utf-8")
+    assert "](../run/crops/report_1_2.jpg)" in text
+    assert text.index("<!-- document report -->") < text.index("<!-- document letter -->") < text.index("Dear miller")
+
+
+def test_html_shows_the_pictures_beside_it(run: Path, tmp_path: Path) -> None:
+    outcome = export(run, format=Format.HTML)
+    assert (outcome.pages, outcome.documents, outcome.damaged) == (4, 2, 0)
+    text = (tmp_path / "run-html" / "documents" / "report.html").read_text(encoding="utf-8")
+    assert 'src="../crops/report_1_2.jpg"' in text
+    assert (tmp_path / "run-html" / "crops" / "report_1_2.jpg").read_bytes() == JPEG
+
+
+def test_without_pictures_nothing_refers_to_them(run: Path, tmp_path: Path) -> None:
+    export(run, tmp_path / "html", format=Format.HTML, crops=False)
+    assert not (tmp_path / "html" / "crops").exists()
+    assert "<img" not in (tmp_path / "html" / "documents" / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("selection", "pages"),
+    [
+        (Selection(documents=("rep*",)), ["report_1", "report_2", "report_3"]),
+        (Selection(documents=("letter", "x")), ["letter_1"]),
+        (Selection(pages=("*_1",)), ["report_1", "letter_1"]),
+        (Selection(pages=("*_[12]",), documents=("report",)), ["report_1", "report_2"]),
+        (Selection(status=Status.FAILED), ["report_3"]),
+        (Selection(status=Status.DONE, documents=("report",)), ["report_1", "report_2"]),
+    ],
+)
+def test_filters(run: Path, tmp_path: Path, selection: Selection, pages: list[str]) -> None:
+    export(run, format=Format.JSONL, selection=selection)
+    assert [record["page_id"] for record in lines(tmp_path / "run.jsonl")] == pages
+    outcome = export(run, format=Format.DOCJSON, selection=selection)
+    assert outcome.pages == len(pages)
+    assert outcome.documents == len({name.split("_")[0] for name in pages})
+
+
+@pytest.mark.parametrize("format_name", list(Format))
+def test_filters_that_leave_nothing_are_an_error_and_leave_nothing(
+    run: Path, tmp_path: Path, format_name: Format
+) -> None:
+    with pytest.raises(InputError, match="no page"):
+        export(run, format=format_name, selection=Selection(documents=("nobody",)))
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_an_unfinished_run_gives_what_has_ended(tmp_path: Path) -> None:
+    with open_run(tmp_path / "run") as run:
+        write(run, sample_pages()[0], 0)
+        start(run, sample_pages()[1])
+        assert export(tmp_path / "run", format=Format.JSONL).pages == 1
+        write(run, sample_pages()[3], 1)
+        assert export(tmp_path / "run", format=Format.JSONL, overwrite=True).pages == 2
+
+
+def test_pages_that_end_during_an_export_do_not_disturb_it(tmp_path: Path) -> None:
+    with open_run(tmp_path / "run") as run:
+        for number in range(1, 40):
+            write(run, page("d", number, [region(0, Label.TEXT, "x" * 3000)]), number)
+        told = 0
+
+        def go_on(_: PageResult) -> None:
+            nonlocal told
+            told += 1
+            write(run, page("e", told), 100 + told)
+
+        with RunReader.open(tmp_path / "run") as reader:
+            exporter = Exporter(reader, tmp_path / "run", ExportOptions(format=Format.JSONL), go_on)
+            exporter.to_path(tmp_path / "run.jsonl")
+    assert [record["page_id"] for record in lines(tmp_path / "run.jsonl")][:39] == [f"d_{n}" for n in range(1, 40)]
+    assert len(lines(tmp_path / "run.jsonl")) == exporter.outcome.pages == told
+
+
+def test_missing_and_changed_crops_are_named_and_left_out(tmp_path: Path) -> None:
+    pages = [page("d", number, [region(0, Label.IMAGE)]) for number in (1, 2, 3)]
+    write_run(tmp_path / "run", pages)
+    (tmp_path / "run" / "crops" / "d_1_0.jpg").unlink()
+    (tmp_path / "run" / "crops" / "d_2_0.jpg").write_bytes(JPEG[:-1])
+    outcome = export(tmp_path / "run", tmp_path / "md", format=Format.MARKDOWN)
+    assert outcome.damages == [
+        "crops/d_1_0.jpg is missing",
+        "crops/d_2_0.jpg is not the picture that its record names",
+    ]
+    assert outcome.pages == 3
+    assert (tmp_path / "md" / "d.md").read_text(encoding="utf-8") == "![image](crops/d_3_0.jpg)\n"
+    outcome = export(tmp_path / "run", format=Format.PARQUET, crops=True)
+    assert outcome.damaged == 2
+
+
+def test_damaged_lines_are_named_and_the_others_exported(run: Path, tmp_path: Path) -> None:
+    records = run / "ocr_results.jsonl"
+    records.write_bytes(records.read_bytes().replace(b"took too long", b"took too l0ng"))
+    for format_name in (Format.JSONL, Format.HTML):
+        outcome = export(run, format=format_name)
+        assert outcome.pages == 3
+        (damage,) = outcome.damages
+        assert "ocr_results.jsonl is damaged at byte" in damage
+    assert [record["page_id"] for record in lines(tmp_path / "run.jsonl")] == ["report_1", "report_2", "letter_1"]
+
+
+def test_an_existing_target_is_refused(run: Path, tmp_path: Path) -> None:
+    for format_name in Format:
+        export(run, format=format_name)
+        with pytest.raises(OutputError, match="exists already"):
+            export(run, format=format_name)
+        export(run, format=format_name, overwrite=True)
+
+
+@pytest.mark.parametrize("place", ["run/ocr_results.jsonl", "run/new.jsonl", "run", "."])
+def test_an_export_never_goes_into_the_run(run: Path, tmp_path: Path, place: str) -> None:
+    with pytest.raises(UsageError):
+        export(run, tmp_path / place, format=Format.JSONL, overwrite=True)
+    with pytest.raises(UsageError):
+        export(run, tmp_path / place, format=Format.HTML, overwrite=True)
+
+
+def test_streams_take_text_only(run: Path) -> None:
+    for options in (ExportOptions(format=Format.JSONL), ExportOptions(format=Format.MARKDOWN, single=True)):
+        stream = io.BytesIO()
+        with RunReader.open(run) as reader:
+            Exporter(reader, run, options).to_stream(stream)
+        assert b"Dear miller" in stream.getvalue()
+    with RunReader.open(run) as reader, pytest.raises(UsageError):
+        Exporter(reader, run, ExportOptions(format=Format.PARQUET)).to_stream(io.BytesIO())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"format": Format.HTML, "single": True},
+        {"format": Format.JSONL, "crops": True},
+        {"format": Format.CSV_TABLES, "crops": False},
+        {"format": Format.MARKDOWN, "single": True, "crops": True},
+        {"format": Format.JSONL, "byte_order_mark": True},
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        ExportOptions(**options)
+
+
+def test_a_resumed_run_is_exported_once_a_page(tmp_path: Path) -> None:
+    write_run(tmp_path / "run", sample_pages()[:2], finish=False)
+    with open_run(tmp_path / "run", OpenMode.RESUME) as run:
+        write(run, sample_pages()[2], 2)
+        run.finish(interrupted=False, complete=True)
+    export(tmp_path / "run", format=Format.JSONL)
+    assert [record["page_id"] for record in lines(tmp_path / "run.jsonl")] == ["report_1", "report_2", "report_3"]
