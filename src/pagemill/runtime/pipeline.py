@@ -143,6 +143,8 @@ class Pipeline:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if self._stream is not None:  # the loop over it may have been left without closing it
+            await self._stream.close()
         await self._stack.aclose()
 
     async def prepare(self) -> None:

@@ -77,6 +77,7 @@ class PageStream:
         self._postponed: deque[PageRef] = deque()
         self._postponed_bytes = 0
         self._ended: asyncio.Queue[tuple[ParsedPage | SkippedPage, int] | None] = asyncio.Queue()
+        self._producer: asyncio.Task[None] | None = None
         self._admitting: asyncio.Task[None] | None = None
         self._in_flight: set[asyncio.Task[None]] = set()
         self._stopped = False
@@ -95,16 +96,21 @@ class PageStream:
         consumer holds the source back. An exception from the source is raised when the pages in flight have landed.
         Leaving the loop early cancels the pages in flight.
         """
-        producer = asyncio.create_task(self._produce())
+        self._producer = asyncio.create_task(self._produce())
         try:
             while (ended := await self._ended.get()) is not None:
                 page, size = ended
                 yield page
                 self._flight.leave(size)
-            await producer
+            await self._producer
         finally:
-            producer.cancel()
-            await asyncio.gather(producer, return_exceptions=True)
+            await self.close()
+
+    async def close(self) -> None:
+        """Close the source and cancel the pages in flight, as leaving the loop does."""
+        if self._producer is not None:
+            self._producer.cancel()
+            await asyncio.gather(self._producer, return_exceptions=True)
 
     async def _produce(self) -> None:
         try:

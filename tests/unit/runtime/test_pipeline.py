@@ -42,7 +42,7 @@ class Engines:
     max_batch = 4
 
     def __init__(self) -> None:
-        self.release = threading.Event()
+        self.hangs, self.release = threading.Event(), threading.Event()
         self.closed: set[str] = set()
 
     def load(self, group, name):
@@ -82,6 +82,7 @@ class Layout:
     def detect(self, pages):
         shades = [int(page[0, 0, 0]) for page in pages]
         if HANGS in shades:
+            self.engines.hangs.set()
             self.engines.release.wait(60)
         if RAISES in shades:
             raise ValueError("lost")
@@ -102,8 +103,9 @@ def fake(monkeypatch):
     made.release.set()
 
 
-def make(**settings) -> Pipeline:
-    return Pipeline(ParseSettings(crops=False, **settings), RuntimeSettings(threads=2, decoders=1))
+def make(*, pages_in_flight: int = 0, **settings) -> Pipeline:
+    runtime = RuntimeSettings(threads=2, decoders=1, pages_in_flight=pages_in_flight)
+    return Pipeline(ParseSettings(crops=False, **settings), runtime)
 
 
 async def records(running: Pipeline, inputs, **more) -> dict[int, object]:
@@ -172,6 +174,17 @@ async def test_stopping_leaves_the_rest_of_the_input(fake):
         assert set(found) == {Status.DONE}
         assert not running.complete
         assert await records(running, [image(GOOD)]) == {}
+
+
+async def test_a_pipeline_that_is_left_in_the_middle_ends_what_is_under_way(fake):
+    async with asyncio.timeout(60):
+        async with make(pages_in_flight=2) as running:
+            pages = running.stream([image(shade) for shade in (GOOD, GOOD, HANGS, HANGS)], SourceOptions())
+            assert {(await anext(pages)).record.page_idx for _ in range(2)} == {0, 1}
+            await asyncio.to_thread(fake.hangs.wait)
+        assert [thread.name for thread in threading.enumerate() if thread.name == "pagemill.decode"] == []
+        await pages.aclose()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 async def test_an_input_read_to_its_end_is_complete(fake):
