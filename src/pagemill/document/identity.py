@@ -22,7 +22,8 @@ class PageKey(NamedTuple):
     """
 
     digest: str
-    """SHA-256 of the source's bytes, 64 hex digits; of its name where it cannot be read."""
+    """SHA-256, 64 hex digits: of the source's bytes; of its address and version where it is remote and its bytes are
+    not at hand; of its address where it cannot be read."""
     page: int
     """Page, frame or row in the source, from 1; 0 stands for a source that does not open."""
     copy: int = 1

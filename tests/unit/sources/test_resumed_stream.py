@@ -441,3 +441,41 @@ async def test_a_catalogue_that_fails_ends_the_stream(tmp_path: Path):
     for catalogue in (Full(), Lost()):
         with pytest.raises(OutputError):
             await read([pdf(tmp_path / "a.pdf", 2)], catalogue)
+
+
+async def test_the_limit_ends_within_rows_that_have_ended(tmp_path: Path):
+    path = shard(tmp_path / "a.parquet", [f"x_{number}" for number in range(1, 9)])
+    catalogue = RememberingCatalogue()
+    refs, _ = await read([path], catalogue, first=4)  # nobody has counted its rows
+    for ref in refs:
+        catalogue.end(ref)
+    refs, source = await read([path], catalogue, limit=3)
+    assert (refs, source.passed_over, source.total, source.complete) == ([], 3, 3, False)
+
+
+@pytest.mark.parametrize("selection", [None, "2-"])
+async def test_remote_files_that_have_ended_are_not_fetched(
+    tmp_path: Path, selection: str | None, monkeypatch: pytest.MonkeyPatch
+):
+    import fsspec
+
+    memory = fsspec.filesystem("memory")
+    table = shard(tmp_path / "c.parquet", ["x_1", "x_2"]).read_bytes()
+    memory.pipe({"/in/a.pdf": b"%PDF-1.7\n3\n", "/in/b.png": image(1), "/in/c.parquet": table})
+    options = options_of(selection)
+    try:
+        catalogue = await end_all(["memory://in"], **options)
+        for fetching in ("stream.copy_to_disk", "pages.read_all", "tables.read_rows", "digest.read_all"):
+            monkeypatch.delattr(f"pagemill.sources.{fetching}")
+        if selection is None:  # else the first bytes tell whether it is heeded
+            monkeypatch.setattr(type(memory), "open", None)
+        refs, source = await read(["memory://in"], catalogue, **options)
+        memory.pipe({"/in/b.png": b"new"})
+        monkeypatch.undo()
+        changed, _ = await read(["memory://in"], catalogue, **options)
+    finally:
+        monkeypatch.undo()
+        memory.rm("/in", recursive=True)
+    assert not refs
+    assert source.passed_over == (6 if selection is None else 5)
+    assert [(ref.key.page, ref.document.uri) for ref in changed] == [(0, "memory://in/b.png")]
