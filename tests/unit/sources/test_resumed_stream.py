@@ -465,16 +465,15 @@ async def test_remote_files_that_have_ended_are_not_fetched(
     options = options_of(selection)
     try:
         catalogue = await end_all(["memory://in"], **options)
-        for fetching in ("stream.copy_to_disk", "pages.read_all", "tables.read_rows", "digest.read_all"):
-            monkeypatch.delattr(f"pagemill.sources.{fetching}")
-        if selection is None:  # else the first bytes tell whether it is heeded
-            monkeypatch.setattr(type(memory), "open", None)
-        refs, source = await read(["memory://in"], catalogue, **options)
+        with monkeypatch.context() as patched:
+            for fetching in ("stream.copy_to_disk", "pages.read_all", "tables.read_rows", "digest.read_all"):
+                patched.delattr(f"pagemill.sources.{fetching}")
+            if selection is None:  # else the first bytes tell whether it is heeded
+                patched.setattr(type(memory), "open", None)
+            refs, source = await read(["memory://in"], catalogue, **options)
         memory.pipe({"/in/b.png": b"new"})
-        monkeypatch.undo()
         changed, _ = await read(["memory://in"], catalogue, **options)
     finally:
-        monkeypatch.undo()
         memory.rm("/in", recursive=True)
     assert not refs
     assert source.passed_over == (6 if selection is None else 5)
