@@ -11,10 +11,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutSettings:
-    """Choices for the ONNX layout engine."""
+    """Choices for a layout engine."""
 
     model_path: Path | None = None
-    """The user's own ONNX model; None for the one inside the package."""
+    """The user's own model, an ONNX file or a folder of weights; None for the engine's own."""
+    config_path: Path | None = None
+    """Settings file of an engine that has more to choose; None for its defaults."""
     threads: int = 1
     """Threads of one inference. Pages already run in parallel, so more only helps single pages."""
     score_threshold: float | None = None

@@ -1,0 +1,1 @@
+"""Benchmarks that run from an installation: functions that return rows; nothing else of pagemill imports them."""

@@ -1,0 +1,236 @@
+"""Running PP-DocLayout: one model a process and device, microbatches of few shapes, copies beside computing."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pagemill.errors import EngineError, UsageError
+from pagemill.layout.pp_doclayout.outputs import Reduced
+from pagemill.layout.pp_doclayout.preprocess import INPUT_SIDE, resize_pages
+from pagemill.layout.pp_doclayout.settings import Device, Precision
+from pagemill.layout.pp_doclayout.weights import load_model
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    import torch
+
+    from pagemill.document.labels import Label
+    from pagemill.imaging.types import Pixels
+    from pagemill.layout.pp_doclayout.outputs import RawPage
+    from pagemill.layout.pp_doclayout.settings import Interpolation
+
+_log = logging.getLogger(__name__)
+
+_DEVICE_BATCH = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """What makes two engines share a model."""
+
+    folder: Path
+    device: Device
+    precision: Precision
+    compile: bool | None
+    max_batch: int | None
+
+
+class Predictor:
+    """A loaded model. Thread-safe: resizing and copies of several calls overlap, on a GPU one computes at a time."""
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        labels: tuple[Label, ...],
+        device: torch.device,
+        dtype: torch.dtype,
+        max_batch: int,
+    ) -> None:
+        """Wrap a model that is on its device; :func:`load_predictor` makes one."""
+        import torch
+
+        self.labels = labels
+        self.device = device
+        self.dtype = dtype
+        self.max_batch = max_batch
+        self.compiled = False
+        self._model: Any = model
+        self._computing: Any = contextlib.nullcontext() if device.type == "cpu" else threading.Lock()
+        self._copies = torch.cuda.Stream(device) if device.type == "cuda" else None
+
+    def predict(self, pages: Sequence[Pixels], interpolation: Interpolation, mask_threshold: float) -> list[RawPage]:
+        """Raw outputs of at most ``max_batch`` pages.
+
+        Args:
+            pages: Pages of any sizes.
+            interpolation: How they are resized.
+            mask_threshold: Probability above which a mask pixel is set.
+        """
+        import torch
+
+        if not 1 <= len(pages) <= self.max_batch:
+            raise ValueError(f"{len(pages)} pages for a model that takes 1 to {self.max_batch}")
+        shape = (self._padded(len(pages)), INPUT_SIDE, INPUT_SIDE, 3)
+        host = torch.empty(shape, dtype=torch.uint8, pin_memory=self._copies is not None)
+        resize_pages(pages, interpolation, host.numpy())
+        host[len(pages) :] = 0
+        with torch.inference_mode():
+            with self._copying():
+                batch = host.to(self.device, non_blocking=self._copies is not None)
+            with self._computing:
+                self._await_copy(batch)
+                reduced = Reduced(self._forward(batch), len(pages), mask_threshold)
+            return reduced.pages()
+
+    def compile(self) -> None:
+        """Compile the model for one page and for a full batch; smaller batches are padded, no other shape occurs.
+
+        Where compiling fails, the model runs as it is; a warning says so once.
+        """
+        import torch
+
+        eager = self._model
+        try:
+            self._model = torch.compile(eager, dynamic=False)
+            with torch.inference_mode():
+                for count in sorted({1, self.max_batch}):
+                    self._forward(
+                        torch.zeros((count, INPUT_SIDE, INPUT_SIDE, 3), dtype=torch.uint8, device=self.device)
+                    )
+            self.compiled = True
+        except Exception as error:  # compilers raise what they like
+            self._model = eager
+            _log.warning("PP-DocLayout runs without compiling, which failed: %s", _first_line(error))
+
+    def is_finite(self) -> bool:
+        """Whether the model gives numbers in its precision, tried on a page of noise."""
+        import torch
+
+        generator = torch.Generator().manual_seed(0)
+        noise = torch.randint(0, 256, (1, INPUT_SIDE, INPUT_SIDE, 3), dtype=torch.uint8, generator=generator)
+        with torch.inference_mode():
+            outputs = self._forward(noise.to(self.device))
+            return bool(outputs.logits.isfinite().all() and outputs.pred_boxes.isfinite().all())
+
+    def _forward(self, batch: torch.Tensor) -> Any:
+        """The model's outputs for uint8 pixels (n, side, side, 3) on its device."""
+        import torch
+
+        pixels = batch.permute(0, 3, 1, 2).to(torch.float32, memory_format=torch.contiguous_format).div_(255)
+        if not self.compiled:
+            return self._model(pixel_values=pixels.to(self.dtype))
+        with torch.compiler.set_stance("eager_on_recompile"):  # the middle of a run is no time for compiling
+            return self._model(pixel_values=pixels.to(self.dtype))
+
+    def _padded(self, count: int) -> int:
+        return count if count == 1 or not self.compiled else self.max_batch
+
+    @contextlib.contextmanager
+    def _copying(self) -> Iterator[None]:
+        """Copies inside go on beside computing, where the device can."""
+        import torch
+
+        if self._copies is None:
+            yield
+        else:
+            with torch.cuda.stream(self._copies):
+                yield
+
+    def _await_copy(self, batch: torch.Tensor) -> None:
+        """Have the device compute only once the batch is there, and keep its memory until then."""
+        import torch
+
+        if self._copies is not None:
+            stream = torch.cuda.current_stream(self.device)
+            stream.wait_stream(self._copies)
+            batch.record_stream(stream)
+
+
+_loaded: dict[ModelChoice, Predictor] = {}
+_loading = threading.Lock()
+
+
+def shared_predictor(choice: ModelChoice) -> Predictor:
+    """The model of a choice, loaded once a process and kept."""
+    with _loading:
+        if choice not in _loaded:
+            _loaded[choice] = load_predictor(choice)
+        return _loaded[choice]
+
+
+def release_models() -> None:
+    """Let go of all models that this process keeps; engines that use one keep it until they are gone."""
+    with _loading:
+        _loaded.clear()
+
+
+def load_predictor(choice: ModelChoice) -> Predictor:
+    """Load a model onto its device.
+
+    Raises:
+        UsageError: The device is not there.
+        EngineError: The model gives no numbers in the precision that was asked for.
+        UnsupportedInputError: The folder holds no such model.
+    """
+    device = _device(choice.device)
+    dtype = _dtype(choice.precision, device)
+    max_batch = choice.max_batch or (1 if device.type == "cpu" else _DEVICE_BATCH)
+    predictor = _load(choice.folder, device, dtype, max_batch)
+    if choice.precision is not Precision.FLOAT32 and not predictor.is_finite():
+        import torch
+
+        if choice.precision is Precision.BFLOAT16:
+            raise EngineError(
+                f"the layout model gives no numbers in bfloat16 on {device.type}",
+                remedy="set precision to auto or float32 in the layout settings",
+            )
+        if dtype != torch.float32:
+            _log.warning("PP-DocLayout runs in float32: in bfloat16 it gives no numbers on %s", device.type)
+            predictor = _load(choice.folder, device, torch.float32, max_batch)
+    if choice.compile if choice.compile is not None else device.type == "cuda":
+        predictor.compile()
+    return predictor
+
+
+def _load(folder: Path, device: torch.device, dtype: torch.dtype, max_batch: int) -> Predictor:
+    model, labels = load_model(folder, dtype)
+    return Predictor(model.to(device), labels, device, dtype, max_batch)
+
+
+def _device(device: Device) -> torch.device:
+    """The device to run on."""
+    import torch
+
+    there = {
+        Device.CUDA: torch.cuda.is_available(),
+        Device.MPS: torch.backends.mps.is_available(),
+        Device.CPU: True,
+    }
+    if device is Device.AUTO:
+        device = next(kind for kind, available in there.items() if available)
+    if not there[device]:
+        raise UsageError(
+            f"PyTorch sees no {device.value} device here",
+            remedy="set device to auto in the layout settings, or install a build of PyTorch for it (pytorch.org)",
+        )
+    return torch.device(device.value)
+
+
+def _dtype(precision: Precision, device: torch.device) -> torch.dtype:
+    """The number format to compute in."""
+    import torch
+
+    if precision is Precision.AUTO:
+        wide = device.type == "cpu" or (device.type == "cuda" and not torch.cuda.is_bf16_supported())
+        return torch.float32 if wide else torch.bfloat16
+    return torch.bfloat16 if precision is Precision.BFLOAT16 else torch.float32
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)

@@ -1,0 +1,145 @@
+"""What a user can choose about PP-DocLayout: thresholds and merging per class, device, precision, batches."""
+
+from __future__ import annotations
+
+import tomllib
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+
+from pagemill.document.labels import Label
+from pagemill.errors import MissingInputError, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MODEL_ID = "PaddlePaddle/PP-DocLayoutV3_safetensors"
+"""The published PyTorch weights on the Hugging Face Hub (Apache-2.0)."""
+
+_MAX_FILE = 1_000_000  # bytes of a settings file
+
+Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
+Ratio = Annotated[float, msgspec.Meta(gt=0.0, le=10.0)]
+
+
+class Merge(StrEnum):
+    """What happens when a box of a class and another box lie in each other."""
+
+    LARGE = "large"  # boxes inside a box of this class are dropped
+    SMALL = "small"  # boxes around a box of this class are dropped
+    UNION = "union"  # both stay
+
+
+class Interpolation(StrEnum):
+    """How a page is resized to the model's input."""
+
+    BILINEAR = "bilinear"  # of the reference workload
+    BICUBIC = "bicubic"  # of the published processor
+
+
+class Device(StrEnum):
+    """Where the model runs."""
+
+    AUTO = "auto"  # the first of CUDA, MPS and CPU that is there
+    CUDA = "cuda"
+    MPS = "mps"
+    CPU = "cpu"
+
+
+class Precision(StrEnum):
+    """Number format of weights and activations; post-processing is always float32 or wider."""
+
+    AUTO = "auto"  # bfloat16 where the device computes in it and the model stays finite, else float32
+    BFLOAT16 = "bfloat16"
+    FLOAT32 = "float32"
+
+
+class FilterSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Post-processing. The defaults are those of the GLM-OCR pipeline (``glmocr`` 0.1.5, ``config.yaml``)."""
+
+    threshold: Share = 0.3
+    """Lowest score of a region."""
+    thresholds: dict[Label, Share] = msgspec.field(default_factory=dict)
+    """Lowest scores of single classes, in place of ``threshold``."""
+    nms: bool = True
+    """Suppress boxes that overlap a box with a higher score."""
+    same_class_iou: Share = 0.6
+    """Overlap (intersection over union) from which a box of the same class is suppressed."""
+    other_class_iou: Share = 0.98
+    """The same for a box of another class."""
+    contained: Share = 0.8
+    """Share of a box's own area inside another from which it counts as contained."""
+    merge: Merge = Merge.LARGE
+    """What happens to boxes in each other."""
+    merges: dict[Label, Merge] = msgspec.field(default_factory=lambda: {Label.REFERENCE: Merge.SMALL})
+    """The same for single classes."""
+    spare_stronger: bool = True
+    """Of two boxes that would drop each other the one with the higher score stays. ``glmocr`` drops both."""
+    never_contained: frozenset[Label] = frozenset({Label.IMAGE, Label.SEAL, Label.CHART})
+    """Classes whose boxes stay where they lie in another."""
+    oversized_landscape: Share = 0.82
+    """Share of a page wider than high above which an image box is the page itself and is dropped."""
+    oversized_portrait: Share = 0.93
+    """The same for other pages."""
+    unclip: tuple[Ratio, Ratio] = (1.0, 1.0)
+    """Factors of width and height by which boxes grow about their centres."""
+    unclips: dict[Label, tuple[Ratio, Ratio]] = msgspec.field(default_factory=dict)
+    """The same for single classes."""
+    polygons: bool = True
+    """Outline of every region from the model's masks (V3) or corners (V4)."""
+    mask_threshold: Share = 0.3
+    """Probability above which a mask pixel belongs to its region."""
+
+    def threshold_of(self, label: Label) -> float:
+        """Lowest score of a class."""
+        return self.thresholds.get(label, self.threshold)
+
+    def merge_of(self, label: Label) -> Merge:
+        """Merge mode of a class."""
+        return self.merges.get(label, self.merge)
+
+    def unclip_of(self, label: Label) -> tuple[float, float]:
+        """Growth of a class's boxes, width and height."""
+        return self.unclips.get(label, self.unclip)
+
+
+class PPDocLayoutSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Choices for the PP-DocLayout engine; the content of its settings file."""
+
+    model: str = MODEL_ID
+    """A folder with ``config.json`` and ``model.safetensors``, or a repository of the Hub in the local cache."""
+    download: bool = False
+    """Fetch the weights from the Hub when they are not in the cache."""
+    device: Device = Device.AUTO
+    precision: Precision = Precision.AUTO
+    compile: bool | None = None
+    """Compile the model (``torch.compile``); None: on CUDA."""
+    max_batch: Annotated[int, msgspec.Meta(ge=1, le=256)] | None = None
+    """Most pages of one call; None: 8 on CUDA and MPS, 1 on the CPU, where pages run in parallel in threads instead."""
+    interpolation: Interpolation = Interpolation.BICUBIC
+    filters: FilterSettings = msgspec.field(default_factory=FilterSettings)
+
+
+def read_settings(path: Path) -> PPDocLayoutSettings:
+    """Read the engine's settings from a TOML file.
+
+    Raises:
+        MissingInputError: There is no such file.
+        UsageError: It is no TOML, or holds a name or value that is not known; the message says which.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MAX_FILE + 1)
+    except FileNotFoundError as error:
+        raise MissingInputError(f"there are no layout settings at {path}", remedy="check the path") from error
+    except OSError as error:
+        raise UsageError(f"cannot read the layout settings {path}: {error}") from error
+    if len(content) > _MAX_FILE:
+        raise UsageError(f"the layout settings {path} are over {_MAX_FILE} bytes long")
+    try:
+        return msgspec.convert(tomllib.loads(content.decode("utf-8")), PPDocLayoutSettings)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
+        raise UsageError(
+            f"the layout settings {path} are not valid: {error}", remedy="docs/layout.md lists names and values"
+        ) from error

@@ -1,0 +1,141 @@
+"""Finding and loading PP-DocLayout's weights: a folder, or what the Hugging Face cache holds. Offline unless asked."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pagemill.document.labels import Label
+from pagemill.errors import MissingDependencyError, MissingInputError, NetworkError, UnsupportedInputError
+from pagemill.layout.label_map import labels_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import torch
+
+INSTALL = "install PyTorch and transformers with: pip install 'pagemill[gpu]'"
+
+_CLASSES = {"pp_doclayout_v3": "PPDocLayoutV3ForObjectDetection", "pp_doclayout_v4": "PPDocLayoutV4ForObjectDetection"}
+_FILES = ("config.json", "model.safetensors")
+_MAX_CONFIG = 10_000_000  # bytes
+
+
+def find_weights(model: str, *, download: bool = False) -> Path:
+    """The folder with a model's configuration and weights.
+
+    Args:
+        model: A folder, or a repository on the Hub.
+        download: Ask the Hub for what the cache does not hold.
+
+    Raises:
+        MissingInputError: It is neither there nor in the cache; the remedy says how to get it.
+        NetworkError: The download failed.
+    """
+    folder = Path(model).expanduser()
+    if folder.is_file():  # a file of the folder is as good
+        folder = folder.parent
+    if folder.is_dir():
+        if missing := [name for name in _FILES if not (folder / name).is_file()]:
+            raise MissingInputError(f"there is no {' and no '.join(missing)} in {folder}", remedy=_remedy(model))
+        return folder
+    if folder.is_absolute() or model.count("/") != 1:
+        raise MissingInputError(f"there is no layout model at {model}", remedy="check the path of the folder")
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(model, allow_patterns=list(_FILES), local_files_only=not download))
+    except LocalEntryNotFoundError as error:
+        if download:
+            raise NetworkError(f"cannot download {model}: {error}", remedy="check the network connection") from error
+        raise MissingInputError(f"the weights of {model} are not in the cache", remedy=_remedy(model)) from error
+    except Exception as error:  # the Hub's client raises many kinds, of its own and of its HTTP library
+        raise NetworkError(f"cannot download {model}: {error}") from error
+
+
+def load_model(folder: Path, dtype: torch.dtype) -> tuple[torch.nn.Module, tuple[Label, ...]]:
+    """Load a model on the CPU, ready to predict, with our labels of its classes.
+
+    Nothing in the folder is run as code, and no weight is left to chance: a file that lacks some is refused.
+
+    Raises:
+        MissingDependencyError: ``transformers`` is too old for this model.
+        UnsupportedInputError: The folder holds another kind of model, or a damaged one.
+    """
+    config = _read_config(folder / "config.json")
+    kind = str(config.get("model_type"))
+    if kind not in _CLASSES:
+        raise UnsupportedInputError(
+            f"{folder} holds a model of the kind {kind!r}", remedy="PP-DocLayoutV3 and V4 are supported"
+        )
+    labels = _labels(config)
+    import transformers
+
+    model_class = getattr(transformers, _CLASSES[kind], None)
+    if model_class is None:
+        raise MissingDependencyError(
+            f"transformers {transformers.__version__} does not know {kind}", remedy="pip install -U transformers"
+        )
+    try:
+        with _quietly():
+            model, info = model_class.from_pretrained(
+                folder, dtype=dtype, local_files_only=True, use_safetensors=True, output_loading_info=True
+            )
+    except Exception as error:  # configuration, safetensors and shape errors have no common base
+        raise UnsupportedInputError(f"cannot load the layout model in {folder}: {error}") from error
+    if lost := [*info["missing_keys"], *info["mismatched_keys"]]:
+        raise UnsupportedInputError(
+            f"the weights in {folder} lack {len(lost)} of the model's tensors, the first: {sorted(map(str, lost))[0]}",
+            remedy=f"get them anew: {_remedy(str(folder))}",
+        )
+    return model.eval(), labels
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    """No progress bars of transformers: the terminal is the run's."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    """The model's configuration."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MAX_CONFIG + 1)
+        config = json.loads(content) if len(content) <= _MAX_CONFIG else None
+    except (OSError, ValueError, RecursionError) as error:
+        raise UnsupportedInputError(f"cannot read {path}: {error}") from error
+    if not isinstance(config, dict):
+        raise UnsupportedInputError(f"{path} is no model configuration")
+    return config
+
+
+def _labels(config: dict[str, Any]) -> tuple[Label, ...]:
+    """Our labels by class index; a model that does not name its 25 classes has those of PP-DocLayoutV3."""
+    names = config.get("id2label")
+    if not isinstance(names, dict) or sorted(names) != sorted(str(index) for index in range(len(names))):
+        raise UnsupportedInputError("the layout model's configuration does not name its classes (id2label)")
+    ordered = tuple(str(names[str(index)]) for index in range(len(names)))
+    unnamed = all(name.upper() == f"LABEL_{index}" for index, name in enumerate(ordered))
+    return tuple(Label) if unnamed and len(ordered) == len(Label) else labels_of(ordered)
+
+
+def _remedy(model: str) -> str:
+    from pagemill.layout.pp_doclayout.settings import MODEL_ID
+
+    repository = model if model.count("/") == 1 and not model.startswith((".", "/", "~")) else MODEL_ID
+    return (
+        f"hf download {repository} (132 MB), or give a folder that holds {' and '.join(_FILES)} as --layout-model; "
+        "'download = true' in the layout settings lets pagemill fetch them"
+    )

@@ -1,0 +1,93 @@
+"""Layout detection with PP-DocLayoutV3 or V4 in PyTorch, on CUDA, MPS or the CPU."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pagemill.errors import InputError, MissingDependencyError
+from pagemill.layout.pp_doclayout.inference import ModelChoice, Predictor, shared_predictor
+from pagemill.layout.pp_doclayout.postprocess import PostProcessor
+from pagemill.layout.pp_doclayout.settings import PPDocLayoutSettings, read_settings
+from pagemill.layout.pp_doclayout.weights import INSTALL, find_weights
+from pagemill.layout.settings import LayoutSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pagemill.imaging.types import Pixels
+    from pagemill.layout.base import DetectedRegion
+
+
+class PPDocLayoutEngine:
+    """PP-DocLayoutV3 or V4. Thread-safe."""
+
+    name = "pp-doclayout-v3"
+
+    def __init__(self, predictor: Predictor, settings: PPDocLayoutSettings) -> None:
+        """Wrap a loaded model; use ``create`` to make one."""
+        self.max_batch = predictor.max_batch
+        self._predictor: Predictor | None = predictor
+        self._settings = settings
+        self._postprocess = PostProcessor(settings.filters, predictor.labels, self.name)
+
+    def detect(self, pages: Sequence[Pixels]) -> list[list[DetectedRegion]]:
+        """Find the regions of every page, one list a page, in reading order.
+
+        Raises:
+            EngineError: The model gave no numbers for a page.
+        """
+        predictor = self._predictor
+        if predictor is None:
+            raise RuntimeError("the layout engine is closed")
+        if not pages:
+            return []
+        raw = predictor.predict(pages, self._settings.interpolation, self._settings.filters.mask_threshold)
+        return [
+            self._postprocess.regions(answer, (page.shape[1], page.shape[0]))
+            for answer, page in zip(raw, pages, strict=True)
+        ]
+
+    def close(self) -> None:
+        """Let the model go. The process keeps it for the next engine of the same kind."""
+        self._predictor = None
+
+
+def create(settings: LayoutSettings | None = None) -> PPDocLayoutEngine:
+    """Load the model, or take the one that this process has loaded already.
+
+    Raises:
+        MissingDependencyError: PyTorch or transformers is not installed, or too old.
+        MissingInputError: The weights are not there; the remedy says how to get them.
+        UnsupportedInputError: The folder holds no PP-DocLayoutV3 or V4.
+        UsageError: The settings file is not valid, or PyTorch does not see the device.
+        InputError: The score threshold is not between 0 and 1.
+    """
+    settings = settings or LayoutSettings()
+    chosen = read_settings(settings.config_path) if settings.config_path else PPDocLayoutSettings()
+    if settings.model_path is not None:
+        chosen = msgspec.structs.replace(chosen, model=str(settings.model_path))
+    if settings.score_threshold is not None:
+        if not 0 <= settings.score_threshold < 1:
+            raise InputError(f"the layout score threshold must be in [0, 1), not {settings.score_threshold}")
+        filters = msgspec.structs.replace(chosen.filters, threshold=settings.score_threshold)
+        chosen = msgspec.structs.replace(chosen, filters=filters)
+    try:
+        import torch
+        import transformers  # noqa: F401
+    except ImportError as error:
+        raise MissingDependencyError(f"the layout engine pp-doclayout-v3 needs {error.name}", remedy=INSTALL) from error
+    folder = find_weights(chosen.model, download=chosen.download)
+    predictor = shared_predictor(
+        ModelChoice(
+            folder=folder.resolve(),
+            device=chosen.device,
+            precision=chosen.precision,
+            compile=chosen.compile,
+            max_batch=chosen.max_batch,
+        )
+    )
+    if predictor.device.type == "cpu":
+        torch.set_num_threads(settings.threads)  # of one inference; pages run in parallel in threads of ours
+    return PPDocLayoutEngine(predictor, chosen)
