@@ -37,7 +37,7 @@ def settings_identity(settings: ParseSettings, layout_engine: str, layout_model:
         "layout_model": _digest(layout_model) if layout_model is not None else None,
         "schema_version": SCHEMA_VERSION,
     }
-    identity: dict[str, Any] = msgspec.to_builtins(values)
+    identity: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(values))  # as it comes back from a file
     return identity
 
 

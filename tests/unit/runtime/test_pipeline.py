@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
 import threading
 from contextlib import aclosing
 from functools import partial
@@ -205,6 +206,8 @@ async def test_identity_holds_what_decides_about_results_and_nothing_else(tmp_pa
     (folder / "inner" / "weights").write_bytes(b"1")
     plain = await identity()
     assert list(plain) == ["languages", "text_layer", "crops", "layout_engine", "layout_model", "schema_version"]
+    named = await identity(languages=("ko", "en"))
+    assert json.loads(json.dumps(named)) == named
     assert plain == await identity(page_timeout_s=1.0, preview_pages=9)
     assert await identity(model) == await identity(copy) != plain
     for changed in ({"languages": ("ko",)}, {"text_layer": TextLayerMode.NEVER}, {"crops": False}, {"engine": "x"}):
