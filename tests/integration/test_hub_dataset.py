@@ -11,6 +11,7 @@ import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -100,7 +101,11 @@ def etag(name: str) -> str:
 
 
 def entry(name: str) -> dict[str, object]:
-    return {"type": "file", "path": name, "size": len(FILES[name]), "oid": etag(name)}
+    found: dict[str, object] = {"type": "file", "path": name, "size": len(FILES[name]), "oid": etag(name)}
+    if name.endswith(".parquet"):  # the Hub keeps large files apart, by their SHA-256
+        large = {"oid": hashlib.sha256(FILES[name]).hexdigest(), "size": len(FILES[name]), "pointerSize": 134}
+        found["lfs"] = large
+    return found
 
 
 @pytest.fixture
@@ -127,15 +132,30 @@ def parse(hub: ThreadingHTTPServer, source: str, out: Path) -> subprocess.Comple
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
 
+def records(out: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (out / "ocr_results.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
 @pytest.mark.integration
 def test_a_hub_dataset_is_read_shard_by_shard(hub, tmp_path):
     run = parse(hub, f"hf://datasets/{REPO}", tmp_path / "out")
     assert run.returncode == 0, run.stdout + run.stderr
-    record = json.loads((tmp_path / "out" / "ocr_results.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    (record,) = records(tmp_path / "out")
     assert record["status"] == "done"
     assert record["regions"]
     assert record["metadata"]["shard"] == "corpus-00000-of-00001.parquet"
     assert any("/resolve/" in request for request in hub.requests)
+
+
+@pytest.mark.integration
+def test_a_page_of_a_hub_dataset_is_not_parsed_twice(hub, tmp_path):
+    assert parse(hub, f"hf://datasets/{REPO}", tmp_path / "out").returncode == 0
+    first = records(tmp_path / "out")
+    run = parse(hub, f"hf://datasets/{REPO}", tmp_path / "out")
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert records(tmp_path / "out") == first
+    content = next(data for name, data in FILES.items() if name.endswith(".parquet"))
+    assert first[0]["page_key"] == hashlib.sha256(content).hexdigest() + "/1"
 
 
 @pytest.mark.integration
