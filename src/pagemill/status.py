@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime
+from datetime import UTC, datetime  # msgspec reads the annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
@@ -15,6 +15,7 @@ from pagemill.store.ledger import PageState
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pagemill.store.lock import Owner
     from pagemill.store.reading import RunReader
     from pagemill.store.summary import RunSummary
 
@@ -46,8 +47,7 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
 
     pid: int
     host: str
-    since: str
-    """ISO 8601."""
+    since: datetime
     certain: bool = True
     """Off where it cannot be told whether it is still there: it was started on another host."""
 
@@ -129,9 +129,7 @@ def read_status(reader: RunReader, *, examples: int = 3, sizes: dict[str, int] |
     return RunStatus(
         path=str(reader.path),
         state=_state(summary, going_on=owner is not None),
-        process=Process(pid=owner.pid, host=owner.host, since=owner.started, certain=owner.alive() is not None)
-        if owner
-        else None,
+        process=_process(owner) if owner else None,
         started=summary.started,
         finished=summary.finished,
         total=reader.total,
@@ -186,6 +184,11 @@ def _state(summary: RunSummary, *, going_on: bool) -> RunState:
     if summary.finished is not None:
         return RunState.INTERRUPTED if summary.interrupted else RunState.FINISHED
     return RunState.RUNNING if going_on else RunState.CUT_OFF
+
+
+def _process(owner: Owner) -> Process:
+    since = datetime.fromisoformat(owner.started)
+    return Process(pid=owner.pid, host=owner.host, since=since, certain=owner.alive() is not None)
 
 
 def _mean_rate(summary: RunSummary, *, going_on: bool) -> float | None:

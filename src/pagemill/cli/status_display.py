@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Self
 
 import click
@@ -84,9 +84,7 @@ class StatusDisplay:
 
 def status_lines(status: RunStatus, width: int) -> Iterator[_Line]:
     """A status as lines of text."""
-    yield from _row(
-        "run", [f"{status.path}: {_state(status)}"], width, "green" if status.state is RunState.RUNNING else ""
-    )
+    yield from _row("run", _state(status), width, "green" if status.state is RunState.RUNNING else "")
     yield from _row("pages", _pages(status), width)
     if rates := _rates(status):
         yield from _row("rate", rates, width)
@@ -116,16 +114,20 @@ def status_lines(status: RunStatus, width: int) -> Iterator[_Line]:
         yield _line("", "The same pagemill parse command goes on where it stopped.")
 
 
-def _state(status: RunStatus) -> str:
-    now = status.finished or datetime.now(UTC)
-    if status.state is RunState.RUNNING and status.process:
+def _state(status: RunStatus) -> list[str]:
+    state = f"{status.path}: {status.state}"
+    if status.process is not None:
         process = status.process
         doubt = "" if process.certain else " (if it is still there)"
-        return f"running, process {process.pid} on {process.host} since {process.since}{doubt}"
+        return [state, f"process {process.pid} on {process.host}{doubt}", f"since {_moment(process.since)}"]
     if status.finished is None:
-        return f"cut off; started {status.started:%Y-%m-%d %H:%M}"
-    took = duration((now - status.started).total_seconds())
-    return f"{status.state} {status.finished:%Y-%m-%d %H:%M} UTC, {took} after its start"
+        return [state, f"started {_moment(status.started)}"]
+    took = duration((status.finished - status.started).total_seconds())
+    return [f"{state} {_moment(status.finished)}", f"{took} after its start"]
+
+
+def _moment(moment: datetime) -> str:
+    return f"{moment.astimezone():%Y-%m-%d %H:%M}"
 
 
 def _pages(status: RunStatus) -> list[str]:

@@ -46,11 +46,9 @@ def list_html(lines: Iterable[str]) -> str:
             out.append("</li>\n")
         mark = ordinal or _BULLET.match(text)
         text = text[mark.end() :] if mark else text
-        if ordinal:
-            attribute = f' value="{int(ordinal[1])}"'
-        else:
-            attribute = ' class="marked"' if _OWN_MARK.match(text) else ""
-        out.append(f"<li{attribute}>{escape(text, quote=False)}")
+        value = f' value="{int(ordinal[1])}"' if ordinal else ""
+        style = ' class="marked"' if not ordinal and _OWN_MARK.match(text) else ""
+        out.append(f"<li{value}{style}>{escape(text, quote=False)}")
     while stack:
         out.append(f"</li></{stack.pop().tag}>")
     return "".join(out)

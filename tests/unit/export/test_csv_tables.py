@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -86,7 +87,7 @@ def tilings(draw: st.DrawFn) -> Table:
     for _ in range(draw(st.integers(1, 4))):
         height = draw(st.integers(1, 3))
         cuts = sorted({0, columns, *draw(st.lists(st.integers(0, columns), max_size=4))})
-        for left, right in zip(cuts, cuts[1:], strict=False):
+        for left, right in pairwise(cuts):
             text = draw(st.text(st.characters(categories=("L", "N")), max_size=4))
             cells.append(Cell(row=row, column=left, row_span=height, column_span=right - left, text=text))
         row += height

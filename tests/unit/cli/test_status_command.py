@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import io
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+from synthetic_run import sample_pages, write_run
+
+from pagemill.cli import status as status_module
+from pagemill.cli.progress import LenientConsole
+from pagemill.cli.status import command
+from pagemill.cli.status_display import StatusDisplay, status_lines
+from pagemill.errors import OutputError
+from pagemill.status import FailureExample, FailureKind, Process, RunState, RunStatus
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+START = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
+
+
+def status(**fields: Any) -> RunStatus:
+    known: dict[str, Any] = {
+        "path": "out",
+        "state": RunState.RUNNING,
+        "process": Process(pid=7, host="mill", since=START),
+        "started": START,
+        "finished": None,
+        "total": 1000,
+        "pages": {"running": 2, "waiting": 1, "done": 240, "failed": 9, "skipped": 1},
+        "documents": 12,
+        "rate": 2.5,
+        "mean_rate": 2.0,
+        "seconds_left": 300.0,
+        "failures": [
+            FailureKind(
+                category="timeout",
+                pages=9,
+                examples=[FailureExample(page_id="a_1", message="took\ntoo long\x1b[2J", attempts=2)],
+            )
+        ],
+        "skipped": {"duplicate": 1},
+        "warnings": {"table": 3},
+        "under_way": ["b_1", "b_2"],
+        "seconds_by_stage": {"recognition": 60.0, "layout": 40.0},
+        "bytes_on_disk": {"records": 2_000_000, "crops": 500},
+    }
+    return RunStatus(**(known | fields))
+
+
+def text_of(each: RunStatus, width: int = 100) -> str:
+    return "\n".join("".join([name, text]) for name, (text, _) in status_lines(each, width))
+
+
+def test_everything_that_is_known_is_said() -> None:
+    text = text_of(status())
+    for part in (
+        "out: running, process 7 on mill, since 2026-01-0",
+        "250 of 1,000 ended (25%)",
+        "done 240",
+        "failed 9",
+        "waiting 1",
+        "to come 747",
+        "2.50 pages/s of late",
+        "about 5 min 0 s left",
+        "timeout 9",
+        "a_1: took too long\N{REPLACEMENT CHARACTER}[2J (2 attempts)",
+        "... and 8 more of timeout",
+        "duplicate 1",
+        "b_1, b_2",
+        "recognition 60%",
+        "2.0 MB in all",
+    ):
+        assert part in text
+
+
+def test_a_run_about_which_little_is_known() -> None:
+    text = text_of(
+        status(
+            state=RunState.CUT_OFF,
+            process=None,
+            total=None,
+            rate=None,
+            mean_rate=None,
+            seconds_left=None,
+            failures=[],
+            skipped={},
+            warnings={},
+            under_way=[],
+            seconds_by_stage={},
+            bytes_on_disk={},
+            pages={"running": 0, "waiting": 0, "done": 0, "failed": 0, "skipped": 0},
+        )
+    )
+    assert text.splitlines()[0].startswith("run        out: cut off, started 2026-01-0")
+    assert "0 ended" in text
+    assert "goes on where it stopped" in text
+    assert "rate" not in text
+
+
+def test_lines_keep_to_the_width() -> None:
+    crowded = status(under_way=[f"page-{number:04}" for number in range(50)], failures=[])
+    assert max(map(len, text_of(crowded, 72).splitlines())) <= 72
+    assert "and 38 more" in text_of(crowded, 72)
+
+
+def test_a_finished_run_tells_how_long_it_took() -> None:
+    done = status(state=RunState.FINISHED, process=None, finished=START + timedelta(minutes=61))
+    assert re.search(r"out: finished 2026-01-0\d \d\d:05, 1 h 1 min after its start", text_of(done))
+
+
+def test_a_log_gets_a_line_a_time_and_all_at_the_end() -> None:
+    console = LenientConsole(file=io.StringIO(), width=100)
+    with StatusDisplay(watch=True, console=console) as display:
+        display.show(status())
+        display.show(status(state=RunState.FINISHED, finished=START))
+    assert display.interval_s == 10.0
+    first, second, *rest = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert first == "running: 250 of 1,000 pages, 2.50 pages/s, 5 min 0 s left, 9 failed"
+    assert second.startswith("finished: 250")
+    assert rest[0].startswith("run ")
+
+
+def test_a_terminal_is_drawn_anew() -> None:
+    console = LenientConsole(file=io.StringIO(), width=100, height=6, force_terminal=True)
+    with StatusDisplay(watch=True, console=console) as display:
+        display.show(status())
+        display.show(status())
+    drawn = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "\x1b[2K" in drawn
+    assert "\x1b[2J" not in drawn
+    assert display.interval_s == 1.0
+
+
+def test_the_command_on_a_real_run(tmp_path: Path) -> None:
+    write_run(tmp_path, sample_pages())
+    run = CliRunner().invoke(command, [str(tmp_path)], catch_exceptions=False)
+    assert run.exit_code == 0
+    assert "4 of 4 ended (100%)" in run.stdout
+    watched = CliRunner().invoke(command, [str(tmp_path), "--watch", "--json"], catch_exceptions=False)
+    (line,) = watched.stdout.splitlines()
+    assert json.loads(line)["pages"]["done"] == 3
+    assert json.loads(CliRunner().invoke(command, [str(tmp_path), "--json"]).stdout)["state"] == "finished"
+
+
+def test_a_directory_that_is_no_run(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="holds no run") as caught:
+        CliRunner().invoke(command, [str(tmp_path)], catch_exceptions=False)
+    assert caught.value.remedy
+
+
+def test_watching_outlives_a_restart_and_ends_with_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_run(tmp_path, sample_pages())
+    clock = iter(range(100))
+    monkeypatch.setattr(status_module.time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(status_module.time, "sleep", lambda _: None)
+    states = [RunState.RUNNING, RunState.CUT_OFF, RunState.RUNNING, RunState.CUT_OFF, RunState.FINISHED]
+    answers = iter([status(state=state) for state in states])
+    monkeypatch.setattr("pagemill.status.read_status", lambda *_, **__: next(answers))
+    run = CliRunner().invoke(command, [str(tmp_path), "--watch", "--json"], catch_exceptions=False)
+    assert [json.loads(line)["state"] for line in run.stdout.splitlines()] == [state.value for state in states]
+
+
+def test_watching_a_run_that_was_cut_off_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_run(tmp_path, sample_pages())
+    monkeypatch.setattr(status_module.time, "sleep", lambda _: pytest.fail("nothing to wait for"))
+    monkeypatch.setattr("pagemill.status.read_status", lambda *_, **__: status(state=RunState.CUT_OFF))
+    run = CliRunner().invoke(command, [str(tmp_path), "--watch", "--json"], catch_exceptions=False)
+    assert len(run.stdout.splitlines()) == 1

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import msgspec
+from synthetic_run import failed_page, key_of, open_run, page, sample_pages, start, write, write_run
+
+from pagemill.document.page import PageError
+from pagemill.status import RunState, RunStatus, bytes_on_disk, read_status
+from pagemill.store.reading import RunReader
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def status_of(out: Path) -> RunStatus:
+    with RunReader.open(out) as reader:
+        return read_status(reader, examples=2)
+
+
+def test_a_run_that_goes_on(tmp_path: Path) -> None:
+    with open_run(tmp_path) as run:
+        run.set_total(10)
+        for index, each in enumerate(sample_pages()):
+            write(run, each, index)
+        start(run, page("late", 1))
+        start(run, page("tired", 1))
+        run.postpone_page(
+            key_of(page("tired", 1)),
+            attempts=1,
+            error=PageError(component="decode", category="timeout", message="slow"),
+        )
+        run.skip_page(
+            key_of(page("twin", 1)),
+            page_id="twin_1",
+            doc_id="twin",
+            uri="twin.pdf",
+            page_number=1,
+            page_idx=9,
+            reason="duplicate of report",
+        )
+        run.sync()
+        status = status_of(tmp_path)
+    assert status.state is RunState.RUNNING
+    assert status.process is not None
+    assert status.process.pid == os.getpid()
+    assert status.pages == {"done": 3, "failed": 1, "skipped": 1, "running": 1, "waiting": 1}
+    assert (status.total, status.ended) == (10, 5)
+    assert status.under_way == ["late_1"]
+    assert status.skipped == {"duplicate": 1}
+    (kind,) = status.failures
+    assert (kind.category, kind.pages) == ("timeout", 1)
+    assert kind.examples[0].page_id == "report_3"
+    assert kind.examples[0].attempts == 2
+    assert status.finished is None
+    assert status.mean_rate is not None
+
+
+def test_a_finished_run(tmp_path: Path) -> None:
+    write_run(tmp_path, sample_pages())
+    status = status_of(tmp_path)
+    assert status.state is RunState.FINISHED
+    assert status.process is None
+    assert status.under_way == []
+    assert status.rate is None
+    assert status.seconds_left is None
+
+
+def test_an_interrupted_run(tmp_path: Path) -> None:
+    with open_run(tmp_path) as run:
+        write(run, page("d", 1), 0)
+        run.finish(interrupted=True, complete=False)
+    assert status_of(tmp_path).state is RunState.INTERRUPTED
+
+
+def test_a_run_that_ended_without_a_word_is_cut_off(tmp_path: Path) -> None:
+    with open_run(tmp_path) as run:
+        write(run, page("d", 1), 0)
+        start(run, page("d", 2))
+    status = status_of(tmp_path)
+    assert status.state is RunState.CUT_OFF
+    assert status.process is None
+    assert status.mean_rate is None
+    assert status.under_way == []
+
+
+def test_failures_are_grouped_the_most_frequent_first(tmp_path: Path) -> None:
+    pages = [failed_page("d", number, "corrupt" if number == 1 else "timeout") for number in range(1, 5)]
+    write_run(tmp_path, pages)
+    kinds = status_of(tmp_path).failures
+    assert [(kind.category, kind.pages, len(kind.examples)) for kind in kinds] == [("timeout", 3, 2), ("corrupt", 1, 1)]
+
+
+def test_sizes_are_those_of_the_files(tmp_path: Path) -> None:
+    write_run(tmp_path, sample_pages())
+    sizes = bytes_on_disk(tmp_path)
+    assert sizes["records"] == (tmp_path / "ocr_results.jsonl").stat().st_size
+    assert sizes["crops"] == sum(file.stat().st_size for file in (tmp_path / "crops").iterdir())
+    assert list(sizes.values()) == sorted(sizes.values(), reverse=True)
+    assert "report" not in sizes
+
+
+def test_a_status_survives_json(tmp_path: Path) -> None:
+    write_run(tmp_path, sample_pages())
+    status = status_of(tmp_path)
+    assert msgspec.json.decode(msgspec.json.encode(status), type=RunStatus) == status
