@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from pagemill.sources.options import SourceOptions
 
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 
 class InputStream:
@@ -74,7 +77,9 @@ class InputStream:
             self._identifier.stopped = True
             if counting is not None:
                 counting.cancel()
-                await asyncio.gather(counting, return_exceptions=True)
+                (outcome,) = await asyncio.gather(counting, return_exceptions=True)
+                if isinstance(outcome, Exception):
+                    log.error("the pages of the input could not be counted", exc_info=outcome)
 
     async def _count(self, files: int, pages: int) -> None:
         """Set ``total`` to ``pages``, those in the first ``files``, and those in all others, beside the stream."""

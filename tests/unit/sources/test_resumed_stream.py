@@ -478,3 +478,16 @@ async def test_remote_files_that_have_ended_are_not_fetched(
     assert not refs
     assert source.passed_over == (6 if selection is None else 5)
     assert [(ref.key.page, ref.document.uri) for ref in changed] == [(0, "memory://in/b.png")]
+
+
+async def test_a_count_that_fails_costs_no_page(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    class Broken(RememberingCatalogue):
+        def page_count(self, digest: str) -> int | None:
+            raise RuntimeError("defect")
+
+    catalogue = Broken()
+    path = pdf(tmp_path / "a.pdf", 2)
+    await read([path], catalogue)
+    refs, source = await read([path], catalogue)
+    assert len(refs) == source.total == 2
+    assert "could not be counted" in caplog.text
