@@ -25,7 +25,7 @@ from pagemill.runtime.pipeline import Pipeline
 from pagemill.runtime.threads import ComputeThreads
 from pagemill.sources import SourceOptions
 
-GOOD, HANGS, RAISES, NAN_BOX, NO_TEXT, NAN_CONFIDENCE = 250, 10, 20, 30, 40, 50
+GOOD, HANGS, RAISES, NAN_BOX, NO_TEXT, NAN_CONFIDENCE, NAN_LINE, HANGS_READING = 250, 10, 20, 30, 40, 50, 60, 70
 
 
 def image(shade: int, width: int = 120) -> bytes:
@@ -55,6 +55,8 @@ class Engines:
 
     def recognize(self, lines):
         shades = [int(line[0, 0, 0]) for line in lines]
+        if HANGS_READING in shades:
+            self.release.wait(60)
         return [
             RecognizedText(
                 text="" if shade == NO_TEXT else "alpha", confidence=np.nan if shade == NAN_CONFIDENCE else 0.9
@@ -70,7 +72,8 @@ class Detector:
     name = "spotter"
 
     def detect(self, page):
-        return [DetectedLine(polygon=((10.0, 10.0), (90.0, 10.0), (90.0, 30.0), (10.0, 30.0)), score=1.0)]
+        left = float("nan") if int(page[0, 0, 0]) == NAN_LINE else 10.0
+        return [DetectedLine(polygon=((left, 10.0), (90.0, 10.0), (90.0, 30.0), (10.0, 30.0)), score=1.0)]
 
 
 class Layout:
@@ -120,23 +123,28 @@ async def records(running: Pipeline, inputs, **more) -> dict[int, object]:
 
 async def test_a_faulty_answer_fails_its_page_alone_and_names_the_engine(fake):
     async with make() as running:
-        found = await records(running, [image(shade) for shade in (GOOD, RAISES, NAN_BOX, NAN_CONFIDENCE, GOOD)])
+        found = await records(
+            running, [image(shade) for shade in (GOOD, RAISES, NAN_BOX, NAN_CONFIDENCE, GOOD, NAN_LINE)]
+        )
     assert {index: (record.status, record.attempts) for index, record in found.items()} == {
         0: (Status.DONE, 1),
         1: (Status.FAILED, 2),
         2: (Status.FAILED, 2),
         3: (Status.FAILED, 2),
         4: (Status.DONE, 1),
+        5: (Status.FAILED, 2),
     }
     told = {index: record.errors[0] for index, record in found.items() if record.errors}
     assert {index: (error.component, error.category) for index, error in told.items()} == {
         1: ("layout", "engine"),
         2: ("layout", "engine"),
         3: ("recognition", "engine"),
+        5: ("recognition", "engine"),
     }
     assert told[1].message == "the layout engine 'onnx' failed: ValueError: lost"
     assert told[2].message.startswith("the layout engine 'onnx' gave a region the box (nan,")
     assert told[3].message.startswith("the recognition engine 'rapidocr' gave the confidence nan")
+    assert told[5].message.startswith("the text detector 'spotter' gave a line the polygon ((nan,")
     assert fake.closed == {"layout", "recognition"}
 
 
@@ -148,14 +156,29 @@ async def test_lines_without_text_are_said_on_a_page_that_is_done(fake):
     assert not found[1].errors
 
 
-async def test_what_hangs_is_found_alone_and_holds_nobody_up(fake):
+class NothingLeftRunning:
+    """A journal: pages run alone only after what hangs was told from what is slow."""
+
+    def __init__(self, running: Pipeline) -> None:
+        self.running = running
+
+    async def started(self, ref, *, alone):
+        assert not alone or self.running.stuck
+
+    async def postponed(self, page):
+        assert page.record.errors[0].category == "timeout"
+
+
+@pytest.mark.parametrize(("shade", "closed"), [(HANGS, {"recognition"}), (HANGS_READING, {"layout"})])
+async def test_what_hangs_is_found_alone_and_holds_nobody_up(fake, shade, closed):
     async with asyncio.timeout(60):
         async with make(page_timeout_s=1.0) as running:
             assert not running.stuck
-            found = await records(running, [image(shade) for shade in (GOOD, HANGS, GOOD, GOOD, GOOD)])
+            inputs = [image(each) for each in (GOOD, shade, GOOD, GOOD, GOOD)]
+            found = await records(running, inputs, journal=NothingLeftRunning(running))
             await running.until_stuck()
             assert running.stuck
-    assert fake.closed == {"recognition"}  # the other model is in use as long as the process lives
+    assert fake.closed == closed  # the other model is in use as long as the process lives
     assert found[1].status is Status.FAILED
     assert (found[1].attempts, found[1].errors[0].category) == (2, "timeout")
     for index in (0, 2, 3, 4):  # those that shared its batch were tried again

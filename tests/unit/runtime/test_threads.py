@@ -136,13 +136,12 @@ async def test_what_a_call_holds_is_let_go(pool):
     class Pixels:
         pass
 
-    pixels = Pixels()
-    gone = weakref.ref(pixels)
+    pixels, gone = Pixels(), threading.Event()
+    watch = weakref.ref(pixels, lambda _: gone.set())
     assert await pool.run(id, pixels)
     del pixels
-    await pool.run(abs, 1)
-    await pool.run(abs, 1)
-    assert gone() is None
+    assert await asyncio.to_thread(gone.wait, 30)  # its thread lets go of it a moment after the answer
+    assert watch() is None
 
 
 def test_a_process_ends_though_a_thread_hangs():
