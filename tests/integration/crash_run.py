@@ -1,0 +1,203 @@
+"""A run that is killed again and again at random instants, and resumed each time until it is done."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from pagemill_process import OPTIONS, POLL_S, PagemillProcess, Target
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from coded_pages import Corpus
+
+MANY_ATTEMPTS = 1_000_000
+"""A page under way when the worker is killed has had a bad attempt; here that must not make it fail."""
+
+
+class Instant(StrEnum):
+    """What a run is doing when it is killed."""
+
+    STARTING = "starting"
+    OPENING = "opening the directory"
+    PAGES = "parsing pages"
+    FINISHING = "finishing"
+
+
+@dataclass(slots=True)
+class CrashLog:
+    """What was done to a run."""
+
+    kills: Counter[tuple[Instant, Target]] = field(default_factory=Counter)
+    starts: int = 0
+    """Of the process; a worker that is killed is started again by its parent."""
+    endings: Counter[int] = field(default_factory=Counter)
+    """Exit codes of the processes that ended before they could be killed."""
+    lost: list[int] = field(default_factory=list)
+    """By how many lines ``ocr_results.jsonl`` was shorter after a kill than before, where it was by more than one."""
+    seconds: float = 0.0
+
+    @property
+    def killed(self) -> int:
+        """How often it was killed."""
+        return sum(self.kills.values())
+
+    def table(self) -> str:
+        """Kills by instant and target, as a Markdown table."""
+        rows = [
+            f"| {instant} | " + " | ".join(str(self.kills[instant, t]) for t in Target) + " |" for instant in Instant
+        ]
+        return "\n".join(["| killed while | " + " | ".join(Target) + " |", "|---|" + "--:|" * len(Target), *rows])
+
+
+class CrashRun:
+    """Kills a run ``kills`` times, then lets it end.
+
+    Args:
+        corpus: The input.
+        out: The output directory.
+        environment: From :func:`pagemill_process.environment`.
+        kills: How often.
+        seed: Of all random choices.
+        full_size: Bytes of ``ocr_results.jsonl`` of an undisturbed run, to spread the kills over the whole run.
+        progress: Called after every kill with their number.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        out: Path,
+        environment: dict[str, str],
+        *,
+        kills: int,
+        seed: int,
+        full_size: int,
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        self.log = CrashLog()
+        patience = ["--max-attempts", str(MANY_ATTEMPTS)]
+        self._command: list[str | Path] = ["parse", *corpus.paths, "-o", out, *OPTIONS, *patience]
+        self._out = out
+        self._environment = environment
+        self._kills = kills
+        self._dice = random.Random(seed)
+        self._full_size = full_size
+        self._progress = progress
+        self._messages = out.with_name(f"{out.name}.log")
+
+    def go(self) -> int:
+        """Do all of it; give the exit status of the last process, which was left alone."""
+        start = time.monotonic()
+        process: PagemillProcess | None = None
+        try:
+            while self.log.killed < self._kills:
+                process = process or self._start()
+                if not self._strike(process):
+                    process = None
+            if process is None:
+                process = self._start()
+            status = process.wait()
+            process.wait_until_gone()
+        finally:
+            if process is not None:
+                process.clear()
+        self.log.seconds = time.monotonic() - start
+        return status
+
+    def _start(self) -> PagemillProcess:
+        self.log.starts += 1
+        return PagemillProcess(self._command, self._environment, self._messages)
+
+    def _strike(self, process: PagemillProcess) -> bool:
+        """Wait for a random instant and kill a random target; False when the process ended by that or by itself."""
+        instant, target = self._choose()
+        before = self._lines()
+        if not self._wait(process, instant):
+            self.log.endings[process.wait()] += 1
+            process.wait_until_gone()
+            return False
+        written = self._lines()
+        if not process.kill(target):
+            return process.exit_code is None
+        self.log.kills[instant, target] += 1
+        if written < before - 1:
+            self.log.lost.append(before - written)
+        if self._progress:
+            self._progress(self.log.killed)
+        if target is Target.WORKER:
+            return True
+        process.wait_until_gone()
+        return False
+
+    def _choose(self) -> tuple[Instant, Target]:
+        done = self._size("ocr_results.jsonl") >= 0.99 * self._full_size
+        instants = {
+            Instant.STARTING: 1,
+            Instant.OPENING: 3,
+            Instant.PAGES: 0 if done else 12,
+            Instant.FINISHING: 8 if done else 0,
+        }
+        (instant,) = self._dice.choices(list(instants), list(instants.values()))
+        return instant, self._dice.choice(list(Target))
+
+    def _wait(self, process: PagemillProcess, instant: Instant) -> bool:
+        """Wait for an instant; False when the process ends before."""
+        delay = self._dice.uniform(0, 0.05)
+        match instant:
+            case Instant.STARTING:
+                delay = self._dice.uniform(0, 0.8)
+                happened = _always
+            case Instant.OPENING:
+                happened = self._change_of(".pagemill/ledger.sqlite-wal", ".pagemill/lock")
+            case Instant.PAGES:
+                left = max(0, self._full_size - self._size("ocr_results.jsonl"))
+                # On average what keeps the run going until the last kill.
+                growth = self._dice.uniform(0, 2 * left / max(1, self._kills - self.log.killed))
+                happened = self._growth_of("ocr_results.jsonl", growth)
+            case Instant.FINISHING:
+                happened = self._change_of("documents", "report.html", "run.json")
+        while not happened():
+            if process.exit_code is not None:
+                return False
+            time.sleep(POLL_S)
+        time.sleep(delay)
+        return process.exit_code is None
+
+    def _growth_of(self, name: str, by: float) -> Callable[[], bool]:
+        start = self._size(name)
+        return lambda: self._size(name) >= start + by
+
+    def _change_of(self, *names: str) -> Callable[[], bool]:
+        def state() -> list[int]:
+            return [self._modified(name) for name in names]
+
+        start = state()
+        return lambda: state() != start
+
+    def _size(self, name: str) -> int:
+        try:
+            return (self._out / name).stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def _modified(self, name: str) -> int:
+        try:
+            return (self._out / name).stat().st_mtime_ns
+        except FileNotFoundError:
+            return 0
+
+    def _lines(self) -> int:
+        try:
+            return (self._out / "ocr_results.jsonl").read_bytes().count(b"\n")
+        except FileNotFoundError:
+            return 0
+
+
+def _always() -> bool:
+    return True

@@ -1,0 +1,183 @@
+"""``pagemill`` as a process that can be watched and killed, with the engines of ``fault_engines`` installed. Linux."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import fault_engines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+PATIENCE_S = 120.0
+"""After this long whatever is waited for is taken for lost."""
+POLL_S = 0.002
+OPTIONS = ("--layout-engine", "fast", "--lang", "en", "--quiet")
+"""Of every run: the engines below, and no others."""
+_MARK = "PAGEMILL_TEST_RUN"
+_ENTRY_POINTS = """[pagemill.layout_engines]
+fast = fault_engines:create_layout
+[pagemill.text_detectors]
+rapidocr = fault_engines:create_detector
+[pagemill.text_engines]
+rapidocr = fault_engines:offers
+"""
+
+
+class Target(StrEnum):
+    """Who of a run's processes is killed."""
+
+    WORKER = "worker"
+    PARENT = "parent"
+    GROUP = "group"
+
+
+def install_engines(folder: Path) -> Path:
+    """Lay the engines out as pip installs a package; give the folder for ``PYTHONPATH``.
+
+    What stands there comes before what is installed, so the detector and the recognizer replace the embedded ones.
+    """
+    about = folder / "pagemill_fault_engines-1.0.dist-info"
+    about.mkdir(parents=True)
+    shutil.copy(fault_engines.__file__, folder)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: pagemill-fault-engines\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(_ENTRY_POINTS)
+    return folder
+
+
+def environment(packages: Path, state: Path | None = None) -> dict[str, str]:
+    """The environment of a run with the engines of a folder; ``state`` is where transient faults leave notes."""
+    path = os.pathsep.join(filter(None, [str(packages), os.environ.get("PYTHONPATH")]))
+    noted = {fault_engines.STATE_VARIABLE: str(state)} if state else {}
+    return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "COLUMNS": "200", **noted}
+
+
+def wait_for(event: Callable[[], object], what: str) -> None:
+    """Wait until something is so.
+
+    Raises:
+        TimeoutError: It did not come.
+    """
+    end = time.monotonic() + PATIENCE_S
+    while not event():
+        if time.monotonic() > end:
+            raise TimeoutError(f"waited {PATIENCE_S:g} s for {what}")
+        time.sleep(POLL_S)
+
+
+class PagemillProcess:
+    """A run in a process group of its own.
+
+    Args:
+        arguments: After ``pagemill``.
+        environment: From :func:`environment`.
+        log: Takes what it prints.
+    """
+
+    def __init__(self, arguments: Sequence[str | Path], environment: dict[str, str], log: Path) -> None:
+        self.log = log
+        self._mark = f"{_MARK}={secrets.token_hex(8)}".encode()
+        name, value = self._mark.decode().split("=")
+        with log.open("ab") as stream:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "pagemill", *map(str, arguments)],
+                env={**environment, name: value},
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=stream,
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        """Of the process that was started, the parent of the others."""
+        return self._process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs."""
+        return self._process.poll()
+
+    def wait(self) -> int:
+        """Wait for its end and give its status, negative for a signal."""
+        return self._process.wait(PATIENCE_S)
+
+    def members(self) -> list[int]:
+        """All processes that stem from it and have not ended, whoever their parent is now."""
+        return [pid for pid in _all_pids() if self._mark in _environment_of(pid).split(b"\0")]
+
+    def worker(self) -> int | None:
+        """The process that does the work: the one child of the process that was started."""
+        return next((pid for pid in self.members() if _parent_of(pid) == self.pid), None)
+
+    def kill(self, target: Target) -> bool:
+        """Kill one of its processes, or all; False when there is none of that kind."""
+        match target:
+            case Target.WORKER:
+                victims = [pid] if (pid := self.worker()) else []
+            case Target.PARENT:
+                victims = [self.pid] if self.exit_code is None else []
+            case Target.GROUP:
+                victims = self.members()
+        for pid in victims:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return bool(victims)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the process that was started, as a terminal's user or a service manager would."""
+        self._process.send_signal(number)
+
+    def wait_until_gone(self) -> None:
+        """Wait for the end of the process and of all that stem from it.
+
+        Raises:
+            TimeoutError: Some did not end.
+        """
+        self.wait()
+        wait_for(lambda: not self.members(), "the processes of a run to end with it")
+
+    def clear(self) -> None:
+        """Kill what is left, at the end of a test."""
+        self.kill(Target.GROUP)
+        self._process.wait(PATIENCE_S)
+
+
+def run(arguments: Sequence[str | Path], environment: dict[str, str], log: Path) -> int:
+    """Run ``pagemill`` to its end and give its exit status; nothing of it may be left then."""
+    process = PagemillProcess(arguments, environment, log)
+    try:
+        status = process.wait()
+        process.wait_until_gone()
+    finally:
+        process.clear()
+    return status
+
+
+def _all_pids() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+
+
+def _environment_of(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes()  # empty when it has ended and nobody has asked for its status
+    except OSError:  # gone, or somebody else's
+        return b""
+
+
+def _parent_of(pid: int) -> int:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return int(fields[1])

@@ -1,0 +1,87 @@
+"""A run that is killed at any instant and resumed ends as one that nobody disturbed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from coded_pages import Corpus, CorpusMaker
+from crash_run import CrashRun
+from pagemill_process import OPTIONS, PagemillProcess, Target, environment, install_engines, run, wait_for
+from run_contents import contents, differences, leftovers, records
+
+from pagemill.errors import ExitCode
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(sys.platform != "linux", reason="watches processes through /proc"),
+]
+
+KILLS = 100
+
+
+@pytest.fixture(scope="module")
+def surroundings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    return environment(install_engines(tmp_path_factory.mktemp("packages")))
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    """310 pages of all kinds of sources."""
+    maker = CorpusMaker(tmp_path_factory.mktemp("inputs"))
+    for pages in (60, 1, 70, 50):
+        maker.pdf(pages)
+    maker.images(20)
+    maker.tiff(20)
+    maker.pdf(49)
+    maker.parquet(40)
+    return maker.corpus()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(corpus: Corpus, surroundings: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("undisturbed") / "out"
+    log = out.with_name("log")
+    assert run(["parse", *corpus.paths, "-o", out, *OPTIONS], surroundings, log) == ExitCode.OK, log.read_text()
+    assert len(records(out)) == len(corpus.pages) >= 300
+    return out
+
+
+def test_a_run_killed_at_a_hundred_random_instants_ends_as_one_that_was_not(
+    corpus: Corpus, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
+):
+    out = tmp_path / "out"
+    crashes = CrashRun(
+        corpus, out, surroundings, kills=KILLS, seed=1, full_size=(undisturbed / "ocr_results.jsonl").stat().st_size
+    )
+    status = crashes.go()
+    print(crashes.log.table())
+    assert status == ExitCode.OK, (tmp_path / "out.log").read_text()[-2000:]
+    assert crashes.log.killed == KILLS
+    assert crashes.log.endings.keys() <= {ExitCode.OK, ExitCode.CRASH}, crashes.log.endings
+    assert crashes.log.lost == []
+    assert differences(contents(out), contents(undisturbed)) == []
+    assert leftovers(out) == []
+    assert run(["verify", out], surroundings, tmp_path / "verify.log") == ExitCode.OK
+
+
+def test_killing_whole_runs_costs_no_page_an_attempt(corpus: Corpus, surroundings: dict[str, str], tmp_path: Path):
+    out, log = tmp_path / "out", tmp_path / "log"
+    arguments = ["parse", *corpus.paths[:2], "-o", out, *OPTIONS, "--max-attempts", "1"]
+    results = out / "ocr_results.jsonl"
+    for lines in (5, 15, 25, 35):
+        process = PagemillProcess(arguments, surroundings, log)
+        try:
+            wait_for(
+                lambda lines=lines: results.exists() and results.read_bytes().count(b"\n") >= lines,
+                "pages to be written",
+            )
+            process.kill(Target.GROUP)
+            process.wait_until_gone()
+        finally:
+            process.clear()
+    assert run(arguments, surroundings, log) == ExitCode.OK, log.read_text()
+    found = records(out)
+    assert [record["page_idx"] for record in found] == list(range(61))
+    assert {(record["status"], record["attempts"]) for record in found} == {("done", 1)}

@@ -1,0 +1,58 @@
+"""Pages that crash, hang or confuse their engines fail alone; all others complete."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from fault_engines import Fault
+from fault_outcomes import EXPECTED, FaultRun, parse_with_faults, spread
+from pagemill_process import environment, install_engines, run
+from run_contents import leftovers
+
+from pagemill.errors import ExitCode
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(sys.platform != "linux", reason="watches processes through /proc"),
+]
+
+TOGETHER = (
+    Fault.SEGFAULT,
+    Fault.OOM_KILL,
+    Fault.HANG,
+    Fault.EXCEPTION,
+    Fault.TOO_FEW_ANSWERS,
+    Fault.NAN_BOX,
+    Fault.EMPTY_TEXT,
+)
+
+
+@pytest.fixture
+def surroundings(tmp_path: Path) -> dict[str, str]:
+    state = tmp_path / "state"
+    state.mkdir()
+    return environment(install_engines(tmp_path / "packages"), state)
+
+
+def check(ended: FaultRun, surroundings: dict[str, str], tmp_path: Path) -> None:
+    print(ended.table())
+    assert ended.violations() == [], ended.messages[-3000:]
+    told = any(EXPECTED[page.fault].category for page in ended.pages)
+    assert ended.status == (ExitCode.PAGES_FAILED if told else ExitCode.OK), ended.messages[-3000:]
+    assert leftovers(tmp_path / "out") == []
+    assert run(["verify", tmp_path / "out"], surroundings, tmp_path / "verify.log") == ExitCode.OK
+
+
+def test_seven_faults_at_five_percent_of_the_pages_each(surroundings: dict[str, str], tmp_path: Path):
+    faults = spread(100, images=40, each=5, faults=TOGETHER, seed=3)
+    check(parse_with_faults(tmp_path, surroundings, faults, pages=100, images=40), surroundings, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "fault", [fault for fault in EXPECTED if fault is not Fault.NONE], ids=lambda fault: fault.name
+)
+def test_a_fault_alone(fault: Fault, surroundings: dict[str, str], tmp_path: Path):
+    faults = spread(40, images=20, each=2, faults=[fault], seed=4)
+    check(parse_with_faults(tmp_path, surroundings, faults, pages=40, images=20), surroundings, tmp_path)
