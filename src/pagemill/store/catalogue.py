@@ -82,24 +82,24 @@ class LedgerCatalogue:
         """
         content, uri = bytes.fromhex(digest), plain(uri[:MAX_URI])
         with self._database.lock:
-            for (source,) in self._database.query(
-                "SELECT source FROM sources WHERE uri = ? AND digest <> ?", (uri, content)
-            ):
-                if not self.has_met(source):
-                    self._replace(source)
-            known = self._database.query(
-                "SELECT source, copy, pages, uri FROM sources WHERE digest = ? ORDER BY copy", (content,)
+            there = self._database.query(
+                "SELECT source, digest, copy, pages, uri FROM sources WHERE digest = ? OR uri = ? ORDER BY copy",
+                (content, uri),
             )
-            free = sorted((row for row in known if not self.has_met(row[0])), key=lambda row: row[3] != uri)
+            known = [row for row in there if row[1] == content]
+            for row in there:
+                if row[1] != content and not self.has_met(row[0]):
+                    self._replace(row[0])
+            free = sorted((row for row in known if not self.has_met(row[0])), key=lambda row: row[4] != uri)
             if not free:
-                copy = max((row[1] for row in known), default=0) + 1
+                copy = max((row[2] for row in known), default=0) + 1
                 with self._database.lazily() as connection:
                     cursor = connection.execute(
                         "INSERT INTO sources (digest, copy, uri) VALUES (?, ?, ?)", (content, copy, uri)
                     )
                 self._meet(cursor.lastrowid or 0)
                 return KnownSource(copy=copy)
-            source, copy, pages, known_uri = free[0]
+            source, _, copy, pages, known_uri = free[0]
             self._meet(source)
             if known_uri != uri:
                 with self._database.lazily() as connection:
@@ -116,6 +116,11 @@ class LedgerCatalogue:
             connection.execute(
                 "UPDATE sources SET pages = ? WHERE digest = ? AND copy = ?", (pages, bytes.fromhex(digest), copy)
             )
+
+    def page_count(self, digest: str) -> int | None:
+        """What :meth:`counted` was told of a source with this content, whether or not the input holds it any more."""
+        rows = self._database.query("SELECT MAX(pages) FROM sources WHERE digest = ?", (bytes.fromhex(digest),))
+        return None if rows[0][0] is None else int(rows[0][0])
 
     def document_id(self, key: str, wanted: str) -> str:
         """The id of a document: the one it has (``key`` says which document), else ``wanted`` made unique."""
