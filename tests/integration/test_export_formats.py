@@ -1,4 +1,4 @@
-"""``pagemill export`` and ``pagemill status`` as processes: of a parsed run, one that is being written, a killed one."""
+"""``pagemill export`` and ``pagemill status`` as processes: of a parsed run, one being written, and a killed one."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Markdown, DocJSON, text for embedding and the HTML report."""
+"""Markdown, DocJSON, HTML, Parquet, CSV, text for embedding and the HTML report."""
