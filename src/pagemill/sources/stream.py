@@ -78,7 +78,9 @@ class InputStream:
             if counting is not None:
                 counting.cancel()
                 (outcome,) = await asyncio.gather(counting, return_exceptions=True)
-                if isinstance(outcome, Exception):
+                if isinstance(outcome, PagemillError):
+                    log.warning("the pages of the input could not be counted: %s", outcome.message)
+                elif isinstance(outcome, Exception):
                     log.error("the pages of the input could not be counted", exc_info=outcome)
 
     async def _count(self, files: int, pages: int) -> None:
