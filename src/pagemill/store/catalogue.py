@@ -87,10 +87,10 @@ class LedgerCatalogue:
                 (content, uri),
             )
             known = [row for row in there if row[1] == content]
+            free = [row for row in known if not self._is_met(row[0])]
             for row in there:
-                if row[1] != content and not self.has_met(row[0]):
+                if row[1] != content and not self._is_met(row[0]):
                     self._replace(row[0])
-            free = sorted((row for row in known if not self.has_met(row[0])), key=lambda row: row[4] != uri)
             if not free:
                 copy = max((row[2] for row in known), default=0) + 1
                 with self._database.lazily() as connection:
@@ -99,16 +99,12 @@ class LedgerCatalogue:
                     )
                 self._meet(cursor.lastrowid or 0)
                 return KnownSource(copy=copy)
-            source, _, copy, pages, known_uri = free[0]
+            source, _, copy, pages, known_uri = min(free, key=lambda row: row[4] != uri)
             self._meet(source)
             if known_uri != uri:
                 with self._database.lazily() as connection:
                     connection.execute("UPDATE sources SET uri = ? WHERE source = ?", (uri, source))
             return self._known(source, copy, pages)
-
-    def has_met(self, source: int) -> bool:
-        """Whether the input of this process holds a source."""
-        return source < len(self._met) and bool(self._met[source])
 
     def counted(self, digest: str, copy: int, pages: int) -> None:
         """Keep how many pages a source holds in all."""
@@ -172,9 +168,12 @@ class LedgerCatalogue:
             number += 1
             self._tried[place] = number
 
+    def _is_met(self, source: int) -> bool:
+        return source < len(self._met) and self._met[source] == 1
+
     def _meet(self, source: int) -> None:
         if source >= len(self._met):
-            self._met.extend(bytes(max(1024, source + 1 - len(self._met))))
+            self._met.extend(bytes(source + 1))
         self._met[source] = 1
 
     def _known(self, source: int, copy: int, pages: int | None) -> KnownSource:

@@ -84,19 +84,24 @@ def ledger_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the primary code of an extended one
-        if code == sqlite3.SQLITE_FULL:
-            raise NoSpaceError(f"cannot write {path}: the disk is full", remedy=NO_SPACE_REMEDY) from error
-        if code in _DAMAGE or "malformed" in str(error):
-            raise DamagedRunError(
-                f"{path} is damaged: {error}", remedy="Mend the directory with pagemill verify --repair."
-            ) from error
-        if isinstance(error, sqlite3.OperationalError):
-            raise OutputError(
-                f"cannot use {path}: {error}",
-                remedy="Make sure that you may write there and that it is on a local disk.",
-            ) from error
-        raise
+        raise _translated(error, path) from error
+
+
+def _translated(error: sqlite3.DatabaseError, path: Path) -> Exception:
+    """Our error for one of SQLite's; that error itself where it is a mistake of ours."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the primary code of an extended one
+    if code == sqlite3.SQLITE_FULL:
+        return NoSpaceError(f"cannot write {path}: the disk is full", remedy=NO_SPACE_REMEDY)
+    if code in _DAMAGE or "malformed" in str(error):
+        return DamagedRunError(
+            f"{path} is damaged: {error}", remedy="Mend the directory with pagemill verify --repair."
+        )
+    if isinstance(error, sqlite3.OperationalError):
+        return OutputError(
+            f"cannot use {path}: {error}",
+            remedy="Make sure that you may write there and that it is on a local disk.",
+        )
+    return error
 
 
 class Database:
@@ -174,8 +179,11 @@ class Database:
 
     def query(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
         """All rows of a small answer."""
-        with self.lock, ledger_errors(self.path):
-            return self._connection.execute(statement, parameters).fetchall()
+        with self.lock:
+            try:
+                return self._connection.execute(statement, parameters).fetchall()
+            except sqlite3.DatabaseError as error:  # not the context manager: this is asked of every source
+                raise _translated(error, self.path) from error
 
     def flush(self) -> None:
         """Commit what waits for it."""
@@ -202,10 +210,14 @@ class Database:
                     self._connection.execute("PRAGMA synchronous = NORMAL")
 
     def checkpoint(self) -> None:
-        """Move what the journal holds into the database, as far as no reader needs it there."""
+        """Move what the journal holds into the database and empty it, unless somebody is reading just now."""
         with self.lock, ledger_errors(self.path):
             self.flush()
-            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            self._connection.execute("PRAGMA busy_timeout = 0")  # nobody waits for a reader: the next one does it
+            try:
+                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            finally:
+                self._connection.execute(f"PRAGMA busy_timeout = {_BUSY_S * 1000:.0f}")
 
     def close(self) -> None:
         """Close the connection; a second call does nothing."""

@@ -59,7 +59,8 @@ def drop_pages(out: Path, ledger: Ledger, summary: RunSummary, rows: Iterable[Pa
     """
     before = summary.copy()
     try:
-        with ledger.database.transaction() as connection, open_lines(out / paths.RESULTS) as stream:
+        # Durable: their files may go next, and no power cut must bring pages back without them.
+        with ledger.database.durable_transaction() as connection, open_lines(out / paths.RESULTS) as stream:
             whole = True
             documents: set[str] = set()
             for row in rows:
