@@ -14,6 +14,7 @@ from pagemill.bench.drawn_pages import draw_page
 from pagemill.document.labels import Label
 from pagemill.layout.pp_doclayout.preprocess import resize_pages
 from pagemill.layout.pp_doclayout.settings import Interpolation
+from pagemill.layout.pp_doclayout.weights import quietly
 
 _SPREAD = 0.05  # standard deviation of the initialiser; the default of 0.01 makes all order logits alike
 _FOUND = 120  # candidates (query and class) over 0.5 on the drawn page
@@ -41,12 +42,14 @@ def save_random_model(folder: Path, *, seed: int = 0, version: int = 3) -> Path:
     page = torch.from_numpy(resize_pages([draw_page(1)], Interpolation.BICUBIC)).permute(0, 3, 1, 2) / 255
     with torch.inference_mode():
         outputs = model(pixel_values=page)
+    heads = model.model.decoder.class_embed
     with torch.no_grad():
-        model.model.decoder.class_embed.bias -= outputs.logits.flatten().topk(_FOUND).values[-1]
+        (heads if version == 3 else heads[-1]).bias -= outputs.logits.flatten().topk(_FOUND).values[-1]
         if version == 3:
             last = model.model.mask_query_head.layers[-1]
             scale = 1.0 / outputs.out_masks.std()
             last.weight *= scale
             last.bias *= scale
-    model.save_pretrained(folder)
+    with quietly():
+        model.save_pretrained(folder)
     return folder

@@ -116,25 +116,30 @@ class PostProcessor:
             order=_ranks(page, chosen),
         )
 
+    def outline(
+        self, page: RawPage, found: Detections, index: int, page_size: tuple[int, int]
+    ) -> NDArray[np.float64] | None:
+        """The outline of a detection in page pixels, shape (n, 2); None where the model tells no more than its box."""
+        query = found.queries[index]
+        if page.corners is not None:
+            return np.asarray(page.corners[query] * np.array(page_size, dtype=np.float64))
+        if page.masks is None:
+            return None
+        packed = page.masks[query]
+        return outline(
+            lambda rows, columns: np.unpackbits(packed[rows], axis=1)[:, columns].astype(np.bool_),
+            (packed.shape[0], packed.shape[1] * 8),
+            found.boxes[index],
+            page_size,
+            self._input_side,
+        )
+
     def _polygon(
         self, page: RawPage, found: Detections, index: int, page_size: tuple[int, int]
     ) -> tuple[Point, ...] | None:
         """The outline of a detection inside the page; None where it is the box."""
         box = found.boxes[index]
-        query = found.queries[index]
-        if page.corners is not None:
-            points: NDArray[np.float64] | None = page.corners[query] * np.array(page_size, dtype=np.float64)
-        elif page.masks is not None:
-            packed = page.masks[query]
-            points = outline(
-                lambda rows, columns: np.unpackbits(packed[rows], axis=1)[:, columns].astype(np.bool_),
-                (packed.shape[0], packed.shape[1] * 8),
-                box,
-                page_size,
-                self._input_side,
-            )
-        else:
-            return None
+        points = self.outline(page, found, index, page_size)
         if points is None or not np.isfinite(points).all() or _is_rectangle(points, box):
             return None
         if self._tables.unclip is not None:

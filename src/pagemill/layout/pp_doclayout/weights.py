@@ -56,6 +56,20 @@ def find_weights(model: str, *, download: bool = False) -> Path:
         raise NetworkError(f"cannot download {model}: {error}") from error
 
 
+@contextlib.contextmanager
+def quietly() -> Iterator[None]:
+    """No progress bars of transformers: the terminal is the run's."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+
+
 def load_model(folder: Path, dtype: torch.dtype) -> tuple[torch.nn.Module, tuple[Label, ...]]:
     """Load a model on the CPU, ready to predict, with our labels of its classes.
 
@@ -80,7 +94,7 @@ def load_model(folder: Path, dtype: torch.dtype) -> tuple[torch.nn.Module, tuple
             f"transformers {transformers.__version__} does not know {kind}", remedy="pip install -U transformers"
         )
     try:
-        with _quietly():
+        with quietly():
             model, info = model_class.from_pretrained(
                 folder, dtype=dtype, local_files_only=True, use_safetensors=True, output_loading_info=True
             )
@@ -92,20 +106,6 @@ def load_model(folder: Path, dtype: torch.dtype) -> tuple[torch.nn.Module, tuple
             remedy=f"get them anew: {_remedy(str(folder))}",
         )
     return model.eval(), labels
-
-
-@contextlib.contextmanager
-def _quietly() -> Iterator[None]:
-    """No progress bars of transformers: the terminal is the run's."""
-    from transformers.utils import logging
-
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            logging.enable_progress_bar()
 
 
 def _read_config(path: Path) -> dict[str, Any]:

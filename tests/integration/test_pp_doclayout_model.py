@@ -1,0 +1,180 @@
+"""PP-DocLayoutV3 of full size with random weights: loading, microbatches, threads, precision, compiling."""
+
+import json
+import logging
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from pagemill.bench.drawn_pages import draw_page
+from pagemill.errors import EngineError, UnsupportedInputError, UsageError
+from pagemill.layout.pp_doclayout import inference
+from pagemill.layout.pp_doclayout.settings import Device, Interpolation, Precision
+from pagemill.layout.pp_doclayout_engine import create
+from pagemill.layout.settings import LayoutSettings
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers", minversion="5.1")
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    from pagemill.bench.random_layout_model import save_random_model
+
+    return save_random_model(tmp_path_factory.mktemp("weights"))
+
+
+@pytest.fixture(scope="module")
+def settings(weights, tmp_path_factory):
+    config = tmp_path_factory.mktemp("settings") / "layout.toml"
+    config.write_text("device = 'cpu'\nmax_batch = 3\n")
+    return LayoutSettings(model_path=weights, config_path=config)
+
+
+@pytest.fixture(scope="module")
+def pages():
+    return [draw_page(seed, (600, 800)) for seed in (1, 2)]
+
+
+@pytest.fixture(scope="module")
+def predictor(weights):
+    return inference.load_predictor(inference.ModelChoice(weights, Device.CPU, Precision.AUTO, False, 3))
+
+
+def test_regions_lie_on_their_page_in_reading_order(settings, pages):
+    found = create(settings).detect(pages)
+    assert len(found) == 2
+    assert all(found)
+    for regions in found:
+        assert [region.order for region in regions] == sorted(region.order for region in regions)
+        assert all(0 <= r.box[0] < r.box[2] <= 600 and 0 <= r.box[1] < r.box[3] <= 800 for r in regions)
+        assert all(0.3 <= region.score <= 1 for region in regions)
+
+
+def test_a_model_is_loaded_once_a_process(settings, monkeypatch):
+    first = create(settings)
+    monkeypatch.setattr(inference, "load_predictor", lambda choice: pytest.fail("loaded again"))
+    first.close()
+    assert create(settings).max_batch == 3
+
+
+def test_threads_and_batches_get_the_same_answers(settings, pages):
+    engine = create(settings)
+    expected = [engine.detect([page])[0] for page in pages]
+    with ThreadPoolExecutor(2) as pool:
+        assert [answer[0] for answer in pool.map(engine.detect, [[page] for page in pages])] == expected
+    together = engine.detect(pages)
+    for alone, batched in zip(expected, together, strict=True):
+        assert [region.label for region in batched] == [region.label for region in alone]
+        np.testing.assert_allclose([r.box for r in batched], [r.box for r in alone], atol=0.1)
+
+
+def test_no_more_pages_than_the_batch_takes(predictor, pages):
+    with pytest.raises(ValueError, match="4 pages"):
+        predictor.predict([pages[0]] * 4, Interpolation.BICUBIC, 0.3)
+
+
+def test_bfloat16_outputs_are_widened_before_anything_is_computed_with_them(predictor, pages):
+    """What broke the reference workload: bfloat16 arrays that NumPy refuses."""
+    from types import SimpleNamespace
+
+    from pagemill.layout.pp_doclayout.outputs import Reduced
+
+    with torch.inference_mode():
+        outputs = predictor._forward(torch.from_numpy(np.stack([np.full((800, 800, 3), 200, np.uint8)])))
+        names = ("logits", "pred_boxes", "order_logits", "out_masks")
+        narrow = SimpleNamespace(**{name: getattr(outputs, name).to(torch.bfloat16) for name in names})
+        (page,) = Reduced(narrow, 1, 0.3).pages()
+    assert (page.scores.dtype, page.boxes.dtype, page.order.dtype) == (np.float32,) * 3
+    assert page.masks.shape == (300, 200, 25)
+
+
+def test_post_processing_that_breaks_fails_the_call(settings, pages, monkeypatch):
+    def broken(self, outputs, pages, mask_threshold):
+        raise TypeError("Got unsupported ScalarType BFloat16")
+
+    engine = create(settings)
+    monkeypatch.setattr("pagemill.layout.pp_doclayout.inference.Reduced.__init__", broken)
+    with pytest.raises(TypeError, match="BFloat16"):
+        engine.detect(pages[:1])
+
+
+def test_a_model_that_is_not_finite_in_bfloat16(weights, monkeypatch, caplog):
+    """Asked for, it is refused; chosen by ourselves, float32 takes its place with a warning."""
+    monkeypatch.setattr(inference, "_dtype", lambda precision, device: torch.bfloat16)
+    monkeypatch.setattr(inference.Predictor, "is_finite", lambda self: self.dtype == torch.float32)
+    choice = inference.ModelChoice(weights, Device.CPU, Precision.BFLOAT16, False, 1)
+    with pytest.raises(EngineError, match="bfloat16"):
+        inference.load_predictor(choice)
+    choice = inference.ModelChoice(weights, Device.CPU, Precision.AUTO, False, 1)
+    with caplog.at_level(logging.WARNING):
+        assert inference.load_predictor(choice).dtype == torch.float32
+    assert len(caplog.records) == 1
+
+
+def test_compiling_that_fails_leaves_the_model_as_it_is_with_one_warning(weights, pages, monkeypatch, caplog):
+    def no_compiler(model, **options):
+        raise RuntimeError("no C++ compiler")
+
+    monkeypatch.setattr(torch, "compile", no_compiler)
+    with caplog.at_level(logging.WARNING):
+        predictor = inference.load_predictor(inference.ModelChoice(weights, Device.CPU, Precision.FLOAT32, True, 2))
+    assert [record.message for record in caplog.records] == [
+        "PP-DocLayout runs without compiling, which failed: no C++ compiler"
+    ]
+    assert len(predictor.predict(pages[:1], Interpolation.BICUBIC, 0.3)) == 1
+
+
+def test_compiled_batches_have_one_page_or_all(weights, pages, monkeypatch):
+    shapes = []
+
+    def recorded(model, **options):
+        def call(pixel_values):
+            shapes.append(len(pixel_values))
+            return model(pixel_values=pixel_values)
+
+        return call
+
+    monkeypatch.setattr(torch, "compile", recorded)
+    predictor = inference.load_predictor(inference.ModelChoice(weights, Device.CPU, Precision.FLOAT32, True, 3))
+    assert shapes == [1, 3]
+    padded = predictor.predict(pages[:2], Interpolation.BICUBIC, 0.3)
+    assert shapes == [1, 3, 3]
+    assert len(padded) == 2
+    alone = predictor.predict(pages[1:2], Interpolation.BICUBIC, 0.3)[0]
+    np.testing.assert_allclose(padded[1].scores, alone.scores, atol=1e-4)
+
+
+def test_weights_that_lack_tensors_are_refused_not_guessed(weights, tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    tensors = load_file(weights / "model.safetensors")
+    lost = sorted(tensors)[-1]
+    save_file({name: tensor for name, tensor in tensors.items() if name != lost}, tmp_path / "model.safetensors")
+    shutil.copy(weights / "config.json", tmp_path)
+    with pytest.raises(UnsupportedInputError, match="lack"):
+        create(LayoutSettings(model_path=tmp_path))
+    (tmp_path / "model.safetensors").write_bytes(b"no tensors")
+    with pytest.raises(UnsupportedInputError, match="cannot load"):
+        create(LayoutSettings(model_path=tmp_path))
+
+
+def test_a_device_that_is_not_there(weights, tmp_path):
+    if torch.cuda.is_available():
+        pytest.skip("CUDA is here")
+    config = tmp_path / "layout.toml"
+    config.write_text("device = 'cuda'")
+    with pytest.raises(UsageError, match="cuda"):
+        create(LayoutSettings(model_path=weights, config_path=config))
+
+
+def test_the_labels_are_those_of_the_configuration(weights, tmp_path):
+    config = json.loads((weights / "config.json").read_text())
+    config["id2label"]["0"] = "figure"
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    shutil.copy(weights / "model.safetensors", tmp_path)
+    choice = inference.ModelChoice(tmp_path, Device.CPU, Precision.AUTO, False, 1)
+    assert inference.load_predictor(choice).labels[0] == "image"
