@@ -14,7 +14,7 @@ from pagemill.exporters import default_exporters
 from pagemill.store.run_directory import RunDirectory
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 DOCUMENTS: Mapping[str, int] = {"alpha": 7, "beta": 1, "gamma": 12}
@@ -85,6 +85,9 @@ def write_run(
     *,
     stop_after: int | None = None,
     sync_every: int = 5,
+    report: bool = True,
+    on_page: Callable[[int], None] | None = None,
+    on_sync: Callable[[], None] | None = None,
 ) -> int:
     """Start or resume a run over documents; the number of pages that were written.
 
@@ -93,9 +96,12 @@ def write_run(
         documents: As :data:`DOCUMENTS`.
         stop_after: Pages after which the run is drained, as by Ctrl-C.
         sync_every: Pages after which the files are flushed.
+        report: Write ``report.html``.
+        on_page: Called with the number of pages that are written, after each.
+        on_sync: Called when the files are flushed.
     """
     written = position = 0
-    with RunDirectory.open(out, exporters=default_exporters(), identity=SETTINGS, settings=SETTINGS) as run:
+    with RunDirectory.open(out, exporters=default_exporters(report), identity=SETTINGS, settings=SETTINGS) as run:
         for name, count in documents.items():
             known = run.catalogue.meet(digest(name), f"{name}.pdf")
             run.catalogue.counted(digest(name), known.copy, count)
@@ -123,6 +129,10 @@ def write_run(
                 written += 1
                 if written % sync_every == 0:
                     run.sync()
+                    if on_sync:
+                        on_sync()
+                if on_page:
+                    on_page(written)
             run.finish_document(doc_id)
         run.set_total(position)
         run.finish(interrupted=False, complete=True)

@@ -124,7 +124,9 @@ def texts(survey: Survey, *, ledger: bool) -> None:
     survey.note(
         Kind.OTHER_TEXT,
         f"""
-        SELECT {_TEXT_LINE}, texts.page_id, NULL, lines.number FROM texts JOIN lines ON lines.page_id = texts.page_id
+        SELECT {_TEXT_LINE}, texts.page_id, CASE WHEN rows.text_crc = texts.crc
+            THEN 'the ledger has it at byte ' || rows.text_offset END, lines.number
+        FROM texts JOIN lines ON lines.page_id = texts.page_id
         LEFT JOIN rows USING (page_key)
         WHERE lines.good AND texts.fault IS NULL AND NOT EXISTS ({_LATER_TEXT}) AND NOT ({said})
         """,

@@ -11,7 +11,6 @@ import msgspec
 
 from pagemill.document.identity import PageKey
 from pagemill.document.page import Status
-from pagemill.errors import PagemillError
 from pagemill.store import paths
 from pagemill.store.compaction import finish_renames
 from pagemill.store.dropping import RESULTS_FILE, TEXTS_FILE, counted, open_lines
@@ -123,25 +122,25 @@ def repair(path: Path, *, exporters: Exporters, quick: bool = False) -> tuple[Ve
         DamagedRunError: Neither the ledger nor ``run.json`` says what run this is.
         OutputError: There is no run, or a file cannot be written; NoSpaceError when the disk is full.
     """
-    with _locked(path), examine(path, exporters=exporters, quick=quick) as found:
-        before, ledger_whole = found.verdict, found.facts is not None and not found.facts.renaming
+    with _locked(path):
+        with examine(path, exporters=exporters, quick=quick) as found:
+            before, facts = found.verdict, found.facts
         if not before.damaged:
             return before, Repairs(left=before)
-    rebuilt = False
-    if not ledger_whole:
-        with _locked(path):
-            rebuilt = not _end_renames(path)
-            if rebuilt:
-                rebuild_ledger(path)
-    with _locked(path), examine(path, exporters=exporters, quick=quick) as found:
-        only_files = all(group.kind in _DELETED or not group.kind.is_damage for group in found.verdict.groups)
-        mended = _Mended(0, 0, 0, 0) if only_files else _mend(found.survey)
-        deleted = _delete(found.survey)
-    exports_made = rebuilt or not only_files
+        if facts is None:
+            rebuild_ledger(path)
+        elif facts.renaming:
+            with contextlib.closing(Ledger(path / paths.LEDGER)) as ledger:
+                finish_renames(path, ledger)
+        with examine(path, exporters=exporters, quick=quick) as found:
+            only_files = all(group.kind in _DELETED or not group.kind.is_damage for group in found.verdict.groups)
+            mended = _Mended(0, 0, 0, 0) if only_files else _mend(found.survey)
+            deleted = _delete(found.survey)
+    exports_made = facts is None or not only_files
     if exports_made:
         _make_exports(path, exporters)
     return before, Repairs(
-        ledger_rebuilt=rebuilt,
+        ledger_rebuilt=facts is None,
         lines_dropped=mended.lines,
         pages_reset=mended.pages,
         rows_mended=mended.rows,
@@ -161,19 +160,6 @@ def _locked(path: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def _end_renames(path: Path) -> bool:
-    """End a rewrite of the files that was cut off; False if the ledger is not whole."""
-    try:
-        ledger = Ledger(path / paths.LEDGER)
-    except PagemillError:
-        return False
-    with contextlib.closing(ledger), contextlib.suppress(PagemillError):
-        if ledger.summary() is not None:
-            finish_renames(path, ledger)
-            return True
-    return False
 
 
 def _mend(survey: Survey) -> _Mended:

@@ -1,0 +1,185 @@
+"""A power cut takes or mangles what was not flushed; files rot. Verify names it, and nothing is lost for good.
+
+PAGEMILL_POWER_CUTS sets the number of random cuts of each kind; the seeds are 0, 1, 2 and so on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import shutil
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pytest
+from small_run import DOCUMENTS, records_of, write_run
+
+from pagemill.errors import DamagedRunError
+from pagemill.exporters import default_exporters
+from pagemill.store.repair import repair
+from pagemill.store.verify import verify
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pagemill.store.findings import Verdict
+
+CUTS = int(os.environ.get("PAGEMILL_POWER_CUTS", "100"))
+JOURNAL = ".pagemill/ledger.sqlite-wal"
+PAGES = sum(DOCUMENTS.values())
+EXPORTERS = default_exporters()
+
+pytestmark = pytest.mark.integration
+
+
+@dataclass
+class Snapshot:
+    """A run directory as a killed process leaves it, and what of it was flushed."""
+
+    path: Path
+    flushed: dict[str, int] = field(default_factory=dict)
+    """Bytes of each file at the last flush."""
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("undisturbed") / "out"
+    assert write_run(out) == PAGES
+    assert verdict_of(out) == []
+    return out
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> list[Snapshot]:
+    """The directory after each page: copied while the run goes on, so just as if it had been killed there."""
+    root = tmp_path_factory.mktemp("killed")
+    out = root / "out"
+    snapshots: list[Snapshot] = []
+    flushed: dict[str, int] = {}
+    journal = b""
+
+    def on_sync() -> None:
+        nonlocal journal
+        flushed.update(sizes(out))
+        journal = (out / JOURNAL).read_bytes()
+
+    def on_page(written: int) -> None:
+        flushed["run.json"] = (out / "run.json").stat().st_size  # flushed whenever it is written
+        if not (out / JOURNAL).read_bytes().startswith(journal):  # all of it is in the database, and it began anew
+            flushed[JOURNAL] = 0
+        shutil.copytree(out, root / str(written))
+        snapshots.append(Snapshot(root / str(written), dict(flushed)))
+
+    write_run(out, sync_every=4, on_page=on_page, on_sync=on_sync)
+    assert len(snapshots) == PAGES
+    return snapshots
+
+
+def contents(out: Path) -> dict[str, bytes]:
+    """All files of a run but the lock and SQLite's shared memory, which are nothing once nobody has them open."""
+    files = (path for path in sorted(out.rglob("*")) if path.is_file() and not path.name.endswith(("lock", "-shm")))
+    return {str(path.relative_to(out)): path.read_bytes() for path in files}
+
+
+def sizes(out: Path) -> dict[str, int]:
+    return {name: len(content) for name, content in contents(out).items()}
+
+
+def verdict_of(out: Path) -> list[str]:
+    return described(verify(out, exporters=EXPORTERS))
+
+
+def described(verdict: Verdict) -> list[str]:
+    return [f"{group.kind.value}: {example}" for group in verdict.groups for example in group.examples]
+
+
+def mangle(path: Path, keep: int, chance: random.Random) -> None:
+    """Cut a file behind its first ``keep`` bytes, or fill what comes then with zeros."""
+    size = path.stat().st_size
+    start = chance.choice((keep, chance.randint(keep, size), max(keep, size - chance.randint(1, 40))))
+    with path.open("r+b") as stream:
+        stream.truncate(start)
+        if chance.random() < 0.4:
+            stream.truncate(size)
+
+
+@pytest.mark.parametrize("seed", range(CUTS))
+def test_a_power_cut_is_named_and_the_next_run_mends_it(
+    seed: int, killed: list[Snapshot], undisturbed: Path, tmp_path: Path
+) -> None:
+    chance = random.Random(seed)
+    snapshot = chance.choice(killed)
+    out = tmp_path / "out"
+    shutil.copytree(snapshot.path, out)
+    lost = [name for name, size in sizes(out).items() if size > snapshot.flushed.get(name, 0) or name.endswith("-wal")]
+    for name in chance.sample(lost, chance.randint(1, len(lost))):
+        flushed = snapshot.flushed.get(name, 0)
+        if chance.random() < 0.2 and not flushed:
+            (out / name).unlink()
+        else:
+            mangle(out / name, flushed, chance)
+    (out / ".pagemill" / "ledger.sqlite-shm").unlink(missing_ok=True)
+
+    found = verdict_of(out)
+    assert found or is_whole(out)
+
+    write_run(out)
+    assert verdict_of(out) == []
+    assert records_of(out) == records_of(undisturbed)
+    assert crops_of(out) == crops_of(undisturbed)
+
+
+@pytest.mark.parametrize("seed", range(CUTS))
+def test_what_rots_later_is_named_and_repaired(seed: int, undisturbed: Path, tmp_path: Path) -> None:
+    chance = random.Random(seed)
+    out = tmp_path / "out"
+    shutil.copytree(undisturbed, out)
+    before = contents(out)
+    candidates = sorted(name for name, size in sizes(out).items() if size)
+    for name in chance.sample(candidates, chance.randint(1, 4)):
+        if chance.random() < 0.1 and name not in {"run.json", ".pagemill/ledger.sqlite"}:
+            (out / name).unlink()
+        else:
+            mangle(out / name, 0, chance)
+    changed = {name for name, content in before.items() if not same(out / name, content)}
+
+    try:
+        found, left = repair_all(out)
+    except DamagedRunError:  # nothing says what run this is
+        assert {"run.json", ".pagemill/ledger.sqlite"} <= changed
+        return
+    if changed - {".pagemill/previews", ".pagemill/ledger.sqlite"}:
+        assert found, "damage without a finding"
+    assert [each for each in left if "not from this run" not in each] == []
+
+    write_run(out)
+    assert verdict_of(out) == []
+    assert records_of(out) == records_of(undisturbed)
+    assert crops_of(out) == crops_of(undisturbed)
+
+
+def repair_all(out: Path) -> tuple[list[str], list[str]]:
+    before, repairs = repair(out, exporters=EXPORTERS)
+    return described(before), described(repairs.left)
+
+
+def is_whole(out: Path) -> bool:
+    """Whether each record has its text and its crops: what is lost without a trace of it has never been there."""
+    lines = [(out / name).read_bytes() for name in ("ocr_results.jsonl", "parsed_texts.jsonl")]
+    if not all(content.endswith(b"\n") or not content for content in lines):
+        return False
+    records, texts = ([json.loads(line) for line in content.splitlines()] for content in lines)
+    crops = {crop["path"]: crop["sha256"] for record in records for crop in record["image_crops"]}
+    return {record["page_id"] for record in records} == {text["page_id"] for text in texts} and crops == {
+        f"crops/{name}": hashlib.sha256(content).hexdigest() for name, content in crops_of(out).items()
+    }
+
+
+def same(path: Path, content: bytes) -> bool:
+    return path.is_file() and path.read_bytes() == content
+
+
+def crops_of(out: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (out / "crops").iterdir()}

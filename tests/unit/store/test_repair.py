@@ -1,0 +1,244 @@
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from small_run import SETTINGS, records_of, write_run
+
+from pagemill.cli.verify import command
+from pagemill.errors import DamagedRunError, LockedError
+from pagemill.exporters import default_exporters
+from pagemill.store.repair import Repairs, repair
+from pagemill.store.run_directory import RunDirectory
+from pagemill.store.verify import verify
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+EXPORTERS = default_exporters()
+RESULTS = "ocr_results.jsonl"
+TEXTS = "parsed_texts.jsonl"
+LEDGER = ".pagemill/ledger.sqlite"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("finished") / "out"
+    write_run(out)
+    return out
+
+
+@pytest.fixture
+def out(finished: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(finished, tmp_path / "out")
+
+
+def mended(out: Path) -> Repairs:
+    before, repairs = repair(out, exporters=EXPORTERS)
+    assert before.damaged
+    assert not repairs.left.damaged, repairs.left.groups
+    return repairs
+
+
+def edit(path: Path, change: Callable[[list[bytes]], Any]) -> None:
+    lines = path.read_bytes().splitlines(keepends=True)
+    change(lines)
+    path.write_bytes(b"".join(lines))
+
+
+def in_ledger(out: Path, statement: str) -> None:
+    connection = sqlite3.connect(out / LEDGER)
+    with connection:
+        connection.execute(statement)
+    connection.close()
+
+
+def is_as_before(out: Path, finished: Path, *, pages: int) -> None:
+    """The next run parses ``pages`` pages again, and all is as it was."""
+    assert write_run(out) == pages
+    assert verify(out, exporters=EXPORTERS).groups == []
+    assert records_of(out) == records_of(finished)
+
+
+def test_nothing_to_mend(out: Path) -> None:
+    summary = (out / "run.json").read_bytes()
+    before, repairs = repair(out, exporters=EXPORTERS)
+    assert not before.damaged
+    assert repairs == Repairs(left=before)
+    assert (out / "run.json").read_bytes() == summary
+
+
+def test_a_torn_record_waits_for_the_next_run(out: Path, finished: Path) -> None:
+    edit(out / RESULTS, lambda lines: lines.__setitem__(4, lines[4][:40] + b"\n"))
+    repairs = mended(out)
+    assert (repairs.lines_dropped, repairs.pages_reset) == (1, 1)
+    assert repairs.left.states == {"done": 17, "failed": 2, "skipped": 0, "waiting": 1, "running": 0}
+    assert repairs.left.groups == []
+    assert "alpha_5" not in (out / "documents/alpha.json").read_text()
+    is_as_before(out, finished, pages=1)
+
+
+def test_a_doubled_record_stays_once(out: Path, finished: Path) -> None:
+    edit(out / RESULTS, lambda lines: lines.insert(0, lines[5]))
+    repairs = mended(out)
+    assert (repairs.lines_dropped, repairs.pages_reset) == (1, 0)
+    is_as_before(out, finished, pages=0)
+
+
+def test_a_page_whose_crop_is_lost_waits_and_its_other_crops_go(out: Path, finished: Path) -> None:
+    crops = sorted((out / "crops").glob("gamma_12_*.jpg"))
+    crops[0].unlink()
+    repairs = mended(out)
+    assert (repairs.pages_reset, repairs.files_deleted) == (1, len(crops) - 1)
+    is_as_before(out, finished, pages=1)
+
+
+def test_a_line_taken_out_in_the_middle_costs_that_page_alone(out: Path, finished: Path) -> None:
+    edit(out / RESULTS, lambda lines: lines.pop(3))
+    repairs = mended(out)
+    assert (repairs.pages_reset, repairs.rows_mended) == (1, 16)
+    is_as_before(out, finished, pages=1)
+
+
+def test_lines_in_another_order(out: Path, finished: Path) -> None:
+    edit(out / RESULTS, lambda lines: lines.reverse())
+    edit(out / TEXTS, lambda lines: lines.sort())
+    assert mended(out).pages_reset == 0
+    is_as_before(out, finished, pages=0)
+
+
+def test_rows_are_made_to_say_what_the_records_say(out: Path, finished: Path) -> None:
+    in_ledger(out, "DELETE FROM pages WHERE page_id = 'alpha_2'")
+    in_ledger(out, "UPDATE pages SET state = 2 WHERE page_id = 'alpha_3'")
+    in_ledger(out, "UPDATE pages SET page_id = 'x', name = 'x' WHERE page_id = 'alpha_4'")
+    assert mended(out).rows_mended == 3
+    is_as_before(out, finished, pages=0)
+
+
+def test_texts_are_made_anew(out: Path, finished: Path) -> None:
+    texts = (out / TEXTS).read_bytes()
+
+    def damage(lines: list[bytes]) -> None:
+        del lines[19]
+        lines[9] = lines[9].replace(b"gamma", b"omega")
+        lines[3] = b"\0" * (len(lines[3]) - 1) + b"\n"
+        lines[0] = lines[0].replace(b"mill", b"Mill")
+
+    edit(out / TEXTS, damage)
+    repairs = mended(out)
+    assert (repairs.texts_made, repairs.pages_reset) == (4, 0)
+    assert sorted((out / TEXTS).read_bytes().splitlines()) == sorted(texts.splitlines())
+    is_as_before(out, finished, pages=0)
+
+
+def test_exports_are_made_anew_and_no_others(out: Path, finished: Path) -> None:
+    (out / "documents/alpha.md").write_text("x")
+    (out / "documents/gamma.json").unlink()
+    (out / "run.json").write_text("{")
+    untouched = (out / "documents/beta.md").stat().st_mtime_ns
+    assert mended(out).exports_made
+    assert (out / "documents/alpha.md").read_bytes() == (finished / "documents/alpha.md").read_bytes()
+    assert (out / "documents/gamma.json").read_bytes() == (finished / "documents/gamma.json").read_bytes()
+    assert (out / "documents/beta.md").stat().st_mtime_ns == untouched
+    assert json.loads((out / "run.json").read_text())["pages"] == 20
+    is_as_before(out, finished, pages=0)
+
+
+def test_a_run_without_a_report_gets_none(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    write_run(out, report=False)
+    (out / "documents/alpha.md").unlink()
+    mended(out)
+    assert not (out / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda path: path.unlink(), lambda path: path.write_bytes(path.read_bytes()[:9000])]
+)
+def test_the_ledger_is_made_anew(out: Path, finished: Path, damage: Callable[[Path], Any]) -> None:
+    damage(out / LEDGER)
+    repairs = mended(out)
+    assert repairs.ledger_rebuilt
+    assert repairs.left.states == {"done": 18, "failed": 2, "skipped": 0, "waiting": 0, "running": 0}
+    summary = json.loads((out / "run.json").read_text())
+    assert summary["finished"]
+    assert not summary["interrupted"]
+    is_as_before(out, finished, pages=0)
+
+
+def test_without_ledger_and_run_json_nobody_knows_what_run_it_was(out: Path) -> None:
+    (out / LEDGER).unlink()
+    (out / "run.json").unlink()
+    with pytest.raises(DamagedRunError):
+        repair(out, exporters=EXPORTERS)
+
+
+def test_only_what_belongs_to_the_run_is_deleted(out: Path) -> None:
+    ours = ["crops/alpha_1_77.jpg", "crops/alpha_1_1.jpg.pagemill-tmp", "report.html.pagemill-tmp"]
+    others = ["crops/holiday_1.jpg", "documents/notes.md", "notes.txt"]
+    for name in ours + others:
+        (out / name).touch()
+    repairs = mended(out)
+    assert (repairs.files_deleted, repairs.exports_made) == (3, False)
+    assert not any((out / name).exists() for name in ours)
+    assert all((out / name).exists() for name in others)
+
+
+def test_a_link_is_not_followed(out: Path, tmp_path: Path) -> None:
+    precious = tmp_path / "precious.jpg"
+    precious.write_bytes(b"precious")
+    (out / "crops" / "alpha_1_77.jpg").symlink_to(precious)
+    (out / "crops" / "alpha_1_78.jpg").touch()
+    mended(out)
+    assert precious.read_bytes() == b"precious"
+
+
+def test_not_while_a_process_works_on_it(out: Path) -> None:
+    (out / "documents/alpha.md").unlink()
+    with (
+        RunDirectory.open(out, exporters=EXPORTERS, identity=SETTINGS, settings=SETTINGS),
+        pytest.raises(LockedError, match="in use"),
+    ):
+        repair(out, exporters=EXPORTERS)
+
+
+def test_the_command_says_what_it_did(out: Path) -> None:
+    (out / RESULTS).write_bytes((out / RESULTS).read_bytes()[:-9])
+    result = CliRunner().invoke(command, [str(out), "--repair"], standalone_mode=False)
+    assert result.return_value == 0
+    assert "mended: 1 line of ocr_results.jsonl dropped" in result.output
+    assert "clean: 20 pages (17 done, 2 failed, 1 waiting)" in result.output
+    answer = json.loads(CliRunner().invoke(command, [str(out), "--repair", "--json"], standalone_mode=False).output)
+    assert not answer["damaged"]
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    name=st.sampled_from([RESULTS, TEXTS]),
+    start=st.floats(0, 1, exclude_max=True),
+    length=st.integers(1, 4000),
+    filling=st.sampled_from([None, b"\0", b"\n", b"{", b"\xff"]),
+)
+def test_any_hole_in_the_lines(
+    finished: Path, tmp_path: Path, name: str, start: float, length: int, filling: bytes | None
+) -> None:
+    out = tmp_path / "out"
+    shutil.rmtree(out, ignore_errors=True)
+    shutil.copytree(finished, out)
+    content = (out / name).read_bytes()
+    begin = int(start * len(content))
+    piece = content[begin : begin + length]
+    (out / name).write_bytes(content[:begin] + (filling or b"") * len(piece) + content[begin + length :])
+    if (out / name).read_bytes() == content:
+        return
+    mended(out)
+    write_run(out)
+    assert verify(out, exporters=EXPORTERS).groups == []
+    assert records_of(out) == records_of(finished)

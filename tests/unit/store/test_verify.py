@@ -1,0 +1,306 @@
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+from small_run import DOCUMENTS, SETTINGS, page_of, write_run
+
+from pagemill.cli.verify import command
+from pagemill.document.identity import PageKey
+from pagemill.errors import OutputError
+from pagemill.exporters import default_exporters
+from pagemill.store.findings import Kind
+from pagemill.store.run_directory import RunDirectory
+from pagemill.store.survey import read_lines
+from pagemill.store.verify import verify
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+EXPORTERS = default_exporters()
+RESULTS = "ocr_results.jsonl"
+TEXTS = "parsed_texts.jsonl"
+LEDGER = ".pagemill/ledger.sqlite"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("finished") / "out"
+    write_run(out)
+    return out
+
+
+@pytest.fixture
+def out(finished: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(finished, tmp_path / "out")
+
+
+def findings(out: Path, **options: Any) -> dict[str, list[str]]:
+    verdict = verify(out, exporters=EXPORTERS, **options)
+    return {group.kind.value: [str(example) for example in group.examples] for group in verdict.groups}
+
+
+def cut(path: Path, count: int) -> None:
+    path.write_bytes(path.read_bytes()[:-count])
+
+
+def edit(path: Path, change: Callable[[list[bytes]], Any]) -> None:
+    lines = path.read_bytes().splitlines(keepends=True)
+    change(lines)
+    path.write_bytes(b"".join(lines))
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def in_ledger(out: Path, statement: str) -> None:
+    connection = sqlite3.connect(out / LEDGER)
+    with connection:
+        connection.execute(statement)
+    connection.close()
+
+
+def crop_of(out: Path) -> Path:
+    return min((out / "crops").glob("alpha_1_*.jpg"))
+
+
+def test_a_finished_run_is_clean(out: Path) -> None:
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file() and path.parent.name != ".pagemill"}
+    verdict = verify(out, exporters=EXPORTERS)
+    assert (verdict.groups, verdict.damaged, verdict.waiting) == ([], False, 0)
+    assert verdict.states == {"done": 18, "failed": 2, "skipped": 0, "waiting": 0, "running": 0}
+    assert verdict.documents == len(DOCUMENTS)
+    assert verdict.crops == len(list((out / "crops").iterdir()))
+    assert before == {path: path.read_bytes() for path in before}
+
+
+def test_an_unfinished_run_is_not_damaged(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    write_run(out, stop_after=9)
+    verdict = verify(out, exporters=EXPORTERS)
+    assert not verdict.groups
+    assert sum(verdict.states.values()) == 9
+    killed = tmp_path / "killed"
+    write_run(out, on_page=lambda written: shutil.copytree(out, killed) if written == 5 else None)
+    assert (
+        verify(killed, exporters=EXPORTERS).states["done"] + verify(killed, exporters=EXPORTERS).states["failed"] == 14
+    )
+    assert findings(killed) == {}
+
+
+@pytest.mark.parametrize(
+    ("damage", "kind", "example"),
+    [
+        (lambda out: cut(out / RESULTS, 9), Kind.TORN_RECORD, f"line 20 of {RESULTS} (page gamma_12)"),
+        (
+            lambda out: edit(out / RESULTS, lambda lines: lines.__setitem__(4, b"\0" * len(lines[4]))),
+            Kind.TORN_RECORD,
+            f"line 5 of {RESULTS} (page alpha_5)",
+        ),
+        (
+            lambda out: edit(out / RESULTS, lambda lines: lines.append(lines[2])),
+            Kind.DOUBLED_RECORD,
+            f"line 21 of {RESULTS} (page alpha_3): as in line 3",
+        ),
+        (
+            lambda out: edit(out / RESULTS, lambda lines: lines.__setitem__(1, lines[1].replace(b"mill", b"Mill", 1))),
+            Kind.CHANGED_RECORD,
+            f"line 2 of {RESULTS} (page alpha_2)",
+        ),
+        (
+            lambda out: in_ledger(out, "DELETE FROM pages WHERE page_id = 'beta_1'"),
+            Kind.RECORD_WITHOUT_ROW,
+            f"line 8 of {RESULTS} (page beta_1)",
+        ),
+        (
+            lambda out: in_ledger(out, "UPDATE pages SET state = 2 WHERE page_id = 'beta_1'"),
+            Kind.RECORD_WITHOUT_ROW,
+            f"line 8 of {RESULTS} (page beta_1): the ledger has it as waiting",
+        ),
+        (lambda out: edit(out / RESULTS, lambda lines: lines.pop()), Kind.ROW_WITHOUT_RECORD, "ledger (page gamma_12)"),
+        (
+            lambda out: in_ledger(out, "UPDATE pages SET state = 4 WHERE page_id = 'beta_1'"),
+            Kind.OTHER_ROW,
+            f"line 8 of {RESULTS} (page beta_1): the ledger has it as failed",
+        ),
+        (lambda out: crop_of(out).unlink(), Kind.MISSING_CROP, "crops/alpha_1_1.jpg (page alpha_1)"),
+        (
+            lambda out: cut(crop_of(out), 1),
+            Kind.CHANGED_CROP,
+            "crops/alpha_1_1.jpg (page alpha_1): 138 bytes written, 137 there",
+        ),
+        (
+            lambda out: flip(crop_of(out)),
+            Kind.CHANGED_CROP,
+            "crops/alpha_1_1.jpg (page alpha_1): same size, other content",
+        ),
+        (lambda out: (out / "crops/alpha_1_44.jpg").touch(), Kind.ORPHANED_CROP, "crops/alpha_1_44.jpg"),
+        (lambda out: cut(out / TEXTS, 9), Kind.TORN_TEXT, f"line 20 of {TEXTS}"),
+        (lambda out: edit(out / TEXTS, lambda lines: lines.pop()), Kind.MISSING_TEXT, f"{TEXTS} (page gamma_12)"),
+        (
+            lambda out: edit(out / TEXTS, lambda lines: lines.__setitem__(0, lines[0].replace(b"mill", b"Mill", 1))),
+            Kind.OTHER_TEXT,
+            f"line 1 of {TEXTS} (page alpha_1)",
+        ),
+        (
+            lambda out: edit(out / TEXTS, lambda lines: lines.append(lines[0].replace(b"alpha_1", b"alpha_x"))),
+            Kind.ORPHANED_TEXT,
+            f"line 21 of {TEXTS} (page alpha_x)",
+        ),
+        (lambda out: (out / "documents/alpha.md").unlink(), Kind.MISSING_DOCUMENT, "documents/alpha.md"),
+        (lambda out: flip(out / "documents/alpha.json"), Kind.OTHER_DOCUMENT, "documents/alpha.json"),
+        (lambda out: cut(out / "documents/alpha.md", 1), Kind.OTHER_DOCUMENT, "documents/alpha.md"),
+        (lambda out: (out / "documents/alpha.md").open("a").write("x"), Kind.OTHER_DOCUMENT, "documents/alpha.md"),
+        (lambda out: flip(out / "report.html"), Kind.OTHER_REPORT, "report.html"),
+        (lambda out: (out / "report.html").unlink(), Kind.OTHER_REPORT, "report.html: missing"),
+        (
+            lambda out: edit(out / "run.json", lambda lines: lines.__setitem__(2, b'  "pages": 3,\n')),
+            Kind.OTHER_COUNTS,
+            "run.json: pages is 3, the records have 20",
+        ),
+        (lambda out: cut(out / "run.json", 2), Kind.OTHER_COUNTS, "run.json: missing, or no summary of a run"),
+        (lambda out: flip(out / ".pagemill/previews"), Kind.DAMAGED_PREVIEW, ".pagemill/previews (page gamma_3)"),
+        (lambda out: (out / LEDGER).unlink(), Kind.MALFORMED_LEDGER, f"{LEDGER}: missing"),
+        (lambda out: (out / LEDGER).write_bytes(b""), Kind.MALFORMED_LEDGER, f"{LEDGER}: no ledger that this version"),
+        (
+            lambda out: (out / LEDGER).write_bytes(b"x" * 9000),
+            Kind.MALFORMED_LEDGER,
+            f"{LEDGER}: file is not a database",
+        ),
+        (lambda out: (out / "crops/x.jpg.pagemill-tmp").touch(), Kind.LEFT_OVER, "crops/x.jpg.pagemill-tmp"),
+        (lambda out: (out / "run.json.pagemill-tmp").touch(), Kind.LEFT_OVER, "run.json.pagemill-tmp"),
+    ],
+)
+def test_damage_is_named(out: Path, damage: Callable[[Path], Any], kind: Kind, example: str) -> None:
+    damage(out)
+    found = findings(out)
+    assert any(each.startswith(example) for each in found[kind.value]), found
+    assert verify(out, exporters=EXPORTERS).damaged
+
+
+def test_counts_in_the_ledger_are_checked(out: Path) -> None:
+    in_ledger(out, """UPDATE written SET counters = replace(counters, '"failed":2', '"failed":1')""")
+    assert findings(out)[Kind.OTHER_LEDGER_COUNTS.value] == [f"{LEDGER}: failed is 1, the records have 2"]
+
+
+def test_a_document_without_any_record_is_orphaned(out: Path) -> None:
+    edit(out / RESULTS, lambda lines: lines.pop(7))
+    assert findings(out)[Kind.ORPHANED_DOCUMENT.value] == ["documents/beta.json", "documents/beta.md"]
+
+
+def test_files_of_others_are_named_and_are_no_damage(out: Path) -> None:
+    for name in ("crops/holiday_1.jpg", "crops/alpha_1_1.png.bak", "documents/notes.md", "documents/alpha.txt"):
+        (out / name).touch()
+    (out / "crops" / "alpha_1_9.jpg").mkdir()
+    (out / "my notes.txt").touch()
+    assert findings(out) == {
+        Kind.UNKNOWN_FILE.value: [
+            "crops/alpha_1_1.png.bak",
+            "crops/alpha_1_9.jpg",
+            "crops/holiday_1.jpg",
+            "documents/alpha.txt",
+            "documents/notes.md",
+        ]
+    }
+    assert not verify(out, exporters=EXPORTERS).damaged
+
+
+def test_quick_reads_no_crops_and_makes_no_documents(out: Path) -> None:
+    flip(crop_of(out))
+    flip(out / "documents/alpha.md")
+    assert findings(out, quick=True) == {}
+    cut(crop_of(out), 1)
+    (out / "documents/alpha.md").unlink()
+    assert set(findings(out, quick=True)) == {Kind.CHANGED_CROP.value, Kind.MISSING_DOCUMENT.value}
+
+
+def test_what_another_version_made_is_not_compared(out: Path) -> None:
+    summary = json.loads((out / "run.json").read_text())
+    (out / "run.json").write_text(json.dumps(summary | {"version": "0.0.1"}))
+    flip(out / "documents/alpha.md")
+    verdict = verify(out, exporters=EXPORTERS)
+    assert (verdict.groups, verdict.other_version) == ([], "0.0.1")
+
+
+def test_a_record_does_not_lead_out_of_the_directory(out: Path) -> None:
+    (out.parent / "secret.jpg").write_bytes(b"secret")
+
+    def redirect(lines: list[bytes]) -> None:
+        record = json.loads(lines[0])
+        record["image_crops"][0]["path"] = "crops/../../secret.jpg"
+        lines[0] = msgspec.json.encode(record) + b"\n"
+
+    edit(out / RESULTS, redirect)
+    assert f"line 1 of {RESULTS} (page alpha_1)" in findings(out)[Kind.TORN_RECORD.value]
+
+
+def test_many_findings_are_counted_and_a_few_are_named(out: Path) -> None:
+    for number in range(50):
+        (out / "crops" / f"alpha_1_{number + 100}.jpg").touch()
+    (group,) = verify(out, exporters=EXPORTERS).groups
+    assert (group.kind, group.count, len(group.examples)) == (Kind.ORPHANED_CROP, 50, 5)
+
+
+def test_while_a_run_goes_on_what_it_has_committed_is_checked(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with RunDirectory.open(out, exporters=EXPORTERS, identity=SETTINGS, settings=SETTINGS) as run:
+        page, crops = page_of("alpha", 1, 0, doc_id="alpha", page_id="alpha_1")
+        run.write_page(page, crops)
+        run.start_page(
+            PageKey.parse(page.page_key)._replace(page=2),
+            page_id="alpha_2",
+            doc_id="alpha",
+            uri="alpha.pdf",
+            page_number=2,
+            page_idx=1,
+        )
+        with (out / RESULTS).open("ab") as stream:
+            stream.write(b'{"page_id":"alpha_2"')
+        (out / "crops" / "alpha_2_1.jpg.pagemill-tmp").touch()
+        verdict = verify(out, exporters=EXPORTERS)
+        assert (verdict.groups, verdict.waiting) == ([], 1)
+        assert verdict.in_use_by is not None
+
+        crop_of(out).unlink()
+        assert set(findings(out)) == {Kind.MISSING_CROP.value}
+
+
+def test_a_directory_without_a_run(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="holds no run"):
+        verify(tmp_path, exporters=EXPORTERS)
+
+
+def test_lines_that_are_too_long_are_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pagemill.store.survey.MAX_LINE_BYTES", 8)
+    path = tmp_path / "lines"
+    path.write_bytes(b"one\n" + b"x" * 20 + b"\ntwo\n" + b"1234567\n" + b"end")
+    with path.open("rb") as stream:
+        lines = list(read_lines(stream))
+    assert [line[:3] for line in lines] == [(1, 0, 4), (2, 4, 21), (3, 25, 4), (4, 29, 8), (5, 37, 3)]
+    assert [line.data for line in lines] == [b"one\n", None, b"two\n", b"1234567\n", b"end"]
+    with path.open("rb") as stream:
+        assert [line.length for line in read_lines(stream, 26)] == [4, 21, 1]
+
+
+def test_the_command(out: Path) -> None:
+    clean = CliRunner().invoke(command, [str(out)], standalone_mode=False)
+    assert clean.return_value == 0
+    assert clean.output.startswith("clean: 20 pages (18 done, 2 failed), ")
+    cut(out / RESULTS, 9)
+    damaged = CliRunner().invoke(command, [str(out)], standalone_mode=False)
+    assert damaged.return_value == 13
+    assert damaged.output.startswith(f"torn record: line 20 of {RESULTS} (page gamma_12)\n")
+    assert "verify" in damaged.output.splitlines()[-1]
+    listed = CliRunner().invoke(command, [str(out), "--json"], standalone_mode=False)
+    answer = json.loads(listed.output)
+    assert answer["damaged"]
+    assert answer["verdict"]["groups"][0]["examples"][0]["place"] == f"line 20 of {RESULTS}"
