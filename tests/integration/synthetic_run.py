@@ -12,7 +12,8 @@ from pagemill.document.labels import Label
 from pagemill.document.names import crop_path
 from pagemill.document.page import ContentFormat, ImageCrop, PageError, PageResult, Region, Status
 from pagemill.exporters import default_exporters
-from pagemill.store.run_directory import OpenMode, RunDirectory
+from pagemill.store.opening import OpenMode
+from pagemill.store.run_directory import RunDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

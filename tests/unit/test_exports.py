@@ -12,8 +12,8 @@ from pagemill.document.page import PageResult, Status
 from pagemill.errors import InputError, OutputError, UsageError
 from pagemill.export.selection import Selection
 from pagemill.exports import Exporter, ExportOptions, ExportOutcome, Format
+from pagemill.store.opening import OpenMode
 from pagemill.store.reading import RunReader
-from pagemill.store.run_directory import OpenMode
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -30,7 +30,12 @@ _GRACE_S = 5.0
     help="How often with --watch  [default: 1 on a terminal, else 10]",
 )
 @click.option(
-    "--examples", type=click.IntRange(min=0), default=3, show_default=True, help="Failed pages to name a kind."
+    "--examples",
+    type=click.IntRange(min=0),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="Failed pages to name of each kind.",
 )
 def command(out: Path, as_json: bool, watch: bool, interval: float | None, examples: int) -> None:
     """Show how a run stands: pages by state, rate, time left, failures by kind, pages under way, size on disk.
