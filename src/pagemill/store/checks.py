@@ -191,13 +191,13 @@ def previews(survey: Survey) -> None:
     )
     if not path.exists():
         for page_id, *_ in spans:
-            survey.add(Kind.DAMAGED_PREVIEW, PREVIEWS, page_id)
+            survey.add(Kind.LOST_PREVIEW, PREVIEWS, page_id)
         return
     with output_errors(path), path.open("rb") as stream:
         for page_id, offset, length, crc in spans:
             stream.seek(offset)
             if zlib.crc32(stream.read(length)) != crc:
-                survey.add(Kind.DAMAGED_PREVIEW, f"{FOLDER}/previews", page_id)
+                survey.add(Kind.LOST_PREVIEW, f"{FOLDER}/previews", page_id)
 
 
 def _sha256(path: Path) -> str:

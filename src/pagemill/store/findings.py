@@ -39,7 +39,8 @@ class Kind(StrEnum):
     OTHER_REPORT = "report does not agree with the records"
     OTHER_COUNTS = "run.json counts disagree"
     OTHER_LEDGER_COUNTS = "ledger counts disagree"
-    DAMAGED_PREVIEW = "damaged preview"
+    LOST_PREVIEW = "lost preview"
+    """A small page image for the report. No damage: the next report shows the page without it."""
     MALFORMED_LEDGER = "ledger malformed"
     LEFT_OVER = "left-over temporary file"
     UNKNOWN_FILE = "file that is not from this run"
@@ -48,7 +49,7 @@ class Kind(StrEnum):
     @property
     def is_damage(self) -> bool:
         """Whether a directory with such a finding is damaged."""
-        return self is not Kind.UNKNOWN_FILE
+        return self not in {Kind.UNKNOWN_FILE, Kind.LOST_PREVIEW}
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

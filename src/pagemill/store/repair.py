@@ -197,7 +197,7 @@ def _mend(survey: Survey) -> _Mended:
             )
             connection.executemany(
                 "UPDATE pages SET preview_offset = NULL, preview_length = NULL, preview_crc = NULL WHERE page_id = ?",
-                ((page_id,) for _, page_id in survey.found(Kind.DAMAGED_PREVIEW)),
+                ((page_id,) for _, page_id in survey.found(Kind.LOST_PREVIEW)),
             )
             connection.executemany(
                 "UPDATE documents SET written = 0 WHERE doc_id = ?", db.cursor().execute(_CHANGED_DOCUMENTS)

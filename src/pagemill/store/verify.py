@@ -102,6 +102,8 @@ def examine(
             check_documents(survey, exporters, facts, compare=compare)
             _check_counts(survey, counters, facts, run_json)
             if facts and facts.summary.finished and exporters.report and run_json and run_json.finished:
+                # A report that was made when all previews were there is better than one that can be made now.
+                compare = compare and next(survey.found(Kind.LOST_PREVIEW), None) is None
                 check_report(survey, exporters.report, run_json, compare=compare)
         checks.crops(survey, quick=quick)
         yield Examination(survey, _verdict(survey, counters, facts, owner, other_version), facts)

@@ -168,7 +168,6 @@ def test_an_unfinished_run_is_not_damaged(tmp_path: Path) -> None:
             "run.json: pages is 3, the records have 20",
         ),
         (lambda out: cut(out / "run.json", 2), Kind.OTHER_COUNTS, "run.json: missing, or no summary of a run"),
-        (lambda out: flip(out / ".pagemill/previews"), Kind.DAMAGED_PREVIEW, ".pagemill/previews (page gamma_3)"),
         (lambda out: (out / LEDGER).unlink(), Kind.MALFORMED_LEDGER, f"{LEDGER}: missing"),
         (lambda out: (out / LEDGER).write_bytes(b""), Kind.MALFORMED_LEDGER, f"{LEDGER}: no ledger that this version"),
         (
@@ -212,6 +211,15 @@ def test_files_of_others_are_named_and_are_no_damage(out: Path) -> None:
         ]
     }
     assert not verify(out, exporters=EXPORTERS).damaged
+
+
+def test_a_preview_is_no_loss(out: Path) -> None:
+    flip(out / ".pagemill/previews")
+    assert findings(out) == {Kind.LOST_PREVIEW.value: [".pagemill/previews (page gamma_3)"]}
+    (out / ".pagemill/previews").unlink()
+    verdict = verify(out, exporters=EXPORTERS)
+    assert [(group.kind, group.count) for group in verdict.groups] == [(Kind.LOST_PREVIEW, 20)]
+    assert not verdict.damaged
 
 
 def test_quick_reads_no_crops_and_makes_no_documents(out: Path) -> None:
