@@ -326,6 +326,7 @@ async def _on(writer: ThreadPoolExecutor, work: Callable[[], T]) -> T:
         return await asyncio.shield(writing)
     except asyncio.CancelledError:  # the directory is closed next: not while somebody writes into it
         await asyncio.wait({writing})
+        writing.exception()  # marks it as seen: the first error is the one that is told
         raise
 
 
@@ -341,18 +342,20 @@ def _stop_on_signals(on_stop: Callable[[], None]) -> Iterator[asyncio.Event]:
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     installed: list[signal.Signals] = []
 
-    def on_signal() -> None:
+    def on_signal(number: signal.Signals) -> None:
+        if stop.is_set():  # two came before the event loop had a look
+            signal.raise_signal(number)
         stop.set()
-        for number in installed:
-            loop.remove_signal_handler(number)
-            signal.signal(number, signal.SIG_DFL)
+        for each in installed:
+            loop.remove_signal_handler(each)
+            signal.signal(each, signal.SIG_DFL)
         on_stop()
 
     for number in before:
         if before[number] is signal.SIG_IGN:
             continue
         try:
-            loop.add_signal_handler(number, on_signal)
+            loop.add_signal_handler(number, on_signal, number)
         except (NotImplementedError, RuntimeError, ValueError):  # Windows, or not the main thread
             continue
         installed.append(number)
