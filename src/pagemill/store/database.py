@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import sqlite3
 import threading
 from typing import TYPE_CHECKING, Any
@@ -70,6 +71,7 @@ _LAZY_WRITES = 256
 """Writes that may wait for a commit: they can be made again at no great cost."""
 _DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})
 _BUSY_S = 10.0
+_NEXT_TO_NOTHING = 64 * 2**10  # bytes
 
 
 @contextlib.contextmanager
@@ -96,12 +98,22 @@ def _translated(error: sqlite3.DatabaseError, path: Path) -> Exception:
         return DamagedRunError(
             f"{path} is damaged: {error}", remedy="Mend the directory with pagemill verify --repair."
         )
+    if code == sqlite3.SQLITE_IOERR and _is_full(path):  # so it says that its shared memory cannot grow
+        return NoSpaceError(f"cannot write {path}: the disk is full", remedy=NO_SPACE_REMEDY)
     if isinstance(error, sqlite3.OperationalError):
         return OutputError(
             f"cannot use {path}: {error}",
             remedy="Make sure that you may write there and that it is on a local disk.",
         )
     return error
+
+
+def _is_full(path: Path) -> bool:
+    """Whether next to nothing fits on the disk any more."""
+    try:
+        return shutil.disk_usage(path.parent).free < _NEXT_TO_NOTHING
+    except OSError:
+        return False
 
 
 class Database:
