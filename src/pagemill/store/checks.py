@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import zlib
 from typing import TYPE_CHECKING
 
-from pagemill.store.files import output_errors
 from pagemill.store.findings import Kind
 from pagemill.store.paths import CROPS, DOCUMENTS, FOLDER, PREVIEWS, RESULTS, TEMPORARY_SUFFIX, TEXTS, stem_of_crop
+from pagemill.store.survey import reading_errors
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,7 +99,7 @@ def texts(survey: Survey, *, ledger: bool) -> None:
     """Every record has one text line: the one that was written with it, or else the one that it says.
 
     Args:
-        survey: With ``text_crc`` of the lines if ``ledger`` is off.
+        survey: With ``text_crc`` of the lines if ``ledger`` is off and this version makes texts as the run did.
         ledger: The ledger is whole and knows what was written.
     """
     survey.note(Kind.TORN_TEXT, f"SELECT {_TEXT_LINE}, NULL, NULL, NULL FROM texts WHERE fault IS NOT NULL")
@@ -120,7 +121,7 @@ def texts(survey: Survey, *, ledger: bool) -> None:
             "rows.state NOT IN ('done', 'failed') OR (rows.text_offset IS texts.offset AND rows.text_crc IS texts.crc)"
         )
     else:
-        said = "texts.crc IS lines.text_crc"
+        said = "lines.text_crc IS NULL OR texts.crc IS lines.text_crc"
     survey.note(
         Kind.OTHER_TEXT,
         f"""
@@ -193,13 +194,15 @@ def previews(survey: Survey) -> None:
         for page_id, *_ in spans:
             survey.add(Kind.LOST_PREVIEW, PREVIEWS, page_id)
         return
-    with output_errors(path), path.open("rb") as stream:
+    with reading_errors(path), path.open("rb") as stream:
         for page_id, offset, length, crc in spans:
             stream.seek(offset)
             if zlib.crc32(stream.read(length)) != crc:
                 survey.add(Kind.LOST_PREVIEW, f"{FOLDER}/previews", page_id)
 
 
-def _sha256(path: Path) -> str:
-    with output_errors(path), path.open("rb") as stream:
+def _sha256(path: Path) -> str | None:
+    """Digest of a file; None for one that is gone: a run that goes on has taken it back."""
+    with reading_errors(path), contextlib.suppress(FileNotFoundError), path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+    return None

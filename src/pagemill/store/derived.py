@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pagemill.errors import DamagedRunError
-from pagemill.store.files import output_errors
 from pagemill.store.findings import Kind
 from pagemill.store.paths import REPORT, RESULTS, document_files
 from pagemill.store.reading import RunReader
 from pagemill.store.records import decode_page
+from pagemill.store.survey import reading_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -91,14 +91,14 @@ def records(survey: Survey, doc_id: str) -> Iterator[PageResult]:
         (doc_id, Kind.DOUBLED_RECORD),
     )
     path = survey.file(RESULTS)
-    with output_errors(path), path.open("rb") as stream:
+    with reading_errors(path), path.open("rb") as stream:
         for offset, length in spans:
             stream.seek(offset)
             yield decode_page(stream.read(length))
 
 
 def _same(path: Path, chunks: Iterable[bytes]) -> bool:
-    with output_errors(path), path.open("rb") as stream:
+    with reading_errors(path), path.open("rb") as stream:
         return all(stream.read(len(chunk)) == chunk for chunk in chunks) and not stream.read(1)
 
 

@@ -18,7 +18,7 @@ import msgspec
 
 from pagemill.document.identity import PageKey
 from pagemill.document.names import file_stem
-from pagemill.store.files import output_errors
+from pagemill.errors import OutputError
 from pagemill.store.findings import MAX_EXAMPLES, Finding, FindingGroup, Kind
 from pagemill.store.paths import CROPS, DOCUMENTS, RESULTS, TEMPORARY_SUFFIX, TEXTS, crop_file
 from pagemill.store.records import ParsedText, decode_page, encode_line
@@ -69,6 +69,22 @@ CREATE INDEX crops_path ON crops(path);
 CREATE INDEX texts_page ON texts(page_id, number);
 CREATE INDEX findings_kind ON findings(kind);
 """
+
+
+@contextlib.contextmanager
+def reading_errors(path: Path) -> Iterator[None]:
+    """Turn the operating system's errors about reading ``path`` into pagemill's.
+
+    Raises:
+        OutputError: Any of them.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(
+            f"cannot read {path}: {error.strerror or error}",
+            remedy="Make sure that you may read it and the disk is well.",
+        ) from error
 
 
 class Line(NamedTuple):
@@ -187,7 +203,7 @@ class Survey:
         path = self.path / folder
         if not path.is_dir():
             return
-        with output_errors(path), os.scandir(path) as entries:
+        with reading_errors(path), os.scandir(path) as entries:
             for chunk in _chunks(entries):
                 self._insert("files", [(f"{folder}/{_name(entry)}".lstrip("/"), _size(entry)) for entry in chunk])
 
@@ -256,7 +272,7 @@ class Survey:
         path = self.file(name)
         if not path.exists():
             return
-        with output_errors(path), path.open("rb", buffering=_CHUNK_BYTES) as stream:
+        with reading_errors(path), path.open("rb", buffering=_CHUNK_BYTES) as stream:
             yield from read_lines(stream, end)
 
     def _insert(self, table: str, rows: list[tuple[Any, ...]]) -> None:

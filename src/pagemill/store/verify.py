@@ -85,17 +85,19 @@ def examine(
         raise OutputError(f"{path} holds no run", remedy="Name a directory that pagemill parse has written to.")
     with contextlib.closing(Survey(path)) as survey:
         facts = _facts(survey)
+        run_json = read_run_json(path)
+        other_version = run_json.version if run_json and run_json.version != __version__ else None
         counters = Counters()
         survey.read_records(
-            counters, None if facts else exporters.embedding_text, end=facts.results if facts and owner else None
+            counters,
+            None if facts or other_version else exporters.embedding_text,
+            end=facts.results if facts and owner else None,
         )
         survey.read_texts(end=facts.texts if facts and owner else None)
         for folder in (paths.CROPS, paths.DOCUMENTS, "", paths.FOLDER):
             survey.list_files(folder)
         survey.index()
         _check_records(survey, ledger=facts is not None)
-        run_json = read_run_json(path)
-        other_version = run_json.version if run_json and run_json.version != __version__ else None
         if owner is None:
             checks.files(survey)
             compare = not quick and other_version is None

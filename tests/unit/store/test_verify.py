@@ -237,6 +237,9 @@ def test_what_another_version_made_is_not_compared(out: Path) -> None:
     flip(out / "documents/alpha.md")
     verdict = verify(out, exporters=EXPORTERS)
     assert (verdict.groups, verdict.other_version) == ([], "0.0.1")
+    (out / LEDGER).unlink()
+    edit(out / TEXTS, lambda lines: lines.__setitem__(0, lines[0].replace(b"mill", b"Mill", 1)))
+    assert set(findings(out)) == {Kind.MALFORMED_LEDGER.value}
 
 
 def test_a_record_does_not_lead_out_of_the_directory(out: Path) -> None:
