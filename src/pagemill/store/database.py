@@ -144,21 +144,26 @@ class Database:
         application, version = (
             int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("application_id", "user_version")
         )
+        is_new = application == 0 and not connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+        if not is_new:
+            self._recognize(application, version)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA wal_autocheckpoint = 0")  # sync() does it, not some page
-        if application == 0 and not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
+        if is_new:
             with self.transaction():
                 for statement in _SCHEMA.split(";\n"):
                     if statement.strip():
                         connection.execute(statement)
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 connection.execute(f"PRAGMA user_version = {FORMAT}")
-        elif application == 0:
+
+    def _recognize(self, application: int, version: int) -> None:
+        if application == 0:
             raise DamagedRunError(f"{self.path} is no whole ledger")
-        elif application != APPLICATION_ID:
+        if application != APPLICATION_ID:
             raise OutputError(f"{self.path} is not from pagemill", remedy="Choose another directory with -o.")
-        elif version != FORMAT:
+        if version != FORMAT:
             raise OutputError(
                 f"{self.path} is of another version of pagemill ({version}; this one writes {FORMAT})",
                 remedy="Go on with that version, choose another directory with -o, or start over with --fresh.",

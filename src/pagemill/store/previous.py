@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -33,12 +33,13 @@ class Holding(Enum):
 
 
 class _Marker(msgspec.Struct):
-    """What must be known of an earlier version's ``run.json``."""
+    """What must be known of a ``run.json``, of any version."""
 
     generator: str
     finished: str | None = None
     pages: int = 0
     failed: int = 0
+    identity: dict[str, Any] = {}
 
 
 def examine(out: Path) -> Holding:
@@ -56,10 +57,12 @@ def examine(out: Path) -> Holding:
         present = [name for name in (paths.RUN_JSON, *_FILES) if (out / name).exists()]
         if not present:
             return Holding.NOTHING
-        locked = (out / paths.LOCK).exists()
-        if not locked and _marker(out) is None:
-            raise _foreign(out, present[0])
-        return Holding.RUN if locked else Holding.EARLIER_VERSION
+        marker = _marker(out)
+        if marker is not None:
+            return Holding.RUN if marker.identity else Holding.EARLIER_VERSION
+        if (out / paths.LOCK).exists():
+            return Holding.RUN  # one that has lost its ledger and its run.json
+        raise _foreign(out, present[0])
 
 
 def is_fruitless(out: Path) -> bool:

@@ -1,264 +1,420 @@
+"""Writing a run: pages, documents, the end; what a failing disk leaves."""
+
 from __future__ import annotations
 
 import errno
 import json
 import os
+import sqlite3
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
 
-from pagemill.document.labels import Label
-from pagemill.document.names import crop_path
-from pagemill.document.page import ImageCrop, PageError, PageResult, Region, Status
+from pagemill.document.page import PageError, PageResult
 from pagemill.errors import ExitCode, NoSpaceError, OutputError
-from pagemill.store.run_directory import PREVIEW_PAGES, Exporters, RunDirectory
+from pagemill.store.ledger import NO_LONGER_IN_THE_INPUT
+from pagemill.store.run_directory import PREVIEW_PAGES, Exporters
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-
-def page(index: int, doc: str = "doc", *, number: int | None = None, text: str = "text", **fields: Any) -> PageResult:
-    region = Region(index=0, label=Label.TEXT, bbox_2d=(0, 0, 1000, 1000), bbox=(0, 0, 10, 10), content=text)
-    return PageResult(
-        page_id=f"{doc}_{index}",
-        page_idx=index,
-        doc_id=doc,
-        source=f"{doc}.pdf",
-        page_number=number or index + 1,
-        regions=[region],
-        markdown=text,
-        **fields,
-    )
+ERROR = PageError(component="layout", category="timeout", message="too slow")
 
 
-def report(
-    out: Path, pages: Iterator[PageResult], previews: Callable[[str], bytes | None], summary: Mapping[str, Any]
-) -> None:
-    lines = [f"{page.page_id} {previews(page.page_id)!r}\n" for page in pages]
-    (out / "report.html").write_text(f"{summary['pages']} pages\n" + "".join(lines))
-
-
-EXPORTERS = Exporters(
-    embedding_text=lambda page: page.markdown.upper(),
-    document_markdown=lambda pages: (f"{page.markdown}\n" for page in pages),
-    document_json=lambda pages: json.dumps([page.page_number for page in pages]),
-    report=report,
-)
-
-
-def create(path: Path, **options: Any) -> RunDirectory:
-    return RunDirectory.create(path, exporters=EXPORTERS, **options)
-
-
-def lines(path: Path) -> list[Any]:
-    return [json.loads(line) for line in path.read_bytes().splitlines()]
-
-
-def snapshot(root: Path) -> set[str]:
-    return {str(path.relative_to(root)) for path in root.rglob("*")}
-
-
-def test_a_run_from_start_to_end(tmp_path: Path) -> None:
-    out = tmp_path / "new" / "out"
-    crop = crop_path("doc_1", 0)
-    with create(out, settings={"lang": "en"}) as run:
-        second = page(
-            1, text="second", image_crops=[ImageCrop(path=crop, bbox=(0, 0, 1, 1), label=Label.IMAGE, region=0)]
-        )
-        run.write_page(second, [(crop, b"jpeg")], b"preview of two")
-        run.write_page(page(0, text="first", timings={"layout": 0.5}), preview=b"preview of one")
+def test_a_run_from_start_to_end(store) -> None:
+    with store.open(settings={"threads": 2}) as run:
+        second = store.page(2, text="second")
+        crops = store.with_crops(second, b"jpeg")
+        store.start(run, 2)
+        run.write_page(second, crops, b"preview of two")
+        run.write_page(store.page(1, text="first", timings={"layout": 0.5}), preview=b"preview of one")
         run.finish_document("doc")
-        assert (out / "documents" / "doc.md").read_text() == "first\nsecond\n"  # page order, not order of arrival
-        assert (out / "documents" / "doc.json").read_text() == "[1, 2]"
+        assert (store.out / "documents" / "doc.md").read_text() == "first\nsecond\n"  # page order, not that of arrival
+        assert (store.out / "documents" / "doc.json").read_text() == "[1, 2]"
         run.finish()
+        store.check(run)
 
-    assert (out / crop).read_bytes() == b"jpeg"
-    records = (out / "ocr_results.jsonl").read_bytes().splitlines()
+    assert (store.out / crops[0][0]).read_bytes() == b"jpeg"
+    records = (store.out / "ocr_results.jsonl").read_bytes().splitlines()
     assert msgspec.json.decode(records[0], type=PageResult) == second
-    assert lines(out / "parsed_texts.jsonl")[0] == {
-        "page_id": "doc_1",
-        "page_idx": 1,
-        "doc_id": "doc",
-        "text": "SECOND",
-    }
-    assert (out / "report.html").read_text() == "2 pages\ndoc_0 b'preview of one'\ndoc_1 b'preview of two'\n"
-    summary = json.loads((out / "run.json").read_text())
-    assert summary["settings"] == {"lang": "en"}
+    text = {"page_id": "doc_2", "page_idx": 2, "doc_id": "doc", "text": "SECOND"}
+    assert store.lines("parsed_texts.jsonl")[0] == text
+    assert (store.out / "report.html").read_text() == "2 pages\ndoc_1 b'preview of one'\ndoc_2 b'preview of two'\n"
+    summary = store.run_json()
+    assert (summary["settings"], summary["identity"]) == ({"threads": 2}, {"lang": ["en"]})
     assert (summary["pages"], summary["documents"], summary["crops"], summary["failed"]) == (2, 1, 1, 0)
     assert summary["regions_by_label"] == {"text": 2}
     assert summary["seconds_by_stage"] == {"layout": 0.5}
     assert summary["finished"] >= summary["started"]
-    assert snapshot(out) == {
-        "ocr_results.jsonl", "parsed_texts.jsonl", "run.json", "report.html", "crops", crop,
-        "documents", "documents/doc.md", "documents/doc.json",
-    }  # fmt: skip
+    assert store.files() == {
+        *("ocr_results.jsonl", "parsed_texts.jsonl", "run.json", "report.html", crops[0][0]),
+        *("documents/doc.md", "documents/doc.json"),
+        *(".pagemill/ledger.sqlite", ".pagemill/lock", ".pagemill/previews"),
+    }
 
 
-def test_failures_are_counted_by_kind(tmp_path: Path) -> None:
-    with create(tmp_path / "out") as run:
-        timeout = PageError(component="layout", category="timeout", message="too slow")
-        run.write_page(page(0, status=Status.FAILED, errors=[timeout]))
-        run.write_page(page(1, errors=[PageError(component="table", category="internal", message="x", region=0)]))
+def test_what_is_under_way_and_what_waits(store) -> None:
+    with store.open() as run:
+        store.start(run, 1)
+        store.start(run, 2)
+        run.postpone_page(store.key(2), attempts=1, error=ERROR)
+        run.skip_page(store.key(3), **store.place(3), reason="duplicate of other")
+        assert store.states() == {"doc_1": "RUNNING", "doc_2": "WAITING", "doc_3": "SKIPPED"}
+        run.write_page(store.failed(2, attempts=2))
+        assert store.states()["doc_2"] == "FAILED"
+        store.check(run)
+    assert store.states()["doc_1"] == "WAITING"  # nobody died of it
+    assert store.ids() == ["doc_2"]
+    with store.open() as run:
+        assert (run.resumed, run.summary.skipped_by_kind) == (2, {"duplicate": 1})
+        known = run.catalogue.meet(store.digest("doc"), "doc.pdf")
+        assert [number in known.ended for number in range(5)] == [False, False, True, True, False]
+        assert known.waiting[1].attempts == 0
+
+
+def test_a_page_ends_once(store) -> None:
+    with store.open() as run:
+        run.write_page(store.page(1))
+        for again in (lambda: run.write_page(store.page(1)), lambda: store.start(run, 1)):
+            with pytest.raises(ValueError, match="ended already"):
+                again()
+        with pytest.raises(ValueError, match="ended already"):
+            run.skip_page(store.key(1), **store.place(1), reason="why")
+        assert store.ids() == ["doc_1"]
+        store.check(run)
+
+
+def test_failures_are_counted_by_kind(store) -> None:
+    with store.open() as run:
+        run.write_page(store.failed(1))
+        warning = PageError(component="table", category="internal", message="x", region=0)
+        run.write_page(store.page(2, errors=[warning]))
         assert run.summary.failed == 1
         assert run.summary.failures_by_kind == {"timeout": 1}
         assert run.summary.warnings_by_kind == {"internal": 1}
 
 
-def test_finish_writes_the_documents_that_are_still_open(tmp_path: Path) -> None:
-    with create(tmp_path / "out") as run:
-        run.write_page(page(0, "a.v1"))
-        run.write_page(page(1, "a.v2"))
+def test_finish_writes_the_documents_that_have_changed(store) -> None:
+    with store.open() as run:
+        run.write_page(store.page(1, "a.v1"))
+        run.write_page(store.page(1, "a.v2"))
         run.finish_document("nobody")
-        run.finish(interrupted=True)
-    assert snapshot(tmp_path / "out" / "documents") == {"a.v1.md", "a.v1.json", "a.v2.md", "a.v2.json"}
-    assert json.loads((tmp_path / "out" / "run.json").read_text())["interrupted"]
-
-
-def test_a_document_that_does_not_open_has_no_page_number(tmp_path: Path) -> None:
-    with create(tmp_path / "out") as run:
-        broken = page(0)
-        broken.page_number = None
-        run.write_page(broken)
+        run.finish(interrupted=True, complete=False)
+    assert store.files("documents") == {f"documents/a.v{n}.{suffix}" for n in (1, 2) for suffix in ("md", "json")}
+    assert store.run_json()["interrupted"]
+    with store.open() as run:
+        assert run.summary.documents == 2
+        (store.out / "documents" / "a.v1.md").unlink()
+        run.write_page(store.page(2, "a.v2"))
+        assert run.summary.documents == 1
         run.finish()
-    assert (tmp_path / "out" / "documents" / "doc.json").read_text() == "[null]"
+        assert run.summary.documents == 2
+    assert (store.out / "documents" / "a.v2.json").read_text() == "[1, 2]"
+    assert not (store.out / "documents" / "a.v1.md").exists()  # it had not changed
 
 
-def test_refuses_a_directory_with_a_run_and_replaces_it_when_fresh(tmp_path: Path) -> None:
-    crop = crop_path("doc_0", 0)
-    with create(tmp_path) as run:
-        old = page(0, image_crops=[ImageCrop(path=crop, bbox=(0, 0, 1, 1), label=Label.IMAGE, region=0)])
-        run.write_page(old, [(crop, b"x")])
+def test_what_is_no_longer_in_the_input(store) -> None:
+    with store.open() as run:
+        for number in (1, 2):
+            store.start(run, number)
+        run.write_page(store.failed(0, "broken", page_number=None))
+        run.finish(complete=False)
+    assert store.states() == {"doc_1": "WAITING", "doc_2": "WAITING", "broken": "FAILED"}
+    with store.open() as run:
+        assert run.resumed == 0  # the broken one is tried again
+        store.start(run, 1)
+        run.write_page(store.page(1))
+        run.finish(complete=True)
+        store.check(run)
+    assert store.states() == {"doc_1": "DONE", "doc_2": "SKIPPED"}
+    assert store.ids() == store.ids("parsed_texts.jsonl") == ["doc_1"]
+    assert store.run_json()["skipped_by_kind"] == {NO_LONGER_IN_THE_INPUT: 1}
+    with store.open() as run:  # and when it is there again
+        known = run.catalogue.meet(store.digest("doc"), "doc.pdf")
+        assert known.waiting[2].page_id == "doc_2"
+        store.start(run, 2)
+        assert run.summary.skipped == 0
+        run.write_page(store.page(2))
+        store.check(run)
+
+
+def test_a_source_that_does_not_open_is_tried_again(store) -> None:
+    def parse() -> None:
+        with store.open() as run:
+            assert run.catalogue.meet(store.digest("broken"), "broken.pdf").pages is None
+            store.start(run, 0, "broken")
+            run.write_page(store.failed(0, "broken", category="encrypted", page_number=None))
+            run.finish()
+            store.check(run)
+
+    parse()
+    parse()
+    assert store.ids() == ["broken"]
+    with store.open() as run:  # now it opens
+        run.catalogue.meet(store.digest("broken"), "broken.pdf")
+        store.start(run, 1, "broken")
+        run.write_page(store.page(1, "broken"))
         run.finish()
-    (tmp_path / "notes.txt").write_text("mine")
-    (tmp_path / "crops" / "mine.png").write_text("mine")
-    with (tmp_path / "ocr_results.jsonl").open("ab") as stream:
-        stream.write(b'{"page_id": "cut sho')
-
-    with pytest.raises(OutputError, match="already holds") as caught:
-        create(tmp_path)
-    assert "--fresh" in (caught.value.remedy or "")
-    assert caught.value.exit_code is ExitCode.OUTPUT
-
-    with create(tmp_path, fresh=True):
-        assert snapshot(tmp_path) == {
-            "notes.txt", "crops", "crops/mine.png", "documents",
-            "run.json", "ocr_results.jsonl", "parsed_texts.jsonl", ".previews",
-        }  # fmt: skip
-        assert (tmp_path / "ocr_results.jsonl").stat().st_size == 0
+        store.check(run)
+    assert store.ids() == ["broken_1"]
+    assert store.run_json()["failed"] == 0
 
 
-def test_fresh_follows_no_forged_crop_path(tmp_path: Path) -> None:
-    outside = tmp_path / "outside.txt"
-    outside.write_text("mine")
-    out = tmp_path / "out"
-    with create(out) as run:
-        run.write_page(
-            page(
-                0,
-                image_crops=[ImageCrop(path="crops/../../outside.txt", bbox=(0, 0, 1, 1), label=Label.IMAGE, region=0)],
-            )
-        )
-    with create(out, fresh=True):
-        assert outside.exists()
+def test_a_file_with_new_content_replaces_the_old_one(store) -> None:
+    old = store.page(1)
+    crops = store.with_crops(old, b"one", b"two")
+    with store.open() as run:
+        run.catalogue.meet(store.digest("doc"), "doc.pdf")
+        assert run.catalogue.document_id("old", "doc") == "doc"
+        store.start(run, 1)
+        run.write_page(old, crops)
+        run.write_page(store.page(1, "other"))
+        run.finish()
+    with store.open() as run:
+        known = run.catalogue.meet(store.digest("new"), "doc.pdf")
+        assert (known.copy, 1 in known.ended, known.waiting) == (1, False, {})
+        assert run.catalogue.document_id("new", "doc") == "doc"
+        assert run.catalogue.page_id("doc_1") == "doc_1"
+        new = store.page(1, page_key=str(store.key(1, "new")), text="new")
+        run.write_page(new, store.with_crops(new, b"three"))
+        run.finish()
+        store.check(run)
+    assert store.ids() == ["other_1", "doc_1"]
+    assert store.files("crops") == {crops[0][0]}
+    assert (store.out / crops[0][0]).read_bytes() == b"three"
+    assert (store.out / "documents" / "doc.md").read_text() == "new\n"
 
 
-@pytest.mark.parametrize("fresh", [False, True])
-def test_never_overwrites_files_that_are_not_from_pagemill(tmp_path: Path, fresh: bool) -> None:
-    (tmp_path / "report.html").write_text("mine")
-    (tmp_path / "run.json").write_text('{"generator": "another program"}')
-    with pytest.raises(OutputError, match="did not write"):
-        create(tmp_path, fresh=fresh)
-    assert (tmp_path / "report.html").read_text() == "mine"
+def test_a_document_goes_with_its_last_page(store) -> None:
+    with store.open() as run:
+        run.write_page(store.page(1))
+        run.finish()
+    with store.open() as run:
+        run.catalogue.meet(store.digest("new"), "doc.pdf")
+        run.finish()
+        store.check(run)
+    assert store.files("documents") == set()
+    assert store.run_json()["documents"] == 0
 
 
-def test_output_that_cannot_be_a_directory(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(OutputError, match="cannot write"):
-        create(tmp_path / "file" / "out")
+def test_a_document_that_does_not_open_has_no_page_number(store) -> None:
+    with store.open() as run:
+        run.write_page(store.failed(0, page_number=None))
+        run.finish()
+    assert (store.out / "documents" / "doc.json").read_text() == "[null]"
+
+
+def test_failed_pages_are_tried_again_when_asked(store) -> None:
+    with store.open() as run:
+        for page in (store.page(1), store.failed(2, attempts=2), store.page(3)):
+            run.write_page(page)
+        run.finish()
+    with store.open(retry_failed=True) as run:
+        assert (run.resumed, run.summary.failed, run.summary.failures_by_kind) == (2, 0, {})
+        assert run.catalogue.meet(store.digest("doc"), "doc.pdf").waiting[2].attempts == 0
+        assert store.ids() == ["doc_1", "doc_3"]
+        run.write_page(store.page(2))
+        run.finish()
+        store.check(run)
+    assert store.ids("parsed_texts.jsonl") == ["doc_1", "doc_3", "doc_2"]
+    assert json.loads((store.out / "documents" / "doc.json").read_text()) == [1, 2, 3]
 
 
 @pytest.mark.parametrize(
     "name", ["x.jpg", "crops/../x.jpg", "/etc/x", "crops/", "crops/..", "crops/a/b.jpg", "crops/a\0"]
 )
-def test_rejects_crop_paths_outside_of_crops(tmp_path: Path, name: str) -> None:
-    with create(tmp_path / "out") as run, pytest.raises(ValueError, match="crop"):
-        run.write_page(page(0), [(name, b"x")])
+def test_rejects_crop_paths_outside_of_crops(store, name: str) -> None:
+    with store.open() as run, pytest.raises(ValueError, match="crop"):
+        run.write_page(store.page(1), [(name, b"x")])
 
 
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
-@pytest.mark.parametrize("failing_file", [0, 1])
-def test_a_full_disk_leaves_whole_lines(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, failing_file: int
+def test_text_that_utf8_cannot_hold(store) -> None:
+    with store.open() as run:
+        place = store.place(1) | {"uri": "caf\udce9.pdf"}
+        run.start_page(store.key(1), **place)
+        bad = store.page(1, text="broken \ud800 pair", metadata={"key\udc00": ["\udfff"]})
+        bad.source = "caf\udce9.pdf"
+        run.write_page(bad)
+        run.catalogue.meet(store.digest("other"), "caf\udce9.pdf")
+        run.finish()
+    with store.open() as run:
+        run.write_page(bad)
+    read = msgspec.json.decode((store.out / "ocr_results.jsonl").read_bytes(), type=PageResult)
+    assert read.regions[0].content == "broken \ufffd pair"
+
+
+def test_previews_stop_at_the_bound(store, monkeypatch: pytest.MonkeyPatch) -> None:
+    with store.open() as run:
+        assert run.wants_preview(PREVIEW_PAGES - 1)
+        assert not run.wants_preview(PREVIEW_PAGES)
+        monkeypatch.setattr("pagemill.store.run_directory.PREVIEW_BYTES", 10)
+        run.write_page(store.page(1), preview=b"x" * 11)
+        assert not run.wants_preview(1)
+        run.write_page(store.page(2), preview=b"y")
+        run.finish()
+    assert (store.out / "report.html").read_text() == f"2 pages\ndoc_1 {b'x' * 11!r}\ndoc_2 None\n"
+
+
+def test_no_report_keeps_no_previews(store) -> None:
+    exporters = Exporters(
+        embedding_text=lambda page: "", document_markdown=lambda pages: "", document_json=lambda pages: b"{}"
+    )
+    with store.open(exporters=exporters) as run:
+        assert not run.wants_preview(0)
+        run.write_page(store.page(1), preview=b"x")
+        run.finish()
+    assert not (store.out / "report.html").exists()
+    assert (store.out / ".pagemill" / "previews").stat().st_size == 0
+
+
+class Failing:
+    """Fails the n-th call of what it stands for, and all later ones while ``broken``."""
+
+    def __init__(self, real: Any, number: int, error: Exception) -> None:
+        self.real, self.number, self.error, self.calls, self.broken = real, number, error, 0, True
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        self.calls += 1
+        if self.broken and self.calls >= self.number:
+            raise self.error
+        return self.real(*arguments, **options)
+
+
+def full(code: int) -> OSError:
+    return OSError(code, os.strerror(code))
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES])
+@pytest.mark.parametrize("step", ["crop 1", "crop 2", "preview", "record", "text"])
+def test_an_error_of_the_disk_leaves_no_trace_of_the_page(
+    store, monkeypatch: pytest.MonkeyPatch, code: int, step: str
 ) -> None:
-    out = tmp_path / "out"
-    with create(out) as run:
-        run.write_page(page(0))
-        real_write, calls = os.write, 0
+    with store.open() as run:
+        run.write_page(store.page(1))
+        store.start(run, 2)
+        page = store.page(2)
+        crops = store.with_crops(page, b"one", b"two")
+        if step.startswith("crop"):
+            failing = Failing(Path.replace, int(step[-1]), full(code))
+            monkeypatch.setattr(Path, "replace", lambda path, target: failing(path, target))
+        else:
+            failing = Failing(os.write, ["preview", "record", "text"].index(step) + 1, full(code))
+            monkeypatch.setattr(os, "write", failing)
+        with pytest.raises(OutputError) as caught:
+            run.write_page(page, crops, b"preview")
+        monkeypatch.undo()
+        no_space = code in (errno.ENOSPC, errno.EDQUOT)
+        assert caught.value.exit_code is (ExitCode.NO_SPACE if no_space else ExitCode.OUTPUT)
+        assert "space" in (caught.value.remedy or "") or not no_space
+        assert store.states() == {"doc_1": "DONE", "doc_2": "RUNNING"}
+        assert store.files("crops") == set()
+        store.check(run)
+        run.write_page(page, crops, b"preview")  # space again: the run can go on
+        run.finish()
+        store.check(run)
+    assert store.ids() == store.ids("parsed_texts.jsonl") == ["doc_1", "doc_2"]
+
+
+def test_half_a_line_is_taken_back(store, monkeypatch: pytest.MonkeyPatch) -> None:
+    with store.open() as run:
+        run.write_page(store.page(1))
+        real, calls = os.write, 0
 
         def nearly_full(fd: int, data: Any) -> int:
             nonlocal calls
             calls += 1
-            if calls <= failing_file:
-                return real_write(fd, data)
-            if calls == failing_file + 1:
-                return real_write(fd, data[:7])
-            raise OSError(code, os.strerror(code))
+            if calls == 1:
+                return real(fd, data[:7])
+            raise full(errno.ENOSPC)
+
+        def broken(fd: int, size: int) -> None:
+            raise full(errno.EIO)
 
         monkeypatch.setattr(os, "write", nearly_full)
-        with pytest.raises(NoSpaceError) as caught:
-            run.write_page(page(1))
+        monkeypatch.setattr(os, "ftruncate", broken)
+        with pytest.raises(OutputError):
+            run.write_page(store.page(2))
         monkeypatch.undo()
-        assert caught.value.exit_code is ExitCode.NO_SPACE
-        assert "space" in (caught.value.remedy or "")
-        assert [line["page_idx"] for line in lines(out / "ocr_results.jsonl")] == [0]
-        assert [line["page_idx"] for line in lines(out / "parsed_texts.jsonl")] == [0]
-        run.write_page(page(2))  # space again: the run can go on
-        run.finish()
-    assert [line["page_idx"] for line in lines(out / "ocr_results.jsonl")] == [0, 2]
-    assert run.summary.pages == 2
+        run.write_page(store.page(3))  # cuts off what could not be cut off then
+        store.check(run)
+    assert store.ids() == ["doc_1", "doc_3"]
+
+
+class FailingConnection:
+    """An SQLite connection that fails at the n-th statement of some kind."""
+
+    def __init__(self, real: sqlite3.Connection, begins: str, code: int) -> None:
+        self.real, self.begins, self.code = real, begins, code
+
+    def execute(self, statement: str, *parameters: Any) -> Any:
+        if statement.startswith(self.begins):
+            error = sqlite3.OperationalError("it fails")
+            error.sqlite_errorcode = self.code
+            raise error
+        return self.real.execute(statement, *parameters)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.real, name)
+
+
+@pytest.mark.parametrize("begins", ["BEGIN", "INSERT INTO pages", "UPDATE pages", "UPDATE written", "COMMIT"])
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (sqlite3.SQLITE_FULL, NoSpaceError),
+        (sqlite3.SQLITE_IOERR_WRITE, OutputError),
+        (sqlite3.SQLITE_READONLY, OutputError),
+    ],
+)
+def test_an_error_of_the_ledger_leaves_no_trace_of_the_page(
+    store, begins: str, code: int, kind: type[OutputError]
+) -> None:
+    with store.open() as run:
+        run.write_page(store.page(1))
+        store.start(run, 2)
+        page = store.page(2)
+        crops = store.with_crops(page, b"one")
+        before = run.summary.copy()
+        database = run._ledger.database
+        real, database._connection = database._connection, FailingConnection(database._connection, begins, code)
+        with pytest.raises(kind):
+            run.write_page(page, crops, b"preview")
+        if begins != "UPDATE pages":
+            with pytest.raises(kind):
+                run.skip_page(store.key(3), **store.place(3), reason="why")
+        database._connection = real
+        assert run.summary.copy() == before
+        assert store.states() == {"doc_1": "DONE", "doc_2": "RUNNING"}
+        store.check(run)
+        run.write_page(page, crops)
+        store.check(run)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
-def test_a_full_disk_leaves_no_half_crop(tmp_path: Path) -> None:
-    with create(tmp_path / "out") as run:
-        temporary = tmp_path / "out" / "crops" / "doc_0_0.jpg.pagemill-tmp"
+def test_a_full_disk_leaves_no_half_crop(store) -> None:
+    with store.open() as run:
+        temporary = store.out / "crops" / "doc_1_0.jpg.pagemill-tmp"
         temporary.symlink_to("/dev/full")
         with pytest.raises(NoSpaceError):
-            run.write_page(page(0), [("crops/doc_0_0.jpg", b"x" * 10)])
-        assert not list((tmp_path / "out" / "crops").iterdir())
-        assert not lines(tmp_path / "out" / "ocr_results.jsonl")
+            run.write_page(store.page(1), [("crops/doc_1_0.jpg", b"x" * 10)])
+        assert not list((store.out / "crops").iterdir())
+        assert not store.lines()
 
 
-def test_text_that_utf8_cannot_hold(tmp_path: Path) -> None:
-    with create(tmp_path / "out") as run:
-        run.write_page(page(0, text="broken \ud800 pair", metadata={"key\udc00": ["\udfff"]}))
-        run.finish()
-    read = msgspec.json.decode((tmp_path / "out" / "ocr_results.jsonl").read_bytes(), type=PageResult)
-    assert read.regions[0].content == "broken \ufffd pair"
+def test_after_a_failed_sync_nothing_more_counts_as_safe(store, monkeypatch: pytest.MonkeyPatch) -> None:
+    with store.open() as run:
+        run.write_page(store.page(1))
+        failing = Failing(os.fsync, 1, full(errno.EIO))
+        monkeypatch.setattr(os, "fsync", failing)
+        with pytest.raises(OutputError):
+            run.sync()
+        failing.broken = False
+        run.sync()  # the disk may have dropped what the first one did not write
+        assert run._ledger.database.query("SELECT synced_results FROM run") == [(0,)]
 
 
-def test_previews_stop_at_the_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with create(tmp_path / "out") as run:
-        assert run.wants_preview(PREVIEW_PAGES - 1)
-        assert not run.wants_preview(PREVIEW_PAGES)
-        monkeypatch.setattr("pagemill.store.run_directory.PREVIEW_BYTES", 10)
-        run.write_page(page(0), preview=b"x" * 11)
-        assert not run.wants_preview(1)
-        run.write_page(page(1), preview=b"y")
-        assert (run.preview("doc_0"), run.preview("doc_1")) == (b"x" * 11, None)
-
-
-def test_no_report_keeps_no_previews(tmp_path: Path) -> None:
-    exporters = Exporters(
-        embedding_text=EXPORTERS.embedding_text,
-        document_markdown=EXPORTERS.document_markdown,
-        document_json=EXPORTERS.document_json,
-    )
-    with RunDirectory.create(tmp_path / "out", exporters=exporters) as run:
-        assert not run.wants_preview(0)
-        run.write_page(page(0), preview=b"x")
-        run.finish()
-    assert not (tmp_path / "out" / "report.html").exists()
-    assert not (tmp_path / "out" / ".previews").exists()
+def test_a_closed_directory_is_closed(store) -> None:
+    run = store.open()
+    run.close()
+    run.close()
+    with store.open():
+        pass

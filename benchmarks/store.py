@@ -1,0 +1,215 @@
+"""What the store costs: a page written, and a run opened again.
+
+Writes ``--pages`` records of ``--record-kb`` through a run directory (start, write, sync as in a run) and the same
+lines to two plain files, alternately, in the same run; prints microseconds a page and their ratio. ``--crops`` adds
+crops.
+
+Then builds ledgers of ``--rows`` pages of one dataset and of as many sources of one page, and times opening each and
+asking what has ended.
+
+    python benchmarks/store.py
+    python benchmarks/store.py --rows 40781 1000000 --pages 5000
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import random
+import shutil
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+from pagemill.document.identity import PageKey
+from pagemill.document.labels import Label
+from pagemill.document.names import crop_path
+from pagemill.document.page import ImageCrop, PageResult, Region
+from pagemill.store.ledger import Ledger, PageState
+from pagemill.store.run_directory import Exporters, RunDirectory
+
+EXPORTERS = Exporters(
+    embedding_text=lambda page: page.markdown,
+    document_markdown=lambda pages: (page.markdown for page in pages),
+    document_json=lambda pages: (page.markdown for page in pages),
+)
+DIGEST = hashlib.sha256(b"benchmark").hexdigest()
+CROP_BYTES = 30_000
+
+
+def make_page(
+    number: int, kilobytes: int, crops: int, dice: random.Random
+) -> tuple[PageResult, list[tuple[str, bytes]]]:
+    """A record of about that size, like those of a page of text, and its crops."""
+    words = ["".join(dice.choices("abcdefghijklmnopqrstuvwxyz", k=dice.randint(2, 10))) for _ in range(60)]
+    regions = [
+        Region(
+            index=index,
+            label=Label.TEXT,
+            bbox_2d=(50, 10 * index, 950, 10 * index + 9),
+            bbox=(85.0, 22.0 * index, 1615.0, 22.0 * index + 20),
+            content=" ".join(words),
+        )
+        for index in range(max(1, kilobytes * 1024 // 800))
+    ]
+    page_id = f"page_{number}"
+    files = [(crop_path(page_id, index), dice.randbytes(CROP_BYTES)) for index in range(crops)]
+    page = PageResult(
+        page_id=page_id,
+        page_idx=number,
+        page_key=str(PageKey(DIGEST, number + 1)),
+        doc_id="page",
+        source="benchmark.parquet",
+        page_number=number + 1,
+        regions=regions,
+        markdown="\n\n".join(region.content or "" for region in regions[:8]),
+        timings={"decode": 0.1, "layout": 0.2, "recognition": 0.5},
+        image_crops=[
+            ImageCrop(
+                path=path,
+                bbox=(0, 0, 1, 1),
+                label=Label.IMAGE,
+                region=0,
+                size=len(content),
+                sha256=hashlib.sha256(content).hexdigest(),
+            )
+            for path, content in files
+        ],
+    )
+    return page, files
+
+
+def time_writing(folder: Path, pages: int, kilobytes: int, crops: int) -> None:
+    """Print what a page costs in a run directory and as plain lines."""
+    from pagemill.store.records import encode_line
+    from pagemill.store.recovery import text_line
+
+    dice = random.Random(1)
+    stored: list[float] = []
+    plain: list[float] = []
+    record_bytes = 0
+    out = folder / "run"
+    with (
+        RunDirectory.open(out, exporters=EXPORTERS, identity={"benchmark": 1}, settings={}) as run,
+        (folder / "records").open("ab", buffering=0) as records,
+        (folder / "texts").open("ab", buffering=0) as texts,
+    ):
+        begin = time.perf_counter()
+        for number in range(pages):
+            page, files = make_page(number, kilobytes, crops, dice)
+            start = time.perf_counter()
+            run.start_page(
+                PageKey(DIGEST, number + 1),
+                page_id=page.page_id,
+                doc_id=page.doc_id,
+                uri=page.source,
+                page_number=page.page_number,
+                page_idx=number,
+            )
+            run.write_page(page, files)
+            middle = time.perf_counter()
+            records.write(line := encode_line(page))
+            texts.write(text_line(page, EXPORTERS.embedding_text))
+            for path, content in files:
+                (folder / Path(path).name).write_bytes(content)
+            stored.append(middle - start)
+            plain.append(time.perf_counter() - middle)
+            record_bytes += len(line)
+        whole = time.perf_counter() - begin
+        start = time.perf_counter()
+        run.sync()
+        sync_s = time.perf_counter() - start
+    print(f"{pages} pages of {record_bytes / pages / 1024:.0f} KB, {crops} crops each, in {whole:.1f} s")
+    for name, seconds in (("run directory", stored), ("plain files", plain)):
+        print(
+            f"  {name}: median {statistics.median(seconds) * 1e6:.0f} us a page, "
+            f"mean {statistics.fmean(seconds) * 1e6:.0f} us, worst {max(seconds) * 1e3:.1f} ms"
+        )
+    overhead = statistics.fmean(stored) - statistics.fmean(plain)
+    ratio = statistics.fmean(stored) / statistics.fmean(plain)
+    print(f"  the store adds {overhead * 1e6:.0f} us a page (mean); ratio {ratio:.2f}; last sync {sync_s * 1e3:.1f} ms")
+
+
+def build(out: Path, rows: int, *, sources: int) -> None:
+    """Write a finished run of ``rows`` pages in so many sources straight into a ledger; its records are sparse."""
+    with RunDirectory.open(out, exporters=EXPORTERS, identity={"benchmark": 1}, settings={}) as run:
+        run.finish()
+    length = 20_000
+    per_source = rows // sources
+    ledger = Ledger(out / ".pagemill" / "ledger.sqlite")
+    with ledger.database.transaction() as connection:
+        connection.executemany(
+            "INSERT INTO sources (source, digest, copy, uri, pages) VALUES (?, ?, 1, ?, ?)",
+            (
+                (source, hashlib.sha256(b"%d" % source).digest(), f"/data/scan_{source}.png", per_source)
+                for source in range(1, sources + 1)
+            ),
+        )
+        connection.executemany(
+            "INSERT INTO documents (document, key, doc_id, name, uri, written) VALUES (?, ?, ?, ?, ?, 1)",
+            ((n, f"key {n}", f"scan_{n}", f"scan_{n}", f"/data/scan_{n}.png") for n in range(1, sources + 1)),
+        )
+        connection.executemany(
+            "INSERT INTO pages (source, page, state, attempts, page_id, name, document, page_number, page_idx, offset,"
+            " length, crc, text_offset, text_length, text_crc) VALUES (?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                (
+                    *(index // per_source + 1, index % per_source + 1, PageState.DONE),
+                    *(f"scan_{index}_1", f"scan_{index}_1", index // per_source + 1, index % per_source + 1, index),
+                    *(index * length, length, 1, index * 100, 100, 1),
+                )
+                for index in range(per_source * sources)
+            ),
+        )
+        connection.execute("UPDATE written SET results = ?, texts = ?", (rows * length, rows * 100))
+        connection.execute("UPDATE run SET synced_results = ?", (rows * length,))
+    ledger.database.checkpoint()
+    ledger.close()
+    os.truncate(out / "ocr_results.jsonl", rows * length)
+    os.truncate(out / "parsed_texts.jsonl", rows * 100)
+
+
+def time_opening(folder: Path, rows: int, *, sources: int) -> None:
+    """Print how long it takes to open a run and to learn of every page that it has ended."""
+    out = folder / f"{rows} in {sources}"
+    build(out, rows, sources=sources)
+    size = (out / ".pagemill" / "ledger.sqlite").stat().st_size / 2**20
+    per_source = rows // sources
+    start = time.perf_counter()
+    with RunDirectory.open(out, exporters=EXPORTERS, identity={"benchmark": 1}, settings={}) as run:
+        opened = time.perf_counter() - start
+        start = time.perf_counter()
+        ended = 0
+        for source in range(1, sources + 1):
+            known = run.catalogue.meet(hashlib.sha256(b"%d" % source).hexdigest(), f"/data/scan_{source}.png")
+            ended += sum(page in known.ended for page in range(1, per_source + 1))
+        met = time.perf_counter() - start
+    assert ended == per_source * sources
+    print(
+        f"{rows} pages in {sources} sources ({size:.0f} MB): opened in {opened:.2f} s, asked for in {met:.2f} s, "
+        f"together {opened + met:.2f} s"
+    )
+    shutil.rmtree(out)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pages", type=int, default=3000)
+    parser.add_argument("--record-kb", type=int, default=20)
+    parser.add_argument("--crops", type=int, default=0, help="of 30 KB each")
+    parser.add_argument("--rows", type=int, nargs="*", default=[40_781])
+    parser.add_argument("--folder", type=Path, help="where to write; the system's folder for temporary files otherwise")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as name:
+        folder = Path(name)
+        time_writing(folder, arguments.pages, arguments.record_kb, arguments.crops)
+        for rows in arguments.rows:
+            time_opening(folder, rows, sources=1)
+            time_opening(folder, rows, sources=rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""A run directory to play with: pages, ways to read it back, and what must always be true of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from pagemill.document.identity import PageKey
+from pagemill.document.labels import Label
+from pagemill.document.names import crop_path
+from pagemill.document.page import ImageCrop, PageError, PageResult, Region, Status
+from pagemill.store.reading import RunReader
+from pagemill.store.run_directory import Exporters, RunDirectory
+from pagemill.store.summary import Counters
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+
+def report(
+    out: Path, pages: Iterator[PageResult], previews: Callable[[str], bytes | None], summary: Mapping[str, Any]
+) -> None:
+    lines = [f"{page.page_id} {previews(page.page_id)!r}\n" for page in pages]
+    (out / "report.html").write_text(f"{summary['pages']} pages\n" + "".join(lines))
+
+
+EXPORTERS = Exporters(
+    embedding_text=lambda page: page.markdown.upper(),
+    document_markdown=lambda pages: (f"{page.markdown}\n" for page in pages),
+    document_json=lambda pages: json.dumps([page.page_number for page in pages]),
+    report=report,
+)
+
+
+@dataclass
+class Store:
+    """One output directory, and short words for what is done with it."""
+
+    out: Path
+
+    def open(self, **options: Any) -> RunDirectory:
+        settings: dict[str, Any] = {"exporters": EXPORTERS, "identity": {"lang": ["en"]}, "settings": {"threads": 2}}
+        return RunDirectory.open(self.out, **settings | options)
+
+    @staticmethod
+    def digest(source: str) -> str:
+        return hashlib.sha256(source.encode()).hexdigest()
+
+    def key(self, number: int, source: str = "doc", copy: int = 1) -> PageKey:
+        return PageKey(self.digest(source), number, copy)
+
+    def place(self, number: int, source: str = "doc") -> dict[str, Any]:
+        return {
+            "page_id": f"{source}_{number}" if number else source,
+            "doc_id": source,
+            "uri": f"{source}.pdf",
+            "page_number": number or None,
+            "page_idx": number,
+        }
+
+    def page(self, number: int, source: str = "doc", *, text: str = "text", copy: int = 1, **fields: Any) -> PageResult:
+        region = Region(index=0, label=Label.TEXT, bbox_2d=(0, 0, 1000, 1000), bbox=(0, 0, 10, 10), content=text)
+        place = self.place(number, source)
+        place["source"] = place.pop("uri")
+        place["page_key"] = str(self.key(number, source, copy))
+        return PageResult(regions=[region], markdown=text, **place | fields)
+
+    def failed(self, number: int, source: str = "doc", *, category: str = "timeout", **fields: Any) -> PageResult:
+        error = PageError(component="layout", category=category, message=f"{category}!")
+        return self.page(number, source, status=Status.FAILED, errors=[error], **fields)
+
+    def with_crops(self, page: PageResult, *contents: bytes) -> list[tuple[str, bytes]]:
+        """Add crops to a record; give what is to be written."""
+        files = [(crop_path(page.page_id, region), content) for region, content in enumerate(contents)]
+        page.image_crops = [
+            ImageCrop(
+                path=path,
+                bbox=(0, 0, 1, 1),
+                label=Label.IMAGE,
+                region=region,
+                size=len(content),
+                sha256=hashlib.sha256(content).hexdigest(),
+            )
+            for region, (path, content) in enumerate(files)
+        ]
+        return files
+
+    def start(self, run: RunDirectory, number: int, source: str = "doc", *, alone: bool = False) -> None:
+        run.start_page(self.key(number, source), **self.place(number, source), alone=alone)
+
+    def lines(self, name: str = "ocr_results.jsonl") -> list[Any]:
+        content = (self.out / name).read_bytes()
+        assert not content or content.endswith(b"\n")
+        return [json.loads(line) for line in content.splitlines()]
+
+    def ids(self, name: str = "ocr_results.jsonl") -> list[str]:
+        return [line["page_id"] for line in self.lines(name)]
+
+    def files(self, folder: str = ".") -> set[str]:
+        return {str(path.relative_to(self.out)) for path in (self.out / folder).rglob("*") if path.is_file()}
+
+    def states(self) -> dict[str, str]:
+        with RunReader.open(self.out) as reader:
+            return {row.page_id: row.state.name for row in reader.rows()}
+
+    def run_json(self) -> Any:
+        return json.loads((self.out / "run.json").read_text())
+
+    def check(self, run: RunDirectory | None = None, *, stray: set[str] | frozenset[str] = frozenset()) -> None:
+        """Records, texts, crops, ledger and counts agree."""
+        content, texts = (self.out / "ocr_results.jsonl").read_bytes(), (self.out / "parsed_texts.jsonl").read_bytes()
+        counters, crops, keys = Counters(), set(), set()
+        with RunReader.open(self.out) as reader:
+            rows = list(reader.rows())
+            gone = {tuple(row) for row in reader._all("SELECT file, offset, length FROM dropped")}
+            leftovers = {row[0] for row in reader._all("SELECT path FROM leftovers")}
+            summary = reader.summary
+            counters.documents = reader._one("SELECT count(*) FROM documents WHERE written")
+        spans = [[(offset, length) for file, offset, length in gone if file == each] for each in (0, 1)]
+        for row in rows:
+            if row.state.name == "SKIPPED":
+                counters.add_skipped(row.category or "")
+            if row.record is None:
+                assert row.text is None
+                assert row.state.name not in ("DONE", "FAILED")
+                continue
+            assert row.text is not None
+            assert row.state.name in ("DONE", "FAILED")
+            for whole, span in ((content, row.record), (texts, row.text)):
+                assert zlib.crc32(whole[span.offset : span.offset + span.length]) == span.crc
+            page = msgspec.json.decode(content[row.record.offset :].split(b"\n", 1)[0], type=PageResult)
+            assert (page.page_key, page.page_id) == (str(row.key), row.page_id)
+            assert json.loads(texts[row.text.offset :].split(b"\n", 1)[0])["page_id"] == page.page_id
+            counters.add(page)
+            keys.add(page.page_key)
+            spans[0].append((row.record.offset, row.record.length))
+            spans[1].append((row.text.offset, row.text.length))
+            for crop in page.image_crops:
+                assert hashlib.sha256((self.out / crop.path).read_bytes()).hexdigest() == crop.sha256
+                crops.add(crop.path)
+        for whole, parts in zip((content, texts), spans, strict=True):  # every byte belongs to one line
+            end = 0
+            for offset, length in sorted(parts):
+                assert offset == end
+                end += length
+            assert end == len(whole)
+        for counts in (summary, run.summary) if run else (summary,):
+            assert counters == counts.copy()
+        assert len(keys) == sum(row.record is not None for row in rows)
+        there = {f"crops/{path.name}" for path in (self.out / "crops").iterdir()}
+        assert crops <= there <= crops | leftovers | stray
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "out")
+
+
+@pytest.fixture
+def make_store() -> type[Store]:
+    return Store

@@ -1,0 +1,116 @@
+"""What the ledger tells sources."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from pagemill.document.page import PageError
+from pagemill.store.catalogue import Pages
+
+
+@given(st.sets(st.integers(0, 60)))
+def test_a_set_of_pages(numbers) -> None:
+    pages = Pages(sorted(numbers))
+    assert {number for number in range(-2, 63) if number in pages} == numbers
+    assert "1" not in pages
+
+
+def test_digests_are_remembered_by_path_size_and_time(store) -> None:
+    path, digest = Path("/scans/caf\udce9.pdf"), store.digest("x")
+    with store.open() as run:
+        run.catalogue.remember_digest(path, 10, 1, store.digest("older"))
+        run.catalogue.remember_digest(path, 10, 2, digest)
+        run.sync()
+    with store.open() as run:
+        assert run.catalogue.remembered_digest(path, 10, 2) == digest
+        assert run.catalogue.remembered_digest(path, 10, 1) is None
+        assert run.catalogue.remembered_digest(path, 11, 2) is None
+
+
+def test_copies_of_one_content(store) -> None:
+    with store.open() as run:
+        content = store.digest("x")
+        assert [run.catalogue.meet(content, uri).copy for uri in ("a.pdf", "b.pdf", "c.pdf")] == [1, 2, 3]
+        run.catalogue.counted(content, 2, 7)
+    with store.open() as run:  # in another order, one renamed, and one more
+        known = [run.catalogue.meet(content, uri) for uri in ("c.pdf", "b.pdf", "renamed.pdf", "d.pdf")]
+        assert [each.copy for each in known] == [3, 2, 1, 4]
+        assert [each.pages for each in known] == [None, 7, None, None]
+
+
+def test_a_renamed_file_keeps_its_pages(store) -> None:
+    with store.open() as run:
+        run.catalogue.meet(store.digest("doc"), "doc.pdf")
+        run.write_page(store.page(1))
+    with store.open() as run:
+        assert 1 in run.catalogue.meet(store.digest("doc"), "renamed.pdf").ended
+        assert run.catalogue.meet(store.digest("new"), "doc.pdf").copy == 1  # takes the old name, replaces nothing
+        assert store.ids() == ["doc_1"]
+        store.check(run)
+
+
+def test_names_are_unique_and_kept(store) -> None:
+    with store.open() as run:
+        catalogue = run.catalogue
+        assert [catalogue.document_id(key, name) for key, name in (("1", "a"), ("2", "A"), ("1", "z"), ("3", "a"))] == [
+            *("a", "A-2", "a", "a-3")
+        ]
+        assert [catalogue.page_id(name) for name in ("p", "P", "p", "q")] == ["p", "P-2", "p-3", "q"]
+        run.start_page(store.key(1), page_id="P-2", doc_id="A-2", uri="u", page_number=1, page_idx=0)
+    with store.open() as run:  # names that no page was begun under are free again
+        assert run.catalogue.document_id("2", "whatever") == "A-2"
+        assert [run.catalogue.page_id("p") for _ in range(2)] == ["p", "p-3"]
+        assert [run.catalogue.document_id(key, "a") for key in ("9", "8")] == ["a", "a-3"]
+
+
+def test_deaths_of_the_process(store) -> None:
+    def wait() -> dict[int, tuple[int, str | None]]:
+        waiting = run.catalogue.meet(store.digest("doc"), "doc.pdf").waiting
+        return {number: (page.attempts, page.death) for number, page in waiting.items()}
+
+    def die(**options) -> None:
+        run._ledger.rest = lambda: None  # as if nothing had been put right
+        run.close()
+
+    run = store.open()
+    for _ in range(3):  # nobody sees it die
+        store.start(run, 1)
+        die()
+        run = store.open()
+    assert wait() == {1: (1, None)}  # from now on alone, with no attempt to its name
+    assert run._ledger.rows("p.page = 1")[0].attempts == 0
+    store.start(run, 1)
+    store.start(run, 2)
+    die()
+    run = store.open(death="SIGSEGV")
+    assert wait() == {1: (1, None), 2: (1, None)}
+    store.start(run, 2, alone=True)
+    die()
+    run = store.open(death="SIGKILL")
+    assert wait() == {1: (1, None), 2: (2, "SIGKILL")}
+    assert run._ledger.rows("p.page = 2")[0].category == "crash"
+    run.close()
+
+
+def test_attempts_are_remembered(store) -> None:
+    with store.open() as run:
+        store.start(run, 1)
+        run.postpone_page(store.key(1), attempts=2, error=PageError(component="x", category="oom", message="m" * 9999))
+    with store.open() as run:
+        assert run.catalogue.meet(store.digest("doc"), "doc.pdf").waiting[1].attempts == 2
+        (row,) = run._ledger.rows("p.page = 1")
+        assert (row.category, len(row.message or "")) == ("oom", 1000)
+
+
+@pytest.mark.parametrize("deferred", [1, 1000])
+def test_what_may_be_lost_is_committed_now_and_then(store, monkeypatch, deferred: int) -> None:
+    monkeypatch.setattr("pagemill.store.database._LAZY_WRITES", deferred)
+    with store.open() as run:
+        run.catalogue.meet(store.digest("x"), "x.pdf")
+        assert run._ledger.database._connection.in_transaction is (deferred > 1)
+        store.start(run, 1)
+        assert not run._ledger.database._connection.in_transaction

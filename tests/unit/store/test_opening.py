@@ -1,0 +1,224 @@
+"""Starting a run, going on with one, and when neither is done."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pagemill.errors import DamagedRunError, DifferentRunError, ExitCode, OutputError
+from pagemill.store.run_directory import OpenMode
+
+
+def fill(store, *numbers: int) -> None:
+    with store.open() as run:
+        for number in numbers:
+            page = store.page(number)
+            run.write_page(page, store.with_crops(page, b"crop"), b"preview")
+        run.finish()
+
+
+def test_a_run_goes_on(store) -> None:
+    fill(store, 1, 2)
+    started = store.run_json()["started"]
+    with store.open(settings={"threads": 3}) as run:
+        assert (run.resumed, run.summary.pages, run.summary.finished) == (2, 2, None)
+        assert store.run_json()["finished"] is None
+        run.write_page(store.page(3))
+        run.finish()
+    assert (store.run_json()["started"], store.run_json()["settings"]) == (started, {"threads": 3})
+    assert json.loads((store.out / "documents" / "doc.json").read_text()) == [1, 2, 3]
+    assert (store.out / "report.html").read_text().count("b'preview'") == 2  # those of the first time, too
+
+
+def test_other_settings_are_another_run(store) -> None:
+    with store.open(identity={"lang": ("en",), "layout": {"engine": "onnx", "model": None}}) as run:
+        run.write_page(store.page(1))
+    with store.open(identity={"layout": {"model": None, "engine": "onnx"}, "lang": ["en"]}):
+        pass
+    with pytest.raises(DifferentRunError) as caught:
+        store.open(identity={"lang": ["en", "ko"], "layout": {"engine": "other", "model": None}})
+    assert 'lang was ["en"] and is ["en","ko"]; layout.engine was "onnx" and is "other"' in caught.value.message
+    assert "--fresh" in (caught.value.remedy or "")
+    assert caught.value.exit_code is ExitCode.OUTPUT
+    with pytest.raises(DifferentRunError):
+        store.open(identity={"lang": ["ko"]}, mode=OpenMode.RESUME)
+    assert store.states() == {"doc_1": "DONE"}
+
+
+def test_a_refusal_changes_nothing(store) -> None:
+    run = store.open()
+    store.start(run, 1)
+    run._ledger.rest = lambda: None
+    run.close()
+    with store.open(identity={"lang": ["ko"]}, mode=OpenMode.AUTO):  # nothing was recorded: a new run
+        pass
+    run = store.open(identity={"lang": ["ko"]})
+    run.write_page(store.page(2))
+    store.start(run, 1)
+    run._ledger.rest = lambda: None
+    run.close()
+    with pytest.raises(DifferentRunError):
+        store.open()
+    assert store.states() == {"doc_1": "RUNNING", "doc_2": "DONE"}
+
+
+def test_a_run_of_nothing_but_inputs_that_do_not_open_needs_no_fresh(store) -> None:
+    with store.open() as run:
+        run.write_page(store.failed(0, "misspelt", page_number=None))
+        run.finish()
+    with store.open(identity={"lang": ["ko"]}) as run:
+        assert (run.resumed, run.summary.pages) == (0, 0)
+        run.finish()
+    assert store.ids() == []
+    assert store.files("documents") == set()
+
+
+def test_resume_wants_a_run(store) -> None:
+    with pytest.raises(OutputError, match="holds no run to resume"):
+        store.open(mode=OpenMode.RESUME)
+    assert not store.out.exists()
+    fill(store, 1)
+    with store.open(mode=OpenMode.RESUME) as run:
+        assert run.resumed == 1
+
+
+def test_fresh_deletes_exactly_what_the_run_wrote(store) -> None:
+    fill(store, 1, 2)
+    (store.out / "notes.txt").write_text("mine")
+    (store.out / "crops" / "mine.png").write_text("mine")
+    with (store.out / "ocr_results.jsonl").open("ab") as stream:
+        stream.write(b'{"page_id": "cut sho')
+    with store.open(mode=OpenMode.FRESH) as run:
+        assert (run.resumed, run.summary.pages) == (0, 0)
+        ours = {path for path in store.files() if not path.startswith(".pagemill/")}
+        assert ours == {"notes.txt", "crops/mine.png", "run.json", "ocr_results.jsonl", "parsed_texts.jsonl"}
+        assert run.catalogue.meet(store.digest("doc"), "doc.pdf").ended.__contains__(1) is False
+        run.write_page(store.page(1))
+        store.check(run, stray={"crops/mine.png"})
+
+
+def test_fresh_that_was_cut_off_is_no_run(store, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(store, 1, 2)
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pagemill.store.previous._clear_page", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        store.open(mode=OpenMode.FRESH)
+    monkeypatch.undo()
+    with pytest.raises(DamagedRunError) as caught:
+        store.open()
+    assert "--fresh" in (caught.value.remedy or "")
+    with store.open(mode=OpenMode.FRESH) as run:
+        assert store.files("crops") == set()
+        assert run.resumed == 0
+
+
+def test_fresh_follows_no_forged_path(store, tmp_path: Path) -> None:
+    outside = tmp_path / "outside.txt"
+    outside.write_text("mine")
+    with store.open() as run:
+        page = store.page(1)
+        store.with_crops(page, b"x")
+        page.image_crops = [type(page.image_crops[0])(**{**_fields(page), "path": "crops/../../outside.txt"})]
+        run.write_page(page)
+        run.finish()
+    with store.open(mode=OpenMode.FRESH):
+        assert outside.exists()
+
+
+def _fields(page: Any) -> dict[str, Any]:
+    crop = page.image_crops[0]
+    return {name: getattr(crop, name) for name in crop.__struct_fields__}
+
+
+@pytest.mark.parametrize("mode", list(OpenMode))
+@pytest.mark.parametrize("name", ["report.html", "run.json", "ocr_results.jsonl", ".pagemill"])
+def test_never_overwrites_files_that_are_not_from_pagemill(store, mode: OpenMode, name: str) -> None:
+    store.out.mkdir()
+    (store.out / name).write_text('{"generator": "another program"}')
+    with pytest.raises(OutputError, match="did not write"):
+        store.open(mode=mode)
+    assert store.files() == {name}
+
+
+def test_a_foreign_database_is_left_alone(store) -> None:
+    import sqlite3
+
+    (store.out / ".pagemill").mkdir(parents=True)
+    path = store.out / ".pagemill" / "ledger.sqlite"
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA application_id = 42")
+    connection.execute("CREATE TABLE mine (x)")
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(OutputError, match="not from pagemill"):
+        store.open()
+    assert path.read_bytes() == before
+
+
+def test_a_ledger_of_another_version(store) -> None:
+    import sqlite3
+
+    fill(store, 1)
+    connection = sqlite3.connect(store.out / ".pagemill" / "ledger.sqlite")
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(OutputError, match="another version") as caught:
+        store.open()
+    assert "--fresh" in (caught.value.remedy or "")
+    with store.open(mode=OpenMode.FRESH):
+        pass
+
+
+def earlier_version(out: Path, *, failed: int, finished: str | None) -> None:
+    (out / "crops").mkdir(parents=True)
+    (out / "crops" / "a_1_0.jpg").write_bytes(b"x")
+    (out / "run.json").write_text(
+        json.dumps({"generator": "pagemill", "finished": finished, "pages": 1, "failed": failed})
+    )
+    record = {
+        "page_id": "a_1",
+        "page_idx": 0,
+        "doc_id": "a",
+        "source": "a.pdf",
+        "page_number": 1,
+        "image_crops": [{"path": "crops/a_1_0.jpg", "bbox": [0, 0, 1, 1], "label": "image", "region": 0}],
+    }
+    (out / "ocr_results.jsonl").write_text(json.dumps(record) + "\n")
+    (out / ".previews").write_bytes(b"x")
+
+
+def test_the_run_of_a_version_that_kept_no_ledger(store) -> None:
+    earlier_version(store.out, failed=0, finished=None)
+    before = store.files()
+    for mode in (OpenMode.AUTO, OpenMode.RESUME):
+        with pytest.raises(OutputError):
+            store.open(mode=mode)
+        assert store.files() == before
+    with pytest.raises(OutputError, match="earlier version") as caught:
+        store.open()
+    assert "--fresh" in (caught.value.remedy or "")
+    with store.open(mode=OpenMode.FRESH) as run:
+        store.check(run)
+    assert "crops/a_1_0.jpg" not in store.files()
+    assert ".previews" not in store.files()
+
+
+def test_the_fruitless_run_of_an_earlier_version_is_replaced(store) -> None:
+    earlier_version(store.out, failed=1, finished="2026-01-01T00:00:00Z")
+    with store.open() as run:
+        assert run.resumed == 0
+
+
+def test_output_that_cannot_be_a_directory(store) -> None:
+    store.out.write_text("")
+    with pytest.raises(OutputError, match="is a file"):
+        store.open()
+    store.out = store.out / "out"
+    with pytest.raises(OutputError, match="cannot write"):
+        store.open()

@@ -1,0 +1,127 @@
+"""Reading a run, also while it is written."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from pagemill.errors import DamagedRunError, OutputError
+from pagemill.store.ledger import PageState
+from pagemill.store.reading import RunReader
+
+
+def test_a_run_as_it_goes(store) -> None:
+    with store.open() as run, RunReader.open(store.out) as reader:
+        assert (reader.total, reader.running().pages, list(reader.pages())) == (None, [], [])
+        run.set_total(9)
+        for number in (3, 1):
+            store.start(run, number)
+        run.write_page(store.page(3, text="three"))
+        assert reader.running().pages == ["doc_1"]
+        owner = reader.running().owner
+        assert owner is not None
+        assert owner.pid == os.getpid()
+        run.write_page(store.page(1, text="one"))
+        run.write_page(store.page(2, "other", text="other"))
+        assert [page.page_id for page in reader.pages()] == ["doc_1", "other_2", "doc_3"]
+        assert [page.page_id for page in reader.pages("written")] == ["doc_3", "doc_1", "other_2"]
+        assert [text.text for text in reader.texts()] == ["ONE", "OTHER", "THREE"]
+        documents = {doc_id: [page.page_number for page in pages] for doc_id, pages in reader.documents()}
+        assert documents == {"doc": [1, 3], "other": [2]}
+        assert [page.page_number for page in reader.document("doc")] == [1, 3]
+        assert list(reader.document("nobody")) == []
+        assert (reader.total, reader.summary.pages) == (9, 3)
+    with RunReader.open(store.out) as reader:
+        assert reader.running() == ([], None)
+
+
+def test_counts_and_failures(store) -> None:
+    with store.open() as run, RunReader.open(store.out) as reader:
+        for number in range(1, 6):
+            run.write_page(store.failed(number, category="timeout", attempts=2))
+        run.write_page(store.failed(6, category="crash"))
+        run.write_page(store.page(7))
+        store.start(run, 8)
+        run.skip_page(store.key(9), **store.place(9), reason="duplicate of x")
+        assert reader.counts() == {
+            PageState.RUNNING: 1,
+            PageState.WAITING: 0,
+            PageState.DONE: 1,
+            PageState.FAILED: 6,
+            PageState.SKIPPED: 1,
+        }
+        timeouts, crashes = reader.failures(examples=2)
+        assert (timeouts.category, timeouts.pages) == ("timeout", 5)
+        assert timeouts.examples == [("doc_1", "timeout!", 2), ("doc_2", "timeout!", 2)]
+        assert (crashes.category, crashes.pages) == ("crash", 1)
+        rows = {row.page_id: row for row in reader.rows("p.state >= ?", (PageState.DONE,))}
+        assert (rows["doc_9"].category, rows["doc_9"].record, rows["doc_7"].key) == (
+            "duplicate of x",
+            None,
+            store.key(7),
+        )
+
+
+def test_the_rate_is_that_of_late(store, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1e9
+    monkeypatch.setattr("time.time", lambda: now)
+    with store.open() as run, RunReader.open(store.out) as reader:
+        assert reader.rate() == (0, None)
+        for number in range(1, 9):
+            run.write_page(store.page(number))
+            now += 100.0 if number == 4 else 10.0
+            run.sync()
+        assert reader.rate().ended == 8
+        assert reader.rate().pages_per_second == pytest.approx(4 / 40)  # of the last two minutes
+        now += 1000.0
+        assert reader.rate() == (8, None)
+    with store.open(), RunReader.open(store.out) as reader:
+        assert reader.rate() == (8, None)  # of this sitting
+
+
+def test_lines_are_taken_out_while_somebody_reads(store) -> None:
+    with store.open() as run:
+        for number in range(1, 4):
+            run.write_page((store.failed if number == 1 else store.page)(number))
+    with RunReader.open(store.out) as reader:
+        pages = reader.pages()
+        assert next(pages).page_id == "doc_1"
+        with store.open(retry_failed=True):
+            assert [page.page_id for page in pages] == ["doc_2", "doc_3"]  # as it was when it began
+            assert [page.page_id for page in reader.pages()] == ["doc_2", "doc_3"]
+
+
+def test_a_damaged_record_is_said(store) -> None:
+    with store.open() as run:
+        run.write_page(store.page(1))
+        run.finish()
+    path = store.out / "ocr_results.jsonl"
+    path.write_bytes(path.read_bytes().replace(b"text", b"Text", 1))
+    with RunReader.open(store.out) as reader, pytest.raises(DamagedRunError, match=r"ocr_results.jsonl is damaged"):
+        list(reader.pages())
+
+
+def test_no_run(store, tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="holds no run"):
+        RunReader.open(store.out)
+    (store.out / ".pagemill").mkdir(parents=True)
+    (store.out / ".pagemill" / "ledger.sqlite").write_bytes(b"nonsense" * 100)
+    with pytest.raises(DamagedRunError):
+        RunReader.open(store.out)
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="root may write anywhere")
+def test_a_directory_that_cannot_be_written(store) -> None:
+    with store.open() as run:
+        run.write_page(store.page(1))
+        run.finish()
+    folder = store.out / ".pagemill"
+    folder.chmod(0o500)
+    try:
+        with RunReader.open(store.out) as reader:
+            assert len(list(reader.pages())) == 1
+    finally:
+        folder.chmod(0o700)
