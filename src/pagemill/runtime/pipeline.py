@@ -22,7 +22,7 @@ from pagemill.runtime.microbatch import MicroBatcher
 from pagemill.runtime.once import Once
 from pagemill.runtime.stream import PageStream
 from pagemill.runtime.text_reading import TextReading
-from pagemill.runtime.threads import ComputeThreads
+from pagemill.runtime.threads import STUCK_AFTER_S, ComputeThreads
 from pagemill.sources import resolve
 
 if TYPE_CHECKING:
@@ -123,9 +123,13 @@ class Pipeline:
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
-            self._threads = ComputeThreads(self.runtime.threads, name="pagemill.compute", stuck=self._stuck)
+            # A page may take so long; a call that goes on for as long again, with its page given up, hangs.
+            make = functools.partial(
+                ComputeThreads, stuck=self._stuck, grace_s=min(STUCK_AFTER_S, self.settings.page_timeout_s)
+            )
+            self._threads = make(self.runtime.threads, name="pagemill.compute")
             stack.push_async_callback(self._threads.close)
-            self._decoding_threads = ComputeThreads(self.runtime.threads, name="pagemill.decode", stuck=self._stuck)
+            self._decoding_threads = make(self.runtime.threads, name="pagemill.decode")
             self._decoding = await stack.enter_async_context(
                 DecodingService(
                     workers=self.runtime.decoders,

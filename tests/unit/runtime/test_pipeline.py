@@ -7,7 +7,6 @@ import io
 import json
 import threading
 from contextlib import aclosing
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +21,6 @@ from pagemill.layout.base import DetectedRegion
 from pagemill.recognition.base import DetectedLine, RecognizedText, RecognizerOffer
 from pagemill.runtime import engines, pipeline
 from pagemill.runtime.pipeline import Pipeline
-from pagemill.runtime.threads import ComputeThreads
 from pagemill.sources import SourceOptions
 
 GOOD, HANGS, RAISES, NAN_BOX, NO_TEXT, NAN_CONFIDENCE, NAN_LINE, HANGS_READING = 250, 10, 20, 30, 40, 50, 60, 70
@@ -102,7 +100,7 @@ def fake(monkeypatch):
     made = Engines()
     monkeypatch.setattr(engines, "load", made.load)
     monkeypatch.setattr(engines, "names", lambda group: [made.name])
-    monkeypatch.setattr(pipeline, "ComputeThreads", partial(ComputeThreads, grace_s=0.05))
+    monkeypatch.setattr(pipeline, "STUCK_AFTER_S", 0.05)
     yield made
     made.release.set()
 
