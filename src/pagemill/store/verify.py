@@ -51,7 +51,7 @@ def verify(path: Path, *, exporters: Exporters, quick: bool = False) -> Verdict:
     """Check a run directory: records, ledger, crops, texts, documents, report, ``run.json``, left-over files.
 
     Changes nothing. Of a directory that another process works on, what it has committed is checked. Memory does not
-    grow with the pages; the system's folder for temporary files needs some 300 bytes a page and 150 a crop.
+    grow with the pages; the system's folder for temporary files needs some 600 bytes a page and 150 a crop.
 
     Args:
         path: The run directory.
