@@ -30,8 +30,8 @@ def weights(tmp_path_factory):
 @pytest.fixture(scope="module")
 def settings(weights, tmp_path_factory):
     config = tmp_path_factory.mktemp("settings") / "layout.toml"
-    config.write_text("device = 'cpu'\nmax_batch = 3\n")
-    return LayoutSettings(model_path=weights, config_path=config)
+    config.write_text(f"model = '{weights}'\ndevice = 'cpu'\nmax_batch = 3\n")
+    return LayoutSettings(model_path=config)
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def test_bfloat16_outputs_are_widened_before_anything_is_computed_with_them(pred
     from pagemill.layout.pp_doclayout.outputs import Reduced
 
     with torch.inference_mode():
-        outputs = predictor._forward(torch.from_numpy(np.stack([np.full((800, 800, 3), 200, np.uint8)])))
+        outputs = predictor.forward(torch.from_numpy(np.stack([np.full((800, 800, 3), 200, np.uint8)])))
         names = ("logits", "pred_boxes", "order_logits", "out_masks")
         narrow = SimpleNamespace(**{name: getattr(outputs, name).to(torch.bfloat16) for name in names})
         (page,) = Reduced(narrow, 1, 0.3).pages()
@@ -102,17 +102,33 @@ def test_post_processing_that_breaks_fails_the_call(settings, pages, monkeypatch
         engine.detect(pages[:1])
 
 
-def test_a_model_that_is_not_finite_in_bfloat16(weights, monkeypatch, caplog):
+def test_mixed_precision_keeps_the_boxes_of_float32(weights, predictor, pages):
+    """The encoder rounds to bfloat16, the boxes do not: bfloat16 has no 20 values between 0.9 and 0.98."""
+    choice = inference.ModelChoice(weights, Device.CPU, Precision.MIXED, False, 1)
+    mixed = inference.load_predictor(choice).predict(pages[:1], Interpolation.BICUBIC, 0.3)[0]
+    wide = predictor.predict(pages[:1], Interpolation.BICUBIC, 0.3)[0]
+    assert np.isfinite(mixed.scores).all()
+    assert np.corrcoef(mixed.scores.max(axis=0), wide.scores.max(axis=0))[0, 1] > 0.9
+    edges = mixed.boxes[(mixed.boxes > 0.9) & (mixed.boxes < 0.98)]
+    assert len(np.unique(edges)) > 20
+
+
+def test_a_model_that_is_not_finite_in_few_bits(weights, monkeypatch, caplog):
     """Asked for, it is refused; chosen by ourselves, float32 takes its place with a warning."""
-    monkeypatch.setattr(inference, "_dtype", lambda precision, device: torch.bfloat16)
-    monkeypatch.setattr(inference.Predictor, "is_finite", lambda self: self.dtype == torch.float32)
-    choice = inference.ModelChoice(weights, Device.CPU, Precision.BFLOAT16, False, 1)
-    with pytest.raises(EngineError, match="bfloat16"):
-        inference.load_predictor(choice)
-    choice = inference.ModelChoice(weights, Device.CPU, Precision.AUTO, False, 1)
+    monkeypatch.setattr(inference.Predictor, "is_finite", lambda self: self.precision is Precision.FLOAT32)
+    with pytest.raises(EngineError, match="mixed"):
+        inference.load_predictor(inference.ModelChoice(weights, Device.CPU, Precision.MIXED, False, 1))
+    real = inference._precision
+    monkeypatch.setattr(inference, "_precision", lambda chosen, device: real(Precision.MIXED, device))
     with caplog.at_level(logging.WARNING):
-        assert inference.load_predictor(choice).dtype == torch.float32
+        predictor = inference.load_predictor(inference.ModelChoice(weights, Device.CPU, Precision.AUTO, False, 1))
+    assert predictor.precision is Precision.FLOAT32
     assert len(caplog.records) == 1
+
+
+def test_bfloat16_on_the_cpu_is_refused(weights):
+    with pytest.raises(UsageError, match="bfloat16"):
+        inference.load_predictor(inference.ModelChoice(weights, Device.CPU, Precision.BFLOAT16, False, 1))
 
 
 def test_compiling_that_fails_leaves_the_model_as_it_is_with_one_warning(weights, pages, monkeypatch, caplog):
@@ -166,9 +182,9 @@ def test_a_device_that_is_not_there(weights, tmp_path):
     if torch.cuda.is_available():
         pytest.skip("CUDA is here")
     config = tmp_path / "layout.toml"
-    config.write_text("device = 'cuda'")
+    config.write_text(f"model = '{weights}'\ndevice = 'cuda'")
     with pytest.raises(UsageError, match="cuda"):
-        create(LayoutSettings(model_path=weights, config_path=config))
+        create(LayoutSettings(model_path=config))
 
 
 def test_the_labels_are_those_of_the_configuration(weights, tmp_path):

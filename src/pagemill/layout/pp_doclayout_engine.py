@@ -65,14 +65,7 @@ def create(settings: LayoutSettings | None = None) -> PPDocLayoutEngine:
         InputError: The score threshold is not between 0 and 1.
     """
     settings = settings or LayoutSettings()
-    chosen = read_settings(settings.config_path) if settings.config_path else PPDocLayoutSettings()
-    if settings.model_path is not None:
-        chosen = msgspec.structs.replace(chosen, model=str(settings.model_path))
-    if settings.score_threshold is not None:
-        if not 0 <= settings.score_threshold < 1:
-            raise InputError(f"the layout score threshold must be in [0, 1), not {settings.score_threshold}")
-        filters = msgspec.structs.replace(chosen.filters, threshold=settings.score_threshold)
-        chosen = msgspec.structs.replace(chosen, filters=filters)
+    chosen = _choose(settings)
     try:
         import torch
         import transformers  # noqa: F401
@@ -91,3 +84,21 @@ def create(settings: LayoutSettings | None = None) -> PPDocLayoutEngine:
     if predictor.device.type == "cpu":
         torch.set_num_threads(settings.threads)  # of one inference; pages run in parallel in threads of ours
     return PPDocLayoutEngine(predictor, chosen)
+
+
+def _choose(settings: LayoutSettings) -> PPDocLayoutSettings:
+    """The engine's settings: those of the file that stands in for the model, else its defaults with the model."""
+    chosen = PPDocLayoutSettings()
+    path = settings.model_path
+    if path is not None and path.suffix.lower() == ".toml":
+        chosen = read_settings(path)
+        if (path.parent / chosen.model).is_dir():
+            chosen = msgspec.structs.replace(chosen, model=str(path.parent / chosen.model))
+    elif path is not None:
+        chosen = msgspec.structs.replace(chosen, model=str(path))
+    if settings.score_threshold is None:
+        return chosen
+    if not 0 <= settings.score_threshold < 1:
+        raise InputError(f"the layout score threshold must be in [0, 1), not {settings.score_threshold}")
+    filters = msgspec.structs.replace(chosen.filters, threshold=settings.score_threshold)
+    return msgspec.structs.replace(chosen, filters=filters)

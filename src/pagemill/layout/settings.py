@@ -14,9 +14,8 @@ class LayoutSettings:
     """Choices for a layout engine."""
 
     model_path: Path | None = None
-    """The user's own model, an ONNX file or a folder of weights; None for the engine's own."""
-    config_path: Path | None = None
-    """Settings file of an engine that has more to choose; None for its defaults."""
+    """The user's own model, as the engine takes it: an ONNX file, a folder of weights, a settings file that names one;
+    None for the engine's own."""
     threads: int = 1
     """Threads of one inference. Pages already run in parallel, so more only helps single pages."""
     score_threshold: float | None = None

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from pagemill.document.labels import Label
-from pagemill.errors import EngineError
+from pagemill.errors import EngineError, InputError
 from pagemill.layout.pp_doclayout.outputs import RawPage
 from pagemill.layout.pp_doclayout.preprocess import INPUT_SIDE, resize_pages
 from pagemill.layout.pp_doclayout.settings import Interpolation, PPDocLayoutSettings
-from pagemill.layout.pp_doclayout_engine import PPDocLayoutEngine
+from pagemill.layout.pp_doclayout_engine import PPDocLayoutEngine, _choose
+from pagemill.layout.settings import LayoutSettings
 
 
 class Answers:
@@ -72,3 +73,20 @@ def test_resizing_writes_where_it_is_told():
     assert batch.base is out
     assert out[0].max() == 255
     assert (out[1:] == 7).all()
+
+
+def test_a_settings_file_stands_in_for_the_model(tmp_path):
+    path = tmp_path / "layout.toml"
+    path.write_text("model = 'weights'\n[filters]\nthreshold = 0.2\n")
+    assert _choose(LayoutSettings(model_path=path)).model == "weights"
+    (tmp_path / "weights").mkdir()
+    chosen = _choose(LayoutSettings(model_path=path, score_threshold=0.5))
+    assert chosen.model == str(tmp_path / "weights")
+    assert chosen.filters.threshold == 0.5
+    assert _choose(LayoutSettings(model_path=path)).filters.threshold == 0.2
+
+
+def test_a_folder_is_the_model_and_a_threshold_is_a_share(tmp_path):
+    assert _choose(LayoutSettings(model_path=tmp_path)).model == str(tmp_path)
+    with pytest.raises(InputError, match=r"\[0, 1\)"):
+        _choose(LayoutSettings(score_threshold=1.5))

@@ -49,18 +49,19 @@ class Predictor:
         model: torch.nn.Module,
         labels: tuple[Label, ...],
         device: torch.device,
-        dtype: torch.dtype,
+        precision: Precision,
         max_batch: int,
     ) -> None:
-        """Wrap a model that is on its device; :func:`load_predictor` makes one."""
+        """Wrap a model that is on its device in its precision; :func:`load_predictor` makes one."""
         import torch
 
         self.labels = labels
         self.device = device
-        self.dtype = dtype
+        self.precision = precision
         self.max_batch = max_batch
         self.compiled = False
         self._model: Any = model
+        self._input_type = torch.float32 if precision is Precision.FLOAT32 else torch.bfloat16
         self._computing: Any = contextlib.nullcontext() if device.type == "cpu" else threading.Lock()
         self._copies = torch.cuda.Stream(device) if device.type == "cuda" else None
 
@@ -85,7 +86,7 @@ class Predictor:
                 batch = host.to(self.device, non_blocking=self._copies is not None)
             with self._computing:
                 self._await_copy(batch)
-                reduced = Reduced(self._forward(batch), len(pages), mask_threshold)
+                reduced = Reduced(self.forward(batch), len(pages), mask_threshold)
             return reduced.pages()
 
     def compile(self) -> None:
@@ -100,9 +101,7 @@ class Predictor:
             self._model = torch.compile(eager, dynamic=False)
             with torch.inference_mode():
                 for count in sorted({1, self.max_batch}):
-                    self._forward(
-                        torch.zeros((count, INPUT_SIDE, INPUT_SIDE, 3), dtype=torch.uint8, device=self.device)
-                    )
+                    self.forward(torch.zeros((count, INPUT_SIDE, INPUT_SIDE, 3), dtype=torch.uint8, device=self.device))
             self.compiled = True
         except Exception as error:  # compilers raise what they like
             self._model = eager
@@ -115,18 +114,18 @@ class Predictor:
         generator = torch.Generator().manual_seed(0)
         noise = torch.randint(0, 256, (1, INPUT_SIDE, INPUT_SIDE, 3), dtype=torch.uint8, generator=generator)
         with torch.inference_mode():
-            outputs = self._forward(noise.to(self.device))
+            outputs = self.forward(noise.to(self.device))
             return bool(outputs.logits.isfinite().all() and outputs.pred_boxes.isfinite().all())
 
-    def _forward(self, batch: torch.Tensor) -> Any:
+    def forward(self, batch: torch.Tensor) -> Any:
         """The model's outputs for uint8 pixels (n, side, side, 3) on its device."""
         import torch
 
         pixels = batch.permute(0, 3, 1, 2).to(torch.float32, memory_format=torch.contiguous_format).div_(255)
         if not self.compiled:
-            return self._model(pixel_values=pixels.to(self.dtype))
+            return self._model(pixel_values=pixels.to(self._input_type))
         with torch.compiler.set_stance("eager_on_recompile"):  # the middle of a run is no time for compiling
-            return self._model(pixel_values=pixels.to(self.dtype))
+            return self._model(pixel_values=pixels.to(self._input_type))
 
     def _padded(self, count: int) -> int:
         return count if count == 1 or not self.compiled else self.max_batch
@@ -174,33 +173,48 @@ def load_predictor(choice: ModelChoice) -> Predictor:
     """Load a model onto its device.
 
     Raises:
-        UsageError: The device is not there.
+        UsageError: The device is not there, or cannot compute in the precision.
         EngineError: The model gives no numbers in the precision that was asked for.
         UnsupportedInputError: The folder holds no such model.
     """
     device = _device(choice.device)
-    dtype = _dtype(choice.precision, device)
+    precision = _precision(choice.precision, device)
     max_batch = choice.max_batch or (1 if device.type == "cpu" else _DEVICE_BATCH)
-    predictor = _load(choice.folder, device, dtype, max_batch)
-    if choice.precision is not Precision.FLOAT32 and not predictor.is_finite():
-        import torch
-
-        if choice.precision is Precision.BFLOAT16:
+    predictor = _load(choice.folder, device, precision, max_batch)
+    if precision is not Precision.FLOAT32 and not predictor.is_finite():
+        if choice.precision is not Precision.AUTO:
             raise EngineError(
-                f"the layout model gives no numbers in bfloat16 on {device.type}",
+                f"the layout model gives no numbers in {precision} precision on {device.type}",
                 remedy="set precision to auto or float32 in the layout settings",
             )
-        if dtype != torch.float32:
-            _log.warning("PP-DocLayout runs in float32: in bfloat16 it gives no numbers on %s", device.type)
-            predictor = _load(choice.folder, device, torch.float32, max_batch)
+        _log.warning("PP-DocLayout runs in float32: in %s precision it gives no numbers on %s", precision, device.type)
+        predictor = _load(choice.folder, device, Precision.FLOAT32, max_batch)
     if choice.compile if choice.compile is not None else device.type == "cuda":
         predictor.compile()
     return predictor
 
 
-def _load(folder: Path, device: torch.device, dtype: torch.dtype, max_batch: int) -> Predictor:
-    model, labels = load_model(folder, dtype)
-    return Predictor(model.to(device), labels, device, dtype, max_batch)
+def _load(folder: Path, device: torch.device, precision: Precision, max_batch: int) -> Predictor:
+    import torch
+
+    model, labels = load_model(folder, torch.bfloat16 if precision is Precision.BFLOAT16 else torch.float32)
+    if precision is Precision.MIXED:
+        base: Any = model.model
+        for part in (base.backbone, base.encoder_input_proj, base.encoder):
+            part.to(torch.bfloat16)
+        base.encoder.register_forward_hook(lambda module, inputs, outputs: _widened(outputs))
+    return Predictor(model.to(device), labels, device, precision, max_batch)
+
+
+def _widened(value: Any) -> Any:
+    """The outputs of a part of the model with every tensor in float32."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return value.float() if value.is_floating_point() else value
+    if isinstance(value, dict):  # the output classes of transformers are dictionaries that know their fields
+        return type(value)(**{name: _widened(part) for name, part in value.items()})
+    return type(value)(_widened(part) for part in value) if isinstance(value, list | tuple) else value
 
 
 def _device(device: Device) -> torch.device:
@@ -222,14 +236,17 @@ def _device(device: Device) -> torch.device:
     return torch.device(device.value)
 
 
-def _dtype(precision: Precision, device: torch.device) -> torch.dtype:
-    """The number format to compute in."""
+def _precision(precision: Precision, device: torch.device) -> Precision:
+    """The precision to compute in."""
     import torch
 
-    if precision is Precision.AUTO:
-        wide = device.type == "cpu" or (device.type == "cuda" and not torch.cuda.is_bf16_supported())
-        return torch.float32 if wide else torch.bfloat16
-    return torch.bfloat16 if precision is Precision.BFLOAT16 else torch.float32
+    if precision is Precision.BFLOAT16 and device.type == "cpu":
+        # PyTorch 2.13 samples garbage for bfloat16 coordinates off the image there (grid_sample).
+        raise UsageError("the layout model is wrong in bfloat16 on the CPU", remedy="set precision to mixed or auto")
+    if precision is not Precision.AUTO:
+        return precision
+    wide = device.type == "cpu" or (device.type == "cuda" and not torch.cuda.is_bf16_supported())
+    return Precision.FLOAT32 if wide else Precision.MIXED
 
 
 def _first_line(error: Exception) -> str:

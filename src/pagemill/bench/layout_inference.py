@@ -1,0 +1,154 @@
+"""Inference of PP-DocLayout step by step: float32, inference mode, mixed precision, bfloat16, compiled; and the stage.
+
+Every row is measured on the same weights and pages. On a GPU a row ends when the device has finished.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import cv2
+
+from pagemill.bench.drawn_pages import A4_300DPI, draw_page
+from pagemill.imaging.decode import decode_image
+from pagemill.layout.pp_doclayout.inference import ModelChoice, Predictor, load_predictor
+from pagemill.layout.pp_doclayout.postprocess import PostProcessor
+from pagemill.layout.pp_doclayout.preprocess import resize_pages
+from pagemill.layout.pp_doclayout.settings import Device, FilterSettings, Interpolation, Precision
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from pagemill.imaging.types import Pixels
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of the table."""
+
+    name: str
+    milliseconds: float
+    """For all pages, the fastest of the repeats."""
+    pages: int
+
+    @property
+    def pages_per_second(self) -> float:
+        """Speed."""
+        return self.pages * 1000 / self.milliseconds
+
+
+def inference_rows(
+    weights: Path, device: Device, *, pages: int = 64, batch: int = 64, repeats: int = 3, compile: bool = True
+) -> list[Row]:
+    """Milliseconds of the model alone, from pixels on the device to raw outputs on the device.
+
+    Args:
+        weights: Folder of the model.
+        device: Where to run.
+        pages: Pages of 800 x 800 pixels.
+        batch: Pages of one call.
+        repeats: The fastest counts; one more warms up.
+        compile: Measure the compiled model, too.
+    """
+    import torch
+
+    pixels = torch.from_numpy(
+        resize_pages([draw_page(seed, (900, 1200)) for seed in range(batch)], Interpolation.BICUBIC)
+    )
+    chunks = [min(batch, pages - start) for start in range(0, pages, batch)]
+    steps = [
+        ("float32 with gradients", Precision.FLOAT32, False),
+        ("float32, inference mode", Precision.FLOAT32, False),
+    ]
+    precisions = [Precision.MIXED] if device is Device.CPU else [Precision.MIXED, Precision.BFLOAT16]
+    steps += [(f"{precision}", precision, False) for precision in precisions]
+    steps += [(f"{precision}, compiled", precision, True) for precision in precisions if compile]
+    rows = []
+    for name, precision, compiled in steps:
+        predictor = load_predictor(ModelChoice(weights, device, precision, compiled, batch))
+        inputs = pixels.to(predictor.device)
+        mode = contextlib.nullcontext() if "gradients" in name else torch.inference_mode()
+
+        def run(predictor: Predictor = predictor, inputs: Any = inputs) -> None:
+            for count in chunks:
+                predictor.forward(inputs[:count])
+            _finish(predictor)
+
+        with mode:
+            rows.append(Row(name, _fastest(run, repeats), pages))
+        del predictor
+    return rows
+
+
+def stage_rows(
+    weights: Path, device: Device, *, pages: int = 64, threads: int = 8, batch: int = 16, repeats: int = 3
+) -> list[Row]:
+    """The whole layout stage, from encoded bytes to regions, pages in threads as in a run.
+
+    Args:
+        weights: Folder of the model.
+        device: Where to run.
+        pages: A4 pages at 300 dpi.
+        threads: Threads that decode, resize and post-process.
+        batch: Pages of one call.
+        repeats: The fastest counts; one more warms up.
+    """
+    predictor = load_predictor(ModelChoice(weights, device, Precision.AUTO, None, batch))
+    post = PostProcessor(FilterSettings(), predictor.labels, "bench")
+    drawn = [draw_page(seed, A4_300DPI) for seed in range(min(pages, 8))]
+    rows = []
+    with ThreadPoolExecutor(threads) as decoders, ThreadPoolExecutor(3) as callers:
+        for kind in ("JPEG", "PNG"):
+            encoded = encode_pages(drawn, kind)
+            data = [encoded[index % len(encoded)] for index in range(pages)]
+
+            def detect(chunk: Sequence[bytes]) -> int:
+                return _detect(predictor, post, list(decoders.map(_decode, chunk)))
+
+            def run(data: Sequence[bytes] = data) -> None:
+                list(callers.map(detect, [data[start : start + batch] for start in range(0, pages, batch)]))
+
+            rows.append(Row(f"{kind} to regions, {threads} threads", _fastest(run, repeats), pages))
+    return rows
+
+
+def encode_pages(pages: Sequence[Pixels], kind: str) -> list[bytes]:
+    """Pages as PNG or as JPEG of quality 90."""
+    options = [cv2.IMWRITE_JPEG_QUALITY, 90] if kind == "JPEG" else []
+    extension = ".jpg" if kind == "JPEG" else ".png"
+    return [cv2.imencode(extension, page[..., ::-1], options)[1].tobytes() for page in pages]
+
+
+def _decode(data: bytes) -> Pixels:
+    return decode_image(data).pixels
+
+
+def _detect(predictor: Predictor, post: PostProcessor, pages: list[Pixels]) -> int:
+    answers = predictor.predict(pages, Interpolation.BICUBIC, 0.3)
+    return sum(
+        len(post.regions(answer, (page.shape[1], page.shape[0]))) for answer, page in zip(answers, pages, strict=True)
+    )
+
+
+def _finish(predictor: Predictor) -> None:
+    import torch
+
+    if predictor.device.type == "cuda":
+        torch.cuda.synchronize()
+    elif predictor.device.type == "mps":
+        torch.mps.synchronize()
+
+
+def _fastest(call: Callable[[], None], repeats: int) -> float:
+    call()
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        call()
+        times.append((time.perf_counter() - start) * 1000)
+    return min(times)
