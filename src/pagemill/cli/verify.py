@@ -102,6 +102,9 @@ def _mended(repairs: Repairs) -> Iterator[str]:
 
 
 def _summary(directory: Path, verdict: Verdict, *, quick: bool) -> Iterator[str]:
+    import shlex
+
+    out = shlex.quote(str(directory))
     states = ", ".join(f"{count} {state}" for state, count in verdict.states.items() if count)
     pages = _number(sum(verdict.states.values()), "page") + (f" ({states})" if states else "")
     found = sum(group.count for group in verdict.groups if group.kind.is_damage)
@@ -114,7 +117,7 @@ def _summary(directory: Path, verdict: Verdict, *, quick: bool) -> Iterator[str]
             "not the documents, the report and what is under way."
         )
     elif verdict.waiting:
-        yield f"Unfinished: {_number(verdict.waiting, 'page')} to go; 'pagemill parse INPUT... -o {directory}' goes on."
+        yield f"Unfinished: {_number(verdict.waiting, 'page')} to go; 'pagemill parse INPUT... -o {out}' goes on."
     if verdict.other_version is not None:
         yield (
             f"Written by pagemill {verdict.other_version}: texts, documents and report were not compared, "
@@ -123,7 +126,7 @@ def _summary(directory: Path, verdict: Verdict, *, quick: bool) -> Iterator[str]
     if quick:
         yield "Quick: the contents of crops and documents were not compared."
     if found and verdict.in_use_by is None:
-        yield f"Mend it with: pagemill verify {directory} --repair"
+        yield f"Mend it with: pagemill verify {out} --repair"
 
 
 def _number(count: int, noun: str) -> str:

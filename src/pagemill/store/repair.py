@@ -24,7 +24,7 @@ from pagemill.store.rebuilding import read_run_json, rebuild_ledger
 from pagemill.store.records import decode_page
 from pagemill.store.run_directory import RunDirectory
 from pagemill.store.summary import failure_kind
-from pagemill.store.verify import examine, verify
+from pagemill.store.verify import examine, require_run, verify
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -122,6 +122,7 @@ def repair(path: Path, *, exporters: Exporters, quick: bool = False) -> tuple[Ve
         DamagedRunError: Neither the ledger nor ``run.json`` says what run this is.
         OutputError: There is no run, or a file cannot be written; NoSpaceError when the disk is full.
     """
+    require_run(path)
     with _locked(path):
         with examine(path, exporters=exporters, quick=quick) as found:
             before, facts = found.verdict, found.facts

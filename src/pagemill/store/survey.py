@@ -21,7 +21,8 @@ from pagemill.document.names import file_stem
 from pagemill.errors import OutputError
 from pagemill.store.findings import MAX_EXAMPLES, Finding, FindingGroup, Kind
 from pagemill.store.paths import CROPS, DOCUMENTS, RESULTS, TEMPORARY_SUFFIX, TEXTS, crop_file
-from pagemill.store.records import ParsedText, decode_page, encode_line
+from pagemill.store.records import ParsedText, decode_page
+from pagemill.store.recovery import text_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -281,13 +282,6 @@ class Survey:
             self.db.execute("BEGIN")
             self.db.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
             self.db.execute("COMMIT")
-
-
-def text_line(page: PageResult, embedding_text: Callable[[PageResult], str]) -> bytes:
-    """The line of ``parsed_texts.jsonl`` that belongs to a record."""
-    return encode_line(
-        ParsedText(page_id=page.page_id, page_idx=page.page_idx, doc_id=page.doc_id, text=embedding_text(page))
-    )
 
 
 def _page(path: Path, line: Line) -> tuple[PageResult | None, str | None]:

@@ -81,8 +81,7 @@ def examine(
         quick: As in :func:`verify`.
         owner: The process that works on it; None if the caller makes sure that there is none.
     """
-    if not any((path / name).exists() for name in (paths.RESULTS, paths.RUN_JSON, paths.LEDGER)):
-        raise OutputError(f"{path} holds no run", remedy="Name a directory that pagemill parse has written to.")
+    require_run(path)
     with contextlib.closing(Survey(path)) as survey:
         facts = _facts(survey)
         run_json = read_run_json(path)
@@ -109,6 +108,16 @@ def examine(
                 check_report(survey, exporters.report, run_json, compare=compare)
         checks.crops(survey, quick=quick)
         yield Examination(survey, _verdict(survey, counters, facts, owner, other_version), facts)
+
+
+def require_run(path: Path) -> None:
+    """Make sure that there is anything of a run.
+
+    Raises:
+        OutputError: There is not.
+    """
+    if not any((path / name).exists() for name in (paths.RESULTS, paths.RUN_JSON, paths.LEDGER)):
+        raise OutputError(f"{path} holds no run", remedy="Name a directory that pagemill parse has written to.")
 
 
 def _check_records(survey: Survey, *, ledger: bool) -> None:

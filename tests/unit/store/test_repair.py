@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from small_run import SETTINGS, records_of, write_run
 
 from pagemill.cli.verify import command
-from pagemill.errors import DamagedRunError, LockedError
+from pagemill.errors import DamagedRunError, LockedError, OutputError
 from pagemill.exporters import default_exporters
 from pagemill.store.repair import Repairs, repair
 from pagemill.store.run_directory import RunDirectory
@@ -207,6 +207,12 @@ def test_not_while_a_process_works_on_it(out: Path) -> None:
         pytest.raises(LockedError, match="in use"),
     ):
         repair(out, exporters=EXPORTERS)
+
+
+def test_a_directory_without_a_run_stays_as_it_is(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="holds no run"):
+        repair(tmp_path, exporters=EXPORTERS)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_command_says_what_it_did(out: Path) -> None:
