@@ -49,10 +49,10 @@ def crop(pixels: Pixels, box: Box, polygon: Sequence[Point] | None = None) -> Pi
     Args:
         pixels: The page.
         box: In pixels of the page.
-        polygon: In pixels of the page; what lies outside of it becomes white.
+        polygon: Three or more points in pixels of the page; pixels that lie wholly outside of it become white.
 
     Returns:
-        A copy of shape (height, width, 3), C-contiguous.
+        Shape (height, width, 3): a view of the page, or a copy where a polygon cuts something off.
 
     Raises:
         ValueError: The page has no pixels.
@@ -63,13 +63,16 @@ def crop(pixels: Pixels, box: Box, polygon: Sequence[Point] | None = None) -> Pi
     x1, y1, x2, y2 = clip(box, page_width, page_height)
     left, top = min(math.floor(x1), page_width - 1), min(math.floor(y1), page_height - 1)
     right, bottom = max(math.ceil(x2), left + 1), max(math.ceil(y2), top + 1)
-    cut = pixels[top:bottom, left:right].copy()
-    if polygon is not None and len(polygon) >= 3:
-        corners = np.round(np.asarray(polygon, dtype=np.float64) - (left, top)).astype(np.int32)
-        mask = np.zeros(cut.shape[:2], dtype=np.uint8)
-        cv2.fillPoly(mask, [corners], 1)
-        cut[mask == 0] = WHITE
-    return cut
+    cut = pixels[top:bottom, left:right]
+    if polygon is None or len(polygon) < 3:
+        return cut
+    # The pixels that hold the corners; fillPoly takes those on the outline too, so no pixel of the polygon is lost.
+    corners = np.floor(np.asarray(polygon, dtype=np.float64) - (left, top)).astype(np.int32)
+    inside = np.zeros(cut.shape[:2], dtype=np.uint8)
+    cv2.fillPoly(inside, [corners], 1)
+    if inside.all():  # the polygon is the box
+        return cut
+    return np.asarray(cv2.copyTo(cut, inside, np.full(cut.shape, WHITE, dtype=np.uint8)), dtype=np.uint8)
 
 
 def crop_quad(pixels: Pixels, polygon: Sequence[Point]) -> Pixels:
@@ -95,7 +98,7 @@ def crop_quad(pixels: Pixels, polygon: Sequence[Point]) -> Pixels:
     (left, top), (right, bottom) = corners[0], corners[2]
     is_upright = right > left and bottom > top and np.array_equal(corners[1::2], [(right, top), (left, bottom)])
     if is_upright:  # an axis-aligned line needs no resampling, which would blur it
-        return crop(pixels, (float(left), float(top), float(right), float(bottom)))
+        return crop(pixels, (float(left), float(top), float(right), float(bottom))).copy()
     limit = 2 * max(pixels.shape[:2])
     sides = np.linalg.norm(corners - np.roll(corners, -1, axis=0), axis=1)
     width = min(max(1, round(float(max(sides[0], sides[2])))), limit)

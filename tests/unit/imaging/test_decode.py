@@ -5,6 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 
 from pagemill.errors import CorruptInputError, EmptyPageError, MissingInputError, TooLargeError, UnsupportedInputError
@@ -27,11 +29,13 @@ def encoded(image: Image.Image, file_format: str, **options: object) -> bytes:
     return buffer.getvalue()
 
 
-def png_with_header(width: int, height: int, bit_depth: int = 1, colour: int = 0, data: bytes = b"") -> bytes:
+def png_with_header(
+    width: int, height: int, bit_depth: int = 1, colour: int = 0, data: bytes = b"", *, interlaced: bool = False
+) -> bytes:
     def chunk(kind: bytes, body: bytes) -> bytes:
         return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
 
-    header = struct.pack(">IIBBBBB", width, height, bit_depth, colour, 0, 0, 0)
+    header = struct.pack(">IIBBBBB", width, height, bit_depth, colour, 0, 0, interlaced)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
 
 
@@ -196,6 +200,33 @@ def test_a_hole_in_a_png_is_an_error():
     data[len(data) // 2 : len(data) // 2 + 500] = bytes(500)
     with pytest.raises(CorruptInputError):
         decode_image(bytes(data))
+
+
+@pytest.mark.parametrize("mode", ["RGB", "L"])
+def test_plain_pngs_are_decoded_exactly(mode: str):
+    noise = np.random.default_rng(0).integers(0, 256, (57, 83, 3), np.uint8)
+    image = Image.fromarray(noise).convert(mode)
+    pixels = decode_image(encoded(image, "PNG")).pixels
+    assert np.array_equal(pixels, np.asarray(image.convert("RGB")))
+    assert pixels.flags.c_contiguous
+    assert pixels.flags.writeable
+
+
+def test_interlaced_pngs_are_decoded_exactly():
+    noise = np.random.default_rng(0).integers(0, 256, (37, 53, 3), np.uint8)
+    passes = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)]
+    rows = [row for x, y, step_x, step_y in passes for row in noise[y::step_y, x::step_x]]
+    data = zlib.compress(b"".join(b"\0" + row.tobytes() for row in rows))
+    assert np.array_equal(decode_image(png_with_header(53, 37, 8, 2, data, interlaced=True)).pixels, noise)
+
+
+@given(st.sampled_from([0, 2]), st.binary(max_size=400), st.booleans())
+def test_hostile_png_data_is_an_error_or_a_whole_page(colour: int, data: bytes, interlaced: bool):
+    try:
+        pixels = decode_image(png_with_header(9, 7, 8, colour, zlib.compress(data), interlaced=interlaced)).pixels
+    except CorruptInputError:
+        return
+    assert pixels.shape == (7, 9, 3)
 
 
 def test_what_is_no_image_says_so(tmp_path: Path):

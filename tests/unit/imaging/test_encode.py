@@ -13,6 +13,11 @@ def test_jpeg_keeps_colours_of_thin_lines():
     assert back[20, 20, 1] < 60
 
 
+def test_subsampled_jpegs_are_smaller():
+    page = np.random.default_rng(0).integers(0, 255, (40, 40, 3), np.uint8)
+    assert len(encode_jpeg(page, subsampling="420")) < len(encode_jpeg(page))
+
+
 def test_a_slice_of_a_page_can_be_encoded():
     page = np.zeros((40, 40, 3), np.uint8)
     assert decode_image(encode_jpeg(page[5:15, 3:30])).pixels.shape == (10, 27, 3)

@@ -29,7 +29,9 @@ def test_fit_only_shrinks():
 
 def test_crop_is_the_slice():
     page = checkered(50, 80)
-    assert np.array_equal(crop(page, (10.0, 5.0, 30.0, 25.0)), page[5:25, 10:30])
+    cut = crop(page, (10.0, 5.0, 30.0, 25.0))
+    assert np.array_equal(cut, page[5:25, 10:30])
+    assert np.shares_memory(cut, page)
 
 
 def test_crop_whitens_outside_the_polygon():
@@ -37,6 +39,24 @@ def test_crop_whitens_outside_the_polygon():
     cut = crop(page, (0, 0, 20, 20), [(0, 0), (19, 0), (0, 19)])
     assert cut[2, 2].tolist() == [0, 0, 0]
     assert cut[18, 18].tolist() == [255, 255, 255]
+    assert not page.any()
+
+
+@given(st.tuples(*[st.floats(0, 39)] * 4))
+def test_crop_by_the_box_as_a_polygon_is_the_slice(box: tuple[float, float, float, float]):
+    page = checkered(40, 40)
+    (x1, x2), (y1, y2) = sorted(box[::2]), sorted(box[1::2])
+    cut = crop(page, (x1, y1, x2, y2), [(x1, y1), (x2, y1), (x2, y2), (x1, y2)])
+    assert np.shares_memory(cut, page)
+    assert np.array_equal(cut, crop(page, (x1, y1, x2, y2)))
+
+
+@given(st.lists(st.tuples(st.floats(2, 38), st.floats(2, 38)), min_size=3, max_size=7))
+def test_crop_keeps_every_pixel_of_a_corner(polygon: list[tuple[float, float]]):
+    page = np.zeros((40, 40, 3), np.uint8)
+    cut = crop(page, (0, 0, 40, 40), polygon)
+    assert all(not cut[int(y), int(x)].any() for x, y in polygon)
+    assert cut[0, 0].tolist() == [255, 255, 255]
     assert not page.any()
 
 
@@ -59,7 +79,9 @@ def test_crop_quad_of_any_corners_is_bounded(corners: list[tuple[float, float]])
 
 def test_crop_quad_of_an_upright_box_is_the_slice():
     page = checkered(50, 80)
-    assert np.array_equal(crop_quad(page, [(10, 5), (30, 5), (30, 25), (10, 25)]), page[5:25, 10:30])
+    cut = crop_quad(page, [(10, 5), (30, 5), (30, 25), (10, 25)])
+    assert np.array_equal(cut, page[5:25, 10:30])
+    assert not np.shares_memory(cut, page)
 
 
 def test_crop_quad_turns_by_its_first_corner():
