@@ -214,7 +214,7 @@ def _decode_jpeg(data: bytes, stored: tuple[int, int], limits: DecodeLimits) -> 
 
 
 def _plain_png_mode(image: PillowImage.Image) -> str | None:
-    """ "rgb" or "mono" when the samples are 8-bit RGB or grey without transparency, by Pillow's raw mode."""
+    """What the decoder calls 8-bit RGB or grey without transparency (by Pillow's raw mode); None for all others."""
     tile = image.tile[0] if image.tile else None  # type: ignore[attr-defined]
     raw_mode = tile[3] if tile and "transparency" not in image.info else None
     return {"RGB": "rgb", "L": "mono"}.get(raw_mode or "")
