@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from coded_pages import CodedPage
 
-PAGE_TIMEOUT_S = 3
+PAGE_TIMEOUT_S = 2
 MAX_ATTEMPTS = 2
 
 

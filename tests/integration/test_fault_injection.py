@@ -51,8 +51,46 @@ def test_seven_faults_at_five_percent_of_the_pages_each(surroundings: dict[str, 
 
 
 @pytest.mark.parametrize(
-    "fault", [fault for fault in EXPECTED if fault is not Fault.NONE], ids=lambda fault: fault.name
+    "fault",
+    [
+        Fault.SEGFAULT,
+        Fault.OOM_KILL,
+        Fault.HANG,
+        Fault.HANG_WITH_INTERPRETER_LOCK,
+        Fault.TEXT_SEGFAULT,
+        Fault.TRANSIENT,
+        Fault.BATCH_OUT_OF_MEMORY,
+    ],
+    ids=lambda fault: fault.name,
 )
 def test_a_fault_alone(fault: Fault, surroundings: dict[str, str], tmp_path: Path):
-    faults = spread(40, images=20, each=2, faults=[fault], seed=4)
-    check(parse_with_faults(tmp_path, surroundings, faults, pages=40, images=20), surroundings, tmp_path)
+    faults = spread(20, images=10, each=1, faults=[fault], seed=4)
+    check(parse_with_faults(tmp_path, surroundings, faults, pages=20, images=10), surroundings, tmp_path)
+
+
+def test_faults_that_leave_the_process_alive(surroundings: dict[str, str], tmp_path: Path):
+    alive = [
+        Fault.EXCEPTION,
+        Fault.TRANSIENT,
+        Fault.TOO_FEW_ANSWERS,
+        Fault.SHORT_BOX,
+        Fault.NAN_BOX,
+        Fault.BATCH_OUT_OF_MEMORY,
+        Fault.EMPTY_TEXT,
+        Fault.TEXT_EXCEPTION,
+        Fault.TEXT_TOO_FEW_ANSWERS,
+        Fault.TEXT_NAN_CONFIDENCE,
+    ]
+    faults = spread(60, images=30, each=3, faults=alive, seed=5)
+    ended = parse_with_faults(tmp_path, surroundings, faults, pages=60, images=30)
+    check(ended, surroundings, tmp_path)
+    neighbours = [record for page, record in zip(ended.pages, ended.records, strict=True) if page.fault is Fault.NONE]
+    assert {record["attempts"] for record in neighbours} == {1}
+    assert "process died" not in ended.messages
+
+
+def test_where_every_page_kills_its_process_they_fail_one_by_one(surroundings: dict[str, str], tmp_path: Path):
+    faults = dict.fromkeys(range(8), Fault.OOM_KILL)
+    ended = parse_with_faults(tmp_path, surroundings, faults, pages=8, images=4)
+    assert ended.violations() == [], ended.messages[-3000:]
+    assert ended.status == ExitCode.CRASH, ended.messages[-3000:]

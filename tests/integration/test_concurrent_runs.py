@@ -1,0 +1,102 @@
+"""Two processes on one output directory: the second is refused; a lock whose owner is dead stops nobody."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+from coded_pages import Corpus, CorpusMaker
+from pagemill_process import OPTIONS, PagemillProcess, Target, environment, install_engines, run, wait_for
+from run_contents import contents, differences, leftovers
+
+from pagemill.errors import ExitCode
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(sys.platform != "linux", reason="watches processes through /proc"),
+]
+
+
+@pytest.fixture(scope="module")
+def surroundings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    return environment(install_engines(tmp_path_factory.mktemp("packages")))
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    maker = CorpusMaker(tmp_path_factory.mktemp("inputs"))
+    maker.pdf(60)
+    maker.parquet(20)
+    return maker.corpus()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(corpus: Corpus, surroundings: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("undisturbed") / "out"
+    assert run(["parse", *corpus.paths, "-o", out, *OPTIONS], surroundings, out.with_name("log")) == ExitCode.OK
+    return out
+
+
+def wait_for_lines(out: Path, lines: int) -> None:
+    results = out / "ocr_results.jsonl"
+    wait_for(lambda: results.exists() and results.read_bytes().count(b"\n") >= lines, "pages to be written")
+
+
+@pytest.mark.parametrize("mode", [[], ["--fresh"]], ids=lambda mode: "".join(mode))
+def test_the_second_process_is_refused_and_the_first_goes_on(
+    mode: list[str], corpus: Corpus, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
+):
+    arguments = ["parse", *corpus.paths, "-o", tmp_path / "out", *OPTIONS]
+    first = PagemillProcess(arguments, surroundings, tmp_path / "first.log")
+    try:
+        wait_for_lines(tmp_path / "out", 3)
+        worker = first.worker()
+        assert run([*arguments, *mode], surroundings, tmp_path / "second.log") == ExitCode.OUTPUT
+        assert first.exit_code is None, "the first run ended too soon to test anything"
+        message = (tmp_path / "second.log").read_text()
+        assert str(worker or first.pid) in message
+        assert socket.gethostname() in message
+        assert "Traceback" not in message
+        assert first.wait() == ExitCode.OK, (tmp_path / "first.log").read_text()
+    finally:
+        first.clear()
+    assert differences(contents(tmp_path / "out"), contents(undisturbed)) == []
+    assert run(["verify", tmp_path / "out"], surroundings, tmp_path / "verify.log") == ExitCode.OK
+
+
+def test_of_many_processes_started_at_once_one_works(
+    corpus: Corpus, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
+):
+    arguments = ["parse", *corpus.paths, "-o", tmp_path / "out", *OPTIONS]
+    started = [PagemillProcess(arguments, surroundings, tmp_path / f"{number}.log") for number in range(4)]
+    try:
+        codes = sorted(process.wait() for process in started)
+    finally:
+        for process in started:
+            process.clear()
+    assert codes == [ExitCode.OK, *[ExitCode.OUTPUT] * 3]
+    assert differences(contents(tmp_path / "out"), contents(undisturbed)) == []
+
+
+def test_the_lock_of_a_dead_process_is_taken_over(
+    corpus: Corpus, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
+):
+    arguments = ["parse", *corpus.paths, "-o", tmp_path / "out", *OPTIONS]
+    first = PagemillProcess(arguments, surroundings, tmp_path / "first.log")
+    try:
+        wait_for_lines(tmp_path / "out", 3)
+        first.kill(Target.GROUP)
+        first.wait_until_gone()
+    finally:
+        first.clear()
+    lock = tmp_path / "out" / ".pagemill" / "lock"
+    assert lock.exists()
+    owner = json.loads(lock.read_text())
+    lock.write_text(json.dumps({**owner, "pid": os.getpid()}))  # the number has been given to another process since
+    assert run(arguments, surroundings, tmp_path / "second.log") == ExitCode.OK, (tmp_path / "second.log").read_text()
+    assert differences(contents(tmp_path / "out"), contents(undisturbed)) == []
+    assert leftovers(tmp_path / "out") == []
