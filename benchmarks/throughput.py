@@ -26,6 +26,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from pagemill.config.settings import ParseSettings, TextLayerMode, available_cores
 from pagemill.evaluation.character_error_rate import character_error_rate
+from pagemill.parsing.page import ParsedPage
 from pagemill.runtime.pipeline import Pipeline
 from pagemill.sources import SourceOptions
 
@@ -94,6 +95,7 @@ async def read_with_pagemill(pipeline: Pipeline, pages: list[bytes]) -> list[str
     texts = [""] * len(pages)
     async with aclosing(pipeline.stream(pages, SourceOptions())) as results:
         async for page in results:
+            assert isinstance(page, ParsedPage)  # the pages differ, so none is skipped as a duplicate
             texts[page.record.page_idx] = " ".join(region.content or "" for region in page.record.regions)
     return texts
 
