@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from array import array
 from bisect import bisect_right
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pagemill.document.identity import KnownSource, WaitingPage
 from pagemill.store.ledger import MAX_URI, NO_LONGER_IN_THE_INPUT, PageState, plain
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 DEATHS_IN_COMPANY = 3
 """Deaths of the process, with a page among those under way, after which the page is tried alone."""
+
+_ENDED = f"(page > 0 AND state >= {PageState.DONE:d} AND NOT (state = {PageState.SKIPPED:d} AND category = ?))"
+"""Of a page. A source that did not open is tried again, and a page that was gone may be there once more."""
 
 
 class Pages:
@@ -43,6 +46,15 @@ class Pages:
         return position >= 0 and number <= self._last[position]
 
 
+class _Copy(NamedTuple):
+    """A source that has the same content as others."""
+
+    source: int | None
+    """Its number in the ledger; None for one that is not there yet."""
+    copy: int
+    pages: int | None
+
+
 class LedgerCatalogue:
     """The catalogue of a run directory. Thread-safe; its calls block.
 
@@ -56,6 +68,7 @@ class LedgerCatalogue:
         self._database = ledger.database
         self._replace = replace
         self._met = bytearray()  # by number of the source: whether the input of this process holds it
+        self._taken: dict[bytes, int] = {}  # of contents met more than once: the copies up to this one are met
         self._tried: dict[tuple[str, str], int] = {}  # last number given to a name that more than one wanted
 
     def remembered_digest(self, path: Path, size: int, modified_ns: int) -> str | None:
@@ -82,29 +95,24 @@ class LedgerCatalogue:
         """
         content, uri = bytes.fromhex(digest), plain(uri[:MAX_URI])
         with self._database.lock:
-            there = self._database.query(
-                "SELECT source, digest, copy, pages, uri FROM sources WHERE digest = ? OR uri = ? ORDER BY copy",
-                (content, uri),
-            )
-            known = [row for row in there if row[1] == content]
-            free = [row for row in known if not self._is_met(row[0])]
-            for row in there:
-                if row[1] != content and not self._is_met(row[0]):
-                    self._replace(row[0])
-            if not free:
-                copy = max((row[2] for row in known), default=0) + 1
-                with self._database.lazily() as connection:
-                    cursor = connection.execute(
-                        "INSERT INTO sources (digest, copy, uri) VALUES (?, ?, ?)", (content, copy, uri)
-                    )
-                self._meet(cursor.lastrowid or 0)
-                return KnownSource(copy=copy)
-            source, _, copy, pages, known_uri = min(free, key=lambda row: row[4] != uri)
-            self._meet(source)
-            if known_uri != uri:
-                with self._database.lazily() as connection:
-                    connection.execute("UPDATE sources SET uri = ? WHERE source = ?", (uri, source))
-            return self._known(source, copy, pages)
+            for source, known_content, copy, pages in self._database.query(
+                "SELECT source, digest, copy, pages FROM sources WHERE uri = ?", (uri,)
+            ):
+                if self._is_met(source):
+                    continue
+                if known_content == content:
+                    return self._known(source, copy, pages)
+                self._replace(source)
+            found = self._free_copy(content)
+            with self._database.lazily() as connection:
+                if found.source is not None:
+                    connection.execute("UPDATE sources SET uri = ? WHERE source = ?", (uri, found.source))
+                    return self._known(found.source, found.copy, found.pages)
+                cursor = connection.execute(
+                    "INSERT INTO sources (digest, copy, uri) VALUES (?, ?, ?)", (content, found.copy, uri)
+                )
+            self._meet(cursor.lastrowid or 0)
+            return KnownSource(copy=found.copy)
 
     def counted(self, digest: str, copy: int, pages: int) -> None:
         """Keep how many pages a source holds in all."""
@@ -176,18 +184,32 @@ class LedgerCatalogue:
             self._met.extend(bytes(source + 1))
         self._met[source] = 1
 
-    def _known(self, source: int, copy: int, pages: int | None) -> KnownSource:
-        ended: list[int] = []
-        waiting: dict[int, WaitingPage] = {}
-        for page, state, attempts, deaths, death, page_id, category in self._database.query(
-            "SELECT page, state, attempts, deaths, death, page_id, category FROM pages WHERE source = ? ORDER BY page",
-            (source,),
+    def _free_copy(self, content: bytes) -> _Copy:
+        """The first source with this content that this process has not met, or the number of a new one."""
+        copy = self._taken.get(content, 0)
+        while rows := self._database.query(
+            "SELECT source, copy, pages FROM sources WHERE digest = ? AND copy > ? ORDER BY copy LIMIT 20",
+            (content, copy),
         ):
-            # A source that did not open is tried again, and a page that was gone is there once more.
-            again = page == 0 or (state == PageState.SKIPPED and category == NO_LONGER_IN_THE_INPUT)
-            if state >= PageState.DONE and not again:
-                ended.append(page)
-            else:
+            for source, copy, pages in rows:
+                if not self._is_met(source):
+                    return _Copy(source, copy, pages)
+            self._taken[content] = copy
+        return _Copy(None, copy + 1, None)
+
+    def _known(self, source: int, copy: int, pages: int | None) -> KnownSource:
+        """Meet a source of an earlier time."""
+        self._meet(source)
+        places = self._database.query(
+            f"SELECT page, {_ENDED} FROM pages WHERE source = ? ORDER BY page", (NO_LONGER_IN_THE_INPUT, source)
+        )
+        waiting: dict[int, WaitingPage] = {}
+        ended = Pages(page for page, has_ended in places if has_ended)
+        if not all(has_ended for _, has_ended in places):
+            for page, attempts, deaths, death, page_id in self._database.query(
+                f"SELECT page, attempts, deaths, death, page_id FROM pages WHERE NOT ({_ENDED}) AND source = ?",
+                (NO_LONGER_IN_THE_INPUT, source),
+            ):
                 alone = 1 if deaths >= DEATHS_IN_COMPANY else 0
                 waiting[page] = WaitingPage(page_id=page_id, attempts=max(attempts, alone), death=death)
-        return KnownSource(copy=copy, pages=pages, ended=Pages(ended), waiting=waiting)
+        return KnownSource(copy=copy, pages=pages, ended=ended, waiting=waiting)
