@@ -103,22 +103,13 @@ class MicroBatcher(Generic[Item, Answer]):
         Raises:
             PagemillError: As :meth:`submit`, for the first of these items that failed.
         """
-        loop = asyncio.get_running_loop()
-        futures: list[asyncio.Future[Answer]] = []
-        for item in items:
-            future: asyncio.Future[Answer] = loop.create_future()
-            ticket = next(self._tickets)
-            size = self._size(item) if self._size else float(ticket)
-            pending = _Pending(size, ticket, item, future)
-            bisect.insort(self._pending, pending)
-            self._arrivals.append(pending)
-            futures.append(future)
+        answers = [self._enqueue(item) for item in items]
         self._start_lanes()
         try:
-            return list(await asyncio.gather(*futures))
+            return list(await asyncio.gather(*answers))
         finally:
-            for future in futures:
-                future.cancel()  # a no-op for those that are done; the others are dropped from their batch
+            while answers:  # emptied, as an exception's traceback holds this frame, and with it the items
+                answers.pop().cancel()  # a no-op for those that are done; the others are dropped from their batch
 
     async def close(self) -> None:
         """Drop what is waiting and wait for the calls that run, but for those that hang."""
@@ -129,6 +120,14 @@ class MicroBatcher(Generic[Item, Answer]):
         for call in list(self._calls):
             self._threads.give_up(call)
         await asyncio.gather(*self._lanes, return_exceptions=True)
+
+    def _enqueue(self, item: Item) -> asyncio.Future[Answer]:
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        ticket = next(self._tickets)
+        pending = _Pending(self._size(item) if self._size else float(ticket), ticket, item, answer)
+        bisect.insort(self._pending, pending)
+        self._arrivals.append(pending)
+        return answer
 
     def _start_lanes(self) -> None:
         while self._free_lanes and self._pending:

@@ -77,6 +77,8 @@ class ComputeThreads:
         except asyncio.CancelledError:
             self.give_up(call)
             raise
+        finally:
+            del call  # an exception's traceback holds this frame, and with it the arguments
 
     def start(self, function: Callable[[], R]) -> Call[R]:
         """Have a function called on a thread as soon as one is free."""
@@ -159,6 +161,7 @@ def _run(call: Call[R], function: Callable[[], R]) -> None:
         deliver = functools.partial(_set_exception, call.answer, error)
     with suppress(RuntimeError):  # the event loop is closed: the call hung, and the run has ended without it
         call.answer.get_loop().call_soon_threadsafe(deliver)
+    del call, deliver  # an exception's traceback holds this frame, and with it the arguments
 
 
 def _set_result(answer: asyncio.Future[R], result: R) -> None:

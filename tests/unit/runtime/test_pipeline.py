@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import io
 import json
+import logging
 import threading
+import weakref
 from contextlib import aclosing
 from pathlib import Path
 
@@ -18,6 +21,7 @@ from pagemill.document.labels import Label
 from pagemill.document.page import Status
 from pagemill.errors import MissingInputError
 from pagemill.layout.base import DetectedRegion
+from pagemill.parsing import page as page_module
 from pagemill.recognition.base import DetectedLine, RecognizedText, RecognizerOffer
 from pagemill.runtime import engines, pipeline
 from pagemill.runtime.pipeline import Pipeline
@@ -43,6 +47,7 @@ class Engines:
     def __init__(self) -> None:
         self.hangs, self.release = threading.Event(), threading.Event()
         self.closed: set[str] = set()
+        self.seen: list[weakref.ref] = []
 
     def load(self, group, name):
         if group == engines.TEXT_ENGINES:
@@ -82,6 +87,7 @@ class Layout:
         self.engines = engines
 
     def detect(self, pages):
+        self.engines.seen.extend(map(weakref.ref, pages))
         shades = [int(page[0, 0, 0]) for page in pages]
         if HANGS in shades:
             self.engines.hangs.set()
@@ -152,6 +158,28 @@ async def test_lines_without_text_are_said_on_a_page_that_is_done(fake):
     assert [record.status for record in found.values()] == [Status.DONE] * 2
     assert [error.category for error in found[0].errors] == ["empty_text"]
     assert not found[1].errors
+
+
+@pytest.fixture
+def no_collection():
+    """Only what nothing refers to any more is freed: what lies in a cycle would wait for the collector."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+async def test_the_pixels_of_a_page_go_when_it_ends_however_that_is(fake, no_collection, monkeypatch, caplog):
+    caplog.set_level(logging.CRITICAL)  # records of the log that pytest keeps hold tracebacks
+    def analyse(ref, page, pixels, detected, lines):
+        raise ZeroDivisionError
+
+    async with make() as running:
+        await records(running, [image(shade) for shade in (GOOD, RAISES, NAN_BOX)])
+        monkeypatch.setattr(page_module, "analyse_page", analyse)
+        await records(running, [image(GOOD)])
+    assert len(fake.seen) >= 5
+    assert [pixels() for pixels in fake.seen] == [None] * len(fake.seen)
 
 
 class NothingLeftRunning:
