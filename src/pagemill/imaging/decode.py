@@ -174,14 +174,17 @@ def _shrink_remedy(limits: DecodeLimits) -> str:
 
 def _decode(image: PillowImage.Image, file: IO[bytes], file_format: FileFormat, limits: DecodeLimits) -> DecodedPage:
     stored = image.size
-    orientation = 1 if file_format is FileFormat.TIFF else _orientation(image)  # Pillow turns TIFFs itself
     dpi = _resolution(image)
-    if file_format is FileFormat.JPEG and image.mode in ("L", "RGB"):
-        pixels = _decode_jpeg(_whole(file), stored, limits)
-    elif file_format is FileFormat.PNG:
-        pixels = _decode_png(_whole(file), image, limits)
+    if file_format is FileFormat.PNG:
+        data = _whole(file)
+        orientation = _png_orientation(image, data)
+        pixels = _decode_png(data, image, limits)
     else:
-        pixels = _to_rgb(_load_within(image, limits))
+        orientation = 1 if file_format is FileFormat.TIFF else _orientation(image)  # Pillow turns TIFFs itself
+        if file_format is FileFormat.JPEG and image.mode in ("L", "RGB"):
+            pixels = _decode_jpeg(_whole(file), stored, limits)
+        else:
+            pixels = _to_rgb(_load_within(image, limits))
     factor = limits.factor_for(*stored)
     scale = 1.0
     notes: tuple[str, ...] = ()
@@ -234,14 +237,18 @@ def _decode_png(data: bytes, image: PillowImage.Image, limits: DecodeLimits) -> 
 
 def _check_png(data: bytes) -> None:
     """Check the checksums of the image data: decoders do not, and would give noise for damaged parts."""
-    position = len(_PNG_SIGNATURE)
+    if any(kind == b"IDAT" and not is_sound for kind, _, is_sound in _png_chunks(data)):
+        raise ValueError("the image data is truncated or damaged")
+
+
+def _png_chunks(data: bytes) -> Iterator[tuple[bytes, memoryview, bool]]:
+    """Type and body of every chunk, and whether its checksum is right."""
+    view, position = memoryview(data), len(_PNG_SIGNATURE)
     while position + 12 <= len(data):
-        length = int.from_bytes(data[position : position + 4], "big")
-        end = position + 8 + length
-        if data[position + 4 : position + 8] == b"IDAT":
-            body = memoryview(data)[position + 4 : end]
-            if end + 4 > len(data) or zlib.crc32(body) != int.from_bytes(data[end : end + 4], "big"):
-                raise ValueError("the image data is truncated or damaged")
+        end = position + 8 + int.from_bytes(view[position : position + 4], "big")
+        checksum = int.from_bytes(view[end : end + 4], "big")
+        is_sound = end + 4 <= len(data) and zlib.crc32(view[position + 4 : end]) == checksum
+        yield bytes(view[position + 4 : position + 8]), view[position + 8 : end], is_sound
         position = end + 4
 
 
@@ -285,9 +292,19 @@ def _stretch(samples: np.ndarray) -> np.ndarray:
 
 def _orientation(image: PillowImage.Image) -> int:
     try:
-        return int(image.getexif().get(_ORIENTATION, 1))
+        # Of the base class: the one of PNGs would decode all pixels first, for metadata behind them.
+        return int(PillowImage.Image.getexif(image).get(_ORIENTATION, 1))
     except _DAMAGED:  # broken metadata says nothing about the pixels
         return 1
+
+
+def _png_orientation(image: PillowImage.Image, data: bytes) -> int:
+    """By metadata before or behind the pixels, of which Pillow has read only the former."""
+    if "exif" not in image.info:
+        body = next((body for kind, body, is_sound in _png_chunks(data) if kind == b"eXIf" and is_sound), None)
+        if body is not None:
+            image.info["exif"] = b"Exif\0\0" + bytes(body)
+    return _orientation(image)
 
 
 def _resolution(image: PillowImage.Image) -> float | None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
+from PIL import Image, PngImagePlugin
 
 from pagemill.errors import CorruptInputError, EmptyPageError, MissingInputError, TooLargeError, UnsupportedInputError
 from pagemill.imaging.decode import count_frames, decode_image, stored_pixels
@@ -76,6 +76,26 @@ def test_orientation_is_applied_as_pillow_does_it(orientation: int, file_format:
     page = decode_image(data)
     assert page.pixels.shape == expected.shape
     assert np.abs(page.pixels.astype(int) - expected).max() <= 3
+
+
+def test_orientation_behind_the_pixels_of_a_png_is_applied():
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    png = encoded(two_colours(), "PNG", exif=exif)
+    start = png.index(b"eXIf") - 4
+    end = start + 12 + int.from_bytes(png[start : start + 4], "big")
+    moved = png[:start] + png[end:-12] + png[start:end] + png[-12:]
+    assert decode_image(moved).pixels.shape == (64, 48, 3)
+    assert np.array_equal(decode_image(moved).pixels, decode_image(png).pixels)
+
+
+def test_plain_pngs_are_not_decoded_by_pillow(monkeypatch: pytest.MonkeyPatch):
+    def load(image: Image.Image) -> None:
+        raise AssertionError("Pillow is slower")
+
+    data = encoded(two_colours(), "PNG")
+    monkeypatch.setattr(PngImagePlugin.PngImageFile, "load", load)
+    assert decode_image(data).pixels.shape == (48, 64, 3)
 
 
 def test_transparency_lies_on_white():
