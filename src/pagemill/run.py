@@ -14,7 +14,8 @@ from pagemill.document.page import Status
 from pagemill.errors import ExitCode, InputError, OutputError, error_class
 from pagemill.exporters import default_exporters
 from pagemill.parsing.page import SkippedPage
-from pagemill.store.run_directory import OpenMode, RunDirectory
+from pagemill.store.opening import OpenMode
+from pagemill.store.run_directory import RunDirectory
 from pagemill.supervise import Life
 
 if TYPE_CHECKING:

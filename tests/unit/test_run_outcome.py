@@ -20,7 +20,8 @@ from pagemill.parsing.page import ParsedPage, SkippedPage
 from pagemill.run import RunOutcome, parse_into
 from pagemill.sources import SourceOptions
 from pagemill.sources.base import DocumentRef, EncodedImage, PageRef
-from pagemill.store.run_directory import OpenMode, RunDirectory
+from pagemill.store.opening import OpenMode
+from pagemill.store.run_directory import RunDirectory
 from pagemill.store.summary import RunSummary
 from pagemill.supervise import Life, Vitals
 

@@ -162,7 +162,8 @@ def command(
         from pagemill.cli.progress import ProgressDisplay, print_summary
         from pagemill.run import parse_into
         from pagemill.runtime.pipeline import Pipeline
-        from pagemill.store.run_directory import PREVIEW_PAGES, OpenMode
+        from pagemill.store.opening import OpenMode
+        from pagemill.store.run_directory import PREVIEW_PAGES
 
         mode = OpenMode.FRESH if fresh else OpenMode.RESUME if resume or retry_failed else OpenMode.AUTO
         pipeline = Pipeline(
