@@ -1,0 +1,62 @@
+"""The ``glmocr`` package in its own environment, as a process that answers questions, so that both run in turn."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pagemill.errors import MissingDependencyError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+REMEDY = "make an environment of its own: python -m venv glm && glm/bin/pip install glmocr==0.1.5"
+
+_LOOP = """
+import json, sys
+for question in sys.stdin:
+    print("answer:" + json.dumps(answer(json.loads(question))), flush=True)
+"""
+
+
+@contextlib.contextmanager
+def glmocr_process(python: Path, program: str) -> Iterator[Callable[[Any], Any]]:
+    """Start a process and give the function that sends it a question and waits for the answer, both as JSON.
+
+    Args:
+        python: Interpreter of an environment with ``glmocr``.
+        program: Source that imports from ``glmocr`` and defines ``answer(question)``.
+
+    Raises:
+        MissingDependencyError: The interpreter does not start, or the program fails, also later when it is asked.
+    """
+    with tempfile.TemporaryDirectory() as folder, (Path(folder) / "errors").open("w+", encoding="utf-8") as errors:
+        command = [str(python.absolute()), "-W", "ignore", "-c", program + _LOOP]
+        try:
+            process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=folder
+            )
+        except OSError as error:
+            raise MissingDependencyError(f"{python} cannot be started: {error.strerror}", remedy=REMEDY) from error
+        with process:
+
+            def ask(question: Any) -> Any:
+                assert process.stdin is not None and process.stdout is not None
+                with contextlib.suppress(BrokenPipeError):  # it has ended: reading tells
+                    process.stdin.write(json.dumps(question) + "\n")
+                    process.stdin.flush()
+                for line in process.stdout:
+                    if line.startswith("answer:"):  # packages may print as well
+                        return json.loads(line.removeprefix("answer:"))
+                errors.seek(0)
+                said = errors.read().strip().splitlines() or ["it ended without a word"]
+                raise MissingDependencyError(f"glmocr does not run in {python}: {said[-1]}", remedy=REMEDY)
+
+            try:
+                yield ask
+            finally:
+                process.terminate()
