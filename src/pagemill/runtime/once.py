@@ -14,7 +14,8 @@ Thing = TypeVar("Thing")
 class Once(Generic[Thing]):
     """Makes a thing on first use; all who ask meanwhile wait for the same one, and share its failure.
 
-    A page that gives up waiting does not stop the making.
+    Who asks after a failure has it made anew: memory may be there again. A page that gives up waiting does not stop the
+    making.
     """
 
     def __init__(self, make: Callable[[], Coroutine[Any, Any, Thing]]) -> None:
@@ -25,9 +26,9 @@ class Once(Generic[Thing]):
         """The thing.
 
         Raises:
-            Exception: Whatever making it raised, for everybody who asks.
+            Exception: Whatever making it raised, for everybody who waits.
         """
-        if self._task is None:
+        if self._task is None or (self._task.done() and self.made is None):
             self._task = asyncio.create_task(self._make())
         return await asyncio.shield(self._task)
 
