@@ -10,6 +10,7 @@ import sys
 import textwrap
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -26,8 +27,7 @@ from pagemill.errors import (
     UnsupportedInputError,
     WorkerCrashError,
 )
-from pagemill.imaging.decode import decode_image
-from pagemill.imaging.page import DecodedPage
+from pagemill.imaging.decode import decode_image, stored_pixels
 from pagemill.runtime.decoding import DecodingService
 from pagemill.runtime.threads import ComputeThreads
 from pagemill.sources.base import EncodedImage, PdfPage
@@ -154,17 +154,20 @@ async def test_a_hang_ends_at_the_time_limit(pdf: Path, faulty: list[str]):
         assert (await service.decode(PdfPage(path=pdf, page_index=0))).pixels.size
 
 
-async def test_an_image_that_hangs_in_its_decoder_costs_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(("stage", "honest"), [("stored_pixels", stored_pixels), ("decode_image", decode_image)])
+async def test_an_image_that_hangs_in_its_decoder_costs_no_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str, honest: Callable[..., object]
+):
     Image.new("RGB", (40, 30)).save(tmp_path / "good.png")
     Image.new("RGB", (40, 30)).save(tmp_path / "hangs.png")
     release = threading.Event()
 
-    def decode(source: Path, **more: object) -> DecodedPage:
+    def hang(source: Path, **more: object) -> object:
         if source.stem == "hangs":
             release.wait(60)
-        return decode_image(source, **more)
+        return honest(source, **more)
 
-    monkeypatch.setattr("pagemill.runtime.decoding.decode_image", decode)
+    monkeypatch.setattr(f"pagemill.runtime.decoding.{stage}", hang)
     threads = ComputeThreads(1, name="test", grace_s=0.05)
     async with DecodingService(threads=threads, timeout_s=1.0) as service:
         with pytest.raises(PageTimeoutError, match=r"decoding hangs\.png took longer than 1 s"):

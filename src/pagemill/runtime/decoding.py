@@ -130,10 +130,11 @@ class DecodingService:
         if source is None:
             raise ValueError("an image without bytes and path")
         name = payload.path.name if payload.path else "the image"
-        run = self._threads.run
-        stored = await run(stored_pixels, source, frame=payload.frame, limits=self.limits, name=name)
+        what, run = f"decoding {name}", self._threads.run
+        async with self._time_limit(what):
+            stored = await run(stored_pixels, source, frame=payload.frame, limits=self.limits, name=name)
         turn = self._one_large if stored > _LARGE * self.limits.max_pixels else nullcontext()
-        async with turn, self._time_limit(f"decoding {name}"):
+        async with turn, self._time_limit(what):
             return await run(decode_image, source, frame=payload.frame, limits=self.limits, name=name)
 
     @asynccontextmanager
