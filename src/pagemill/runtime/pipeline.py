@@ -141,14 +141,13 @@ class Pipeline:
             stack.push_async_callback(self._close_layout)
             self._text = TextReading(threads=self._threads, lanes=self.runtime.threads)
             stack.push_async_callback(self._text.close)
+            stack.push_async_callback(self._close_stream)
             self._stack = stack.pop_all()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._stream is not None:  # the loop over it may have been left without closing it
-            await self._stream.close()
         await self._stack.aclose()
 
     async def prepare(self) -> None:
@@ -239,6 +238,10 @@ class Pipeline:
             check=functools.partial(checked_regions, name),
         )
         return batcher, engine
+
+    async def _close_stream(self) -> None:
+        if self._stream is not None:  # the loop over it may have been left without closing it
+            await self._stream.close()
 
     async def _close_layout(self) -> None:
         await self._layout.cancel()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -21,7 +21,7 @@ from pagemill.sources.pages import PageReferences
 from pagemill.sources.remote import TemporaryCopy, copy_to_disk, unreachable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+    from collections.abc import AsyncGenerator, Iterator, Sequence
 
     from pagemill.sources.base import Catalogue, PageRef, PdfProbe
     from pagemill.sources.intake import Source
@@ -66,11 +66,13 @@ class InputStream:
         intake = self._intake
         counting: asyncio.Task[None] | None = None
         try:
-            async for source in on_thread(intake.sources()):
-                if counting is None:  # what was passed over until now needs no counting
-                    counting = asyncio.create_task(self._count(intake.files, intake.position))
-                async for ref in on_thread(await self._pages_of(source)):
-                    yield ref
+            async with aclosing(on_thread(intake.sources())) as sources:
+                async for source in sources:
+                    if counting is None:  # what was passed over until now needs no counting
+                        counting = asyncio.create_task(self._count(intake.files, intake.position))
+                    async with aclosing(on_thread(await self._pages_of(source))) as refs:
+                        async for ref in refs:
+                            yield ref
             self.complete = intake.exhausted and intake.left != 0
             self.total = intake.position
         finally:
@@ -130,7 +132,7 @@ class InputStream:
         return self._references.of_pdf(source, path, keep, info)
 
 
-async def on_thread(iterator: Iterator[T]) -> AsyncIterator[T]:
+async def on_thread(iterator: Iterator[T]) -> AsyncGenerator[T]:
     """Iterate on threads, one step at a time, and close a generator that is left early."""
     end = object()
     try:

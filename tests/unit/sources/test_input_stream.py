@@ -17,6 +17,7 @@ from pagemill.sources.base import EncodedImage, PageRef, PdfPage
 from pagemill.sources.catalogue import NewCatalogue
 from pagemill.sources.count import MAX_PDFS, PageCounter
 from pagemill.sources.digest import Identifier
+from pagemill.sources.tables import read_rows
 
 IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 
@@ -305,3 +306,20 @@ async def test_many_pdfs_are_not_opened_only_to_be_counted(tmp_path: Path):
     counter = PageCounter(SourceOptions(), Probe(), catalogue, Identifier(catalogue, 0))
     counts = [await counter.count(item) for item in counter.after([tmp_path], 0)]
     assert counts == [1] * MAX_PDFS + [None]
+
+
+async def test_leaving_early_closes_what_is_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    pq.write_table(pa.table({"image": pa.array([{"bytes": png(), "path": None}] * 3, IMAGE)}), tmp_path / "s.parquet")
+    closed = []
+
+    def noting(*arguments: object) -> Iterator[object]:
+        try:
+            yield from read_rows(*arguments)  # type: ignore[arg-type]
+        finally:
+            closed.append(True)
+
+    monkeypatch.setattr("pagemill.sources.tables.read_rows", noting)
+    pages = resolve([tmp_path], options=SourceOptions(), decoder=Probe()).pages()
+    await anext(pages)
+    await pages.aclose()
+    assert closed == [True]
