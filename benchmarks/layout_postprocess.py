@@ -1,4 +1,4 @@
-"""Post-processing of layout boxes: equality with glmocr and a scalar reference, and milliseconds of all three.
+"""Post-processing of layout boxes: equality with glmocr and a scalar reference, and processor time of all three.
 
     python benchmarks/layout_postprocess.py --glmocr-python glm/bin/python
 
@@ -25,7 +25,7 @@ def main() -> None:
         print(f"same boxes in the same order as {name}: {result.equal} of {result.sets} sets")
         for difference in result.differences:
             print(f"  {difference}")
-    print(f"{arguments.pages} pages x {arguments.boxes} boxes:")
+    print(f"{arguments.pages} pages x {arguments.boxes} boxes, processor time:")
     for row in timings(arguments.pages, arguments.boxes, arguments.glmocr_python):
         print(f"  {row.name:32} {row.milliseconds:10.1f} ms  {row.ratio:8.1f} x")
 

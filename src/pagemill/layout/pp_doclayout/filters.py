@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from pagemill.layout.pp_doclayout.settings import FilterSettings
 
+    Pairs = tuple[NDArray[np.intp], NDArray[np.intp]]
+    """Indices of the first and of the second box of every pair."""
+
 
 @dataclass(frozen=True, slots=True)
 class ClassTables:
@@ -74,105 +77,131 @@ def keep_regions(
     sound = np.isfinite(boxes).all(axis=1) & np.isfinite(scores)
     if not sound.all():
         kept = kept[sound[kept]]
-    if settings.nms and len(kept) > 1:
-        kept = kept[_unsuppressed(boxes[kept], classes[kept], settings)]
-    if len(kept) > 1:
-        kept = _without_oversized(boxes, tables.image[classes], kept, page_size, settings)
-    if len(kept) > 1:
-        kept = kept[_uncontained(boxes[kept], classes[kept], settings, tables)]
-    return kept
+    boxes, classes = boxes[kept], classes[kept]
+    pairs = _near_pairs(boxes, settings)
+    stays = np.ones(len(kept), dtype=np.bool_)
+    if settings.nms:
+        stays = _unsuppressed(boxes, classes, pairs, settings)
+    _drop_oversized(stays, boxes, tables.image[classes], page_size, settings)
+    _drop_merged(stays, boxes, classes, pairs, settings, tables)
+    return kept[stays]
 
 
-def _unsuppressed(boxes: NDArray[np.float64], classes: NDArray[np.intp], settings: FilterSettings) -> NDArray[np.bool_]:
+def _near_pairs(boxes: NDArray[np.float64], settings: FilterSettings) -> Pairs:
+    """Pairs of boxes that share enough to suppress or contain each other, and perhaps some more; the stronger first.
+
+    Everything else is computed for these few alone.
+    """
+    least = np.float32(0.99 * min(settings.same_class_iou, settings.other_class_iou, settings.contained))
+    x1, y1, x2, y2 = np.ascontiguousarray(boxes.T, dtype=np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        width = np.minimum(x2[:, None], x2)
+        width -= np.maximum(x1[:, None], x1)
+        width += 1.0
+        height = np.minimum(y2[:, None], y2)
+        height -= np.maximum(y1[:, None], y1)
+        height += 1.0
+        shared = np.maximum(width, 0.0, out=width)
+        shared *= np.maximum(height, 0.0, out=height)
+        needed = (x2 - x1 + 1.0) * (y2 - y1 + 1.0) * least
+        far = shared < np.minimum(needed[:, None], needed)  # false where sums overflow: such pairs are looked at
+    first, second = np.nonzero(~far)
+    stronger = first < second
+    return first[stronger], second[stronger]
+
+
+def _unsuppressed(
+    boxes: NDArray[np.float64], classes: NDArray[np.intp], pairs: Pairs, settings: FilterSettings
+) -> NDArray[np.bool_]:
     """Greedy non-maximum suppression over boxes sorted by falling score.
 
     Boxes cover their last pixel, so that a side is ``x2 - x1 + 1`` long.
     """
-    width, height = _shared_sides(boxes)
-    width += 1.0
-    height += 1.0
-    shared = np.maximum(width, 0.0, out=width)
-    shared *= np.maximum(height, 0.0, out=height)
+    first, second = pairs
+    shared = _shared_areas(boxes, pairs, 1.0)
     size = (boxes[:, 2] - boxes[:, 0] + 1.0) * (boxes[:, 3] - boxes[:, 1] + 1.0)
-    union = np.add.outer(size, size)
-    union -= shared
     with np.errstate(divide="ignore", invalid="ignore"):  # inverted boxes may have no area
-        iou = np.divide(shared, union, out=shared)
-    conflict: NDArray[np.bool_] = iou >= settings.other_class_iou
-    conflict |= (iou >= settings.same_class_iou) & (classes[:, None] == classes[None, :])
-    stronger = np.triu(conflict, k=1).astype(np.float32)
-    if not stronger.any():
-        return np.ones(len(boxes), dtype=np.bool_)
+        iou = shared / (size[first] + size[second] - shared)
+    same = classes[first] == classes[second]
+    conflict = iou >= np.where(same, settings.same_class_iou, settings.other_class_iou)
+    first, second = first[conflict], second[conflict]
     # A box stays unless a box that stays and is stronger conflicts with it. Iterating this from "all stay" settles
     # the strongest box first and every later one at the latest one round after those before it: the greedy result.
-    alive = np.ones(len(boxes), dtype=np.float32)
+    stays = np.ones(len(boxes), dtype=np.bool_)
     while True:
-        settled = (alive @ stronger == 0).astype(np.float32)
-        if np.array_equal(settled, alive):
-            return np.asarray(settled, dtype=np.bool_)
-        alive = settled
+        settled = np.ones(len(boxes), dtype=np.bool_)
+        settled[second[stays[first]]] = False
+        if np.array_equal(settled, stays):
+            return stays
+        stays = settled
 
 
-def _without_oversized(
+def _drop_oversized(
+    stays: NDArray[np.bool_],
     boxes: NDArray[np.float64],
     image: NDArray[np.bool_],
-    kept: NDArray[np.intp],
     page_size: tuple[float, float],
     settings: FilterSettings,
-) -> NDArray[np.intp]:
-    """Without image boxes that fill the page, as long as anything remains."""
-    pictures = image[kept]
+) -> None:
+    """Drop image boxes that fill the page, as long as anything remains."""
+    pictures = image & stays
     if not pictures.any():
-        return kept
+        return
     width, height = page_size
     limit = (settings.oversized_landscape if width > height else settings.oversized_portrait) * width * height
-    visible = np.clip(boxes[kept], 0.0, np.array([width, height, width, height]))
+    visible = np.clip(boxes, 0.0, np.array([width, height, width, height]))
     sides = np.maximum(visible[:, 2:] - visible[:, :2], 0.0)
-    rest = kept[~pictures | (sides[:, 0] * sides[:, 1] <= limit)]
-    return rest if len(rest) else kept
+    rest = stays & ~(pictures & (sides[:, 0] * sides[:, 1] > limit))
+    if rest.any():
+        stays[:] = rest
 
 
-def _uncontained(
-    boxes: NDArray[np.float64], classes: NDArray[np.intp], settings: FilterSettings, tables: ClassTables
-) -> NDArray[np.bool_]:
-    """Which of the boxes, sorted by falling score, stay when those in each other are merged by the mode of their class.
+def _drop_merged(
+    stays: NDArray[np.bool_],
+    boxes: NDArray[np.float64],
+    classes: NDArray[np.intp],
+    pairs: Pairs,
+    settings: FilterSettings,
+    tables: ClassTables,
+) -> None:
+    """Merge boxes in each other by the modes of their classes.
 
     All classes are judged on the same boxes: a box that is dropped still drops others.
     """
-    width, height = _shared_sides(boxes)
-    shared = np.maximum(width, 0.0, out=width)
-    shared *= np.maximum(height, 0.0, out=height)
+    both = stays[pairs[0]] & stays[pairs[1]]
+    first, second = pairs[0][both], pairs[1][both]  # of these, the first has the higher score
+    shared = _shared_areas(boxes, (first, second), 0.0)
     size = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        shared /= size[:, None]
-    inside: NDArray[np.bool_] = shared >= settings.contained  # (i, j): i lies in j
-    inside &= (size > 0)[:, None]
-    inside[tables.never_contained[classes]] = False
-    np.fill_diagonal(inside, False)
-    if not inside.any():
-        return np.ones(len(boxes), dtype=np.bool_)
-    drops = inside.T & tables.large[classes][:, None]  # (i, j): i drops j
-    small = tables.small[classes]
-    if small.any():
-        # A box around one of a "small" class goes, unless it lies in another itself; where classes differ in mode, only
-        # a box of the same class is spared.
-        spared = np.asarray(inside.any(axis=1))[None, :]
-        if not tables.one_mode:
-            spared = spared & (classes[:, None] == classes[None, :])
-        drops |= inside & small[:, None] & ~spared
+    first_inside = _share(shared, size[first]) >= settings.contained
+    second_inside = _share(shared, size[second]) >= settings.contained
+    first_inside &= ~tables.never_contained[classes[first]]
+    second_inside &= ~tables.never_contained[classes[second]]
+    nested = np.zeros(len(boxes), dtype=np.bool_)
+    nested[first[first_inside]] = True
+    nested[second[second_inside]] = True
+    # A box of a "large" class drops those inside it. One of a "small" class drops those around it, unless they lie in
+    # another themselves; where classes differ in mode, only a box of the same class is spared so.
+    alike = np.ones(len(first), dtype=np.bool_) if tables.one_mode else classes[first] == classes[second]
+    large, small = tables.large[classes], tables.small[classes]
+    drops_second = (large[first] & second_inside) | (small[first] & first_inside & ~(alike & nested[second]))
+    drops_first = (large[second] & first_inside) | (small[second] & second_inside & ~(alike & nested[first]))
     if settings.spare_stronger:
-        drops &= ~np.tril(drops & drops.T)
-    return ~np.asarray(drops.any(axis=0))
+        drops_first &= ~drops_second
+    stays[second[drops_second]] = False
+    stays[first[drops_first]] = False
 
 
-def _shared_sides(boxes: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Width and height that two boxes share, both of shape (n, n); negative where they lie apart."""
-    x1, y1, x2, y2 = np.ascontiguousarray(boxes.T)
-    width = np.minimum.outer(x2, x2)
-    width -= np.maximum.outer(x1, x1)
-    height = np.minimum.outer(y2, y2)
-    height -= np.maximum.outer(y1, y1)
-    return width, height
+def _shared_areas(boxes: NDArray[np.float64], pairs: Pairs, pixel: float) -> NDArray[np.float64]:
+    """Areas that the boxes of each pair share, sides longer by ``pixel``."""
+    a, b = boxes[pairs[0]], boxes[pairs[1]]
+    sides = np.minimum(a[:, 2:], b[:, 2:]) - np.maximum(a[:, :2], b[:, :2]) + pixel
+    np.maximum(sides, 0.0, out=sides)
+    return np.asarray(sides[:, 0] * sides[:, 1])
+
+
+def _share(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Quotients; 0 for an empty whole."""
+    return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
 
 
 def grown(boxes: NDArray[np.float64], ratios: NDArray[np.float64]) -> NDArray[np.float64]:
