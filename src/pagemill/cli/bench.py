@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import platform
+import sys
 import tempfile
 from importlib import metadata
 from pathlib import Path
@@ -229,9 +230,6 @@ def _machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "packages": versions,
     }
-    if "torch" in versions:
-        import torch
-
-        if torch.cuda.is_available():
-            machine["gpu"] = torch.cuda.get_device_name()
+    if (torch := sys.modules.get("torch")) and torch.cuda.is_available():  # what did not use it need not wait for it
+        machine["gpu"] = torch.cuda.get_device_name()
     return machine

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+
+from pagemill.bench import crops, layout_inference, layout_postprocess, layout_preprocess, random_layout_model
+from pagemill.bench.table import Table
+from pagemill.cli.bench import command
+from pagemill.errors import MissingDependencyError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass
+class Row:
+    name: str
+    milliseconds: float
+    ratio: float = 1.0
+    pages_per_second: float = 12.5
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(command, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def replace(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, answer: Any) -> dict[str, Any]:
+    """Put a function in place that notes what it is called with."""
+    asked: dict[str, Any] = {}
+
+    def stand_in(*arguments: Any, **options: Any) -> Any:
+        asked.update(options, arguments=arguments)
+        return answer
+
+    monkeypatch.setattr(module, name, stand_in)
+    return asked
+
+
+def test_help_imports_nothing_heavy():
+    probe = [sys.executable, "-X", "importtime", "-m", "pagemill", "bench", "--help"]
+    result = subprocess.run(probe, capture_output=True, text=True, check=True, timeout=60)
+    imported = {line.rsplit("|", 1)[-1].strip().split(".")[0] for line in result.stderr.splitlines() if "|" in line}
+    assert not imported & {"cv2", "numpy", "torch", "PIL", "kornia_rs", "simplejpeg"}
+    for name in ("crops", "layout-inference", "layout-postprocess", "layout-preprocess"):
+        assert name in result.stdout
+
+
+def test_tables_line_up(monkeypatch: pytest.MonkeyPatch):
+    table = Table("2 pages", ("way", "ms", "MB"), (("ours", 31.26, None), ("theirs, slower", 1234.5, 0.667)))
+    asked = replace(monkeypatch, crops, "crop_tables", [table])
+    assert run("crops", "--pages", "2", "--seed", "7").splitlines() == [
+        "2 pages",
+        "way                ms    MB",
+        "ours             31.3     -",
+        "theirs, slower  1,234  0.67",
+        "",
+        "glmocr is left out: --glmocr-python names the interpreter of an environment that has it.",
+    ]
+    assert asked == {"arguments": (), "pages": 2, "seed": 7, "glmocr_python": None}
+
+
+def test_json_has_every_figure_and_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    asked = replace(monkeypatch, crops, "crop_tables", [Table("t", ("way", "ms"), (("ours", 1.25),))])
+    python = tmp_path / "python"
+    python.touch()
+    answer = json.loads(run("crops", "--json", "--glmocr-python", str(python)))
+    assert answer["benchmark"] == "crops"
+    assert answer["tables"] == [{"title": "t", "rows": [{"way": "ours", "ms": 1.25}]}]
+    assert answer["notes"] == []
+    assert "numpy" in answer["machine"]["packages"]
+    assert asked["glmocr_python"] == python
+
+
+def test_post_processing_in_small():
+    answer = json.loads(run("layout-postprocess", "--pages", "1", "--boxes", "5", "--sets", "3", "--json"))
+    times, agreement = answer["tables"]
+    assert len(times["rows"]) == 3
+    assert agreement["rows"] == [{"ours and": "the scalar reference", "equal": 3, "sets": 3}]
+
+
+def test_post_processing_without_sets_compares_nothing(monkeypatch: pytest.MonkeyPatch):
+    replace(monkeypatch, layout_postprocess, "timings", [Row("ours", 2.0)])
+    assert "same boxes" not in run("layout-postprocess", "--sets", "0")
+
+
+@pytest.mark.parametrize("missing", [set(), {"torchvision"}, {"torch", "torchvision", "transformers"}])
+def test_preprocessing_leaves_out_what_is_not_installed(monkeypatch: pytest.MonkeyPatch, missing: set[str]):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name in missing else object())
+    asked = replace(monkeypatch, layout_preprocess, "preprocess_rows", [Row("ours", 80.0)])
+    output = run("layout-preprocess", "--pages", "1")
+    assert asked["stock"] == (not missing)
+    assert ("left out: it needs" in output) == bool(missing)
+    assert all(name in output for name in missing)
+
+
+def test_inference_needs_torch(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(MissingDependencyError, match="torch and transformers") as caught:
+        CliRunner().invoke(command, ["layout-inference"], catch_exceptions=False)
+    assert "pagemill[gpu]" in (caught.value.remedy or "")
+
+
+def test_inference_makes_a_random_model_and_takes_a_given_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
+    made = replace(monkeypatch, random_layout_model, "save_random_model", tmp_path / "made")
+    model = replace(monkeypatch, layout_inference, "inference_rows", [Row("float32", 100.0)])
+    stage = replace(monkeypatch, layout_inference, "stage_rows", [Row("JPEG to regions", 200.0)])
+    options = ["--pages", "3", "--batch", "2", "--device", "cpu", "--threads", "2", "--repeats", "1", "--no-compile"]
+    assert "JPEG to regions  200     12.5" in run("layout-inference", *options)
+    assert made
+    assert model.pop("arguments") == (tmp_path / "made", "cpu")
+    assert model == {"pages": 3, "batch": 2, "repeats": 1, "compile": False}
+    assert stage["threads"] == 2
+    made.clear()
+    run("layout-inference", "--weights", str(tmp_path))
+    assert model["arguments"][0] == tmp_path
+    assert not made
