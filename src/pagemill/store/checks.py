@@ -172,8 +172,7 @@ def files(survey: Survey) -> None:
         if size >= 0 and name.endswith(TEMPORARY_SUFFIX):
             survey.add(Kind.LEFT_OVER, path)
         elif folder == CROPS:
-            stem = stem_of_crop(name)
-            ours = size >= 0 and stem is not None and survey.belongs(CROPS, stem)
+            ours = size >= 0 and _is_crop(survey, name)
             survey.add(Kind.ORPHANED_CROP if ours else Kind.UNKNOWN_FILE, path)
         elif folder == DOCUMENTS:
             stem, _, suffix = name.rpartition(".")
@@ -181,6 +180,15 @@ def files(survey: Survey) -> None:
                 survey.add(Kind.UNKNOWN_FILE, path)
             elif not survey.belongs("recorded", stem):
                 survey.add(Kind.ORPHANED_DOCUMENT, path)
+
+
+def _is_crop(survey: Survey, name: str) -> bool:
+    """Whether a file is named as a crop of a page of this run, or of a page that one of its documents may have."""
+    stem = stem_of_crop(name)
+    if stem is None:
+        return False
+    document, _, number = stem.rpartition("_")
+    return survey.belongs(CROPS, stem) or (number.isdecimal() and survey.belongs(DOCUMENTS, document))
 
 
 def previews(survey: Survey) -> None:

@@ -144,6 +144,7 @@ def test_an_unfinished_run_is_not_damaged(tmp_path: Path) -> None:
             "crops/alpha_1_1.jpg (page alpha_1): same size, other content",
         ),
         (lambda out: (out / "crops/alpha_1_44.jpg").touch(), Kind.ORPHANED_CROP, "crops/alpha_1_44.jpg"),
+        (lambda out: (out / "crops/alpha_99_1.jpg").touch(), Kind.ORPHANED_CROP, "crops/alpha_99_1.jpg"),
         (lambda out: cut(out / TEXTS, 9), Kind.TORN_TEXT, f"line 20 of {TEXTS}"),
         (lambda out: edit(out / TEXTS, lambda lines: lines.pop()), Kind.MISSING_TEXT, f"{TEXTS} (page gamma_12)"),
         (
