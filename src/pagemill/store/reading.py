@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import sqlite3
 import time
-import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from pagemill.document.page import PageResult
 from pagemill.errors import DamagedRunError, OutputError
 from pagemill.store import paths
-from pagemill.store.database import APPLICATION_ID, FORMAT, ledger_errors
 from pagemill.store.ledger import PAGE_ROWS, PageRow, PageState, Span, page_row, summary_of
 from pagemill.store.lock import Owner, owner_of
 from pagemill.store.records import ParsedText, decode_page, decode_text
+from pagemill.store.view import LedgerView, RunFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -65,15 +62,15 @@ class Running(NamedTuple):
 class RunReader:
     """A run as its ledger and records tell it. A context manager; for one thread at a time.
 
-    Reads are of one moment each: a page is either there with all that belongs to it, or not.
+    Reads are of one moment each: a page is either there with all that belongs to it, or not. While one is under way
+    (an iterator that has not come to its end) others are of its moment, too.
     """
 
     def __init__(self, path: Path) -> None:
         """Use :meth:`open`."""
         self.path = path
-        self._connection = _connect(path / paths.LEDGER)
-        self._generation = -1
-        self._results = self._texts = self._previews = -1
+        self._view = LedgerView(path / paths.LEDGER)
+        self._opened: list[RunFiles] = []
 
     @classmethod
     def open(cls, path: Path) -> RunReader:
@@ -87,7 +84,7 @@ class RunReader:
             raise OutputError(f"{path} holds no run", remedy="Name a directory that pagemill parse has written to.")
         reader = cls(path)
         try:
-            if reader._one("SELECT count(*) FROM run") != 1:
+            if reader._view.one("SELECT count(*) FROM run") != 1:
                 raise OutputError(f"{path} holds no run yet", remedy="Start it with pagemill parse.")
         except BaseException:
             reader.close()
@@ -98,18 +95,20 @@ class RunReader:
     def summary(self) -> RunSummary:
         """Settings and counts as of now."""
         statement = "SELECT identity, settings, started, finished, interrupted, counters FROM run, written"
-        return summary_of(self._all(statement)[0])
+        return summary_of(self._view.all(statement)[0])
 
     @property
     def total(self) -> int | None:
         """Pages in the input, where the run knew."""
-        total = self._one("SELECT total FROM run")
+        total = self._view.one("SELECT total FROM run")
         return None if total is None else int(total)
 
     def counts(self) -> dict[PageState, int]:
         """Pages by state."""
         summary = self.summary
-        under_way = dict(self._all("SELECT state, count(*) FROM pages WHERE state < 3 AND state <> 3 GROUP BY state"))
+        under_way = dict(
+            self._view.all("SELECT state, count(*) FROM pages WHERE state < 3 AND state <> 3 GROUP BY state")
+        )
         return {
             PageState.RUNNING: under_way.get(PageState.RUNNING, 0),
             PageState.WAITING: under_way.get(PageState.WAITING, 0),
@@ -125,7 +124,7 @@ class RunReader:
             where: Which ones: an SQL condition on the table ``pages``, called ``p``; never made of untrusted text.
             parameters: For the question marks in it.
         """
-        return map(page_row, self._each(f"{PAGE_ROWS} WHERE {where} ORDER BY p.source, p.page", parameters))
+        return map(page_row, self._view.each(f"{PAGE_ROWS} WHERE {where} ORDER BY p.source, p.page", parameters))
 
     def pages(
         self,
@@ -146,11 +145,11 @@ class RunReader:
 
     def texts(self, order: Literal["input", "written"] = "input") -> Iterator[ParsedText]:
         """The texts of all pages, likewise."""
-        self._open_files()
-        for row in self._each(f"{PAGE_ROWS} WHERE p.offset IS NOT NULL {_ORDERS[order]}"):
-            page = page_row(row)
-            assert page.text is not None
-            yield decode_text(self._read(self._texts, paths.TEXTS, page.text))
+        for files, row in self._rows_with_files(
+            "SELECT p.text_offset, p.text_length, p.text_crc FROM pages p WHERE p.text_offset IS NOT NULL"
+            f" {_ORDERS[order]}"
+        ):
+            yield decode_text(files.read(paths.TEXTS, Span(*row)))
 
     def documents(
         self, *, on_damage: Callable[[DamagedRunError], None] | None = None
@@ -160,7 +159,8 @@ class RunReader:
         Args:
             on_damage: As in :meth:`pages`.
         """
-        for document, doc_id in self._each("SELECT document, doc_id FROM documents ORDER BY document"):
+        rows = self._rows_with_files("SELECT document, doc_id FROM documents ORDER BY document")
+        for _, (document, doc_id) in rows:
             yield (
                 doc_id,
                 self._records(
@@ -180,21 +180,20 @@ class RunReader:
 
     def preview(self, page_id: str) -> bytes | None:
         """The small image of a page for the report; None where none was kept."""
-        rows = self._all(
+        rows = self._view.all(
             "SELECT preview_offset, preview_length, preview_crc FROM pages"
             " WHERE name = ? AND preview_offset IS NOT NULL",
             (page_id.casefold(),),
         )
         if not rows:
             return None
-        self._open_files()
         with contextlib.suppress(DamagedRunError):  # the report does without it
-            return self._read(self._previews, paths.PREVIEWS, Span(*rows[0]))
+            return self._files().read(paths.PREVIEWS, Span(*rows[0]))
         return None
 
     def failures(self, examples: int = 3) -> list[Failures]:
         """Failed pages by category, the most frequent first, with the first examples of each."""
-        kinds = self._all(
+        kinds = self._view.all(
             "SELECT category, count(*) FROM pages WHERE state = 4 AND state <> 3 GROUP BY category ORDER BY 2 DESC, 1"
         )
         return [
@@ -203,7 +202,7 @@ class RunReader:
                 pages,
                 [
                     FailedPage(*row)
-                    for row in self._all(
+                    for row in self._view.all(
                         "SELECT page_id, message, attempts FROM pages WHERE state = 4 AND state <> 3 AND category = ?"
                         " ORDER BY page_idx LIMIT ?",
                         (category, examples),
@@ -216,7 +215,7 @@ class RunReader:
     def rate(self) -> Rate:
         """Pages that ended, and how many a second of late."""
         ended = self.summary.pages
-        samples = self._all(
+        samples = self._view.all(
             "SELECT time, ended FROM samples WHERE session = (SELECT session FROM run) AND time >= ? ORDER BY time",
             (time.time() - _RECENT_S,),
         )
@@ -229,13 +228,14 @@ class RunReader:
         owner = owner_of(self.path / paths.LOCK)
         if owner is not None and owner.alive() is False:
             owner = None
-        rows = self._all("SELECT page_id FROM pages WHERE state = 1 AND state <> 3 ORDER BY page_idx")
+        rows = self._view.all("SELECT page_id FROM pages WHERE state = 1 AND state <> 3 ORDER BY page_idx")
         return Running([row[0] for row in rows], owner)
 
     def close(self) -> None:
         """Close all files; a second call does nothing."""
-        self._connection.close()
-        self._close_files()
+        self._view.close()
+        for files in self._opened:
+            files.close()
 
     def __enter__(self) -> Self:
         return self
@@ -252,10 +252,9 @@ class RunReader:
         *,
         on_damage: Callable[[DamagedRunError], None] | None = None,
     ) -> Iterator[PageResult]:
-        self._open_files()
-        for row in self._each(f"SELECT p.offset, p.length, p.crc FROM pages p {clauses}", parameters):
+        for files, row in self._rows_with_files(f"SELECT p.offset, p.length, p.crc FROM pages p {clauses}", parameters):
             try:
-                page = decode_page(self._read(self._results, paths.RESULTS, Span(*row)))
+                page = decode_page(files.read(paths.RESULTS, Span(*row)))
             except DamagedRunError as error:
                 if on_damage is None:
                     raise
@@ -263,80 +262,24 @@ class RunReader:
             else:
                 yield page
 
-    def _read(self, fd: int, name: str, span: Span) -> bytes:
-        line = _read_at(fd, span) if fd >= 0 else b""
-        if len(line) != span.length or zlib.crc32(line) != span.crc:
-            raise DamagedRunError(
-                f"{self.path / name} is damaged at byte {span.offset}",
-                remedy="Mend the directory with pagemill verify --repair.",
-            )
-        return line
-
-    def _open_files(self) -> None:
-        """Open the files that the ledger speaks of: a run replaces them when it takes lines out."""
+    def _rows_with_files(self, statement: str, parameters: Sequence[Any] = ()) -> Iterator[tuple[RunFiles, Any]]:
+        """Rows of the ledger, with the files as they were at the same moment."""
         while True:
-            generation, renaming = self._all("SELECT generation, renaming FROM run")[0]
-            if (generation, renaming) == (self._generation, 0):
+            files = self._files()
+            rows = self._view.each(statement, parameters)
+            row = next(rows, None)  # from now on it is the moment of this answer
+            if row is None:
                 return
-            self._close_files()
-            self._results = self._open_file(paths.RESULTS, renaming=bool(renaming))
-            self._texts = self._open_file(paths.TEXTS, renaming=bool(renaming))
-            self._previews = self._open_file(paths.PREVIEWS, renaming=False)
-            if self._one("SELECT generation FROM run") == generation:
-                self._generation = generation
-                return
+            if self._view.one("SELECT generation FROM run") == files.generation:
+                break
+        yield files, row
+        for row in rows:
+            yield files, row
 
-    def _open_file(self, name: str, *, renaming: bool) -> int:
-        names = [name + paths.TEMPORARY_SUFFIX, name] if renaming else [name]
-        for each in names:
-            try:
-                return os.open(self.path / each, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                raise OutputError(f"cannot read {self.path / each}: {error.strerror or error}") from error
-        return -1
-
-    def _close_files(self) -> None:
-        for fd in (self._results, self._texts, self._previews):
-            if fd >= 0:
-                os.close(fd)
-        self._results = self._texts = self._previews = self._generation = -1
-
-    def _all(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
-        with ledger_errors(self.path / paths.LEDGER):
-            return self._connection.execute(statement, parameters).fetchall()
-
-    def _one(self, statement: str) -> Any:
-        return self._all(statement)[0][0]
-
-    def _each(self, statement: str, parameters: Sequence[Any] = ()) -> Iterator[Any]:
-        with ledger_errors(self.path / paths.LEDGER):
-            # Not "yield from": that would close the cursor of a generator left half-way, perhaps after the connection.
-            for row in self._connection.execute(statement, parameters):  # noqa: UP028
-                yield row
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    """Connect without the right to change anything."""
-    with ledger_errors(path):
-        connection = sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10, isolation_level=None, check_same_thread=False
-        )
-        try:
-            application, version = (
-                int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("application_id", "user_version")
-            )
-            if (application, version) != (APPLICATION_ID, FORMAT):
-                raise DamagedRunError(f"{path} is no ledger that this version of pagemill reads")
-        except BaseException:
-            connection.close()
-            raise
-    return connection
-
-
-def _read_at(fd: int, span: Span) -> bytes:
-    if hasattr(os, "pread"):
-        return os.pread(fd, span.length, span.offset)
-    os.lseek(fd, span.offset, os.SEEK_SET)
-    return os.read(fd, span.length)
+    def _files(self) -> RunFiles:
+        """The files of now. Earlier ones stay open for those who read them."""
+        generation, renaming = self._view.all("SELECT generation, renaming FROM run")[0]
+        last = self._opened[-1] if self._opened else None
+        if last is None or (last.generation, last.renaming) != (generation, bool(renaming)):
+            self._opened.append(RunFiles(self.path, generation, renaming=bool(renaming)))
+        return self._opened[-1]

@@ -119,10 +119,10 @@ class Store:
         counters, crops, keys = Counters(), set(), set()
         with RunReader.open(self.out) as reader:
             rows = list(reader.rows())
-            gone = {tuple(row) for row in reader._all("SELECT file, offset, length FROM dropped")}
-            leftovers = {row[0] for row in reader._all("SELECT path FROM leftovers")}
+            gone = {tuple(row) for row in reader._view.all("SELECT file, offset, length FROM dropped")}
+            leftovers = {row[0] for row in reader._view.all("SELECT path FROM leftovers")}
             summary = reader.summary
-            counters.documents = reader._one("SELECT count(*) FROM documents WHERE written")
+            counters.documents = reader._view.one("SELECT count(*) FROM documents WHERE written")
         spans = [[(offset, length) for file, offset, length in gone if file == each] for each in (0, 1)]
         for row in rows:
             if row.state.name == "SKIPPED":

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
+import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -90,7 +91,10 @@ def test_lines_are_taken_out_while_somebody_reads(store) -> None:
         pages = reader.pages()
         assert next(pages).page_id == "doc_1"
         with store.open(retry_failed=True):
-            assert [page.page_id for page in pages] == ["doc_2", "doc_3"]  # as it was when it began
+            # As it was when it began, until it ends.
+            assert [text.page_id for text in reader.texts()] == ["doc_1", "doc_2", "doc_3"]
+            assert [page.page_id for page in pages] == ["doc_2", "doc_3"]
+            assert [text.page_id for text in reader.texts()] == ["doc_2", "doc_3"]
             assert [page.page_id for page in reader.pages()] == ["doc_2", "doc_3"]
 
 
@@ -113,15 +117,46 @@ def test_no_run(store, tmp_path: Path) -> None:
         RunReader.open(store.out)
 
 
-@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="root may write anywhere")
-def test_a_directory_that_cannot_be_written(store) -> None:
+def test_lines_are_taken_out_between_two_documents(store) -> None:
+    with store.open() as run:
+        for source, number in (("a", 1), ("a", 2), ("b", 1)):
+            run.write_page((store.failed if (source, number) == ("a", 1) else store.page)(number, source))
+    with RunReader.open(store.out) as reader:
+        documents = reader.documents()
+        first, _ = next(documents)
+        store.open(retry_failed=True).close()
+        rest = [(doc_id, [page.page_number for page in pages]) for doc_id, pages in documents]
+        assert (first, rest) == ("a", [("b", [1])])
+
+
+def test_lines_are_taken_out_at_the_moment_of_reading(store, monkeypatch: pytest.MonkeyPatch) -> None:
+    with store.open() as run:
+        for number in range(1, 4):
+            run.write_page((store.failed if number == 1 else store.page)(number))
+    with RunReader.open(store.out) as reader:
+        real = reader._files
+
+        def too_early() -> object:
+            files = real()
+            monkeypatch.undo()
+            store.open(retry_failed=True).close()  # between the files and the question where the lines are
+            return files
+
+        monkeypatch.setattr(reader, "_files", too_early)
+        assert [page.page_id for page in reader.pages()] == ["doc_2", "doc_3"]
+
+
+def test_a_directory_that_cannot_be_written(store, monkeypatch: pytest.MonkeyPatch) -> None:
     with store.open() as run:
         run.write_page(store.page(1))
         run.finish()
-    folder = store.out / ".pagemill"
-    folder.chmod(0o500)
-    try:
-        with RunReader.open(store.out) as reader:
-            assert len(list(reader.pages())) == 1
-    finally:
-        folder.chmod(0o700)
+    real = sqlite3.connect
+
+    def read_only(name: str, **options: Any) -> sqlite3.Connection:
+        if "immutable" not in name:
+            raise sqlite3.OperationalError("attempt to write a readonly database")
+        return real(name, **options)
+
+    monkeypatch.setattr(sqlite3, "connect", read_only)
+    with RunReader.open(store.out) as reader:
+        assert len(list(reader.pages())) == 1

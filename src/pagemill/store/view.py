@@ -1,0 +1,142 @@
+"""A run directory as it is on the disk, for reading: its ledger without the right to change it, and its files."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import zlib
+from typing import TYPE_CHECKING, Any
+
+from pagemill.errors import DamagedRunError, OutputError
+from pagemill.store import paths
+from pagemill.store.database import APPLICATION_ID, FORMAT, ledger_errors
+from pagemill.store.files import size_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from pagemill.store.ledger import Span
+
+_BUSY_S = 10.0
+
+
+class LedgerView:
+    """A read-only connection to a ledger, for one thread at a time.
+
+    Raises:
+        DamagedRunError: The file is no ledger that this version reads.
+        OutputError: It cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._connection = _connect(path, "mode=ro")
+        except OutputError:
+            if size_of(path.with_name(f"{path.name}-wal")):
+                raise
+            # Read-only media: nobody can change it, and SQLite cannot make its own files there.
+            self._connection = _connect(path, "immutable=1")
+
+    def all(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        """All rows of a small answer."""
+        with ledger_errors(self._path):
+            return self._connection.execute(statement, parameters).fetchall()
+
+    def one(self, statement: str) -> Any:
+        """The first column of the first row."""
+        return self.all(statement)[0][0]
+
+    def each(self, statement: str, parameters: Sequence[Any] = ()) -> Iterator[Any]:
+        """One row after the other, all of one moment."""
+        with ledger_errors(self._path):
+            # Not "yield from": that would close the cursor of a generator left half-way, perhaps after the connection.
+            for row in self._connection.execute(statement, parameters):  # noqa: UP028
+                yield row
+
+    def close(self) -> None:
+        """Close the connection; a second call does nothing."""
+        self._connection.close()
+
+
+class RunFiles:
+    """The files that a ledger speaks of at some moment: a run replaces them when it takes lines out.
+
+    Args:
+        out: The run directory.
+        generation: Of the files, as the ledger counts.
+        renaming: The JSONL files may still have their temporary names.
+
+    Raises:
+        OutputError: One cannot be read. One that is missing is empty.
+    """
+
+    def __init__(self, out: Path, generation: int, *, renaming: bool) -> None:
+        self.generation = generation
+        self.renaming = renaming
+        self._out = out
+        self._fds: dict[str, int] = {}
+        try:
+            for name in (paths.RESULTS, paths.TEXTS, paths.PREVIEWS):
+                self._open(name)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, name: str) -> None:
+        for each in [name + paths.TEMPORARY_SUFFIX, name] if self.renaming and name != paths.PREVIEWS else [name]:
+            try:
+                self._fds[name] = os.open(self._out / each, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise OutputError(f"cannot read {self._out / each}: {error.strerror or error}") from error
+            return
+
+    def read(self, name: str, span: Span) -> bytes:
+        """Read a piece of a file.
+
+        Raises:
+            DamagedRunError: It is not as it was written.
+        """
+        data = _read_at(self._fds[name], span) if name in self._fds else b""
+        if len(data) != span.length or zlib.crc32(data) != span.crc:
+            raise DamagedRunError(
+                f"{self._out / name} is damaged at byte {span.offset}",
+                remedy="Mend the directory with pagemill verify --repair.",
+            )
+        return data
+
+    def close(self) -> None:
+        """Close the files; a second call does nothing."""
+        while self._fds:
+            os.close(self._fds.popitem()[1])
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    with ledger_errors(path):
+        connection = sqlite3.connect(
+            f"{path.absolute().as_uri()}?{mode}",
+            uri=True,
+            timeout=_BUSY_S,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        try:
+            application, version = (
+                int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("application_id", "user_version")
+            )
+            if (application, version) != (APPLICATION_ID, FORMAT):
+                raise DamagedRunError(f"{path} is no ledger that this version of pagemill reads")
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def _read_at(fd: int, span: Span) -> bytes:
+    if hasattr(os, "pread"):
+        return os.pread(fd, span.length, span.offset)
+    os.lseek(fd, span.offset, os.SEEK_SET)
+    return os.read(fd, span.length)
