@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import selectors
 from collections import Counter
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -140,15 +141,20 @@ class World:
 
     async def run(self, **more: Any) -> list[tuple[int, str, int]]:
         """Position, end and attempts of each page, as they come out."""
-        ends = []
-        async for page in self.stream(**more).pages():
-            if isinstance(page, SkippedPage):
-                ends.append((page.ref.position, "skipped", 0))
-                continue
-            ends.append((page.record.page_idx, page.record.status.value, page.record.attempts))
-            await asyncio.sleep(0)
-            self.landed(page.record.page_idx)
+        ends: list[tuple[int, str, int]] = []
+        await self.consume(self.stream(**more), ends)
         return ends
+
+    async def consume(self, stream: PageStream, ends: list[tuple[int, str, int]]) -> None:
+        """Add position, end and attempts of each page as they come out."""
+        async with aclosing(stream.pages()) as pages:
+            async for page in pages:
+                if isinstance(page, SkippedPage):
+                    ends.append((page.ref.position, "skipped", 0))
+                    continue
+                ends.append((page.record.page_idx, page.record.status.value, page.record.attempts))
+                await asyncio.sleep(0)
+                self.landed(page.record.page_idx)
 
 
 class _Instant(selectors.DefaultSelector):
@@ -204,6 +210,45 @@ def test_every_page_ends_once_as_it_should(plans, max_attempts, pages, max_postp
         assert told["alone", position] == attempts - together
         assert told["postponed", position] == max(0, attempts - 1)
         assert world.begun[position] == attempts
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    plans=st.lists(PLANS, max_size=12),
+    pages=st.integers(1, 5),
+    max_postponed_bytes=st.sampled_from([0, 6000, 2**30]),
+    moment=st.integers(0, 60),
+    leave=st.booleans(),
+)
+def test_whenever_it_is_stopped_or_left_no_attempt_is_lost_and_nothing_goes_on(
+    plans, pages, max_postponed_bytes, moment, leave
+):
+    world, ends = World(plans), []
+
+    async def run():
+        stream = world.stream(pages=pages, max_postponed_bytes=max_postponed_bytes)
+        consumer = asyncio.create_task(world.consume(stream, ends))
+        for _ in range(moment):
+            await asyncio.sleep(0)
+        if leave:
+            consumer.cancel()
+        else:
+            stream.stop_admitting()
+        await asyncio.wait({consumer})
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        assert consumer.cancelled() or consumer.exception() is None
+
+    run_instantly(run())
+    expected = [(position, *plan.expected(2)) for position, plan in enumerate(plans)]
+    assert not Counter(ends) - Counter(expected)
+    if leave:
+        return
+    told, outcomes = Counter(world.calls), {position: attempts for position, _, attempts in ends}
+    for position, plan in enumerate(plans):  # what began has ended, and that was told
+        begun = told["together", position] + told["alone", position]
+        ended_here = outcomes.get(position, 0) > plan.attempts
+        assert begun == told["postponed", position] + ended_here
+    assert not world.under_way
 
 
 def test_bad_attempts_are_repeated_when_the_source_has_ended():
