@@ -270,7 +270,7 @@ def equality(sets: int, glmocr: Path | None) -> dict[str, Comparison]:
 
 
 def timings(pages: int, boxes: int, glmocr: Path | None, *, repeats: int = 20) -> list[Row]:
-    """Processor milliseconds for ``pages`` pages of ``boxes`` boxes each: ours to finished regions, the reference, glmocr."""
+    """Processor milliseconds for pages of so many boxes each: ours to finished regions, the reference, glmocr."""
     sets = [random_boxes(seed, boxes) for seed in range(pages)]
     settings = FilterSettings()
     post = PostProcessor(settings, LABELS, "pp-doclayout-v3")

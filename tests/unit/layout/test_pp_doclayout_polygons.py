@@ -22,7 +22,7 @@ def drawn_and_traced(mask: np.ndarray, width: int, height: int) -> np.ndarray:
     return cv2.approxPolyDP(largest, 0.004 * cv2.arcLength(largest, True), True).reshape(-1, 2)
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(1, 24), st.integers(1, 24), st.floats(2, 30), st.floats(2, 30))
+@given(st.integers(0, 2**32 - 1), st.integers(1, 24), st.integers(1, 24), st.floats(1, 30), st.floats(1, 30))
 @settings(max_examples=150, deadline=None)
 def test_tracing_blocks_is_tracing_the_drawing(seed, rows, columns, across, down):
     random = np.random.default_rng(seed)

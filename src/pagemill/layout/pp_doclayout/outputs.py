@@ -110,12 +110,16 @@ def order_votes(logits: torch.Tensor) -> torch.Tensor:
 
 
 def _packed(masks: torch.Tensor, threshold: float) -> torch.Tensor:
-    """Masks (pages, q, h, w) as bits, shape (pages, q, h, w / 8)."""
+    """Masks (pages, q, h, w) as bits, shape (pages, q, h, w / 8); page by page, which bounds the memory it takes."""
     import torch
 
-    bits = (masks.float().sigmoid() > threshold).unflatten(-1, (-1, 8))
     weights = torch.tensor([128, 64, 32, 16, 8, 4, 2, 1], dtype=torch.uint8, device=masks.device)
-    return (bits * weights).sum(dim=-1, dtype=torch.uint8)
+    return torch.stack(
+        [
+            ((page.float().sigmoid() > threshold).unflatten(-1, (-1, 8)) * weights).sum(-1, dtype=torch.uint8)
+            for page in masks
+        ]
+    )
 
 
 def _as_bytes(part: torch.Tensor) -> torch.Tensor:
