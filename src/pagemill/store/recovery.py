@@ -19,7 +19,7 @@ from pagemill.store.dropping import (
     read_line,
     read_record,
 )
-from pagemill.store.files import AppendFile, cut_file, output_errors, size_of
+from pagemill.store.files import AppendFile, cut_file, output_errors, size_of, sync_file
 from pagemill.store.records import ParsedText, encode_line
 
 if TYPE_CHECKING:
@@ -167,17 +167,19 @@ class Recovery:
             offset = last.offset + 1
 
     def _is_whole(self, results: BinaryIO, row: PageRow) -> bool:
-        """Whether a page's record and crops are as they were written."""
+        """Whether a page's record and crops are as they were written; its crops are on the disk then."""
         record = read_record(results, row.record) if row.record else None
         if record is None or record.page_key != str(row.key):
             return False
         for crop in record.image_crops:
             try:
-                content = paths.crop_file(self._out, crop.path).read_bytes()
+                path = paths.crop_file(self._out, crop.path)
+                content = path.read_bytes()
             except (OSError, ValueError):
                 return False
             if len(content) != crop.size or hashlib.sha256(content).hexdigest() != crop.sha256:
                 return False
+            sync_file(path)  # the process that wrote it may have died before it did so
         return True
 
     def _give_up_texts(self, rows: list[PageRow]) -> None:

@@ -17,13 +17,15 @@ from pagemill.errors import OutputError
 from pagemill.store import paths
 from pagemill.store.catalogue import LedgerCatalogue
 from pagemill.store.compaction import compact
-from pagemill.store.dropping import delete_leftovers, drop_pages
+from pagemill.store.dropping import delete_leftovers
 from pagemill.store.files import AppendFile, output_errors, sync_directory, sync_file, write_whole
 from pagemill.store.ledger import NO_LONGER_IN_THE_INPUT, Ledger, PageState, Place, Span
 from pagemill.store.lock import RunLock
 from pagemill.store.opening import OpenMode, open_ledger, refuse
 from pagemill.store.reading import RunReader
-from pagemill.store.records import ParsedText, encode_line
+from pagemill.store.records import encode_line
+from pagemill.store.recovery import text_line
+from pagemill.store.roll import Roll
 
 if TYPE_CHECKING:
     import sqlite3
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from pagemill.document.page import PageError, PageResult
-    from pagemill.store.ledger import PageRow
     from pagemill.store.summary import RunSummary
 
 PREVIEW_PAGES = 2000
@@ -84,13 +85,13 @@ class RunDirectory:
         self._exporters = exporters
         self._ledger = ledger
         self._lock = lock
-        self._met: set[PageKey] = set()  # pages begun in this process that have not ended, and sources that do not open
+        self._roll = Roll(path, ledger, summary)
         self._unsynced: set[Path] = set()
         self._last_sync = time.monotonic()
         self._sync_failed = False
         self._closed = False
         self._reader: RunReader | None = None
-        self._catalogue = LedgerCatalogue(ledger, self._replace_source)
+        self._catalogue = LedgerCatalogue(ledger, self._roll.replace_source)
         for name in (paths.CROPS, paths.DOCUMENTS):
             with output_errors(path / name):
                 (path / name).mkdir(exist_ok=True)
@@ -152,7 +153,9 @@ class RunDirectory:
             opened.callback(ledger.close)
             directory = cls(path, exporters, ledger, lock, summary)
             opened.callback(directory._close_files)
-            directory._write_run_json()
+            # Now, not when the first seconds have passed: a process that dies sooner, again and again, would leave the
+            # next one ever more to look at, and the ledger's journal would grow without end.
+            directory.sync()
             opened.pop_all()
         return directory
 
@@ -193,10 +196,10 @@ class RunDirectory:
         """
         place = Place(page_id, doc_id, uri, page_number, page_idx)
         with self._ledger.database.lock:
-            self._admit(key)
+            self._roll.admit(key)
             with self._ledger.database.transaction() as connection:
                 self._ledger.set_state(connection, key, place, PageState.RUNNING, alone=alone)
-            self._met.add(key)
+            self._roll.begun(key)
 
     def postpone_page(self, key: PageKey, *, attempts: int, error: PageError) -> None:
         """Note that an attempt at a page ended badly, and that there will be another.
@@ -229,14 +232,9 @@ class RunDirectory:
         """
         key = PageKey.parse(page.page_key)
         files = [(paths.crop_file(self.path, name), data) for name, data in crops]
-        text = ParsedText(
-            page_id=page.page_id,
-            page_idx=page.page_idx,
-            doc_id=page.doc_id,
-            text=self._exporters.embedding_text(page),
-        )
+        text = text_line(page, self._exporters.embedding_text)
         place = Place(page.page_id, page.doc_id, page.source, page.page_number, page.page_idx)
-        self._admit(key)
+        self._roll.admit(key)
         with contextlib.ExitStack() as undo:
             for path, data in files:
                 undo.callback(path.unlink, missing_ok=True)
@@ -245,7 +243,7 @@ class RunDirectory:
             if preview is not None and self.wants_preview(page.page_idx):
                 preview_span = _append(undo, self._previews, preview)
             record_span = _append(undo, self._results, encode_line(page))
-            text_span = _append(undo, self._texts, encode_line(text))
+            text_span = _append(undo, self._texts, text)
             with self._counting() as connection:
                 self.summary.add(page)
                 self._ledger.end_page(connection, key, place, page)
@@ -254,7 +252,7 @@ class RunDirectory:
                 if self._ledger.document_changed(connection, place):
                     self.summary.documents -= 1
             undo.pop_all()
-        self._ended(key)
+        self._roll.ended(key)
         self._unsynced.update(path for path, _ in files)
         if time.monotonic() - self._last_sync >= SYNC_EVERY_S:
             self.sync()
@@ -276,11 +274,11 @@ class RunDirectory:
             OutputError: The ledger cannot be written; NoSpaceError when the disk is full.
         """
         place = Place(page_id, doc_id, uri, page_number, page_idx)
-        self._admit(key)
+        self._roll.admit(key)
         with self._counting() as connection:
             self.summary.add_skipped(reason)
             self._ledger.set_state(connection, key, place, PageState.SKIPPED, category=reason)
-        self._ended(key)
+        self._roll.ended(key)
 
     def finish_document(self, doc_id: str) -> None:
         """Write a document's Markdown and DocJSON from its pages; does nothing for one that has no pages here.
@@ -338,7 +336,10 @@ class RunDirectory:
             DamagedRunError: A record is not as it was written.
         """
         if complete:
-            self._take_leave()
+            self._roll.forget_broken()
+            for row in self._roll.absent():
+                place = Place(row.page_id, row.doc_id, row.uri, row.page_number, row.page_idx)
+                self.skip_page(row.key, **place._asdict(), reason=NO_LONGER_IN_THE_INPUT)
         if self._ledger.has_leftovers:
             delete_leftovers(self.path, self._ledger)
         self._compact()
@@ -393,48 +394,6 @@ class RunDirectory:
             except BaseException:
                 self.summary.restore(before)
                 raise
-
-    def _admit(self, key: PageKey) -> None:
-        """Make room for a page that begins or ends: what was known of it from earlier times may be out of date.
-
-        Raises:
-            ValueError: It has ended, and is not one that may end again.
-        """
-        again: list[PageRow] = []
-        for row in self._ledger.rows(
-            "s.digest = ? AND s.copy = ? AND p.page IN (0, ?)", (bytes.fromhex(key.digest), key.copy, key.page)
-        ):
-            unopened = row.key.page == 0 and (key.page > 0 or key not in self._met)
-            if unopened or row.state is PageState.SKIPPED:
-                again.append(row)
-            elif row.state.final:
-                raise ValueError(f"page {key} has ended already")
-        if again:
-            drop_pages(self.path, self._ledger, self.summary, again, forget=key.page > 0)
-
-    def _ended(self, key: PageKey) -> None:
-        """A page has ended; of sources that do not open, it is kept in mind that they were tried."""
-        if key.page:
-            self._met.discard(key)
-        else:
-            self._met.add(key)
-
-    def _replace_source(self, source: int) -> None:
-        """Give up the pages of a source whose content has changed."""
-        rows = self._ledger.rows("p.source = ?", (source,))
-        drop_pages(self.path, self._ledger, self.summary, rows, forget=True)
-        with self._ledger.database.transaction() as connection:
-            connection.execute("DELETE FROM sources WHERE source = ?", (source,))
-
-    def _take_leave(self) -> None:
-        """Of pages that are no longer in the input, skip those that have not ended, and forget broken sources."""
-        broken = [row for row in self._ledger.rows("p.page = 0 AND p.state <> 3") if row.key not in self._met]
-        if broken:
-            drop_pages(self.path, self._ledger, self.summary, broken, forget=True)
-        for row in self._ledger.rows("p.state = 2 AND p.state <> 3"):
-            if row.key not in self._met:
-                place = Place(row.page_id, row.doc_id, row.uri, row.page_number, row.page_idx)
-                self.skip_page(row.key, **place._asdict(), reason=NO_LONGER_IN_THE_INPUT)
 
     def _compact(self) -> None:
         """Cut out the lines of pages that were taken out."""

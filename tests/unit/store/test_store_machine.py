@@ -103,6 +103,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.run = self.store.open()
         self.note_journal()
         assert self.run.resumed == len(self.final)
+        self.safe = dict(self.final)  # opening syncs
         self.started.clear()
 
     @rule()
@@ -111,7 +112,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.run = self.store.open(retry_failed=True)
         self.note_journal()
         self.final = {page: state for page, state in self.final.items() if state != "FAILED"}
-        self.safe = {page: state for page, state in self.safe.items() if state != "FAILED"}
+        self.safe = dict(self.final)
         self.started.clear()
 
     @rule(source=st.sampled_from(SOURCES), version=st.integers(0, 9))
@@ -120,6 +121,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.run.close()
         self.run = self.store.open()
         self.note_journal()
+        self.safe = dict(self.final)
         self.run.catalogue.meet(self.store.digest(f"{source} {version}"), f"{source}.pdf")
         self.note_journal()
         for pages in (self.final, self.safe):
@@ -147,6 +149,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.run = self.store.open(death=death)
         self.note_journal()
         assert {(row.key.page, row.doc_id) for row in self.run._ledger.rows("p.state > 2")} == set(self.final)
+        self.safe = dict(self.final)
 
     @rule(data=st.data())
     def cut_power(self, data: st.DataObject) -> None:
@@ -178,6 +181,7 @@ class StoreMachine(RuleBasedStateMachine):
         for page, state in self.safe.items():
             assert rows[page] == state
         self.final = rows
+        self.safe = dict(rows)
 
     def damage(self, data: st.DataObject, path: Path, least: int, *, zeros: bool = True) -> None:
         if not path.exists() or path.stat().st_size <= least:
