@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 120.0
 """After this long whatever is waited for is taken for lost."""
+RUN_PATIENCE_S = 1800.0
+"""The same for the end of a whole run, which may be long."""
 POLL_S = 0.002
 OPTIONS = ("--layout-engine", "fast", "--lang", "en", "--quiet")
 """Of every run: the engines below, and no others."""
@@ -110,7 +112,7 @@ class PagemillProcess:
 
     def wait(self) -> int:
         """Wait for its end and give its status, negative for a signal."""
-        return self._process.wait(PATIENCE_S)
+        return self._process.wait(RUN_PATIENCE_S)
 
     def members(self) -> list[int]:
         """All processes that stem from it and have not ended, whoever their parent is now."""
@@ -139,12 +141,12 @@ class PagemillProcess:
         self._process.send_signal(number)
 
     def wait_until_gone(self) -> None:
-        """Wait for the end of the process and of all that stem from it.
+        """Wait for the end of a killed process and of all that stem from it.
 
         Raises:
             TimeoutError: Some did not end.
         """
-        self.wait()
+        wait_for(lambda: self.exit_code is not None, "a run to end")
         wait_for(lambda: not self.members(), "the processes of a run to end with it")
 
     def clear(self) -> None:
