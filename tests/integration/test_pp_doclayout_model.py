@@ -11,12 +11,13 @@ import pytest
 from pagemill.bench.drawn_pages import draw_page
 from pagemill.errors import EngineError, UnsupportedInputError, UsageError
 from pagemill.layout.pp_doclayout import inference
+from pagemill.layout.pp_doclayout.preprocess import resize_pages
 from pagemill.layout.pp_doclayout.settings import Device, Interpolation, Precision
 from pagemill.layout.pp_doclayout_engine import create
 from pagemill.layout.settings import LayoutSettings
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("transformers", minversion="5.1")
+pytest.importorskip("transformers", minversion="5.3")
 pytestmark = pytest.mark.integration
 
 
@@ -102,15 +103,16 @@ def test_post_processing_that_breaks_fails_the_call(settings, pages, monkeypatch
         engine.detect(pages[:1])
 
 
-def test_mixed_precision_keeps_the_boxes_of_float32(weights, predictor, pages):
-    """The encoder rounds to bfloat16, the boxes do not: bfloat16 has no 20 values between 0.9 and 0.98."""
-    choice = inference.ModelChoice(weights, Device.CPU, Precision.MIXED, False, 1)
-    mixed = inference.load_predictor(choice).predict(pages[:1], Interpolation.BICUBIC, 0.3)[0]
-    wide = predictor.predict(pages[:1], Interpolation.BICUBIC, 0.3)[0]
-    assert np.isfinite(mixed.scores).all()
-    assert np.corrcoef(mixed.scores.max(axis=0), wide.scores.max(axis=0))[0, 1] > 0.9
-    edges = mixed.boxes[(mixed.boxes > 0.9) & (mixed.boxes < 0.98)]
-    assert len(np.unique(edges)) > 20
+def test_mixed_precision_does_not_round_boxes_to_bfloat16(weights, predictor, pages):
+    mixed = inference.load_predictor(inference.ModelChoice(weights, Device.CPU, Precision.MIXED, False, 1))
+    batch = torch.from_numpy(resize_pages(pages[:1], Interpolation.BICUBIC))
+    with torch.inference_mode():
+        outputs, wide = mixed.forward(batch), predictor.forward(batch)
+    assert outputs.logits.isfinite().all()
+    assert {outputs.pred_boxes.dtype, outputs.out_masks.dtype, outputs.order_logits.dtype} == {torch.float32}
+    assert (outputs.pred_boxes.bfloat16() != outputs.pred_boxes).float().mean() > 0.9
+    best, best_wide = outputs.logits.amax(dim=1), wide.logits.amax(dim=1)
+    assert torch.corrcoef(torch.cat([best, best_wide]))[0, 1] > 0.9
 
 
 def test_a_model_that_is_not_finite_in_few_bits(weights, monkeypatch, caplog):

@@ -8,7 +8,7 @@ from pagemill.layout.pp_doclayout.reading_graph import decode_order
 from pagemill.layout.pp_doclayout.settings import Interpolation
 
 pytest.importorskip("torch")
-pytest.importorskip("transformers", minversion="5.1")
+pytest.importorskip("transformers", minversion="5.3")
 try:
     import torchvision  # noqa: F401
 except (ImportError, RuntimeError):  # a build for another torch raises the latter
