@@ -95,14 +95,14 @@ class LedgerCatalogue:
         """
         content, uri = bytes.fromhex(digest), plain(uri[:MAX_URI])
         with self._database.lock:
-            for source, known_content, copy, pages in self._database.query(
-                "SELECT source, digest, copy, pages FROM sources WHERE uri = ?", (uri,)
-            ):
-                if self._is_met(source):
-                    continue
+            there = self._database.query("SELECT source, digest, copy, pages FROM sources WHERE uri = ?", (uri,))
+            unmet = [row for row in there if not self._is_met(row[0])]
+            for source, known_content, _, _ in unmet:
+                if known_content != content:
+                    self._replace(source)
+            for source, known_content, copy, pages in unmet:
                 if known_content == content:
                     return self._known(source, copy, pages)
-                self._replace(source)
             found = self._free_copy(content)
             with self._database.lazily() as connection:
                 if found.source is not None:

@@ -95,7 +95,8 @@ class StoreMachine(RuleBasedStateMachine):
     def sync(self) -> None:
         self.run.sync()
         self.safe = dict(self.final)
-        self.journal = 0
+        self.note_journal()
+        assert self.journal == 0
 
     @rule()
     def resume(self) -> None:
