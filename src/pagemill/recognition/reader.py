@@ -40,6 +40,7 @@ R = TypeVar("R")
 _FOREIGN_LINE = 0.3  # share of a line's ink left unread that hints at another script
 _SOME_FOREIGN = 0.08  # the same where the page is known to hold the other script
 _TRACE_OF_FOREIGN = 0.03  # the same for a figure with one syllable behind it
+_LONG = 3  # line heights
 _FOREIGN_PAGE = 0.6  # share of the text, by length, that makes a page illegible
 _ENOUGH_LINES = 3
 _WORTH_A_SAMPLE = 12  # lines from which it pays to find out first that a page is all Latin
@@ -80,7 +81,7 @@ class ReadPage:
     rotation: int = 0
     """Degrees clockwise by which the page must be turned to stand upright."""
     illegible: int = 0
-    """Detected lines left out."""
+    """Detected lines left out, those not counted that are too short for their height to be surely text."""
 
 
 @dataclass(slots=True)
@@ -245,10 +246,16 @@ def _is_doubtful(lines: list[_Line]) -> bool:
 
 
 def _is_foreign(lines: list[_Line]) -> bool:
-    """Whether most of the text, by length, is unread; short scraps, as photographs give them, do not count."""
-    long = [(size_of(line.quad)[0], line.unread) for line in lines if size_of(line.quad)[0] > 3 * size_of(line.quad)[1]]
+    """Whether most of the text, by length, is unread."""
+    long = [(size_of(line.quad)[0], line.unread) for line in lines if _is_long(line)]
     total = sum(length for length, _ in long)
     return len(long) >= _ENOUGH_LINES and sum(length * unread for length, unread in long) > _FOREIGN_PAGE * total
+
+
+def _is_long(line: _Line) -> bool:
+    """Whether it has the shape of a line of text; photographs give scraps, and blobs as large as themselves."""
+    length, height = size_of(line.quad)
+    return length > _LONG * height
 
 
 def _finish(lines: list[_Line], plan: Plan, rotation: int) -> ReadPage:
@@ -259,7 +266,7 @@ def _finish(lines: list[_Line], plan: Plan, rotation: int) -> ReadPage:
         lines=[_record(line) for line in legible],
         languages=languages,
         rotation=rotation,
-        illegible=len(lines) - len(legible),
+        illegible=sum(_is_long(line) and not line.text.text for line in lines),
     )
 
 

@@ -99,6 +99,14 @@ async def test_a_user_who_named_the_language_gets_what_there_is():
     assert (result.lines, result.illegible, result.languages) == ([], 4, ("en",))
 
 
+async def test_what_has_not_the_shape_of_a_line_is_not_called_illegible():
+    photograph = np.full((300, 620, 3), 255, np.uint8)
+    photograph[20:280] = KOREAN_INK
+    result, calls = await read(photograph, Plan("rapidocr", (), ("en",)))
+    assert calls == {"rapidocr": 1}
+    assert (result.lines, result.illegible) == ([], 0)
+
+
 @pytest.mark.parametrize("ink", [LATIN_INK, KOREAN_INK])
 @pytest.mark.parametrize("degrees", [90, 180, 270])
 async def test_a_turned_page_is_read_upright(degrees, ink):
