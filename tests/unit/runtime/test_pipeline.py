@@ -25,6 +25,7 @@ from pagemill.parsing import page as page_module
 from pagemill.recognition.base import DetectedLine, RecognizedText, RecognizerOffer
 from pagemill.runtime import engines, pipeline
 from pagemill.runtime.pipeline import Pipeline
+from pagemill.runtime.stream import PageStream
 from pagemill.sources import SourceOptions
 
 GOOD, HANGS, RAISES, NAN_BOX, NO_TEXT, NAN_CONFIDENCE, NAN_LINE, HANGS_READING = 250, 10, 20, 30, 40, 50, 60, 70
@@ -235,6 +236,17 @@ async def test_a_pipeline_that_is_left_in_the_middle_ends_what_is_under_way(fake
             await asyncio.to_thread(fake.hangs.wait)
         assert asyncio.all_tasks() == {asyncio.current_task()}
         await pages.aclose()
+
+
+async def test_an_interruption_while_the_stream_is_closed_leaves_nothing_open(fake, monkeypatch):
+    async def interrupted(stream):
+        raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        async with make() as running:
+            await records(running, [image(GOOD)])
+            monkeypatch.setattr(PageStream, "close", interrupted)
+    assert fake.closed == {"layout", "recognition"}
 
 
 async def test_an_input_read_to_its_end_is_complete(fake):
