@@ -52,6 +52,16 @@ EXPECTED: Mapping[Fault, Outcome] = {
     Fault.TEXT_NAN_CONFIDENCE: Outcome("failed", "engine", MAX_ATTEMPTS),
     Fault.TEXT_SEGFAULT: Outcome("failed", "crash", MAX_ATTEMPTS),
 }
+DEADLY = (
+    Fault.SEGFAULT,
+    Fault.OOM_KILL,
+    Fault.HANG,
+    Fault.HANG_WITH_INTERPRETER_LOCK,
+    Fault.TEXT_SEGFAULT,
+)
+"""Those that end the process, which costs all pages under way an attempt."""
+HARMLESS = tuple(fault for fault in EXPECTED if fault not in DEADLY and fault is not Fault.NONE)
+"""Those that the process survives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +141,7 @@ def parse_with_faults(
     status = run(["parse", *corpus.paths, "-o", folder / "out", *options], environment, folder / "log")
     seconds = time.monotonic() - start
     messages = (folder / "log").read_text(encoding="utf-8", errors="replace")
+    assert (folder / "out" / "ocr_results.jsonl").exists(), messages[-3000:]
     return FaultRun(status, seconds, corpus.pages, records(folder / "out"), messages)
 
 

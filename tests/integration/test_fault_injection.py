@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from fault_engines import Fault
-from fault_outcomes import EXPECTED, FaultRun, parse_with_faults, spread
+from fault_outcomes import DEADLY, EXPECTED, HARMLESS, FaultRun, parse_with_faults, spread
 from pagemill_process import environment, install_engines, run
 from run_contents import leftovers
 
@@ -51,37 +51,15 @@ def test_seven_faults_at_five_percent_of_the_pages_each(surroundings: dict[str, 
 
 
 @pytest.mark.parametrize(
-    "fault",
-    [
-        Fault.SEGFAULT,
-        Fault.OOM_KILL,
-        Fault.HANG,
-        Fault.HANG_WITH_INTERPRETER_LOCK,
-        Fault.TEXT_SEGFAULT,
-        Fault.TRANSIENT,
-        Fault.BATCH_OUT_OF_MEMORY,
-    ],
-    ids=lambda fault: fault.name,
+    "fault", [*DEADLY, Fault.TRANSIENT, Fault.BATCH_OUT_OF_MEMORY], ids=lambda fault: fault.name.lower()
 )
 def test_a_fault_alone(fault: Fault, surroundings: dict[str, str], tmp_path: Path):
     faults = spread(20, images=10, each=1, faults=[fault], seed=4)
     check(parse_with_faults(tmp_path, surroundings, faults, pages=20, images=10), surroundings, tmp_path)
 
 
-def test_faults_that_leave_the_process_alive(surroundings: dict[str, str], tmp_path: Path):
-    alive = [
-        Fault.EXCEPTION,
-        Fault.TRANSIENT,
-        Fault.TOO_FEW_ANSWERS,
-        Fault.SHORT_BOX,
-        Fault.NAN_BOX,
-        Fault.BATCH_OUT_OF_MEMORY,
-        Fault.EMPTY_TEXT,
-        Fault.TEXT_EXCEPTION,
-        Fault.TEXT_TOO_FEW_ANSWERS,
-        Fault.TEXT_NAN_CONFIDENCE,
-    ]
-    faults = spread(60, images=30, each=3, faults=alive, seed=5)
+def test_faults_that_the_process_survives_cost_the_neighbours_nothing(surroundings: dict[str, str], tmp_path: Path):
+    faults = spread(60, images=30, each=3, faults=HARMLESS, seed=5)
     ended = parse_with_faults(tmp_path, surroundings, faults, pages=60, images=30)
     check(ended, surroundings, tmp_path)
     neighbours = [record for page, record in zip(ended.pages, ended.records, strict=True) if page.fault is Fault.NONE]
