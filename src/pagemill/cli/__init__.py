@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import io
+import os
 import sys
 import traceback
-from typing import TYPE_CHECKING, NoReturn
+from contextlib import suppress
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import click
 
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _COMMANDS = {
-    "parse": ("pagemill.cli.parse", "Parse documents into text, tables, Markdown and JSON records, or go on with it."),
+    "parse": ("pagemill.cli.parse", "Parse documents into text, tables, Markdown and JSON records; resume a run."),
     "status": ("pagemill.cli.status", "Show how a run stands, also while it runs."),
     "verify": ("pagemill.cli.verify", "Check what a run wrote, and mend it."),
     "export": ("pagemill.cli.export", "Write the pages of a run in another format."),
@@ -54,10 +57,15 @@ def cli() -> None:
 
 def main() -> NoReturn:
     """Run the command line."""
+    _open_standard_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # what the terminal's encoding lacks must not end a run
             stream.reconfigure(errors="backslashreplace")
-    sys.exit(exit_status(lambda: cli.main(standalone_mode=False)))
+    status = exit_status(lambda: cli.main(standalone_mode=False))
+    flushed = exit_status(lambda: _flush(sys.stdout))
+    with suppress(OSError):
+        _flush(sys.stderr)
+    sys.exit(status or flushed)
 
 
 def exit_status(action: Callable[[], object]) -> int:
@@ -65,18 +73,58 @@ def exit_status(action: Callable[[], object]) -> int:
     try:
         status = action()
     except click.ClickException as error:
-        error.show()
+        with suppress(OSError):
+            error.show()
         return ExitCode.USAGE
     except (click.Abort, KeyboardInterrupt):
-        click.echo("Interrupted.", err=True)
+        _tell("Interrupted.")
         return ExitCode.INTERRUPTED
     except PagemillError as error:
-        click.echo(f"Error: {error.message}", err=True)
-        if error.remedy:
-            click.echo(f"  {error.remedy}", err=True)
+        _tell(f"Error: {error.message}", error.remedy)
         return error.exit_code
-    except Exception:
-        traceback.print_exc()
-        click.echo("Error: this is a defect of pagemill. Please report it with the lines above.", err=True)
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):  # behind a redirection
+            _tell(f"Error: cannot write the output: {error.strerror}", "Free some space.")
+            return ExitCode.NO_SPACE
+        with suppress(OSError):
+            traceback.print_exc()
+        _tell("Error: this is a defect of pagemill. Please report it with the lines above.")
         return ExitCode.INTERNAL
     return status if isinstance(status, int) else ExitCode.OK
+
+
+def _tell(message: str, remedy: str | None = None) -> None:
+    """Print to standard error; where that cannot be written to, the exit status has to say it."""
+    with suppress(OSError):
+        click.echo(message, err=True)
+        if remedy:
+            click.echo(f"  {remedy}", err=True)
+
+
+def _flush(stream: TextIO) -> None:
+    """Write what is left. What cannot be written is dropped, or Python would fail on it once more at its end.
+
+    Raises:
+        OSError: It cannot be written, and not because nobody reads it.
+    """
+    try:
+        stream.flush()
+    except OSError as error:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+        if error.errno != errno.EPIPE:
+            raise
+
+
+def _open_standard_streams() -> None:
+    """Lead standard streams that are closed nowhere: a file of a run must not get their numbers, to which libraries
+    print.
+    """  # noqa: D205 - one sentence
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free, which is this one
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115 - open as long as the process

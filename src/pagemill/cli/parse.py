@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -14,9 +15,21 @@ SILENCE_MARGIN_S = 5.0
 """A process that has been silent for a page's time limit and this much more hangs as a whole."""
 
 
+class _Directory(click.Path):
+    """The name of a directory. An empty one would be the current directory, which nobody means by it."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("it is empty: is a variable of the shell not set?", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 @click.command(name="parse", short_help="Parse documents.")
 @click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Directory to write to.")
+@click.option("-o", "--output", type=_Directory(), required=True, help="Directory to write to.")
 @click.option(
     "--lang",
     default="auto",
@@ -140,6 +153,8 @@ def command(
 
     if fresh and (resume or retry_failed):
         raise click.UsageError(f"--fresh starts over: it does not go with {'--resume' if resume else '--retry-failed'}")
+    if "" in inputs:
+        raise click.UsageError("an INPUT is empty: is a variable of the shell not set?")
     start = time.monotonic()
     settings = ParseSettings(
         languages=_languages(lang), text_layer=TextLayerMode(text_layer), crops=crops, page_timeout_s=page_timeout
@@ -204,4 +219,6 @@ def _languages(value: str) -> tuple[str, ...] | None:
     codes = tuple(code.strip().lower() for code in value.split(",") if code.strip())
     if not codes:
         raise click.BadParameter("name at least one language, or auto", param_hint="--lang")
+    if "auto" in codes and len(codes) > 1:
+        raise click.BadParameter("auto stands alone: it finds the languages itself", param_hint="--lang")
     return None if codes == ("auto",) else codes

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -23,7 +25,10 @@ def test_fresh_excludes_what_goes_on(other: str, tmp_path: Path):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("arguments", [["--max-attempts", "0"], ["--pages", "5-3"], ["--lang", ","]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["--max-attempts", "0"], ["--pages", "5-3"], ["--lang", ","], ["--lang", "auto,en"], ["-o", ""], [""]],
+)
 def test_bad_values_are_found_before_a_process_is_started(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -38,6 +43,43 @@ def test_errors_become_a_message_a_remedy_and_their_exit_code(capsys: pytest.Cap
 
     assert exit_status(refuse) == ExitCode.OUTPUT
     assert capsys.readouterr().err == "Error: out holds a run with other settings\n  Use --fresh.\n"
+
+
+def test_a_full_disk_behind_a_redirection_is_no_defect(capsys: pytest.CaptureFixture[str]):
+    def write() -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    assert exit_status(write) == ExitCode.NO_SPACE
+    told = capsys.readouterr().err
+    assert told.startswith("Error: cannot write the output: ")
+    assert "Traceback" not in told
+
+
+def pagemill(arguments: str, shell: str) -> tuple[int, str]:
+    """The command in a shell that does something to its streams: exit status, and what came through on any of them."""
+    script = f"exec {sys.executable} -c 'from pagemill.cli import main; main()' {arguments} {shell}"
+    ended = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=60)
+    return ended.returncode, ended.stdout + ended.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize(
+    ("arguments", "shell", "code"),
+    [
+        ("--help", ">/dev/full", ExitCode.NO_SPACE),
+        ("--help", ">/dev/full 2>&1", ExitCode.NO_SPACE),
+        ("--help", ">&- 2>&- <&-", ExitCode.OK),
+        ("parse --nonsense", "2>/dev/full", ExitCode.USAGE),
+        ("parse x.pdf -o /dev/null --lang en", "2>/dev/full", ExitCode.OUTPUT),
+        ("parse x.pdf -o /dev/null --lang en", "2>&-", ExitCode.OUTPUT),
+        ("parse x.pdf -o /dev/null --lang en", ">&- 2>&- <&-", ExitCode.OUTPUT),
+    ],
+)
+def test_the_status_is_the_same_whatever_the_streams_are(arguments: str, shell: str, code: ExitCode):
+    status, told = pagemill(arguments, shell)
+    assert status == code, told
+    assert "Traceback" not in told
+    assert "ignored" not in told
 
 
 def test_the_parent_of_a_run_imports_nothing_heavy(tmp_path: Path):
