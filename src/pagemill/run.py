@@ -82,6 +82,8 @@ class RunOutcome:
     included."""
     errors: int = 0
     """All of them."""
+    unopened: int = 0
+    """Inputs that could not be opened; every resume tries them again, unlike other failures."""
     recycle: bool = False
     """The run is not at its end: it goes on in a fresh process."""
 
@@ -89,6 +91,7 @@ class RunOutcome:
 
     def add(self, page: ParsedPage) -> None:
         """Take note of a page's errors."""
+        self.unopened += page.record.page_number is None
         for error in page.record.errors:
             self.errors += 1
             if len(self.failures) < self.MAX_FAILURES:

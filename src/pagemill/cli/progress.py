@@ -192,8 +192,10 @@ def print_summary(
     _print_failures(outcome, console)
     if summary.interrupted:
         console.say("Interrupted: what was parsed until then is in the output. The same command goes on.")
-    elif summary.failed:
+    elif summary.failed > outcome.unopened:
         console.say("The same command with --retry-failed tries failed pages again.")
+    elif summary.failed:
+        console.say("The same command tries them again.")
 
 
 def _details(summary: RunSummary) -> list[Row]:

@@ -188,6 +188,15 @@ def test_a_resume_with_nothing_left_says_so():
     ]
 
 
+def test_what_a_failed_run_is_told_to_do_depends_on_what_failed():
+    """An input that does not open is tried by every resume, a page that failed only when asked."""
+    unopened = failed("typo", "does not exist")
+    unopened.record.page_number = None
+    assert summary_of(outcome_of(done("p"), unopened))[-1] == "The same command tries them again."
+    mixed = summary_of(outcome_of(unopened, failed("q", "is damaged")))
+    assert mixed[-1] == "The same command with --retry-failed tries failed pages again."
+
+
 def test_an_interrupted_run_says_how_it_goes_on():
     lines = summary_of(outcome_of(done("p"), failed("q", "is damaged"), interrupted=True))
     assert lines[-1] == "Interrupted: what was parsed until then is in the output. The same command goes on."
