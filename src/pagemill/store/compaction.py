@@ -152,6 +152,7 @@ def _record(ledger: Ledger, results: _Cuts, texts: _Cuts) -> None:
         )
         connection.execute("DELETE FROM dropped")
         connection.execute("UPDATE written SET results = ?, texts = ?", (results.new_size, texts.new_size))
-        connection.execute(
-            "UPDATE run SET generation = generation + 1, renaming = 1, synced_results = ?", (results.new_size,)
-        )
+        # As far as before, and no further: crops of the pages behind it may not be on the disk yet.
+        ((synced,),) = connection.execute("SELECT synced_results FROM run").fetchall()
+        synced -= sum(results.lengths[: bisect.bisect_left(results.offsets, synced)])
+        connection.execute("UPDATE run SET generation = generation + 1, renaming = 1, synced_results = ?", (synced,))

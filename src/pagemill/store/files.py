@@ -11,11 +11,12 @@ from pagemill.errors import NoSpaceError, OutputError
 from pagemill.store.paths import TEMPORARY_SUFFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
 NO_SPACE_REMEDY = "Free some space and run the same command again: it goes on where it stopped."
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+_MANY_FILES = 1_000  # that are synced one by one; the whole system is, instead of more
 _BINARY = getattr(os, "O_BINARY", 0)
 
 
@@ -36,6 +37,31 @@ def output_errors(path: Path) -> Iterator[None]:
         raise OutputError(
             f"cannot write {path}: {reason}", remedy="Choose a directory that you may write to with -o."
         ) from error
+
+
+@contextlib.contextmanager
+def reading_errors(path: Path) -> Iterator[None]:
+    """Turn the operating system's errors about reading ``path`` into pagemill's.
+
+    Raises:
+        OutputError: Any of them.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(
+            f"cannot read {path}: {error.strerror or error}",
+            remedy="Make sure that you may read it and the disk is well.",
+        ) from error
+
+
+def encoded(text: str | bytes | Iterable[str]) -> Iterator[bytes]:
+    """Text as the bytes of a file, piece by piece; lone surrogates, which UTF-8 cannot hold, become question marks."""
+    if isinstance(text, bytes):
+        yield text
+        return
+    for piece in (text,) if isinstance(text, str) else text:
+        yield piece.encode("utf-8", "replace")
 
 
 def write_whole(path: Path, chunks: Iterable[bytes], *, durable: bool = False) -> None:
@@ -102,6 +128,19 @@ def sync_file(path: Path) -> None:
             os.fsync(fd)
         finally:
             os.close(fd)
+
+
+def sync_files(paths: Collection[Path]) -> None:
+    """Wait until the content of all these files is on the disk.
+
+    Raises:
+        OutputError: The disk does not take it.
+    """
+    if len(paths) > _MANY_FILES and hasattr(os, "sync"):
+        os.sync()
+        return
+    for path in paths:
+        sync_file(path)
 
 
 def sync_directory(path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import zlib
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from pagemill.document.names import file_stem
 from pagemill.store import paths
@@ -19,7 +19,7 @@ from pagemill.store.dropping import (
     read_line,
     read_record,
 )
-from pagemill.store.files import AppendFile, cut_file, output_errors, size_of, sync_file
+from pagemill.store.files import AppendFile, cut_file, output_errors, size_of, sync_files
 from pagemill.store.records import ParsedText, encode_line
 
 if TYPE_CHECKING:
@@ -147,12 +147,17 @@ class Recovery:
         ((synced,),) = self._database.query("SELECT synced_results FROM run")
         bad: list[PageRow] = []
         without_text: list[PageRow] = []
+        crops: list[Path] = []
         with open_lines(self._out / paths.RESULTS) as results, open_lines(self._out / paths.TEXTS) as texts:
             for row in self._rows_from(synced):
-                if not self._is_whole(results, row):
+                record = read_record(results, row.record) if row.record else None
+                if record is None or not self._is_whole(row, record):
                     bad.append(row)
-                elif row.text is not None and read_line(texts, row.text) is None:
+                    continue
+                crops += [paths.crop_file(self._out, crop.path) for crop in record.image_crops]
+                if row.text is not None and read_line(texts, row.text) is None:
                     without_text.append(row)
+        sync_files(crops)  # the process that wrote them may have died before it did so
         if bad:
             drop_pages(self._out, self._ledger, self._summary, bad, forget=False)
         if without_text:
@@ -166,20 +171,17 @@ class Recovery:
             assert last is not None
             offset = last.offset + 1
 
-    def _is_whole(self, results: BinaryIO, row: PageRow) -> bool:
-        """Whether a page's record and crops are as they were written; its crops are on the disk then."""
-        record = read_record(results, row.record) if row.record else None
-        if record is None or record.page_key != str(row.key):
+    def _is_whole(self, row: PageRow, record: PageResult) -> bool:
+        """Whether a page's record and crops are as they were written."""
+        if record.page_key != str(row.key):
             return False
         for crop in record.image_crops:
             try:
-                path = paths.crop_file(self._out, crop.path)
-                content = path.read_bytes()
+                content = paths.crop_file(self._out, crop.path).read_bytes()
             except (OSError, ValueError):
                 return False
             if len(content) != crop.size or hashlib.sha256(content).hexdigest() != crop.sha256:
                 return False
-            sync_file(path)  # the process that wrote it may have died before it did so
         return True
 
     def _give_up_texts(self, rows: list[PageRow]) -> None:

@@ -18,7 +18,7 @@ from pagemill.store import paths
 from pagemill.store.catalogue import LedgerCatalogue
 from pagemill.store.compaction import compact
 from pagemill.store.dropping import delete_leftovers
-from pagemill.store.files import AppendFile, output_errors, sync_directory, sync_file, write_whole
+from pagemill.store.files import AppendFile, output_errors, sync_directory, sync_files, write_whole
 from pagemill.store.ledger import NO_LONGER_IN_THE_INPUT, Ledger, PageState, Place, Span
 from pagemill.store.lock import RunLock
 from pagemill.store.opening import OpenMode, open_ledger, refuse
@@ -310,8 +310,7 @@ class RunDirectory:
         try:
             for file in (self._results, self._texts, self._previews):
                 file.sync()
-            for path in self._unsynced:
-                sync_file(path)
+            sync_files(self._unsynced)
             for name in (paths.CROPS, paths.DOCUMENTS, paths.FOLDER, "."):
                 sync_directory(self.path / name)
         except OutputError:

@@ -200,6 +200,22 @@ def test_without_ledger_and_run_json_nothing_is_guessed(store) -> None:
     assert (store.out / "ocr_results.jsonl").read_bytes() == before
 
 
+def test_a_compaction_makes_nothing_safe_that_was_not(store, monkeypatch: pytest.MonkeyPatch) -> None:
+    with store.open() as run:
+        run.write_page(store.failed(1))
+        run.write_page(store.page(2))
+        run.sync()
+        page = store.page(3)
+        run.write_page(page, store.with_crops(page, b"crop"))
+        kill(store, run)
+    monkeypatch.setattr(RunDirectory, "sync", lambda run: None)  # which follows at once
+    with store.open(retry_failed=True) as run:
+        safe = run._ledger.database.query("SELECT synced_results FROM run")[0][0]
+        second, third = run._ledger.rows("p.page > 1 ORDER BY p.page")
+        assert second.record.offset == 0
+        assert third.record.offset == safe
+
+
 class CutOffError(Exception):
     """The process dies here."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 
-from pagemill.store import recovery, run_directory
+from pagemill.store import files as files_module
+from pagemill.store import recovery
 
 
 def kill(store, run) -> None:
@@ -20,9 +21,9 @@ def test_what_a_short_life_wrote_is_looked_at_once(store, monkeypatch):
     looked_at: list[str] = []
     original = recovery.Recovery._is_whole
 
-    def is_whole(self, results, row):
+    def is_whole(self, row, record):
         looked_at.append(row.page_id)
-        return original(self, results, row)
+        return original(self, row, record)
 
     monkeypatch.setattr(recovery.Recovery, "_is_whole", is_whole)
     for number in range(1, 6):
@@ -40,8 +41,7 @@ def test_crops_of_a_short_life_are_on_the_disk_before_that_is_noted(store, monke
     run.write_page(page, files)
     kill(store, run)
     synced: list[str] = []
-    for module in (recovery, run_directory):
-        monkeypatch.setattr(module, "sync_file", lambda path: synced.append(path.name))
+    monkeypatch.setattr(files_module, "sync_file", lambda path: synced.append(path.name))
     store.open().close()
     assert set(synced) >= {name.removeprefix("crops/") for name, _ in files}
 
