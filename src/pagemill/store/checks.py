@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import zlib
 from typing import TYPE_CHECKING
 
+from pagemill.store.files import reading_errors
 from pagemill.store.findings import Kind
-from pagemill.store.paths import CROPS, DOCUMENTS, FOLDER, PREVIEWS, RESULTS, TEMPORARY_SUFFIX, TEXTS, stem_of_crop
-from pagemill.store.survey import reading_errors
+from pagemill.store.ledger import Span
+from pagemill.store.lines import read_span
+from pagemill.store.paths import CROPS, DOCUMENTS, PREVIEWS, RESULTS, TEMPORARY_SUFFIX, TEXTS, stem_of_crop
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -203,10 +204,9 @@ def previews(survey: Survey) -> None:
             survey.add(Kind.LOST_PREVIEW, PREVIEWS, page_id)
         return
     with reading_errors(path), path.open("rb") as stream:
-        for page_id, offset, length, crc in spans:
-            stream.seek(offset)
-            if zlib.crc32(stream.read(length)) != crc:
-                survey.add(Kind.LOST_PREVIEW, f"{FOLDER}/previews", page_id)
+        for page_id, *place in spans:
+            if read_span(stream, Span(*place)) is None:
+                survey.add(Kind.LOST_PREVIEW, PREVIEWS, page_id)
 
 
 def _sha256(path: Path) -> str | None:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pagemill.errors import DamagedRunError
+from pagemill.store.files import encoded, reading_errors
 from pagemill.store.findings import Kind
 from pagemill.store.paths import REPORT, RESULTS, document_files
 from pagemill.store.reading import RunReader
 from pagemill.store.records import decode_page
-from pagemill.store.survey import reading_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -48,7 +48,7 @@ def check_documents(survey: Survey, exporters: Exporters, facts: LedgerFacts | N
         for path, export in ((markdown, exporters.document_markdown), (docjson, exporters.document_json)):
             if not path.is_file():
                 kind = Kind.MISSING_DOCUMENT
-            elif compare and not _same(path, _encoded(export(records(survey, doc_id)))):
+            elif compare and not _same(path, encoded(export(records(survey, doc_id)))):
                 kind = Kind.OTHER_DOCUMENT
             else:
                 continue
@@ -100,11 +100,3 @@ def records(survey: Survey, doc_id: str) -> Iterator[PageResult]:
 def _same(path: Path, chunks: Iterable[bytes]) -> bool:
     with reading_errors(path), path.open("rb") as stream:
         return all(stream.read(len(chunk)) == chunk for chunk in chunks) and not stream.read(1)
-
-
-def _encoded(text: str | bytes | Iterable[str]) -> Iterator[bytes]:
-    if isinstance(text, bytes):
-        yield text
-        return
-    for chunk in (text,) if isinstance(text, str) else text:
-        yield chunk.encode("utf-8", "replace")  # lone surrogates

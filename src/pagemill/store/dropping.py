@@ -2,46 +2,25 @@
 
 from __future__ import annotations
 
-import zlib
-from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
-
-import msgspec
 
 from pagemill.store import paths
 from pagemill.store.files import output_errors
 from pagemill.store.ledger import PageState, Span
-from pagemill.store.records import decode_page
+from pagemill.store.lines import open_lines, read_record
 from pagemill.store.summary import Counters
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable
+    from pathlib import Path
 
-    from pagemill.document.page import PageResult
     from pagemill.store.ledger import Ledger, PageRow
     from pagemill.store.summary import RunSummary
 
 RESULTS_FILE = 0
 TEXTS_FILE = 1
 """Values of ``dropped.file``."""
-
-
-def read_line(stream: BinaryIO, span: Span) -> bytes | None:
-    """The line at a place of a file; None when it is not as it was written."""
-    with output_errors(Path(stream.name)):
-        stream.seek(span.offset)
-        line = stream.read(span.length)
-    return line if len(line) == span.length and zlib.crc32(line) == span.crc else None
-
-
-def read_record(stream: BinaryIO, span: Span) -> PageResult | None:
-    """The record at a place of ``ocr_results.jsonl``; None when it is not as it was written."""
-    line = read_line(stream, span)
-    try:
-        return None if line is None else decode_page(line)
-    except msgspec.DecodeError:
-        return None
 
 
 def drop_pages(out: Path, ledger: Ledger, summary: RunSummary, rows: Iterable[PageRow], *, forget: bool) -> None:
@@ -90,13 +69,6 @@ def counted(connection: sqlite3.Connection, results: BinaryIO) -> Counters:
         counters.add_skipped(reason, pages)
     (counters.documents,) = connection.execute("SELECT count(*) FROM documents WHERE written").fetchone()
     return counters
-
-
-def open_lines(path: Path) -> BinaryIO:
-    """Open a file of lines for reading; made when it is not there."""
-    with output_errors(path):
-        path.touch()
-        return path.open("rb")
 
 
 def _drop(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
@@ -10,19 +9,19 @@ import msgspec
 from pagemill.document.identity import PageKey
 from pagemill.errors import DamagedRunError
 from pagemill.store import paths
-from pagemill.store.dropping import RESULTS_FILE, TEXTS_FILE, open_lines, read_record
+from pagemill.store.dropping import RESULTS_FILE, TEXTS_FILE
 from pagemill.store.files import output_errors, sync_directory
 from pagemill.store.ledger import Ledger, Place, Span
+from pagemill.store.lines import open_lines, read_lines, read_record
 from pagemill.store.records import decode_page, decode_text
 from pagemill.store.summary import Counters, RunSummary
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator
     from pathlib import Path
 
-MAX_LINE_BYTES = 512 * 2**20
-"""A longer line is no record of ours."""
+    from pagemill.store.lines import Line
+
 _MAX_RUN_JSON_BYTES = 64 * 2**20
 
 
@@ -88,35 +87,35 @@ class _Rebuilding:
         connection = self._connection
         connection.execute("CREATE TEMP TABLE texts (page_id TEXT PRIMARY KEY, offset, length, crc) WITHOUT ROWID")
         texts_end = 0
-        for span, line in _lines(texts):
-            texts_end = span.offset + span.length
-            self._take_text(span, line)
+        for line in read_lines(texts):
+            texts_end = line.offset + line.length
+            self._take_text(line)
         results_end = 0
-        for span, line in _lines(self._results):
-            results_end = span.offset + span.length
-            self._take_record(span, line)
+        for line in read_lines(self._results):
+            results_end = line.offset + line.length
+            self._take_record(line)
         connection.execute("INSERT INTO dropped SELECT ?, offset, length FROM temp.texts", (TEXTS_FILE,))
         self._ledger.count(connection, self._summary, (results_end, texts_end, 0))
 
-    def _take_text(self, span: Span, line: bytes | None) -> None:
+    def _take_text(self, line: Line) -> None:
         try:
-            page_id = decode_text(line or b"").page_id
-        except msgspec.DecodeError:
-            self._drop(TEXTS_FILE, span.offset, span.length)
+            page_id = decode_text(line.whole()).page_id
+        except ValueError:  # msgspec's are some
+            self._drop(TEXTS_FILE, line.offset, line.length)
             return
         for offset, length in self._connection.execute(
             "SELECT offset, length FROM temp.texts WHERE page_id = ?", (page_id,)
         ).fetchall():
             self._drop(TEXTS_FILE, offset, length)
-        self._connection.execute("INSERT OR REPLACE INTO temp.texts VALUES (?, ?, ?, ?)", (page_id, *span))
+        self._connection.execute("INSERT OR REPLACE INTO temp.texts VALUES (?, ?, ?, ?)", (page_id, *line.span()))
 
-    def _take_record(self, span: Span, line: bytes | None) -> None:
+    def _take_record(self, line: Line) -> None:
         connection = self._connection
         try:
-            page = decode_page(line or b"")
+            page = decode_page(line.whole())
             key = PageKey.parse(page.page_key)
         except ValueError:  # msgspec's are some
-            self._drop(RESULTS_FILE, span.offset, span.length)
+            self._drop(RESULTS_FILE, line.offset, line.length)
             return
         self._forget_earlier(key, page.page_id)
         place = Place(page.page_id, page.doc_id, page.source, page.page_number, page.page_idx)
@@ -125,7 +124,7 @@ class _Rebuilding:
             "DELETE FROM temp.texts WHERE page_id = ? RETURNING offset, length, crc", (page.page_id,)
         ).fetchone()
         self._summary.add(page)
-        self._ledger.place(connection, key, record=span, text=Span(*text) if text else None, preview=None)
+        self._ledger.place(connection, key, record=line.span(), text=Span(*text) if text else None, preview=None)
 
     def _forget_earlier(self, key: PageKey, page_id: str) -> None:
         """Of a page, and of a name, the last record counts."""
@@ -147,20 +146,6 @@ class _Rebuilding:
 
     def _drop(self, file: int, offset: int, length: int) -> None:
         self._connection.execute("INSERT OR REPLACE INTO dropped VALUES (?, ?, ?)", (file, offset, length))
-
-
-def _lines(stream: BinaryIO) -> Iterator[tuple[Span, bytes | None]]:
-    """Lines of a file, but for a last one without an end; None for one that is too long to be ours."""
-    offset = 0
-    while data := stream.readline(MAX_LINE_BYTES):
-        length, line, crc = len(data), data if data.endswith(b"\n") else None, zlib.crc32(data)
-        while not data.endswith(b"\n"):
-            data = stream.readline(MAX_LINE_BYTES)
-            if not data:
-                return
-            length += len(data)
-        yield Span(offset, length, crc), line
-        offset += length
 
 
 def _delete_database(path: Path) -> None:

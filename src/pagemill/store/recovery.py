@@ -10,16 +10,9 @@ from typing import TYPE_CHECKING
 from pagemill.document.names import file_stem
 from pagemill.store import paths
 from pagemill.store.compaction import compact, finish_renames
-from pagemill.store.dropping import (
-    RESULTS_FILE,
-    TEXTS_FILE,
-    delete_leftovers,
-    drop_pages,
-    open_lines,
-    read_line,
-    read_record,
-)
+from pagemill.store.dropping import RESULTS_FILE, TEXTS_FILE, delete_leftovers, drop_pages
 from pagemill.store.files import AppendFile, cut_file, output_errors, size_of, sync_files
+from pagemill.store.lines import open_lines, read_record, read_span
 from pagemill.store.records import ParsedText, encode_line
 
 if TYPE_CHECKING:
@@ -155,7 +148,7 @@ class Recovery:
                     bad.append(row)
                     continue
                 crops += [paths.crop_file(self._out, crop.path) for crop in record.image_crops]
-                if row.text is not None and read_line(texts, row.text) is None:
+                if row.text is not None and read_span(texts, row.text) is None:
                     without_text.append(row)
         sync_files(crops)  # the process that wrote them may have died before it did so
         if bad:

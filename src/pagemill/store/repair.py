@@ -13,10 +13,11 @@ from pagemill.document.identity import PageKey
 from pagemill.document.page import Status
 from pagemill.store import paths
 from pagemill.store.compaction import finish_renames
-from pagemill.store.dropping import RESULTS_FILE, TEXTS_FILE, counted, open_lines
+from pagemill.store.dropping import RESULTS_FILE, TEXTS_FILE, counted
 from pagemill.store.files import output_errors, size_of
 from pagemill.store.findings import Kind, Verdict  # msgspec reads the annotation
 from pagemill.store.ledger import Ledger, PageState, Place, Span
+from pagemill.store.lines import open_lines
 from pagemill.store.lock import RunLock
 from pagemill.store.opening import OpenMode
 from pagemill.store.reading import RunReader

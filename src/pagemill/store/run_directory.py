@@ -18,7 +18,7 @@ from pagemill.store import paths
 from pagemill.store.catalogue import LedgerCatalogue
 from pagemill.store.compaction import compact
 from pagemill.store.dropping import delete_leftovers
-from pagemill.store.files import AppendFile, output_errors, sync_directory, sync_files, write_whole
+from pagemill.store.files import AppendFile, encoded, output_errors, sync_directory, sync_files, write_whole
 from pagemill.store.ledger import NO_LONGER_IN_THE_INPUT, Ledger, PageState, Place, Span
 from pagemill.store.lock import RunLock
 from pagemill.store.opening import OpenMode, open_ledger, refuse
@@ -291,8 +291,8 @@ class RunDirectory:
         if next(reader.document(doc_id), None) is None:
             return
         markdown, docjson = paths.document_files(self.path, doc_id)
-        write_whole(markdown, _encoded(self._exporters.document_markdown(reader.document(doc_id))))
-        write_whole(docjson, _encoded(self._exporters.document_json(reader.document(doc_id))))
+        write_whole(markdown, encoded(self._exporters.document_markdown(reader.document(doc_id))))
+        write_whole(docjson, encoded(self._exporters.document_json(reader.document(doc_id))))
         self._unsynced.update((markdown, docjson))
         files = (path.relative_to(self.path).as_posix() for path in (markdown, docjson))
         self._ledger.document_written(doc_id, self.summary, files)
@@ -423,11 +423,3 @@ class RunDirectory:
 def _append(undo: contextlib.ExitStack, file: AppendFile, data: bytes) -> Span:
     undo.callback(file.truncate, file.size)
     return Span(file.append(data), len(data), zlib.crc32(data))
-
-
-def _encoded(text: str | bytes | Iterable[str]) -> Iterator[bytes]:
-    if isinstance(text, bytes):
-        yield text
-        return
-    for chunk in (text,) if isinstance(text, str) else text:
-        yield chunk.encode("utf-8", "replace")  # lone surrogates

@@ -12,14 +12,15 @@ import os
 import sqlite3
 import zlib
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from pagemill.document.identity import PageKey
 from pagemill.document.names import file_stem
-from pagemill.errors import OutputError
+from pagemill.store.files import reading_errors
 from pagemill.store.findings import MAX_EXAMPLES, Finding, FindingGroup, Kind
+from pagemill.store.lines import Line, read_lines
 from pagemill.store.paths import CROPS, DOCUMENTS, RESULTS, TEMPORARY_SUFFIX, TEXTS, crop_file
 from pagemill.store.records import ParsedText, decode_page
 from pagemill.store.recovery import text_line
@@ -27,13 +28,11 @@ from pagemill.store.recovery import text_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
-    from typing import Any, BinaryIO
+    from typing import Any
 
     from pagemill.document.page import PageResult
     from pagemill.store.summary import Counters
 
-MAX_LINE_BYTES = 512 * 2**20
-"""Longer lines are no records of ours; they are passed over without being held."""
 _Item = TypeVar("_Item")
 _CHUNK_ROWS = 1000
 _CHUNK_BYTES = 2**20
@@ -70,54 +69,6 @@ CREATE INDEX crops_path ON crops(path);
 CREATE INDEX texts_page ON texts(page_id, number);
 CREATE INDEX findings_kind ON findings(kind);
 """
-
-
-@contextlib.contextmanager
-def reading_errors(path: Path) -> Iterator[None]:
-    """Turn the operating system's errors about reading ``path`` into pagemill's.
-
-    Raises:
-        OutputError: Any of them.
-    """
-    try:
-        yield
-    except OSError as error:
-        raise OutputError(
-            f"cannot read {path}: {error.strerror or error}",
-            remedy="Make sure that you may read it and the disk is well.",
-        ) from error
-
-
-class Line(NamedTuple):
-    """A line of a file; ``data`` is None for one that is too long to be a record."""
-
-    number: int
-    offset: int
-    length: int
-    data: bytes | None
-
-
-def read_lines(stream: BinaryIO, end: int | None = None) -> Iterator[Line]:
-    """Lines from the stream's start, newline included, numbered from 1; a last one without a newline too.
-
-    Args:
-        stream: Opened for reading, at its start.
-        end: Bytes to read at most; to the end of the file if None.
-    """
-    number = offset = 0
-    left = end if end is not None else 2**63
-    while left > 0 and (data := stream.readline(min(MAX_LINE_BYTES, left))):
-        number += 1
-        length = len(data)
-        whole: bytes | None = data
-        while (
-            not data.endswith(b"\n") and length < left and (data := stream.readline(min(_CHUNK_BYTES, left - length)))
-        ):
-            length += len(data)
-            whole = None
-        yield Line(number, offset, length, whole)
-        offset += length
-        left -= length
 
 
 class Survey:
@@ -165,12 +116,12 @@ class Survey:
                     continue
                 page, fault = _page(self.path, line)
                 if page is None:
-                    records.append((*line[:3], _crc(line), fault, *(None,) * 7, 0, 0))
+                    records.append((*line[:3], line.crc, fault, *(None,) * 7, 0, 0))
                     continue
                 counters.add(page)
                 text = zlib.crc32(text_line(page, embedding_text)) if embedding_text else None
                 names = (page.page_key, page.page_id, page.page_idx, page.doc_id, page.page_number)
-                records.append((*line[:3], _crc(line), None, *names, page.status.value, text, 1, 0))
+                records.append((*line[:3], line.crc, None, *names, page.status.value, text, 1, 0))
                 crops += [(line.number, crop.path, crop.size, crop.sha256) for crop in page.image_crops]
             self._insert("lines", records)
             self._insert("crops", crops)
@@ -188,11 +139,11 @@ class Survey:
             for line in lines:
                 page_id = fault = None
                 try:
-                    page_id = decoder.decode(_whole(line)).page_id
+                    page_id = decoder.decode(line.whole()).page_id
                 except ValueError as error:
                     fault = str(error)
                 if line.offset not in dropped:
-                    rows.append((*line[:3], _crc(line), fault, page_id))
+                    rows.append((*line[:3], line.crc, fault, page_id))
             self._insert("texts", rows)
 
     def list_files(self, folder: str) -> None:
@@ -287,25 +238,13 @@ class Survey:
 def _page(path: Path, line: Line) -> tuple[PageResult | None, str | None]:
     """The record in a line, or why there is none."""
     try:
-        page = decode_page(_whole(line))
+        page = decode_page(line.whole())
         PageKey.parse(page.page_key)
         for crop in page.image_crops:
             crop_file(path, crop.path)
     except ValueError as error:  # msgspec's are some
         return None, str(error)
     return page, None
-
-
-def _whole(line: Line) -> bytes:
-    if line.data is None:
-        raise ValueError(f"longer than {MAX_LINE_BYTES} bytes")
-    if not line.data.endswith(b"\n"):
-        raise ValueError("cut short")
-    return line.data
-
-
-def _crc(line: Line) -> int | None:
-    return None if line.data is None else zlib.crc32(line.data)
 
 
 def _name(entry: os.DirEntry[str]) -> str:

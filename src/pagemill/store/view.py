@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
 import sqlite3
-import zlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pagemill.errors import DamagedRunError, OutputError
 from pagemill.store import paths
 from pagemill.store.database import APPLICATION_ID, FORMAT, ledger_errors
-from pagemill.store.files import size_of
+from pagemill.store.files import reading_errors, size_of
+from pagemill.store.lines import read_span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -76,7 +76,7 @@ class RunFiles:
         self.generation = generation
         self.renaming = renaming
         self._out = out
-        self._fds: dict[str, int] = {}
+        self._streams: dict[str, BinaryIO] = {}
         try:
             for name in (paths.RESULTS, paths.TEXTS, paths.PREVIEWS):
                 self._open(name)
@@ -86,22 +86,21 @@ class RunFiles:
 
     def _open(self, name: str) -> None:
         for each in [name + paths.TEMPORARY_SUFFIX, name] if self.renaming and name != paths.PREVIEWS else [name]:
-            try:
-                self._fds[name] = os.open(self._out / each, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                raise OutputError(f"cannot read {self._out / each}: {error.strerror or error}") from error
-            return
+            with reading_errors(self._out / each), contextlib.suppress(FileNotFoundError):
+                # Unbuffered: what a run has not committed may yet be taken back and written otherwise.
+                self._streams[name] = (self._out / each).open("rb", buffering=0)
+                return
 
     def read(self, name: str, span: Span) -> bytes:
         """Read a piece of a file.
 
         Raises:
             DamagedRunError: It is not as it was written.
+            OutputError: The file cannot be read.
         """
-        data = _read_at(self._fds[name], span) if name in self._fds else b""
-        if len(data) != span.length or zlib.crc32(data) != span.crc:
+        stream = self._streams.get(name)
+        data = read_span(stream, span) if stream else None
+        if data is None:
             raise DamagedRunError(
                 f"{self._out / name} is damaged at byte {span.offset}",
                 remedy="Mend the directory with pagemill verify --repair.",
@@ -110,8 +109,8 @@ class RunFiles:
 
     def close(self) -> None:
         """Close the files; a second call does nothing."""
-        while self._fds:
-            os.close(self._fds.popitem()[1])
+        while self._streams:
+            self._streams.popitem()[1].close()
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
@@ -133,10 +132,3 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
             connection.close()
             raise
     return connection
-
-
-def _read_at(fd: int, span: Span) -> bytes:
-    if hasattr(os, "pread"):
-        return os.pread(fd, span.length, span.offset)
-    os.lseek(fd, span.offset, os.SEEK_SET)
-    return os.read(fd, span.length)

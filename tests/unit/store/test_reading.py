@@ -108,6 +108,21 @@ def test_a_damaged_record_is_said(store) -> None:
         list(reader.pages())
 
 
+@pytest.mark.parametrize(
+    ("offset", "length"), [(-5, 10), (2**62, 10), (0, 2**62), (0, -4), ("here", 10)], ids=lambda value: str(value)
+)
+def test_places_that_cannot_be(store, offset: Any, length: Any) -> None:
+    with store.open() as run:
+        run.write_page(store.page(1), preview=b"preview")
+    with sqlite3.connect(store.out / ".pagemill" / "ledger.sqlite") as ledger:
+        for name in ("", "preview_"):
+            ledger.execute(f"UPDATE pages SET {name}offset = ?, {name}length = ?", (offset, length))
+    with RunReader.open(store.out) as reader:
+        with pytest.raises(DamagedRunError, match=r"ocr_results.jsonl is damaged"):
+            list(reader.pages())
+        assert reader.preview("doc_1") is None
+
+
 def test_no_run(store, tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="holds no run"):
         RunReader.open(store.out)

@@ -15,8 +15,8 @@ from pagemill.document.identity import PageKey
 from pagemill.errors import OutputError
 from pagemill.exporters import default_exporters
 from pagemill.store.findings import Kind
+from pagemill.store.lines import read_lines
 from pagemill.store.run_directory import RunDirectory
-from pagemill.store.survey import read_lines
 from pagemill.store.verify import verify
 
 if TYPE_CHECKING:
@@ -292,7 +292,7 @@ def test_a_directory_without_a_run(tmp_path: Path) -> None:
 
 
 def test_lines_that_are_too_long_are_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pagemill.store.survey.MAX_LINE_BYTES", 8)
+    monkeypatch.setattr("pagemill.store.lines.MAX_LINE_BYTES", 8)
     path = tmp_path / "lines"
     path.write_bytes(b"one\n" + b"x" * 20 + b"\ntwo\n" + b"1234567\n" + b"end")
     with path.open("rb") as stream:
