@@ -107,7 +107,7 @@ class _Directory(click.Path):
     help="Attempts at a page that crashes, hangs or throws before it is failed.",
 )
 @click.option("--skip-duplicates", is_flag=True, help="Skip files with the very content of an earlier one.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress and no summary; errors only.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress and no summary; failures only.")
 def command(
     inputs: tuple[str, ...],
     output: Path,

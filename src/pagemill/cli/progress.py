@@ -59,7 +59,7 @@ class ProgressDisplay:
     """Shows pages, pages/s, ETA and failures on standard error.
 
     Args:
-        quiet: Show nothing.
+        quiet: Name failed pages, and show nothing else.
         life: Of the process, one of several in which the run may go on.
         console: Where to draw; standard error by default.
     """
@@ -105,12 +105,12 @@ class ProgressDisplay:
 
         Pages that were passed over count as progress, but not as speed: the time left is that of the others.
         """
-        if self._quiet:
-            return
         self._pages += 1
         if page.record.status is Status.FAILED:
             self._failed += 1
             self._say(self._failed, ("failed", "red"), page)
+        if self._quiet:
+            return
         now = time.monotonic()
         rate = self._pages / max(now - self._start, 1e-9)
         ended = passed_over + self._pages
@@ -195,7 +195,7 @@ def print_summary(
     elif summary.failed > outcome.unopened:
         console.say("The same command with --retry-failed tries failed pages again.")
     elif summary.failed:
-        console.say("The same command tries them again.")
+        console.say("The next run into this output tries them again.")
 
 
 def _details(summary: RunSummary) -> list[Row]:

@@ -94,14 +94,15 @@ def test_a_log_names_the_first_failures_and_counts_the_others():
     assert "\x1b" not in file.getvalue()
 
 
-def test_quiet_says_nothing():
+def test_quiet_names_what_failed_and_nothing_else():
     file = io.StringIO()
-    with ProgressDisplay(quiet=True, console=LenientConsole(file=file, force_terminal=True)) as display:
+    with ProgressDisplay(quiet=True, console=LenientConsole(file=file, width=80)) as display:
         display.opened(3)
         display.page(failed("p", "is damaged"), total=1, passed_over=0)
         display.postponed(failed("p", "is damaged"))
+        display.page(done("q"), total=2, passed_over=0)
         display.stopping(2)
-    assert file.getvalue() == ""
+    assert file.getvalue() == "failed p: is damaged\n"
 
 
 def test_a_terminal_gets_a_bar_that_a_stop_takes_away():
@@ -192,7 +193,7 @@ def test_what_a_failed_run_is_told_to_do_depends_on_what_failed():
     """An input that does not open is tried by every resume, a page that failed only when asked."""
     unopened = failed("typo", "does not exist")
     unopened.record.page_number = None
-    assert summary_of(outcome_of(done("p"), unopened))[-1] == "The same command tries them again."
+    assert summary_of(outcome_of(done("p"), unopened))[-1] == "The next run into this output tries them again."
     mixed = summary_of(outcome_of(unopened, failed("q", "is damaged")))
     assert mixed[-1] == "The same command with --retry-failed tries failed pages again."
 
