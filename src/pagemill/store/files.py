@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import sys
 from typing import TYPE_CHECKING
 
 from pagemill.errors import NoSpaceError, OutputError
@@ -136,7 +137,7 @@ def sync_files(paths: Collection[Path]) -> None:
     Raises:
         OutputError: The disk does not take it.
     """
-    if len(paths) > _MANY_FILES and hasattr(os, "sync"):
+    if len(paths) > _MANY_FILES and sys.platform == "linux":  # elsewhere it does not wait until all is written
         os.sync()
         return
     for path in paths:
