@@ -160,6 +160,7 @@ async def parse_into(
                     settings=pipeline.describe(),
                     mode=OpenMode.RESUME if vitals.opened else mode,
                     retry_failed=retry_failed and not vitals.opened,
+                    parse_duplicates=not options.skip_duplicates,
                     death=life.death if vitals.opened else None,
                 )
 

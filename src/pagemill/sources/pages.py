@@ -6,7 +6,7 @@ import re
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from pagemill.document.identity import PageKey, WaitingPage
+from pagemill.document.identity import DUPLICATE_OF, PageKey, WaitingPage
 from pagemill.document.names import safe_name
 from pagemill.document.page import PageError
 from pagemill.errors import CorruptInputError, InputError, PagemillError
@@ -190,7 +190,7 @@ class PageReferences:
         if waiting is None:
             waiting = WaitingPage(page_id=self._catalogue.page_id(wanted_id))
         if source.duplicate_of is not None and page:
-            skip = f"duplicate of {source.duplicate_of}"
+            skip = f"{DUPLICATE_OF}{source.duplicate_of}"
             fields |= {"skip": skip, "payload": None, "error": None, "exit_code": None, "estimated_bytes": 0}
         position = self._intake.position
         self._intake.position += 1

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pagemill.document.page import PageResult
 
 _MAX_SETTING = 200
+_START = "Leave out --resume and --retry-failed to start one."
 
 
 class OpenMode(Enum):
@@ -46,7 +47,7 @@ def refuse(out: Path, mode: OpenMode) -> None:
     """
     holding = examine(out)
     if mode is OpenMode.RESUME and holding is not Holding.RUN:
-        raise OutputError(f"{out} holds no run to resume", remedy="Leave out --resume to start one.")
+        raise OutputError(f"{out} holds no run to resume", remedy=_START)
     if mode is OpenMode.AUTO and holding is Holding.EARLIER_VERSION and not is_fruitless(out):
         raise OutputError(
             f"{out} holds the output of an earlier version of pagemill, which cannot be resumed",
@@ -62,6 +63,7 @@ def open_ledger(
     mode: OpenMode,
     embedding_text: Callable[[PageResult], str],
     retry_failed: bool,
+    parse_duplicates: bool,
     death: str | None,
 ) -> tuple[Ledger, RunSummary]:
     """Open the ledger of a directory that this process has locked, and put right what is not; see
@@ -74,7 +76,9 @@ def open_ledger(
     holding = examine(out)
     if holding is Holding.EARLIER_VERSION or mode is OpenMode.FRESH:
         clear(out)
-    elif holding is Holding.RUN and (opened := _resume(out, identity, mode, embedding_text, retry_failed, death)):
+    elif holding is Holding.RUN and (
+        opened := _resume(out, identity, mode, embedding_text, retry_failed, parse_duplicates, death)
+    ):
         ledger, summary = opened
         return _sit_down(ledger, summary, settings), summary
     ledger, summary = _start(out, identity)
@@ -87,6 +91,7 @@ def _resume(
     mode: OpenMode,
     embedding_text: Callable[[PageResult], str],
     retry_failed: bool,
+    parse_duplicates: bool,
     death: str | None,
 ) -> tuple[Ledger, RunSummary] | None:
     """Open and recover a run that is there; None when it is as good as none, and then nothing is left of it."""
@@ -99,14 +104,16 @@ def _resume(
                     raise DamagedRunError(f"{out / paths.LEDGER} is empty")
                 differences = list(_differences(summary.identity, identity)) if summary else []
                 if summary is None and mode is OpenMode.RESUME:
-                    raise OutputError(f"{out} holds no run to resume", remedy="Leave out --resume to start one.")
+                    raise OutputError(f"{out} holds no run to resume", remedy=_START)
                 if summary is None or (differences and mode is OpenMode.AUTO and ledger.is_fruitless()):
                     ledger.close()
                     clear(out)
                     return None
                 if differences:
                     raise _different(out, differences)
-                Recovery(out, ledger, summary, embedding_text).run(death=death, retry_failed=retry_failed)
+                Recovery(out, ledger, summary, embedding_text).run(
+                    death=death, retry_failed=retry_failed, parse_duplicates=parse_duplicates
+                )
             except BaseException:
                 ledger.close()
                 raise
@@ -162,5 +169,5 @@ def _different(out: Path, differences: list[str]) -> DifferentRunError:
 
 
 def _shown(value: Any) -> str:
-    text = msgspec.json.encode(value).decode()
+    text = "the default" if value is None else msgspec.json.encode(value).decode()
     return text if len(text) <= _MAX_SETTING else f"{text[:_MAX_SETTING]}..."

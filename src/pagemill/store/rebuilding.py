@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
@@ -95,6 +96,8 @@ class _Rebuilding:
             results_end = line.offset + line.length
             self._take_record(line)
         connection.execute("INSERT INTO dropped SELECT ?, offset, length FROM temp.texts", (TEXTS_FILE,))
+        connection.create_function("address", 1, _address, deterministic=True)
+        connection.execute("UPDATE sources SET uri = address(uri)")
         self._ledger.count(connection, self._summary, (results_end, texts_end, 0))
 
     def _take_text(self, line: Line) -> None:
@@ -146,6 +149,11 @@ class _Rebuilding:
 
     def _drop(self, file: int, offset: int, length: int) -> None:
         self._connection.execute("INSERT OR REPLACE INTO dropped VALUES (?, ?, ?)", (file, offset, length))
+
+
+def _address(uri: str) -> str:
+    """What the catalogue will be asked for: records have files as the user named them, most likely from here."""
+    return uri if "://" in uri else os.path.abspath(uri)  # noqa: PTH100 - Path.resolve would follow links
 
 
 def _delete_database(path: Path) -> None:

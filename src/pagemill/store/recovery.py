@@ -7,6 +7,7 @@ import os
 import zlib
 from typing import TYPE_CHECKING
 
+from pagemill.document.identity import DUPLICATE_OF
 from pagemill.document.names import file_stem
 from pagemill.store import paths
 from pagemill.store.compaction import compact, finish_renames
@@ -45,12 +46,13 @@ class Recovery:
         self._summary = summary
         self._embedding_text = embedding_text
 
-    def run(self, *, death: str | None, retry_failed: bool) -> None:
+    def run(self, *, death: str | None, retry_failed: bool, parse_duplicates: bool) -> None:
         """Put everything right.
 
         Args:
             death: How the process died that had the directory open before, where somebody saw it.
             retry_failed: Failed pages are to be tried again.
+            parse_duplicates: Pages that were skipped as duplicates are to be parsed after all.
 
         Raises:
             DamagedRunError: The ledger is damaged.
@@ -62,10 +64,13 @@ class Recovery:
         self._cut_previews()
         self._check_tail()
         self._mend_texts()
+        again: list[PageRow] = []
         if retry_failed:
-            failed = self._ledger.rows("p.state = 4 AND p.state <> 3 AND p.page > 0")
-            if failed:
-                drop_pages(self._out, self._ledger, self._summary, failed, forget=False)
+            again += self._ledger.rows("p.state = 4 AND p.state <> 3 AND p.page > 0")
+        if parse_duplicates:
+            again += self._ledger.rows("p.state = 5 AND p.state <> 3 AND p.category GLOB ?", (f"{DUPLICATE_OF}*",))
+        if again:
+            drop_pages(self._out, self._ledger, self._summary, again, forget=False)
         self._ledger.doubt_documents(self._summary)
         if self._summary.finished is None:
             self._clear_crops()
@@ -140,8 +145,13 @@ class Recovery:
         ((synced,),) = self._database.query("SELECT synced_results FROM run")
         bad: list[PageRow] = []
         without_text: list[PageRow] = []
+        without_preview: list[PageRow] = []
         crops: list[Path] = []
-        with open_lines(self._out / paths.RESULTS) as results, open_lines(self._out / paths.TEXTS) as texts:
+        with (
+            open_lines(self._out / paths.RESULTS) as results,
+            open_lines(self._out / paths.TEXTS) as texts,
+            open_lines(self._out / paths.PREVIEWS) as previews,
+        ):
             for row in self._rows_from(synced):
                 record = read_record(results, row.record) if row.record else None
                 if record is None or not self._is_whole(row, record):
@@ -150,11 +160,15 @@ class Recovery:
                 crops += [paths.crop_file(self._out, crop.path) for crop in record.image_crops]
                 if row.text is not None and read_span(texts, row.text) is None:
                     without_text.append(row)
+                if row.preview is not None and read_span(previews, row.preview) is None:
+                    without_preview.append(row)
         sync_files(crops)  # the process that wrote them may have died before it did so
         if bad:
             drop_pages(self._out, self._ledger, self._summary, bad, forget=False)
         if without_text:
             self._give_up_texts(without_text)
+        if without_preview:
+            self._give_up_previews(without_preview)
 
     def _rows_from(self, offset: int) -> Iterator[PageRow]:
         """Pages whose record is at ``offset`` or behind it, in the order of the file."""
@@ -188,6 +202,14 @@ class Recovery:
                     "UPDATE pages SET text_offset = NULL, text_length = NULL, text_crc = NULL WHERE text_offset = ?",
                     (row.text.offset,),
                 )
+
+    def _give_up_previews(self, rows: list[PageRow]) -> None:
+        with self._database.transaction() as connection:
+            connection.executemany(
+                "UPDATE pages SET preview_offset = NULL, preview_length = NULL, preview_crc = NULL"
+                " WHERE preview_offset = ?",
+                [(row.preview.offset,) for row in rows if row.preview],
+            )
 
     def _mend_texts(self) -> None:
         """Make lost texts anew from their records, in the order of these."""

@@ -113,6 +113,7 @@ class RunDirectory:
         settings: Mapping[str, Any],
         mode: OpenMode = OpenMode.AUTO,
         retry_failed: bool = False,
+        parse_duplicates: bool = False,
         death: str | None = None,
     ) -> RunDirectory:
         """Open a directory, which is made where it is missing, and put right what an earlier process left behind.
@@ -124,6 +125,7 @@ class RunDirectory:
             settings: Plain JSON values that describe the run, kept in ``run.json``. No secrets.
             mode: What to do with a run that is there.
             retry_failed: Failed pages are to be tried again.
+            parse_duplicates: Pages that were skipped as duplicates are to be parsed after all.
             death: How the process ended that had the directory open before, where somebody saw it: ``SIGSEGV``.
 
         Raises:
@@ -148,6 +150,7 @@ class RunDirectory:
                 mode=mode,
                 embedding_text=exporters.embedding_text,
                 retry_failed=retry_failed,
+                parse_duplicates=parse_duplicates,
                 death=death,
             )
             opened.callback(ledger.close)
@@ -311,6 +314,7 @@ class RunDirectory:
             for file in (self._results, self._texts, self._previews):
                 file.sync()
             sync_files(self._unsynced)
+            self._write_run_json()
             for name in (paths.CROPS, paths.DOCUMENTS, paths.FOLDER, "."):
                 sync_directory(self.path / name)
         except OutputError:
@@ -319,7 +323,6 @@ class RunDirectory:
         self._unsynced.clear()
         if not self._sync_failed:
             self._ledger.synced(self._results.size, self.summary.pages)
-        self._write_run_json()
         self._last_sync = time.monotonic()
 
     def finish(self, *, interrupted: bool = False, complete: bool = True) -> None:

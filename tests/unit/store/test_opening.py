@@ -48,6 +48,13 @@ def test_other_settings_are_another_run(store) -> None:
     assert store.states() == {"doc_1": "DONE"}
 
 
+def test_a_setting_that_was_left_alone_is_called_the_default(store) -> None:
+    with store.open(identity={"languages": None}) as run:
+        run.write_page(store.page(1))
+    with pytest.raises(DifferentRunError, match=r'languages was the default and is \["ko"\]'):
+        store.open(identity={"languages": ["ko"]})
+
+
 def test_a_refusal_changes_nothing(store) -> None:
     run = store.open()
     store.start(run, 1)

@@ -93,6 +93,7 @@ def test_a_power_cut_takes_the_newest_bytes(store, name: str, lost: list[str], z
         previews = [run._reading().preview(f"doc_{number}") for number in (5, 6)]
         if name == ".pagemill/previews":
             assert previews == [b"preview 5", None]
+            assert {row.page_id for row in run._ledger.rows("p.preview_offset IS NULL")} == {"doc_6", "doc_7"}
     finish(store)
 
 
@@ -214,6 +215,20 @@ def test_a_compaction_makes_nothing_safe_that_was_not(store, monkeypatch: pytest
         second, third = run._ledger.rows("p.page > 1 ORDER BY p.page")
         assert second.record.offset == 0
         assert third.record.offset == safe
+
+
+def test_a_ledger_made_anew_knows_where_files_were(store, monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    with store.open() as run:
+        run.write_page(store.page(1))
+        run.write_page(store.page(1, "other"))
+        run.finish()
+    (store.out / ".pagemill" / "ledger.sqlite").unlink()
+    with store.open() as run:
+        address = str(tmp_path / "doc.pdf")
+        assert run.catalogue.meet(store.digest("new content"), address).copy == 1
+        run.finish(complete=False)
+        assert store.ids() == ["other_1"]
 
 
 class CutOffError(Exception):

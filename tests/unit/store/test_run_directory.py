@@ -14,6 +14,7 @@ import pytest
 
 from pagemill.document.page import PageError, PageResult
 from pagemill.errors import ExitCode, NoSpaceError, OutputError
+from pagemill.store import run_directory
 from pagemill.store.ledger import NO_LONGER_IN_THE_INPUT
 from pagemill.store.run_directory import PREVIEW_PAGES, Exporters
 
@@ -69,6 +70,39 @@ def test_what_is_under_way_and_what_waits(store) -> None:
         known = run.catalogue.meet(store.digest("doc"), "doc.pdf")
         assert [number in known.ended for number in range(5)] == [False, False, True, True, False]
         assert known.waiting[1].attempts == 0
+
+
+def test_duplicates_are_parsed_after_all(store) -> None:
+    with store.open() as run:
+        run.write_page(store.page(1))
+        run.skip_page(store.key(2), **store.place(2), reason="duplicate of other")
+        run.skip_page(store.key(3), **store.place(3), reason="not wanted")
+    with store.open(parse_duplicates=True) as run:
+        assert store.states() == {"doc_1": "DONE", "doc_2": "WAITING", "doc_3": "SKIPPED"}
+        known = run.catalogue.meet(store.digest("doc"), "doc.pdf")
+        assert [number in known.ended for number in range(1, 4)] == [True, False, True]
+        run.write_page(store.page(2))
+        run.finish()
+        store.check(run)
+
+
+def test_run_json_is_on_the_disk_before_the_run_counts_as_safe(store, monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    with store.open() as run:
+        real_replace, real_sync = Path.replace, run_directory.sync_directory
+
+        def replace(path: Path, target: Path) -> Path:
+            order.append(target.name)
+            return real_replace(path, target)
+
+        def sync(path: Path) -> None:
+            order.append(path.name)
+            real_sync(path)
+
+        monkeypatch.setattr(Path, "replace", replace)
+        monkeypatch.setattr(run_directory, "sync_directory", sync)
+        run.sync()
+    assert order == ["run.json", "crops", "documents", ".pagemill", "out"]
 
 
 def test_a_page_ends_once(store) -> None:
