@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
@@ -100,6 +101,8 @@ def read_span(stream: BinaryIO, span: Span) -> bytes | None:
     if offset < 0 or not 0 <= length <= MAX_LINE_BYTES:
         return None
     with reading_errors(Path(stream.name)):
+        if offset + length > os.fstat(stream.fileno()).st_size:  # some file systems cannot even look that far
+            return None
         stream.seek(offset)
         data = stream.read(length)
     return data if len(data) == length and zlib.crc32(data) == crc else None
