@@ -23,7 +23,15 @@ TEXTS_FILE = 1
 """Values of ``dropped.file``."""
 
 
-def drop_pages(out: Path, ledger: Ledger, summary: RunSummary, rows: Iterable[PageRow], *, forget: bool) -> None:
+def drop_pages(
+    out: Path,
+    ledger: Ledger,
+    summary: RunSummary,
+    rows: Iterable[PageRow],
+    *,
+    forget: bool,
+    keep_documents: bool = False,
+) -> None:
     """Take pages out of the run, with their lines, crops and counts.
 
     Args:
@@ -32,6 +40,7 @@ def drop_pages(out: Path, ledger: Ledger, summary: RunSummary, rows: Iterable[Pa
         summary: Counts of the run; takes back those of the pages.
         rows: The pages. One without a line (``record`` or ``text`` is None) leaves none behind.
         forget: Forget the pages, as if they had never been met; else they wait to be tried anew.
+        keep_documents: Keep the names of documents that have no page any more, as they are about to get one.
 
     Raises:
         OutputError: The ledger cannot be written; nothing has changed then. NoSpaceError when the disk is full.
@@ -46,7 +55,7 @@ def drop_pages(out: Path, ledger: Ledger, summary: RunSummary, rows: Iterable[Pa
                 documents.add(row.doc_id)
                 whole &= _drop(connection, stream, summary, row, forget=forget)
             for doc_id in documents:
-                _release_document(connection, out, summary, doc_id)
+                _release_document(connection, out, summary, doc_id, keep=keep_documents)
             if not whole:
                 summary.restore(counted(connection, stream))
             ledger.count(connection, summary)
@@ -104,7 +113,9 @@ def _drop(
     return whole
 
 
-def _release_document(connection: sqlite3.Connection, out: Path, summary: RunSummary, doc_id: str) -> None:
+def _release_document(
+    connection: sqlite3.Connection, out: Path, summary: RunSummary, doc_id: str, *, keep: bool
+) -> None:
     """A document has lost pages: what was written of it is old, and gone when none has a record any more."""
     document, written = connection.execute(
         "SELECT document, written FROM documents WHERE name = ?", (doc_id.casefold(),)
@@ -120,7 +131,7 @@ def _release_document(connection: sqlite3.Connection, out: Path, summary: RunSum
     if not records:
         names = [path.relative_to(out).as_posix() for path in paths.document_files(out, doc_id)]
         connection.executemany("INSERT OR IGNORE INTO leftovers VALUES (?)", [(name,) for name in names])
-    if not pages:
+    if not pages and not keep:
         connection.execute("DELETE FROM documents WHERE document = ?", (document,))
 
 

@@ -158,6 +158,6 @@ def _address(uri: str) -> str:
 
 def _delete_database(path: Path) -> None:
     """Delete a database and SQLite's own files beside it."""
-    for suffix in ("-wal", "-shm", ""):
+    for suffix in ("", "-wal", "-shm"):  # a database without its journal would be one of an earlier time
         with output_errors(path):
             path.with_name(path.name + suffix).unlink(missing_ok=True)

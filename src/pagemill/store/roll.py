@@ -46,7 +46,7 @@ class Roll:
             elif row.state.final:
                 raise ValueError(f"page {key} has ended already")
         if again:
-            drop_pages(self._out, self._ledger, self._summary, again, forget=key.page > 0)
+            drop_pages(self._out, self._ledger, self._summary, again, forget=key.page > 0, keep_documents=True)
 
     def begun(self, key: PageKey) -> None:
         """A page is under way."""

@@ -10,6 +10,7 @@ from hypothesis import given
 
 from pagemill.document.page import PageError
 from pagemill.store.catalogue import Pages
+from pagemill.store.ledger import NO_LONGER_IN_THE_INPUT
 
 
 @given(st.sets(st.integers(0, 60)))
@@ -114,3 +115,19 @@ def test_what_may_be_lost_is_committed_now_and_then(store, monkeypatch, deferred
         assert run._ledger.database._connection.in_transaction is (deferred > 1)
         store.start(run, 1)
         assert not run._ledger.database._connection.in_transaction
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_document_that_loses_its_only_page_to_a_new_one_keeps_its_name(store, number: int) -> None:
+    """A source that did not open, or a page that was gone, is there again: nobody else is given its name."""
+    with store.open() as run:
+        run.catalogue.meet(store.digest("doc"), "y/doc.pdf")
+        assert run.catalogue.document_id("y", "doc") == "doc"
+        run.skip_page(store.key(number), **store.place(number), reason=NO_LONGER_IN_THE_INPUT)
+    with store.open() as run:
+        run.catalogue.meet(store.digest("doc"), "y/doc.pdf")
+        assert run.catalogue.document_id("y", "doc") == "doc"
+        store.start(run, 1)
+    with store.open() as run:
+        assert run.catalogue.document_id("z", "doc") == "doc-2"
+        assert run.catalogue.document_id("y", "doc") == "doc"
