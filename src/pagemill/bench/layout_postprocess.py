@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import tempfile
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pagemill.bench.glmocr_process import glmocr_process
 from pagemill.document.labels import Label
-from pagemill.errors import MissingDependencyError
 from pagemill.layout.pp_doclayout.filters import ClassTables, keep_regions
 from pagemill.layout.pp_doclayout.outputs import RawPage
 from pagemill.layout.pp_doclayout.postprocess import PostProcessor
@@ -21,6 +17,7 @@ from pagemill.layout.pp_doclayout.settings import FilterSettings, Merge
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -154,15 +151,12 @@ def compare(left: Sequence[Sequence[int]], right: Sequence[Sequence[int]], names
     return Comparison(len(left), equal, tuple(differences[:10]))
 
 
-def run_glmocr(
-    python: Path, cases: Sequence[tuple[BoxSet, FilterSettings]], *, repeats: int = 1
-) -> tuple[list[list[int]], float]:
+def run_glmocr(python: Path, cases: Sequence[tuple[BoxSet, FilterSettings]]) -> tuple[list[list[int]], float]:
     """Run ``glmocr``'s ``apply_layout_postprocess``; kept indices of every set, and the processor milliseconds for all.
 
     Args:
         python: Interpreter of an environment with ``glmocr``.
         cases: Boxes and settings. Growth is left out: it does not change which boxes are kept.
-        repeats: The fastest of so many runs counts.
 
     Raises:
         MissingDependencyError: The interpreter does not run, or has no ``glmocr``.
@@ -181,24 +175,13 @@ def run_glmocr(
         }
         for page, settings in cases
     ]
-    with tempfile.TemporaryDirectory() as folder:
-        question, answer = Path(folder) / "question.json", Path(folder) / "answer.json"
-        question.write_text(json.dumps({"repeats": repeats, "labels": LABELS, "pages": pages}), encoding="utf-8")
-        try:
-            command = [str(python), "-W", "ignore", "-c", _GLMOCR, str(question), str(answer)]
-            subprocess.run(command, check=True, capture_output=True, text=True)
-        except (OSError, subprocess.CalledProcessError) as error:
-            detail = getattr(error, "stderr", "") or str(error)
-            raise MissingDependencyError(
-                f"glmocr does not run in {python}: {detail.strip().splitlines()[-1]}",
-                remedy="make an environment of its own: python -m venv glm && glm/bin/pip install glmocr==0.1.5",
-            ) from error
-        result: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
-    return result["kept"], result["milliseconds"]
+    with glmocr_process(python, _GLMOCR) as ask:
+        kept, milliseconds = ask({"labels": LABELS, "pages": pages})
+    return kept, milliseconds
 
 
 _GLMOCR = """
-import json, sys, time
+import time
 import numpy as np
 from glmocr.utils.layout_postprocess_utils import apply_layout_postprocess
 
@@ -207,28 +190,25 @@ class Tensor:
     def cpu(self): return self
     def numpy(self): return self.values
 
-question = json.load(open(sys.argv[1]))
-labels = dict(enumerate(question["labels"]))
-calls = []
-for page in question["pages"]:
+def call(page, labels):
     mode = page["mode"] if isinstance(page["mode"], str) else {int(k): v for k, v in page["mode"].items()}
     raw = {
         "scores": Tensor(page["scores"], np.float32), "labels": Tensor(page["classes"], np.int64),
-        "boxes": Tensor(page["boxes"], np.float32).cpu(), "order_seq": Tensor(page["order"], np.int64),
+        "boxes": Tensor(page["boxes"], np.float32), "order_seq": Tensor(page["order"], np.int64),
     }
     raw["boxes"].values = raw["boxes"].values.reshape(-1, 4)
-    calls.append((raw, tuple(page["size"]), page["nms"], mode))
-best = None
-for _ in range(question["repeats"]):
+    return [raw], labels, [tuple(page["size"])], page["nms"], None, mode
+
+def answer(question):
+    calls = [call(page, dict(enumerate(question["labels"]))) for page in question["pages"]]
     start = time.process_time()
-    answers = [apply_layout_postprocess([raw], labels, [size], nms, None, mode)[0] for raw, size, nms, mode in calls]
-    spent = (time.process_time() - start) * 1000
-    best = spent if best is None else min(best, spent)
-kept = []
-for answer, (raw, *_) in zip(answers, calls):
-    index = {float(score): i for i, score in enumerate(raw["scores"].values)}
-    kept.append([index[region["score"]] for region in answer])
-json.dump({"kept": kept, "milliseconds": best}, open(sys.argv[2], "w"))
+    answers = [apply_layout_postprocess(*arguments)[0] for arguments in calls]
+    milliseconds = (time.process_time() - start) * 1000
+    kept = []
+    for found, (raws, *_) in zip(answers, calls):
+        index = {float(score): i for i, score in enumerate(raws[0]["scores"].values)}
+        kept.append([index[region["score"]] for region in found])
+    return kept, milliseconds
 """
 
 

@@ -96,7 +96,8 @@ def layout_postprocess(pages: int, boxes: int, sets: int, glmocr_python: Path | 
             tuple((name, found.equal, found.sets) for name, found in agreement.items()),
         ),
     ]
-    _show("layout-postprocess", tables, as_json, notes=[] if glmocr_python else [_GLMOCR_LEFT_OUT])
+    notes = [f"{name}: {difference}" for name, found in agreement.items() for difference in found.differences]
+    _show("layout-postprocess", tables, as_json, notes=notes if glmocr_python else [*notes, _GLMOCR_LEFT_OUT])
 
 
 @command.command("layout-preprocess", short_help="Pages to the input of a layout model.")
