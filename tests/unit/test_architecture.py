@@ -42,7 +42,10 @@ MAY_IMPORT = {
 }
 """What a package or module may import beside itself."""
 
-HEAVY = {"cv2", "numpy", "onnxruntime", "pyarrow", "rapidocr", "pypdfium2", "PIL", "lxml", "rich"}
+HEAVY = {
+    *("cv2", "numpy", "onnxruntime", "pyarrow", "rapidocr", "pypdfium2", "PIL", "lxml", "rich"),
+    *("torch", "torchvision", "transformers"),
+}
 
 
 def imports_of(path: Path) -> set[str]:
