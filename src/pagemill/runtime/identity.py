@@ -9,6 +9,8 @@ import msgspec
 
 from pagemill.document.page import SCHEMA_VERSION
 from pagemill.errors import MissingInputError
+from pagemill.layout.pp_doclayout_engine import PPDocLayoutEngine, deciding
+from pagemill.layout.settings import LayoutSettings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,21 +26,33 @@ def settings_identity(settings: ParseSettings, layout_engine: str, layout_model:
     Args:
         settings: Of the run.
         layout_engine: The layout engine's name.
-        layout_model: The user's own model file or folder; None for the engine's own.
+        layout_model: What the user gave as ``--layout-model``; None for the engine's own.
 
     Raises:
         MissingInputError: The model cannot be read.
+        UsageError: It is a settings file that is not valid.
     """
     values = {
         "languages": settings.languages,
         "text_layer": settings.text_layer,
         "crops": settings.crops,
         "layout_engine": layout_engine,
-        "layout_model": _digest(layout_model) if layout_model is not None else None,
+        "layout_model": _layout_model(layout_engine, layout_model),
         "schema_version": SCHEMA_VERSION,
     }
     identity: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(values))  # as it comes back from a file
     return identity
+
+
+def _layout_model(engine: str, model: Path | None) -> str | None:
+    """Digest of the model; None for the one inside the package."""
+    if engine != PPDocLayoutEngine.name:
+        return None if model is None else _digest(model)
+    settings, files = deciding(LayoutSettings(model_path=model))
+    whole = hashlib.sha256(msgspec.json.encode(settings, order="sorted"))
+    for file in files:
+        whole.update(_digest(file).encode())
+    return whole.hexdigest()
 
 
 def _digest(model: Path) -> str:

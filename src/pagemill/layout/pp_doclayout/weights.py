@@ -56,6 +56,11 @@ def find_weights(model: str, *, download: bool = False) -> Path:
         raise NetworkError(f"cannot download {model}: {error}") from error
 
 
+def weight_files(folder: Path) -> list[Path]:
+    """The files that make up a model."""
+    return [folder / name for name in _FILES]
+
+
 @contextlib.contextmanager
 def quietly() -> Iterator[None]:
     """No progress bars of transformers: the terminal is the run's."""

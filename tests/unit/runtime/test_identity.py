@@ -1,0 +1,76 @@
+"""Which layout model a run's identity names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pagemill.config.settings import ParseSettings
+from pagemill.errors import MissingInputError
+from pagemill.layout.pp_doclayout.settings import PPDocLayoutSettings
+from pagemill.runtime.identity import settings_identity
+
+
+@pytest.fixture
+def weights(tmp_path: Path) -> Path:
+    folder = tmp_path / "weights"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    (folder / "model.safetensors").write_bytes(b"1")
+    return folder
+
+
+def model_of(path: Path | None) -> str:
+    identity = settings_identity(ParseSettings(), "pp-doclayout-v3", path)
+    return str(identity["layout_model"])
+
+
+def settings_file(weights: Path, name: str, text: str) -> Path:
+    path = weights.parent / name
+    path.write_text(f"model = '{weights.name}'\n{text}")
+    return path
+
+
+def test_a_settings_file_counts_with_the_weights_that_it_names(weights: Path):
+    path = settings_file(weights, "layout.toml", "")
+    before = model_of(path)
+    assert before == model_of(weights)
+    (weights / "model.safetensors").write_bytes(b"2")
+    assert model_of(path) != before
+
+
+@pytest.mark.parametrize("text", ["[filters]\nthreshold = 0.4", "interpolation = 'bilinear'", "precision = 'float32'"])
+def test_what_changes_regions_changes_the_identity(weights: Path, text: str):
+    assert model_of(settings_file(weights, "other.toml", text)) != model_of(weights)
+
+
+@pytest.mark.parametrize("text", ["# a remark", "max_batch = 3", "compile = false", "device = 'cpu'"])
+def test_what_changes_speed_alone_does_not(weights: Path, text: str):
+    assert model_of(settings_file(weights, "other.toml", text)) == model_of(weights)
+
+
+def test_a_file_beside_the_weights_says_nothing(weights: Path):
+    before = model_of(weights)
+    (weights / "README.md").write_text("about")
+    assert model_of(weights) == before
+
+
+def test_the_model_of_the_cache_counts(weights: Path, monkeypatch: pytest.MonkeyPatch):
+    asked = []
+
+    def find(model: str, *, download: bool) -> Path:
+        asked.append((model, download))
+        return weights
+
+    monkeypatch.setattr("pagemill.layout.pp_doclayout_engine.find_weights", find)
+    before = model_of(None)
+    (weights / "model.safetensors").write_bytes(b"2")
+    assert model_of(None) != before
+    assert set(asked) == {(PPDocLayoutSettings().model, False)}
+
+
+def test_weights_that_are_not_there(weights: Path):
+    (weights / "model.safetensors").unlink()
+    with pytest.raises(MissingInputError, match=r"model\.safetensors"):
+        model_of(settings_file(weights, "layout.toml", ""))
