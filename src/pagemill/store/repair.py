@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from pagemill.document.identity import PageKey
-from pagemill.document.page import Status
 from pagemill.store import paths
 from pagemill.store.compaction import finish_renames
 from pagemill.store.dropping import RESULTS_FILE, TEXTS_FILE, counted
@@ -24,7 +23,6 @@ from pagemill.store.reading import RunReader
 from pagemill.store.rebuilding import read_run_json, rebuild_ledger
 from pagemill.store.records import decode_page
 from pagemill.store.run_directory import RunDirectory
-from pagemill.store.summary import failure_kind
 from pagemill.store.verify import examine, require_run, verify
 
 if TYPE_CHECKING:
@@ -193,9 +191,7 @@ def _mend(survey: Survey) -> _Mended:
             ).rowcount
             connection.executemany(
                 "INSERT OR REPLACE INTO dropped VALUES (?, ?, ?)",
-                db.cursor().execute(
-                    f"SELECT {TEXTS_FILE}, offset, length FROM texts WHERE number NOT IN ({_KEPT_TEXTS})"
-                ),
+                db.cursor().execute(_LOST_TEXTS),
             )
             connection.executemany(
                 "UPDATE pages SET preview_offset = NULL, preview_length = NULL, preview_crc = NULL WHERE page_id = ?",
@@ -221,17 +217,9 @@ def _adopt(survey: Survey, ledger: Ledger, connection: sqlite3.Connection, resul
         results.seek(offset)
         page = decode_page(results.read(length))
         key = PageKey.parse(page.page_key)
-        failed = page.status is Status.FAILED
+        place = Place(page.page_id, page.doc_id, page.source, page.page_number, page.page_idx)
         try:
-            ledger.set_state(
-                connection,
-                key,
-                Place(page.page_id, page.doc_id, page.source, page.page_number, page.page_idx),
-                PageState.FAILED if failed else PageState.DONE,
-                attempts=page.attempts,
-                category=failure_kind(page) if failed else None,
-                message=page.errors[0].message if failed and page.errors else None,
-            )
+            ledger.end_page(connection, key, place, page)
         except sqlite3.IntegrityError:  # another page has this id
             taken.append(number)
             continue
