@@ -71,6 +71,7 @@ def crash(scratch: Path, kills: int, pages: int, seed: int) -> bool:
     print(crashes.log.table())
     endings = ", ".join(f"{times} with {code}" for code, times in sorted(crashes.log.endings.items())) or "none"
     print(f"{crashes.log.killed} kills, {crashes.log.starts} starts, {crashes.log.seconds:.0f} s")
+    print(f"{crashes.log.unfinished} of them left a record that the ledger did not know yet")
     print(f"processes that ended before they could be killed: {endings}")
     print(f"{len(records(out))} records; {len(problems)} differences from the undisturbed run")
     print("\n".join(problems[:50]))

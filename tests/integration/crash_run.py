@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import random
+import shutil
+import signal
+import sqlite3
+import tempfile
 import time
 from collections import Counter
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pagemill_process import OPTIONS, POLL_S, PagemillProcess, Target
+from pagemill_process import OPTIONS, POLL_S, PagemillProcess, Target, kill
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from coded_pages import Corpus
 
+RESULTS = "ocr_results.jsonl"
 MANY_ATTEMPTS = 1_000_000
 """A page under way when the worker is killed has had a bad attempt; here that must not make it fail."""
+
+_CATCHES = 8
+"""How often one kill is tried to be in the middle of writing."""
 
 
 class Instant(StrEnum):
@@ -27,6 +37,7 @@ class Instant(StrEnum):
     STARTING = "starting"
     OPENING = "opening the directory"
     PAGES = "parsing pages"
+    WRITING = "writing a page"
     FINISHING = "finishing"
 
 
@@ -39,6 +50,8 @@ class CrashLog:
     """Of the process; a worker that is killed is started again by its parent."""
     endings: Counter[int] = field(default_factory=Counter)
     """Exit codes of the processes that ended before they could be killed."""
+    unfinished: int = 0
+    """Kills that left a record, or a part of one, that the ledger did not know yet."""
     lost: list[int] = field(default_factory=list)
     """By how many lines ``ocr_results.jsonl`` was shorter after a kill than before, where it was by more than one."""
     seconds: float = 0.0
@@ -118,16 +131,18 @@ class CrashRun:
         """Wait for a random instant and kill a random target; False when the process ended by that or by itself."""
         instant, target = self._choose()
         before = self._lines()
-        if not self._wait(process, instant):
-            self.log.endings[process.wait()] += 1
-            process.wait_until_gone()
-            return False
-        written = self._lines()
-        if not process.kill(target):
-            return process.exit_code is None
+        if not self._wait(process, instant) or not (victims := process.victims(target)):
+            return self._is_alive(process)
+        if instant is Instant.WRITING:
+            self._catch_writing(process)
+        kill(victims)
+        if target is Target.GROUP:
+            process.kill(target)  # those that were started meanwhile
         self.log.kills[instant, target] += 1
-        if written < before - 1:
-            self.log.lost.append(before - written)
+        self.log.unfinished += self._is_unfinished()
+        lines = self._lines()
+        if lines < before - 1:
+            self.log.lost.append(before - lines)
         if self._progress:
             self._progress(self.log.killed)
         if target is Target.WORKER:
@@ -135,12 +150,43 @@ class CrashRun:
         process.wait_until_gone()
         return False
 
+    def _catch_writing(self, process: PagemillProcess) -> None:
+        """Stop the worker, if it can be done, where a record is written and the ledger does not know it yet.
+
+        That is a fraction of a millisecond a page, which a random instant would hardly ever hit. What is stopped can
+        be killed as it stands.
+        """
+        worker = process.worker()
+        for _ in range(_CATCHES):
+            happened, patience = self._growth_of(RESULTS, 1), time.monotonic() + 2
+            while not happened() and time.monotonic() < patience:
+                pass  # sleeping would take too long
+            if worker is None or process.exit_code is not None:
+                return
+            with suppress(ProcessLookupError):
+                os.kill(worker, signal.SIGSTOP)
+            if self._is_unfinished():
+                return
+            with suppress(ProcessLookupError):
+                os.kill(worker, signal.SIGCONT)
+
+    def _is_unfinished(self) -> bool:
+        return self._size(RESULTS) > self._recorded_size()
+
+    def _is_alive(self, process: PagemillProcess) -> bool:
+        if process.exit_code is None:
+            return True
+        self.log.endings[process.wait()] += 1
+        process.wait_until_gone()
+        return False
+
     def _choose(self) -> tuple[Instant, Target]:
-        done = self._size("ocr_results.jsonl") >= 0.99 * self._full_size
+        done = self._size(RESULTS) >= 0.99 * self._full_size
         instants = {
             Instant.STARTING: 1,
             Instant.OPENING: 3,
-            Instant.PAGES: 0 if done else 12,
+            Instant.PAGES: 0 if done else 10,
+            Instant.WRITING: 0 if done else 3,
             Instant.FINISHING: 8 if done else 0,
         }
         (instant,) = self._dice.choices(list(instants), list(instants.values()))
@@ -155,11 +201,11 @@ class CrashRun:
                 happened = _always
             case Instant.OPENING:
                 happened = self._change_of(".pagemill/ledger.sqlite-wal", ".pagemill/lock")
-            case Instant.PAGES:
-                left = max(0, self._full_size - self._size("ocr_results.jsonl"))
+            case Instant.PAGES | Instant.WRITING:
+                left = max(0, self._full_size - self._size(RESULTS))
                 # On average what keeps the run going until the last kill.
                 growth = self._dice.uniform(0, 2 * left / max(1, self._kills - self.log.killed))
-                happened = self._growth_of("ocr_results.jsonl", growth)
+                happened = self._growth_of(RESULTS, growth)
             case Instant.FINISHING:
                 happened = self._change_of("documents", "report.html", "run.json")
         while not happened():
@@ -168,6 +214,19 @@ class CrashRun:
             time.sleep(POLL_S)
         time.sleep(delay)
         return process.exit_code is None
+
+    def _recorded_size(self) -> int:
+        """Bytes of the records that the ledger knows; a copy is asked, as SQLite would tidy up the original."""
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("ledger.sqlite", "ledger.sqlite-wal"):
+                with suppress(FileNotFoundError):
+                    shutil.copy(self._out / ".pagemill" / name, folder)
+            try:
+                with closing(sqlite3.connect(Path(folder) / "ledger.sqlite")) as ledger:
+                    ((size,),) = ledger.execute("SELECT results FROM written")
+            except (sqlite3.DatabaseError, ValueError):  # killed before there was one
+                return 0
+            return int(size)
 
     def _growth_of(self, name: str, by: float) -> Callable[[], bool]:
         start = self._size(name)
@@ -194,7 +253,7 @@ class CrashRun:
 
     def _lines(self) -> int:
         try:
-            return (self._out / "ocr_results.jsonl").read_bytes().count(b"\n")
+            return (self._out / RESULTS).read_bytes().count(b"\n")
         except FileNotFoundError:
             return 0
 

@@ -122,19 +122,22 @@ class PagemillProcess:
         """The process that does the work: the one child of the process that was started."""
         return next((pid for pid in self.members() if _parent_of(pid) == self.pid), None)
 
-    def kill(self, target: Target) -> bool:
-        """Kill one of its processes, or all; False when there is none of that kind."""
+    def victims(self, target: Target) -> list[int]:
+        """The processes to kill for a target, those first that start others; none when there is none of that kind."""
         match target:
             case Target.WORKER:
-                victims = [pid] if (pid := self.worker()) else []
+                return [pid] if (pid := self.worker()) else []
             case Target.PARENT:
-                victims = [self.pid] if self.exit_code is None else []
+                return [self.pid] if self.exit_code is None else []
             case Target.GROUP:
-                victims = self.members()
-        for pid in victims:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        return bool(victims)
+                return sorted(self.members(), key=lambda pid: (pid != self.pid, _parent_of(pid) != self.pid))
+
+    def kill(self, target: Target) -> None:
+        """Kill one of its processes, or all."""
+        while victims := self.victims(target):
+            kill(victims)
+            if target is not Target.GROUP:
+                break
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the process that was started, as a terminal's user or a service manager would."""
@@ -153,6 +156,13 @@ class PagemillProcess:
         """Kill what is left, at the end of a test."""
         self.kill(Target.GROUP)
         self._process.wait(PATIENCE_S)
+
+
+def kill(pids: Sequence[int]) -> None:
+    """Kill processes, as far as they are still there."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def run(arguments: Sequence[str | Path], environment: dict[str, str], log: Path) -> int:
