@@ -5,14 +5,17 @@ import logging
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 
+import cv2
 import numpy as np
 import pytest
 
 from pagemill.bench.drawn_pages import draw_page
 from pagemill.errors import EngineError, UnsupportedInputError, UsageError
+from pagemill.imaging.decode import decode_image, decode_reduced
 from pagemill.layout.pp_doclayout import inference
+from pagemill.layout.pp_doclayout.postprocess import PostProcessor
 from pagemill.layout.pp_doclayout.preprocess import resize_pages
-from pagemill.layout.pp_doclayout.settings import Device, Interpolation, Precision
+from pagemill.layout.pp_doclayout.settings import Device, FilterSettings, Interpolation, Precision
 from pagemill.layout.pp_doclayout_engine import create
 from pagemill.layout.settings import LayoutSettings
 
@@ -71,6 +74,29 @@ def test_threads_and_batches_get_the_same_answers(settings, pages):
     for alone, batched in zip(expected, together, strict=True):
         assert [region.label for region in batched] == [region.label for region in alone]
         np.testing.assert_allclose([r.box for r in batched], [r.box for r in alone], atol=0.1)
+
+
+def test_encoded_pages_get_the_answers_of_decoded_ones(settings, pages):
+    """Below the size from which JPEGs are reduced both paths have the same input."""
+    engine = create(settings)
+    kinds = (".png", ".jpg")
+    encoded = [cv2.imencode(kind, page[..., ::-1])[1].tobytes() for kind, page in zip(kinds, pages, strict=True)]
+    with ThreadPoolExecutor(2) as decoders:
+        found = engine.detect_encoded([encoded[0], b"broken", encoded[1]], decoders)
+    assert isinstance(found.pop(1), UnsupportedInputError)
+    assert all(found)
+    assert found == engine.detect([decode_image(data).pixels for data in encoded])
+
+
+def test_a_jpeg_decoded_at_half_its_size_has_regions_on_the_whole_page(settings, predictor):
+    data = cv2.imencode(".jpg", draw_page(0, (1800, 2400))[..., ::-1])[1].tobytes()
+    half, size = decode_reduced(data, 800)
+    assert half.shape[:2] == (1200, 900)
+    with ThreadPoolExecutor(1) as decoders:
+        (found,) = create(settings).detect_encoded([data], decoders)
+    (answer,) = predictor.predict([half], Interpolation.BICUBIC, 0.3)
+    assert found == PostProcessor(FilterSettings(), predictor.labels, "pp-doclayout-v3").regions(answer, size)
+    assert max(region.box[2] for region in found) > 900
 
 
 def test_no_more_pages_than_the_batch_takes(predictor, pages):

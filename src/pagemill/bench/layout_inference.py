@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 import cv2
 
 from pagemill.bench.drawn_pages import A4_300DPI, draw_page
-from pagemill.imaging.decode import decode_image
+from pagemill.bench.gpu_busy import GpuBusy
+from pagemill.errors import PagemillError
 from pagemill.layout.pp_doclayout.inference import ModelChoice, Predictor, load_predictor
-from pagemill.layout.pp_doclayout.postprocess import PostProcessor
 from pagemill.layout.pp_doclayout.preprocess import resize_pages
-from pagemill.layout.pp_doclayout.settings import Device, FilterSettings, Interpolation, Precision
+from pagemill.layout.pp_doclayout.settings import Device, Interpolation, PPDocLayoutSettings, Precision
+from pagemill.layout.pp_doclayout_engine import PPDocLayoutEngine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,6 +36,8 @@ class Row:
     milliseconds: float
     """For all pages, the fastest of the repeats."""
     pages: int
+    busy_share: float | None = None
+    """Of the time of the repeats, in which a kernel ran on the GPU, 0-1; None where nothing tells."""
 
     @property
     def pages_per_second(self) -> float:
@@ -94,12 +97,12 @@ def stage_rows(
         weights: Folder of the model.
         device: Where to run.
         pages: A4 pages at 300 dpi.
-        threads: Threads that decode, resize and post-process.
+        threads: Threads that decode and resize what the GPU does not.
         batch: Pages of one call.
-        repeats: The fastest counts; one more warms up.
+        repeats: The fastest counts; more warm up.
     """
     predictor = load_predictor(ModelChoice(weights, device, Precision.AUTO, None, batch))
-    post = PostProcessor(FilterSettings(), predictor.labels, "bench")
+    engine = PPDocLayoutEngine(predictor, PPDocLayoutSettings())
     drawn = [draw_page(seed, A4_300DPI) for seed in range(min(pages, 8))]
     rows = []
     with ThreadPoolExecutor(threads) as decoders, ThreadPoolExecutor(3) as callers:
@@ -107,13 +110,19 @@ def stage_rows(
             encoded = encode_pages(drawn, kind)
             data = [encoded[index % len(encoded)] for index in range(pages)]
 
-            def detect(chunk: Sequence[bytes]) -> int:
-                return _detect(predictor, post, list(decoders.map(_decode, chunk)))
+            def detect(chunk: Sequence[bytes]) -> None:
+                for answer in engine.detect_encoded(chunk, decoders):
+                    if isinstance(answer, PagemillError):
+                        raise answer
 
             def run(data: Sequence[bytes] = data) -> None:
                 list(callers.map(detect, [data[start : start + batch] for start in range(0, pages, batch)]))
 
-            rows.append(Row(f"{kind} to regions, {threads} threads", _fastest(run, repeats), pages))
+            run()
+            with GpuBusy(predictor.device) as gpu:
+                milliseconds = _fastest(run, repeats)
+            where = "nvJPEG" if kind == "JPEG" and predictor.jpeg_decoder else f"{threads} threads"
+            rows.append(Row(f"{kind} to regions, {where}", milliseconds, pages, gpu.share))
     return rows
 
 
@@ -122,17 +131,6 @@ def encode_pages(pages: Sequence[Pixels], kind: str) -> list[bytes]:
     options = [cv2.IMWRITE_JPEG_QUALITY, 90] if kind == "JPEG" else []
     extension = ".jpg" if kind == "JPEG" else ".png"
     return [cv2.imencode(extension, page[..., ::-1], options)[1].tobytes() for page in pages]
-
-
-def _decode(data: bytes) -> Pixels:
-    return decode_image(data).pixels
-
-
-def _detect(predictor: Predictor, post: PostProcessor, pages: list[Pixels]) -> int:
-    answers = predictor.predict(pages, Interpolation.BICUBIC, 0.3)
-    return sum(
-        len(post.regions(answer, (page.shape[1], page.shape[0]))) for answer, page in zip(answers, pages, strict=True)
-    )
 
 
 def _finish(predictor: Predictor) -> None:

@@ -29,9 +29,13 @@ _PACKAGES = (
     "opencv-python-headless",
     "pillow",
     "torch",
+    "torchvision",
     "transformers",
+    "nvidia-ml-py",
 )
 _GLMOCR_LEFT_OUT = "glmocr is left out: --glmocr-python names the interpreter of an environment that has it."
+
+_BUSY_LEFT_OUT = "The GPU's busy share is left out: it takes an NVIDIA GPU and nvidia-ml-py."
 
 _json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 _glmocr_option = click.option(
@@ -151,21 +155,23 @@ def layout_inference(
         raise MissingDependencyError(f"layout-inference needs {' and '.join(missing)}", remedy=INSTALL)
     from pagemill.bench.layout_inference import inference_rows, stage_rows
     from pagemill.bench.random_layout_model import save_random_model
+    from pagemill.bench.table import Table
     from pagemill.layout.pp_doclayout.settings import Device
 
     with tempfile.TemporaryDirectory() as folder:
         model, place = weights or save_random_model(Path(folder)), Device(device)
-        tables = [
-            _speed_table(
-                f"Model alone, {pages} pages, {batch} a call",
-                inference_rows(model, place, pages=pages, batch=batch, repeats=repeats, compile=compiled),
-            ),
-            _speed_table(
-                f"Layout stage from encoded pages, {pages} pages, {batch} a call",
-                stage_rows(model, place, pages=pages, threads=threads, batch=batch, repeats=repeats),
-            ),
-        ]
-    _show("layout-inference", tables, as_json)
+        alone = inference_rows(model, place, pages=pages, batch=batch, repeats=repeats, compile=compiled)
+        stage = stage_rows(model, place, pages=pages, threads=threads, batch=batch, repeats=repeats)
+    tables = [
+        _speed_table(f"Model alone, {pages} pages, {batch} a call", alone),
+        Table(
+            f"Layout stage from encoded pages, {pages} pages, {batch} a call",
+            ("way", "ms", "pages/s", "GPU busy"),
+            tuple((row.name, row.milliseconds, row.pages_per_second, row.busy_share) for row in stage),
+        ),
+    ]
+    unknown = all(row.busy_share is None for row in stage)
+    _show("layout-inference", tables, as_json, notes=[_BUSY_LEFT_OUT] if unknown else [])
 
 
 def _speed_table(title: str, rows: Sequence[Any]) -> Table:

@@ -21,7 +21,14 @@ import simplejpeg
 from PIL import BmpImagePlugin, JpegImagePlugin, PngImagePlugin, TiffImagePlugin, WebPImagePlugin
 from PIL import Image as PillowImage
 
-from pagemill.errors import CorruptInputError, EmptyPageError, MissingInputError, TooLargeError, UnsupportedInputError
+from pagemill.errors import (
+    CorruptInputError,
+    EmptyPageError,
+    InputError,
+    MissingInputError,
+    TooLargeError,
+    UnsupportedInputError,
+)
 from pagemill.imaging.formats import HEAD_BYTES, FileFormat, sniff
 from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.page import DecodedPage
@@ -50,7 +57,10 @@ _REDUCIBLE = frozenset({"L", "LA", "RGB", "RGBA", "CMYK", "I", "F"})
 """Modes whose samples can be averaged, and that Pillow averages."""
 _REMEDY = "Get the file again, or open it in an image editor and save it anew to keep what is left."
 _PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_END_OF_JPEG = b"\xff\xd9"
 _ORIENTATION = 0x0112
+_SIDEWAYS = frozenset({5, 6, 7, 8})
+"""EXIF orientations that swap width and height."""
 
 
 def decode_image(
@@ -81,6 +91,53 @@ def decode_image(
             return _decode(image, file, file_format, limits)
         except MemoryError as error:
             raise TooLargeError(f"{name} does not fit into memory", remedy=_shrink_remedy(limits)) from error
+
+
+def decode_reduced(
+    data: bytes, at_least: int, *, limits: DecodeLimits | None = None, name: str = "image"
+) -> tuple[Pixels, tuple[int, int]]:
+    """Decode a page that is only looked at as a whole: as :func:`decode_image`, a JPEG at a part of its size.
+
+    Args:
+        data: Encoded bytes.
+        at_least: A JPEG is decoded at 1/2, 1/4 or 1/8 where both of its sides have so many pixels then. Other parts
+            are slower than the whole: libjpeg-turbo has fast transforms for these.
+        limits: Size limits; the defaults when None.
+        name: How messages call the image.
+
+    Returns:
+        The pixels, and the width and height that :func:`decode_image` would have given.
+
+    Raises:
+        InputError: As in :func:`decode_image`.
+    """
+    limits = limits or DecodeLimits()
+    with _image(data, 0, limits, name) as (image, _, file_format):
+        _check_size(image.size, name, limits)
+        part = next((part for part in (8, 4, 2) if min(image.size) >= part * at_least), 1)
+        if part > 1 and file_format is FileFormat.JPEG and image.mode in ("L", "RGB"):
+            pixels = _decode_jpeg(data, (math.ceil(image.width / part), math.ceil(image.height / part)))
+            width, height = limits.working_size(*image.size)
+            orientation = _orientation(image)
+            return _upright(pixels, orientation), (height, width) if orientation in _SIDEWAYS else (width, height)
+    pixels = decode_image(data, limits=limits, name=name).pixels
+    return pixels, (pixels.shape[1], pixels.shape[0])
+
+
+def plain_jpeg_size(data: bytes, *, limits: DecodeLimits | None = None) -> tuple[int, int] | None:
+    """Width and height of a JPEG that any decoder shows as :func:`decode_image` does, by its header.
+
+    None for what is no JPEG, is not 8-bit RGB or grey, lies on its side, is over the working size or lacks its end.
+    """
+    limits = limits or DecodeLimits()
+    if sniff(data[:HEAD_BYTES]) is not FileFormat.JPEG or not data.endswith(_END_OF_JPEG):
+        return None
+    try:
+        with _image(data, 0, limits, "image") as (image, _, _):
+            plain = image.mode in ("L", "RGB") and min(image.size) > 0 and limits.factor_for(*image.size) == 1
+            return image.size if plain and _orientation(image) not in _TURNS else None
+    except InputError:
+        return None
 
 
 def stored_pixels(
@@ -182,19 +239,17 @@ def _decode(image: PillowImage.Image, file: IO[bytes], file_format: FileFormat, 
     else:
         orientation = 1 if file_format is FileFormat.TIFF else _orientation(image)  # Pillow turns TIFFs itself
         if file_format is FileFormat.JPEG and image.mode in ("L", "RGB"):
-            pixels = _decode_jpeg(_whole(file), stored, limits)
+            pixels = _decode_jpeg(_whole(file), limits.working_size(*stored))
         else:
             pixels = _to_rgb(_load_within(image, limits))
-    factor = limits.factor_for(*stored)
     scale = 1.0
     notes: tuple[str, ...] = ()
-    if factor < 1:
-        width, height = max(1, round(stored[0] * factor)), max(1, round(stored[1] * factor))
+    if (size := limits.working_size(*stored)) != stored:
+        width, height = size
         pixels = resize(pixels, width, height)
         scale = width / stored[0]
         notes = (f"decoded at {scale:.3g} of its {stored[0]} x {stored[1]} pixels",)
-    if turn := _TURNS.get(orientation):
-        pixels = np.ascontiguousarray(turn(pixels))
+    pixels = _upright(pixels, orientation)
     return DecodedPage(pixels=pixels, dpi=dpi * scale if dpi else None, scale=scale, notes=notes)
 
 
@@ -203,17 +258,19 @@ def _whole(file: IO[bytes]) -> bytes:
     return file.read()
 
 
-def _decode_jpeg(data: bytes, stored: tuple[int, int], limits: DecodeLimits) -> Pixels:
-    """Decode with libjpeg-turbo, at 1/2, 1/4 or 1/8 of the size where that still covers the working size."""
-    factor = limits.factor_for(*stored)
-    smallest = {"min_width": math.ceil(stored[0] * factor), "min_height": math.ceil(stored[1] * factor)}
-    if factor == 1:
-        smallest = {}
+def _decode_jpeg(data: bytes, at_least: tuple[int, int]) -> Pixels:
+    """Decode with libjpeg-turbo, at the smallest size that covers this width and height."""
+    smallest = {"min_width": at_least[0], "min_height": at_least[1]}
     try:
         return np.asarray(simplejpeg.decode_jpeg(data, "RGB", **smallest))
     except ValueError:
         # A file that only lacks its end marker is complete; one that ends inside its data still fails here.
-        return np.asarray(simplejpeg.decode_jpeg(data + b"\xff\xd9", "RGB", **smallest))
+        return np.asarray(simplejpeg.decode_jpeg(data + _END_OF_JPEG, "RGB", **smallest))
+
+
+def _upright(pixels: Pixels, orientation: int) -> Pixels:
+    turn = _TURNS.get(orientation)
+    return np.ascontiguousarray(turn(pixels)) if turn else pixels
 
 
 def _plain_png_mode(image: PillowImage.Image) -> str | None:

@@ -31,6 +31,11 @@ class DecodeLimits:
         """The factor, at most 1, that brings ``width`` x ``height`` pixels within the working size."""
         return min(1.0, math.sqrt(self.max_pixels / (width * height)), self.max_side / max(width, height))
 
+    def working_size(self, width: int, height: int) -> tuple[int, int]:
+        """Width and height at which an image of ``width`` x ``height`` pixels is worked on, both at least 1."""
+        factor = self.factor_for(width, height)
+        return max(1, round(width * factor)), max(1, round(height * factor))
+
     def render_size(self, width: float, height: float) -> tuple[int, int, float]:
         """Pixels and resolution at which to render a PDF page.
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pagemill.errors import InputError, MissingDependencyError
+from pagemill.errors import EngineError, InputError, MissingDependencyError
+from pagemill.layout.pp_doclayout.encoded import ModelInput, load_inputs
 from pagemill.layout.pp_doclayout.inference import ModelChoice, Predictor, shared_predictor
 from pagemill.layout.pp_doclayout.postprocess import PostProcessor
 from pagemill.layout.pp_doclayout.settings import PPDocLayoutSettings, read_settings
@@ -15,10 +16,13 @@ from pagemill.layout.settings import LayoutSettings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from concurrent.futures import Executor
     from pathlib import Path
 
+    from pagemill.errors import PagemillError
     from pagemill.imaging.types import Pixels
     from pagemill.layout.base import DetectedRegion
+    from pagemill.layout.pp_doclayout.outputs import RawPage
 
 
 class PPDocLayoutEngine:
@@ -39,9 +43,7 @@ class PPDocLayoutEngine:
         Raises:
             EngineError: The model gave no numbers for a page.
         """
-        predictor = self._predictor
-        if predictor is None:
-            raise RuntimeError("the layout engine is closed")
+        predictor = self._open()
         if not pages:
             return []
         raw = predictor.predict(pages, self._settings.interpolation, self._settings.filters.mask_threshold)
@@ -49,6 +51,39 @@ class PPDocLayoutEngine:
             self._postprocess.regions(answer, (page.shape[1], page.shape[0]))
             for answer, page in zip(raw, pages, strict=True)
         ]
+
+    def detect_encoded(self, pages: Sequence[bytes], decoders: Executor) -> list[list[DetectedRegion] | PagemillError]:
+        """Find the regions of encoded pages of which nothing but the regions is wanted.
+
+        Faster than decoding and :meth:`detect`: large JPEGs are decoded at a part of their size, or on the GPU. Calls
+        from several threads overlap: one decodes while another computes.
+
+        Args:
+            pages: At most ``max_batch`` encoded images.
+            decoders: Threads that decode what the GPU does not.
+
+        Returns:
+            For every page its regions in pixels of the page that ``decode_image`` gives, in reading order; or its
+            error, where it cannot be decoded or the model gave no numbers for it.
+        """
+        predictor = self._open()
+        interpolation = self._settings.interpolation
+        loaded = load_inputs(pages, interpolation, decoders, predictor.jpeg_decoder)
+        sound = [page.pixels for page in loaded if isinstance(page, ModelInput)]
+        threshold = self._settings.filters.mask_threshold
+        raw = iter(predictor.predict(sound, interpolation, threshold) if sound else ())
+        return [self._regions(next(raw), page.size) if isinstance(page, ModelInput) else page for page in loaded]
+
+    def _open(self) -> Predictor:
+        if self._predictor is None:
+            raise RuntimeError("the layout engine is closed")
+        return self._predictor
+
+    def _regions(self, answer: RawPage, size: tuple[int, int]) -> list[DetectedRegion] | PagemillError:
+        try:
+            return self._postprocess.regions(answer, size)
+        except EngineError as error:
+            return error
 
     def close(self) -> None:
         """Let the model go. The process keeps it for the next engine of the same kind."""

@@ -25,6 +25,7 @@ class Row:
     milliseconds: float
     ratio: float = 1.0
     pages_per_second: float = 12.5
+    busy_share: float | None = None
 
 
 def run(*arguments: str) -> str:
@@ -115,7 +116,9 @@ def test_inference_makes_a_random_model_and_takes_a_given_one(monkeypatch: pytes
     model = replace(monkeypatch, layout_inference, "inference_rows", [Row("float32", 100.0)])
     stage = replace(monkeypatch, layout_inference, "stage_rows", [Row("JPEG to regions", 200.0)])
     options = ["--pages", "3", "--batch", "2", "--device", "cpu", "--threads", "2", "--repeats", "1", "--no-compile"]
-    assert "JPEG to regions  200     12.5" in run("layout-inference", *options)
+    output = run("layout-inference", *options)
+    assert "JPEG to regions  200     12.5         -" in output
+    assert "nvidia-ml-py" in output
     assert made
     assert model.pop("arguments") == (tmp_path / "made", "cpu")
     assert model == {"pages": 3, "batch": 2, "repeats": 1, "compile": False}
@@ -124,3 +127,7 @@ def test_inference_makes_a_random_model_and_takes_a_given_one(monkeypatch: pytes
     run("layout-inference", "--weights", str(tmp_path))
     assert model["arguments"][0] == tmp_path
     assert not made
+    replace(monkeypatch, layout_inference, "stage_rows", [Row("JPEG to regions", 200.0, busy_share=0.5)])
+    output = run("layout-inference", *options)
+    assert "0.50" in output
+    assert "nvidia-ml-py" not in output

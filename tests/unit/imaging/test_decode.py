@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from PIL import Image, PngImagePlugin
 
 from pagemill.errors import CorruptInputError, EmptyPageError, MissingInputError, TooLargeError, UnsupportedInputError
-from pagemill.imaging.decode import count_frames, decode_image, stored_pixels
+from pagemill.imaging.decode import count_frames, decode_image, decode_reduced, plain_jpeg_size, stored_pixels
 from pagemill.imaging.limits import DecodeLimits
 
 RED, BLUE = (200, 30, 40), (20, 40, 210)
@@ -268,3 +268,53 @@ def test_the_process_wide_limit_of_pillow_is_left_alone():
     before = Image.MAX_IMAGE_PIXELS
     decode_image(encoded(two_colours(), "TIFF"))
     assert before == Image.MAX_IMAGE_PIXELS
+
+
+@pytest.mark.parametrize(
+    ("file_format", "size", "reduced"),
+    [
+        ("JPEG", (801, 400), (101, 50)),
+        ("JPEG", (401, 399), (101, 100)),
+        ("JPEG", (401, 199), (201, 100)),
+        ("JPEG", (99, 800), (99, 800)),
+        ("PNG", (801, 400), (801, 400)),
+    ],
+)
+def test_reduced_decoding_keeps_both_sides_above_the_least(
+    file_format: str, size: tuple[int, int], reduced: tuple[int, int]
+):
+    pixels, full = decode_reduced(encoded(two_colours(*size), file_format), 50)
+    assert (pixels.shape[1], pixels.shape[0]) == reduced
+    assert full == size
+    assert close(pixels[0, 0], tuple(two_colours(*size).getpixel((0, 0))))
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_reduced_decoding_tells_the_size_that_whole_decoding_gives(orientation: int):
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    data = encoded(two_colours(640, 480), "JPEG", exif=exif)
+    for limits in (DecodeLimits(), DecodeLimits(max_pixels=90_001), DecodeLimits(max_side=333)):
+        page = decode_image(data, limits=limits).pixels
+        pixels, full = decode_reduced(data, 100, limits=limits)
+        assert full == (page.shape[1], page.shape[0])
+        assert pixels.shape[0] * pixels.shape[1] < 640 * 480 / 8
+        for corner in ((0, 0), (0, -1), (-1, 0), (-1, -1)):
+            assert close(pixels[corner], tuple(page[corner]))
+
+
+def test_only_a_whole_upright_rgb_or_grey_jpeg_is_plain():
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    data = encoded(two_colours(), "JPEG")
+    assert plain_jpeg_size(data) == plain_jpeg_size(encoded(two_colours().convert("L"), "JPEG")) == (64, 48)
+    assert plain_jpeg_size(data, limits=DecodeLimits(max_side=63)) is None
+    for other in (
+        encoded(two_colours(), "JPEG", exif=exif),
+        encoded(two_colours().convert("CMYK"), "JPEG"),
+        encoded(two_colours(), "PNG"),
+        data[:-2],
+        data[:20] + data[-2:],
+        b"",
+    ):
+        assert plain_jpeg_size(other) is None

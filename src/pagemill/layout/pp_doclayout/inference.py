@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pagemill.errors import EngineError, UsageError
+from pagemill.layout.pp_doclayout.encoded import find_jpeg_decoder
 from pagemill.layout.pp_doclayout.outputs import Reduced
 from pagemill.layout.pp_doclayout.preprocess import INPUT_SIDE, resize_pages
 from pagemill.layout.pp_doclayout.settings import Device, Precision
@@ -64,12 +65,15 @@ class Predictor:
         self._input_type = torch.float32 if precision is Precision.FLOAT32 else torch.bfloat16
         self._computing: Any = contextlib.nullcontext() if device.type == "cpu" else threading.Lock()
         self._copies = torch.cuda.Stream(device) if device.type == "cuda" else None
+        self.jpeg_decoder = find_jpeg_decoder(device)
 
-    def predict(self, pages: Sequence[Pixels], interpolation: Interpolation, mask_threshold: float) -> list[RawPage]:
+    def predict(
+        self, pages: Sequence[Pixels | torch.Tensor], interpolation: Interpolation, mask_threshold: float
+    ) -> list[RawPage]:
         """Raw outputs of at most ``max_batch`` pages.
 
         Args:
-            pages: Pages of any sizes.
+            pages: Pages of any sizes; tensors lie on the device and are of the input's size, (side, side, 3) uint8.
             interpolation: How they are resized.
             mask_threshold: Probability above which a mask pixel is set.
         """
@@ -79,11 +83,18 @@ class Predictor:
             raise ValueError(f"{len(pages)} pages for a model that takes 1 to {self.max_batch}")
         shape = (self._padded(len(pages)), INPUT_SIDE, INPUT_SIDE, 3)
         host = torch.empty(shape, dtype=torch.uint8, pin_memory=self._copies is not None)
-        resize_pages(pages, interpolation, host.numpy())
         host[len(pages) :] = 0
+        for row, page in zip(host.numpy(), pages, strict=False):
+            if not isinstance(page, torch.Tensor):
+                resize_pages([page], interpolation, row[None])
         with torch.inference_mode():
             with self._copying():
                 batch = host.to(self.device, non_blocking=self._copies is not None)
+                for row, page in zip(batch, pages, strict=False):
+                    if isinstance(page, torch.Tensor):
+                        row.copy_(page)
+                        if self._copies is not None:
+                            page.record_stream(self._copies)
             with self._computing:
                 self._await_copy(batch)
                 reduced = Reduced(self.forward(batch), len(pages), mask_threshold)
