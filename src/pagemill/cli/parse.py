@@ -65,8 +65,8 @@ class _Directory(click.Path):
 @click.option(
     "--layout-model",
     type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="ONNX layout model to use instead of the embedded one (PP-DocLayoutV2/V3, DocLayout-YOLO, ...).",
+    metavar="PATH",
+    help="Layout model to use: an ONNX file; for pp-doclayout-v3 a folder of weights or a TOML file of settings.",
 )
 @click.option(
     "--page-timeout",
