@@ -199,6 +199,7 @@ def test_the_html_in_a_browser(tmp_path: Path) -> None:
         browser.open(folder / "index.html")
         browser.click("a")
         browser.wait_for("document.querySelector('h1')?.textContent === 'Mills & <Machines>'")
+        browser.wait_for("document.querySelector('img').complete")
         assert browser.evaluate("document.querySelector('img').naturalWidth") == 60
         assert browser.evaluate("getComputedStyle(document.querySelector('.page'), '::before').content") == '"1"'
         assert browser.evaluate("document.querySelectorAll('table tr').length") == 3
