@@ -66,6 +66,12 @@ class MissingInputError(InputError):
     category = "missing"
 
 
+class UnreadableInputError(InputError):
+    """The input is there and cannot be read: permissions, a disk or a share that fails."""
+
+    category = "unreadable"
+
+
 class UnsupportedInputError(InputError):
     """The input is no document pagemill can read."""
 
@@ -173,6 +179,15 @@ class NetworkError(PagemillError):
 
     exit_code = ExitCode.NETWORK
     category = "network"
+
+
+def unreadable(name: str, error: OSError) -> InputError:
+    """What an error of the system means for an input of this name."""
+    if isinstance(error, FileNotFoundError):
+        return MissingInputError(f"{name} does not exist", remedy="Check the path.")
+    return UnreadableInputError(
+        f"{name} cannot be read: {error.strerror or error}", remedy="Check its permissions and its disk."
+    )
 
 
 def error_class(category: str) -> type[PagemillError]:

@@ -25,9 +25,9 @@ from pagemill.errors import (
     CorruptInputError,
     EmptyPageError,
     InputError,
-    MissingInputError,
     TooLargeError,
     UnsupportedInputError,
+    unreadable,
 )
 from pagemill.imaging.formats import HEAD_BYTES, FileFormat, sniff
 from pagemill.imaging.limits import DecodeLimits
@@ -78,7 +78,7 @@ def decode_image(
         name: How messages call the image.
 
     Raises:
-        MissingInputError: The file does not exist or cannot be read.
+        MissingInputError: The file does not exist; UnreadableInputError when it cannot be read.
         UnsupportedInputError: These bytes are no image that pagemill reads.
         CorruptInputError: The image is truncated or damaged, or has no such frame.
         TooLargeError: The image is over the limits.
@@ -192,7 +192,7 @@ def _open(source: bytes | Path, name: str, limits: DecodeLimits) -> IO[bytes]:
             size = source.stat().st_size
             file = source.open("rb")
         except OSError as error:
-            raise MissingInputError(f"{name} cannot be read: {error.strerror}") from error
+            raise unreadable(name, error) from error
     if size > limits.max_stored_bytes:
         file.close()
         raise TooLargeError(

@@ -17,9 +17,9 @@ from pagemill.errors import (
     EmptyPageError,
     EncryptedError,
     InputError,
-    MissingInputError,
     PagemillError,
     UnsupportedInputError,
+    unreadable,
 )
 from pagemill.imaging.formats import HEAD_BYTES, FileFormat, sniff
 from pagemill.imaging.page import PdfInfo, TextLayer
@@ -55,7 +55,7 @@ def open_pdf(path: Path, password: str | None) -> Any:
     """Open a document (a ``pypdfium2.PdfDocument``), ready for drawing form fields.
 
     Raises:
-        MissingInputError: The file does not exist or cannot be read.
+        MissingInputError: The file does not exist; UnreadableInputError when it cannot be read.
         UnsupportedInputError: The file is no PDF.
         CorruptInputError: The file is damaged beyond what PDFium repairs, or empty.
         EncryptedError: A password is needed, or the one given is wrong.
@@ -65,7 +65,7 @@ def open_pdf(path: Path, password: str | None) -> Any:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
     except OSError as error:
-        raise MissingInputError(f"{path.name} cannot be read: {error.strerror}") from error
+        raise unreadable(path.name, error) from error
     if not head:
         raise CorruptInputError(f"{path.name} is empty (0 bytes)", remedy="Get the file again.")
     try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from pagemill.errors import MissingInputError, OutputError, PagemillError
+from pagemill.errors import OutputError, PagemillError, unreadable
 from pagemill.imaging.formats import SUFFIXES, FileFormat
 from pagemill.sources.digest import Identifier, StoppedError, text_digest
 from pagemill.sources.items import Item, RemoteFile, is_url
@@ -164,7 +164,7 @@ def input_error(item: Item, error: Exception) -> PagemillError:
     if isinstance(item.content, RemoteFile):  # filesystems of others raise all sorts
         return unreachable(item.uri, error)
     if isinstance(error, OSError):
-        return MissingInputError(f"{item.name!r} cannot be read: {error.strerror or error}")
+        return unreadable(repr(item.name), error)
     log.error("input %r failed", item.uri, exc_info=error)
     reason = f"{item.name!r} cannot be read ({type(error).__name__}: {error})"
     return PagemillError(reason, remedy="This is a defect of pagemill; please report.")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import glob
 import os
 import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pagemill.errors import MissingInputError, PagemillError, UnsupportedInputError
+from pagemill.errors import MissingInputError, PagemillError, UnreadableInputError, UnsupportedInputError
 from pagemill.imaging.formats import SUFFIXES
 from pagemill.sources.items import Item, base_name, is_url, natural_key
 from pagemill.sources.remote import expand_url
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 _READABLE = "PDF, PNG, JPEG, WebP, BMP, TIFF, Arrow, Parquet"
+_RUN = ".pagemill"
+"""A folder that holds a folder of this name is the output of a run."""
+_CROPS = "crops"
+"""Where a run keeps images, which are no input."""
 
 
 def expand(inputs: Iterable[str | Path | bytes], *, recursive: bool) -> Iterator[Item]:
@@ -39,8 +44,8 @@ def expand(inputs: Iterable[str | Path | bytes], *, recursive: bool) -> Iterator
 
 def _unreadable(text: str, origin: int, error: OSError | ValueError) -> Item:
     reason = getattr(error, "strerror", None) or str(error)
-    missing = MissingInputError(f"{text!r} cannot be read: {reason}", remedy="Check its permissions and name.")
-    return Item(uri=text, name=base_name(text), origin=origin, error=missing)
+    unreadable = UnreadableInputError(f"{text!r} cannot be read: {reason}", remedy="Check its permissions and name.")
+    return Item(uri=text, name=base_name(text), origin=origin, error=unreadable)
 
 
 def _expand_path(text: str, origin: int, *, recursive: bool) -> Iterator[Item]:
@@ -61,7 +66,8 @@ def _expand_path(text: str, origin: int, *, recursive: bool) -> Iterator[Item]:
 
 
 def _expand_glob(pattern: Path, text: str, origin: int, *, recursive: bool) -> Iterator[Item]:
-    matches = sorted(glob.glob(str(pattern), recursive=True), key=natural_key)  # noqa: PTH207 - may be absolute
+    found = glob.glob(str(pattern), recursive=True)  # noqa: PTH207 - may be absolute
+    matches = sorted(_without_runs(found, pattern), key=natural_key)
     if not matches:
         raise MissingInputError(f"nothing matches {text!r}", remedy="Check the pattern, and quote it in the shell.")
     for match in matches:
@@ -69,12 +75,27 @@ def _expand_glob(pattern: Path, text: str, origin: int, *, recursive: bool) -> I
         if path.is_file():
             yield Item(uri=match, name=path.name, origin=origin, content=path)
         elif recursive and path.is_dir():
-            yield from _walk(path, origin, recursive=True)
+            yield from _walk(path, origin, recursive=True, named=False)
+
+
+def _without_runs(matches: list[str], pattern: Path) -> Iterator[str]:
+    """Matches that are in no run directory, but for one that the pattern names, as ``out/crops/*.png`` does."""
+    wild = next(index for index, part in enumerate(pattern.parts) if glob.has_magic(part))
+    is_run = functools.cache(_is_run)
+    for match in matches:
+        path = Path(match)
+        *inner, named = path.parents[: len(path.parts) - wild]
+        if not any(map(is_run, inner)) and not (path.parts[wild] == _CROPS and is_run(named)):
+            yield match
+
+
+def _is_run(folder: Path) -> bool:
+    return (folder / _RUN).is_dir()
 
 
 def _expand_folder(folder: Path, text: str, origin: int, *, recursive: bool) -> Iterator[Item]:
     found = False
-    for item in _walk(folder, origin, recursive=recursive):
+    for item in _walk(folder, origin, recursive=recursive, named=True):
         found = True
         yield item
     if not found:
@@ -92,14 +113,22 @@ def _may_be_file(entry: os.DirEntry[str]) -> bool:
         return True
 
 
-def _walk(folder: Path, origin: int, *, recursive: bool) -> Iterator[Item]:
-    """Files of a folder whose name promises a document, in natural order; hidden ones and linked folders left out."""
+def _walk(folder: Path, origin: int, *, recursive: bool, named: bool) -> Iterator[Item]:
+    """Files of a folder whose name promises a document, in natural order; hidden ones and linked folders left out.
+
+    Run directories are left out, too: a run that writes below its input would parse its own crops when it is resumed.
+    Of one that the user has named only these are.
+    """
     try:
-        with os.scandir(folder) as entries:
+        with os.scandir(folder) as scanned:
+            entries = list(scanned)
+            is_run = any(entry.name == _RUN and entry.is_dir(follow_symlinks=False) for entry in entries)
+            if is_run and not named:
+                return
             visible = [
                 (entry.name, entry.is_dir(follow_symlinks=False), _may_be_file(entry))
                 for entry in entries
-                if not entry.name.startswith(".")
+                if not entry.name.startswith(".") and not (is_run and entry.name == _CROPS)
             ]
     except OSError as error:  # of one folder: the others are read all the same
         yield _unreadable(str(folder), origin, error)
@@ -108,6 +137,6 @@ def _walk(folder: Path, origin: int, *, recursive: bool) -> Iterator[Item]:
         path = folder / name
         if is_folder:
             if recursive:
-                yield from _walk(path, origin, recursive=True)
+                yield from _walk(path, origin, recursive=True, named=False)
         elif is_file and path.suffix.lower() in SUFFIXES:
             yield Item(uri=str(path), name=name, origin=origin, content=path)

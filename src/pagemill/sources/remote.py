@@ -7,6 +7,7 @@ import re
 import tempfile
 import weakref
 from dataclasses import dataclass
+from importlib.metadata import metadata
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,9 @@ _TAGS = (
     *("mtime", "modified", "modificationTime", "modify", "created"),
 )
 """Fields in which fsspec filesystems tell one version of a file from the next: digests, then versions, then times."""
+
+_EXTRAS = {"https": "http", "s3a": "s3", "az": "abfs", "abfss": "abfs"}
+"""What fsspec calls its extra for a scheme, where it is not called like the scheme."""
 
 
 class TemporaryCopy:
@@ -90,14 +94,12 @@ def expand_url(url: str, origin: int, *, recursive: bool) -> Iterator[Item]:
 def _filesystem(url: str) -> tuple[Any, str]:
     from fsspec.core import url_to_fs
 
-    scheme = url.split("://", 1)[0]
     try:
-        if scheme == "hf":
+        if url.startswith("hf://"):
             import huggingface_hub  # noqa: F401 - fsspec's own message would name another package
         filesystem, path = url_to_fs(url)
     except ImportError as error:
-        remedy = "pip install 'pagemill[hub]'" if scheme == "hf" else f"{error}."
-        raise MissingDependencyError(f"reading {scheme}:// needs another package ({error})", remedy=remedy) from error
+        raise _lacking(url, error) from error
     except ValueError as error:
         raise UnsupportedInputError(f"{url!r}: {error}", remedy="Download the file and give its path.") from error
     return filesystem, str(path)
@@ -110,11 +112,24 @@ def unreachable(uri: str, error: Exception) -> PagemillError:
     if isinstance(error, FileNotFoundError):
         return MissingInputError(f"{uri!r} does not exist", remedy="Check the address, and that you may read it.")
     if isinstance(error, ImportError):
-        return MissingDependencyError(f"{uri!r} needs another package ({error})")
+        return _lacking(uri, error)
     return NetworkError(
         f"{uri!r} cannot be read ({type(error).__name__}: {error})",
         remedy="Check the connection, the address and your access rights, then run again.",
     )
+
+
+def _lacking(uri: str, error: ImportError) -> MissingDependencyError:
+    """The error for a package that a filesystem needs, with the command that installs it."""
+    scheme = uri.split("://", 1)[0]
+    extra = _EXTRAS.get(scheme, scheme)
+    if scheme == "hf":
+        remedy = "Install it: pip install 'pagemill[hub]'"
+    elif extra in (metadata("fsspec").get_all("Provides-Extra") or ()):
+        remedy = f"Install it: pip install 'fsspec[{extra}]'"
+    else:
+        remedy = "Install it with pip, or download the files and give their paths."
+    return MissingDependencyError(f"reading {scheme}:// needs another package ({error})", remedy=remedy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

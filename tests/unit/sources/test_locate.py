@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from pagemill.errors import MissingDependencyError, MissingInputError, UnsupportedInputError
+from pagemill.errors import MissingDependencyError, MissingInputError, UnreadableInputError, UnsupportedInputError
 from pagemill.sources.items import base_name, natural_key
 from pagemill.sources.locate import expand
 
@@ -90,7 +90,7 @@ def test_an_unreadable_folder_does_not_stop_its_neighbours(tmp_path: Path, monke
     monkeypatch.setattr("pagemill.sources.locate.os.scandir", scandir)
     items = list(expand([tmp_path], recursive=True))
     assert [item.name for item in items] == ["1.png", "b", "3.png"]
-    assert isinstance(items[1].error, MissingInputError)
+    assert isinstance(items[1].error, UnreadableInputError)
     assert "Permission denied" in items[1].error.message
 
 
@@ -100,7 +100,27 @@ def test_urls_of_unknown_or_missing_filesystems(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(__import__("sys").modules, "huggingface_hub", None)
     (item,) = expand(["hf://datasets/owner/name"], recursive=False)
     assert isinstance(item.error, MissingDependencyError)
-    assert item.error.remedy == "pip install 'pagemill[hub]'"
+    assert item.error.remedy == "Install it: pip install 'pagemill[hub]'"
+
+
+@pytest.mark.parametrize(
+    ("url", "package", "command"),
+    [
+        ("https://example.org/a.pdf", "aiohttp", "pip install 'fsspec[http]'"),
+        ("s3://bucket/a.pdf", "s3fs", "pip install 'fsspec[s3]'"),
+        ("gs://bucket/a.pdf", "gcsfs", "pip install 'fsspec[gs]'"),
+    ],
+)
+def test_the_remedy_of_a_missing_filesystem_is_a_command(
+    url: str, package: str, command: str, monkeypatch: pytest.MonkeyPatch
+):
+    modules = __import__("sys").modules
+    for name in ("fsspec.implementations.http", "s3fs", "gcsfs"):
+        monkeypatch.delitem(modules, name, raising=False)
+    monkeypatch.setitem(modules, package, None)
+    (item,) = expand([url], recursive=False)
+    assert isinstance(item.error, MissingDependencyError)
+    assert command in str(item.error.remedy)
 
 
 def test_memory_filesystem():
@@ -127,3 +147,38 @@ def test_base_names():
 
 def test_natural_key_sorts_numbers_by_value():
     assert sorted(["a10", "a9", "b1", "10", "9", "A1"], key=natural_key) == ["9", "10", "A1", "a9", "a10", "b1"]
+
+
+@pytest.fixture
+def run_below(folder: Path) -> Path:
+    """A folder with documents and, below them, the output of a run."""
+    for name in ("out/.pagemill/ledger.sqlite", "out/crops/p1_1_0.png", "out/documents/p1.md", "out/copy.pdf"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    return folder
+
+
+def test_the_output_of_a_run_below_the_input_is_no_input(run_below: Path, monkeypatch: pytest.MonkeyPatch):
+    everything = ["p1.pdf", "p2.png", "p10.png", "y.TIF", "x.jpg"]
+    assert names(run_below, recursive=True) == everything
+    assert names(f"{run_below}/*", recursive=True) == ["notes.txt", *everything]
+    assert sorted(names(f"{run_below}/**/*.*")) == sorted([*everything, "notes.txt"])
+    monkeypatch.chdir(run_below)
+    assert names(".", recursive=True) == everything
+    assert names("**/*.png") == ["p2.png", "p10.png"]
+
+
+def test_what_the_user_names_in_a_run_is_read(run_below: Path, monkeypatch: pytest.MonkeyPatch):
+    assert names(run_below / "out/crops") == ["p1_1_0.png"]
+    assert names(f"{run_below}/out/crops/*.png") == ["p1_1_0.png"]
+    assert names(run_below / "out/crops/p1_1_0.png") == ["p1_1_0.png"]
+    monkeypatch.chdir(run_below / "out/crops")
+    assert names("*.png") == ["p1_1_0.png"]
+
+
+def test_documents_in_the_folder_that_a_run_writes_into_are_read(run_below: Path, monkeypatch: pytest.MonkeyPatch):
+    assert names(run_below / "out", recursive=True) == ["copy.pdf"]
+    assert names(f"{run_below}/out/*", recursive=True) == ["copy.pdf"]
+    monkeypatch.chdir(run_below / "out")
+    assert names(".", recursive=True) == ["copy.pdf"]
+    assert names("**/*.p*") == ["copy.pdf"]
