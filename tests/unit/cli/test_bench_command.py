@@ -84,7 +84,7 @@ def test_json_has_every_figure_and_the_machine(monkeypatch: pytest.MonkeyPatch, 
 def test_post_processing_in_small():
     answer = json.loads(run("layout-postprocess", "--pages", "1", "--boxes", "5", "--sets", "3", "--json"))
     times, agreement = answer["tables"]
-    assert len(times["rows"]) == 3
+    assert len(times["rows"]) == 4
     assert agreement["rows"] == [{"ours and": "the scalar reference", "equal": 3, "sets": 3}]
 
 

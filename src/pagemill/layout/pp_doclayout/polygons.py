@@ -82,9 +82,10 @@ def _block_ends(pixels: int, extent: int) -> NDArray[np.int32]:
     """First and last place of every pixel when ``pixels`` are drawn over ``extent``, shape (2 * pixels,)."""
     # OpenCV's own choice of neighbours, whatever its rounding.
     source = cv2.resize(np.arange(pixels, dtype=np.float32)[None], (extent, 1), interpolation=cv2.INTER_NEAREST)[0]
-    first = np.searchsorted(source, np.arange(pixels), side="left")
-    last = np.searchsorted(source, np.arange(pixels), side="right") - 1
-    return np.stack([first, last], axis=1).reshape(-1).astype(np.int32)
+    starts = np.searchsorted(source, np.arange(pixels + 1))
+    ends = np.empty(2 * pixels, dtype=np.int32)
+    ends[::2], ends[1::2] = starts[:-1], starts[1:] - 1
+    return ends
 
 
 def _convex_corners(corners: NDArray[np.int32]) -> NDArray[np.float64]:
@@ -95,7 +96,8 @@ def _convex_corners(corners: NDArray[np.int32]) -> NDArray[np.float64]:
     points = corners.astype(np.float64)
     if len(points) < 2:
         return points[:0]
-    back, ahead = np.roll(points, 1, axis=0) - points, np.roll(points, -1, axis=0) - points
+    ring = np.concatenate([points[-1:], points, points[:1]])
+    back, ahead = ring[:-2] - points, ring[2:] - points
     turns_out = back[:, 1] * ahead[:, 0] - back[:, 0] * ahead[:, 1] < 0
     points, back, ahead = points[turns_out], back[turns_out], ahead[turns_out]
     lengths = np.hypot(*back.T), np.hypot(*ahead.T)
