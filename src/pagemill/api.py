@@ -45,7 +45,8 @@ def parse(
         pages: Page ranges such as ``"1,3-5,8-"``; None for all.
         password: Of an encrypted PDF.
         layout_engine: Name of an installed layout engine.
-        layout_model: An ONNX layout model on disk to use instead of the embedded one.
+        layout_model: A model of the engine on disk: an ONNX file, or a folder of weights or a settings file
+            (``pp-doclayout-v3``); None for the one that the engine finds itself.
         crops: Cut out pictures and charts (``document.crops``), so that the document can show and save them.
         page_timeout_s: Time limit of a page, in seconds.
         max_attempts: Most attempts of a page that fails for a cause that may be gone next time (a crash, the time
