@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime  # msgspec reads the annotations
+from datetime import datetime  # msgspec reads the annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from pagemill.store import paths
-from pagemill.store.ledger import PageState
+from pagemill.store.ledger import NO_LONGER_IN_THE_INPUT, PageState
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pagemill.store.lock import Owner
-    from pagemill.store.reading import RunReader
+    from pagemill.store.reading import RunReader, Sitting
     from pagemill.store.summary import RunSummary
 
 _PARTS = {
@@ -52,6 +52,16 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
     """Off where it cannot be told whether it is still there: it was started on another host."""
 
 
+class SittingStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """From a start or resume of the run to its end, or to now; pauses between sittings count nowhere."""
+
+    pages: int
+    """Done or failed in it."""
+    seconds: float
+    rate: float | None
+    """Pages a second; None where no page ended."""
+
+
 class FailureExample(msgspec.Struct, frozen=True, kw_only=True):
     """A page that failed."""
 
@@ -77,15 +87,15 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     started: datetime
     finished: datetime | None
     total: int | None
-    """Pages in the input; None while that is not known."""
+    """Pages in the input of the last sitting; None while that is not known."""
     pages: dict[str, int]
     """By state: ``done``, ``failed``, ``skipped``, ``running``, ``waiting``."""
     documents: int
     """Documents that are complete."""
     rate: float | None
     """Pages a second of late; None while the run does not go on or too little is known."""
-    mean_rate: float | None
-    """Pages a second since the first start, pauses included; None of a run that was cut off."""
+    sitting: SittingStatus | None
+    """What the last sitting has done, or does; None while too little is known."""
     seconds_left: float | None
     failures: list[FailureKind]
     """The most frequent first."""
@@ -102,8 +112,13 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ended(self) -> int:
-        """Pages that need no more work."""
-        return self.pages["done"] + self.pages["failed"] + self.pages["skipped"]
+        """Pages that need no more work, but for those skipped because they are not in the input any more."""
+        return self.pages["done"] + self.pages["failed"] + self.pages["skipped"] - self.gone
+
+    @property
+    def gone(self) -> int:
+        """Pages skipped because they are not in the input any more: they are not part of ``total`` either."""
+        return self.skipped.get(NO_LONGER_IN_THE_INPUT, 0)
 
 
 def read_status(reader: RunReader, *, examples: int = 3, sizes: dict[str, int] | None = None) -> RunStatus:
@@ -121,12 +136,7 @@ def read_status(reader: RunReader, *, examples: int = 3, sizes: dict[str, int] |
     pages = {state.name.lower(): counts.get(state, 0) for state in PageState}
     owner = running.owner if summary.finished is None else None
     rate = reader.rate().pages_per_second if owner else None
-    left = (
-        None
-        if reader.total is None
-        else max(0, reader.total - sum(pages[name] for name in ("done", "failed", "skipped")))
-    )
-    return RunStatus(
+    status = RunStatus(
         path=str(reader.path),
         state=_state(summary, going_on=owner is not None),
         process=_process(owner) if owner else None,
@@ -136,8 +146,8 @@ def read_status(reader: RunReader, *, examples: int = 3, sizes: dict[str, int] |
         pages=pages,
         documents=summary.documents,
         rate=rate,
-        mean_rate=_mean_rate(summary, going_on=owner is not None),
-        seconds_left=left / rate if left is not None and rate else None,
+        sitting=_sitting(reader.sitting()),
+        seconds_left=None,
         failures=[
             FailureKind(
                 category=kind.category,
@@ -155,6 +165,9 @@ def read_status(reader: RunReader, *, examples: int = 3, sizes: dict[str, int] |
         seconds_by_stage=_largest_first(summary.seconds_by_stage),
         bytes_on_disk=bytes_on_disk(reader.path) if sizes is None else sizes,
     )
+    if status.total is None or not rate:
+        return status
+    return msgspec.structs.replace(status, seconds_left=max(0, status.total - status.ended) / rate)
 
 
 def bytes_on_disk(path: Path) -> dict[str, int]:
@@ -191,10 +204,11 @@ def _process(owner: Owner) -> Process:
     return Process(pid=owner.pid, host=owner.host, since=since, certain=owner.alive() is not None)
 
 
-def _mean_rate(summary: RunSummary, *, going_on: bool) -> float | None:
-    end = summary.finished or (datetime.now(UTC) if going_on else None)
-    seconds = (end - summary.started).total_seconds() if end else 0.0
-    return summary.pages / seconds if seconds > 0 else None
+def _sitting(sitting: Sitting | None) -> SittingStatus | None:
+    if sitting is None:
+        return None
+    pages, seconds = sitting
+    return SittingStatus(pages=pages, seconds=seconds, rate=pages / seconds if pages and seconds > 0 else None)
 
 
 def _largest_first(numbers: dict[str, _Number]) -> dict[str, _Number]:

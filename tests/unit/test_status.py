@@ -4,10 +4,12 @@ import os
 from typing import TYPE_CHECKING
 
 import msgspec
+import pytest
 from synthetic_run import failed_page, key_of, open_run, page, sample_pages, start, write, write_run
 
 from pagemill.document.page import PageError
-from pagemill.status import RunState, RunStatus, bytes_on_disk, read_status
+from pagemill.status import RunState, RunStatus, SittingStatus, bytes_on_disk, read_status
+from pagemill.store.opening import OpenMode
 from pagemill.store.reading import RunReader
 
 if TYPE_CHECKING:
@@ -54,7 +56,8 @@ def test_a_run_that_goes_on(tmp_path: Path) -> None:
     assert kind.examples[0].page_id == "report_3"
     assert kind.examples[0].attempts == 2
     assert status.finished is None
-    assert status.mean_rate is not None
+    assert status.sitting is not None
+    assert status.sitting.pages == 4
 
 
 def test_a_finished_run(tmp_path: Path) -> None:
@@ -81,7 +84,6 @@ def test_a_run_that_ended_without_a_word_is_cut_off(tmp_path: Path) -> None:
     status = status_of(tmp_path)
     assert status.state is RunState.CUT_OFF
     assert status.process is None
-    assert status.mean_rate is None
     assert status.under_way == []
 
 
@@ -105,3 +107,35 @@ def test_a_status_survives_json(tmp_path: Path) -> None:
     write_run(tmp_path, sample_pages())
     status = status_of(tmp_path)
     assert msgspec.json.decode(msgspec.json.encode(status), type=RunStatus) == status
+
+
+def test_pages_no_longer_in_the_input_have_not_ended(tmp_path: Path) -> None:
+    with open_run(tmp_path) as run:
+        write(run, page("d", 1), 0)
+        start(run, page("gone", 1))
+    with open_run(tmp_path, OpenMode.AUTO) as run:
+        run.set_total(1)
+        run.finish()
+    status = status_of(tmp_path)
+    assert status.pages["skipped"] == 1
+    assert (status.total, status.ended, status.gone) == (1, 1, 1)
+
+
+def test_pauses_between_sittings_count_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1e9
+    monkeypatch.setattr("time.time", lambda: now)
+    with open_run(tmp_path) as run:
+        write(run, page("d", 1), 0)
+        now += 10.0
+        run.finish(interrupted=True, complete=False)
+    now += 100_000.0
+    with open_run(tmp_path, OpenMode.AUTO) as run:
+        write(run, page("d", 2), 1)
+        write(run, page("d", 3), 2)
+        now += 4.0
+        run.finish()
+    assert status_of(tmp_path).sitting == SittingStatus(pages=2, seconds=4.0, rate=0.5)
+    with open_run(tmp_path, OpenMode.AUTO) as run:
+        now += 1.0
+        run.finish()
+    assert status_of(tmp_path).sitting == SittingStatus(pages=0, seconds=1.0, rate=None)

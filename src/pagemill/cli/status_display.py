@@ -122,8 +122,7 @@ def _state(status: RunStatus) -> list[str]:
         return [state, f"process {process.pid} on {process.host}{doubt}", f"since {_moment(process.since)}"]
     if status.finished is None:
         return [state, f"started {_moment(status.started)}"]
-    took = duration((status.finished - status.started).total_seconds())
-    return [f"{state} {_moment(status.finished)}", f"{took} after its start"]
+    return [f"{state} {_moment(status.finished)}"]
 
 
 def _moment(moment: datetime) -> str:
@@ -131,11 +130,13 @@ def _moment(moment: datetime) -> str:
 
 
 def _pages(status: RunStatus) -> list[str]:
-    items = [f"{status.ended:,} of {status.total:,} ended" if status.total else f"{status.ended:,} ended"]
-    if status.total:
-        items[0] += f" ({status.ended / status.total:.0%})"
+    items = [f"{status.ended:,} ended"]
+    if whole := _whole(status):
+        items = [f"{status.ended:,} of {whole:,} ended ({status.ended / whole:.0%})"]
+    elif status.total:
+        items.append(f"{status.total:,} in the input now")
     items += [f"{name} {count:,}" for name, count in status.pages.items() if count or name in ("done", "failed")]
-    if status.total and (unmet := status.total - sum(status.pages.values())) > 0:
+    if status.total and (unmet := status.total + status.gone - sum(status.pages.values())) > 0:
         items.append(f"to come {unmet:,}")
     return [*items, number(status.documents, "complete document")]
 
@@ -144,15 +145,23 @@ def _rates(status: RunStatus) -> list[str]:
     items = []
     if status.rate is not None:
         items.append(f"{status.rate:.2f} pages/s of late")
-    if status.mean_rate is not None:
-        items.append(f"{status.mean_rate:.2f} pages/s since the start")
+    if status.sitting is not None and status.sitting.rate is not None:
+        which = "this" if status.state is RunState.RUNNING else "the last"
+        done = f"{number(status.sitting.pages, 'page')} in {duration(status.sitting.seconds)}"
+        items.append(f"{status.sitting.rate:.2f} pages/s in {which} sitting ({done})")
     if status.seconds_left is not None:
         items.append(f"about {duration(status.seconds_left)} left")
     return items
 
 
+def _whole(status: RunStatus) -> int | None:
+    """Pages in the input, unless more have ended: it may have lost documents that were parsed."""
+    return None if status.total is None or status.ended > status.total else status.total
+
+
 def _one_line(status: RunStatus) -> str:
-    total = f" of {status.total:,}" if status.total else ""
+    whole = _whole(status)
+    total = f" of {whole:,}" if whole else ""
     rate = "" if status.rate is None else f", {status.rate:.2f} pages/s"
     left = "" if status.seconds_left is None else f", {duration(status.seconds_left)} left"
     return f"{status.state}: {status.ended:,}{total} pages{rate}{left}, {status.pages['failed']:,} failed"

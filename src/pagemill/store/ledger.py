@@ -356,7 +356,8 @@ class Ledger:
             connection.execute("UPDATE documents SET written = 1 WHERE written = 2 AND written <> 1")
             connection.execute("INSERT OR REPLACE INTO samples SELECT ?, session, ? FROM run", (time.time(), ended))
             connection.execute(
-                "DELETE FROM samples WHERE time < (SELECT time FROM samples ORDER BY time DESC LIMIT 1 OFFSET ?)",
+                "DELETE FROM samples WHERE time < (SELECT time FROM samples ORDER BY time DESC LIMIT 1 OFFSET ?)"
+                " AND time <> (SELECT min(time) FROM samples WHERE session = (SELECT session FROM run))",
                 (_SAMPLES,),
             )
         self.database.checkpoint()

@@ -50,6 +50,14 @@ class Rate(NamedTuple):
     """Over the last minutes of work; None while too little is known."""
 
 
+class Sitting(NamedTuple):
+    """What the last sitting did: the time from a start or resume to the end, or to now."""
+
+    pages: int
+    """Done or failed in it."""
+    seconds: float
+
+
 class Running(NamedTuple):
     """What is under way."""
 
@@ -222,6 +230,16 @@ class RunReader:
         if len(samples) < 2 or samples[-1][0] <= samples[0][0]:
             return Rate(ended, None)
         return Rate(ended, (samples[-1][1] - samples[0][1]) / (samples[-1][0] - samples[0][0]))
+
+    def sitting(self) -> Sitting | None:
+        """The last sitting; None while too little is known."""
+        samples = self._view.all(
+            "SELECT time, ended FROM samples WHERE session = (SELECT session FROM run) ORDER BY time"
+        )
+        if len(samples) < 2:
+            return None
+        (start, before), (end, ended) = samples[0], samples[-1]
+        return Sitting(max(0, ended - before), end - start)
 
     def running(self) -> Running:
         """Pages under way, and who works on them."""

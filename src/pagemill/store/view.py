@@ -126,8 +126,15 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
             application, version = (
                 int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("application_id", "user_version")
             )
-            if (application, version) != (APPLICATION_ID, FORMAT):
-                raise DamagedRunError(f"{path} is no ledger that this version of pagemill reads")
+            if application != APPLICATION_ID:  # 0 of an empty file
+                raise DamagedRunError(
+                    f"{path} is no whole ledger", remedy="Mend the directory with pagemill verify --repair."
+                )
+            if version != FORMAT:
+                raise DamagedRunError(
+                    f"{path} is of another version of pagemill ({version}; this one reads {FORMAT})",
+                    remedy="Read it with that version.",
+                )
         except BaseException:
             connection.close()
             raise

@@ -15,7 +15,7 @@ from pagemill.cli.progress import LenientConsole
 from pagemill.cli.status import command
 from pagemill.cli.status_display import StatusDisplay, status_lines
 from pagemill.errors import OutputError
-from pagemill.status import FailureExample, FailureKind, Process, RunState, RunStatus
+from pagemill.status import FailureExample, FailureKind, Process, RunState, RunStatus, SittingStatus
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +34,7 @@ def status(**fields: Any) -> RunStatus:
         "pages": {"running": 2, "waiting": 1, "done": 240, "failed": 9, "skipped": 1},
         "documents": 12,
         "rate": 2.5,
-        "mean_rate": 2.0,
+        "sitting": SittingStatus(pages=240, seconds=120.0, rate=2.0),
         "seconds_left": 300.0,
         "failures": [
             FailureKind(
@@ -85,7 +85,7 @@ def test_a_run_about_which_little_is_known() -> None:
             process=None,
             total=None,
             rate=None,
-            mean_rate=None,
+            sitting=None,
             seconds_left=None,
             failures=[],
             skipped={},
@@ -108,9 +108,24 @@ def test_lines_keep_to_the_width() -> None:
     assert "and 38 more" in text_of(crowded, 72)
 
 
-def test_a_finished_run_tells_how_long_it_took() -> None:
-    done = status(state=RunState.FINISHED, process=None, finished=START + timedelta(minutes=61))
-    assert re.search(r"out: finished 2026-01-0\d \d\d:05, 1 h 1 min after its start", text_of(done))
+def test_a_finished_run_tells_of_its_last_sitting_and_counts_no_pauses() -> None:
+    done = status(state=RunState.FINISHED, process=None, rate=None, finished=START + timedelta(minutes=61))
+    text = text_of(done)
+    assert re.search(r"out: finished 2026-01-0\d \d\d:05$", text, re.MULTILINE)
+    assert "2.00 pages/s in the last sitting (240 pages in 2 min 0 s)" in text
+    nothing_done = status(rate=None, seconds_left=None, sitting=SittingStatus(pages=0, seconds=1.0, rate=None))
+    assert "rate" not in text_of(nothing_done)
+
+
+def test_pages_no_longer_in_the_input_are_no_part_of_it() -> None:
+    pages = {"running": 0, "waiting": 0, "done": 27, "failed": 0, "skipped": 4}
+    some_gone = status(total=27, pages=pages, skipped={"no longer in the input": 4})
+    assert "27 of 27 ended (100%)" in text_of(some_gone)
+    assert "to come" not in text_of(some_gone)
+    assert "skipped    no longer in the input 4" in text_of(some_gone)
+    parsed_ones_gone = status(total=20, pages=pages, skipped={"no longer in the input": 4})
+    assert "27 ended, 20 in the input now" in text_of(parsed_ones_gone)
+    assert "%" not in text_of(parsed_ones_gone).splitlines()[1]
 
 
 def test_a_log_gets_a_line_a_time_and_all_at_the_end() -> None:

@@ -83,6 +83,30 @@ def test_the_rate_is_that_of_late(store, monkeypatch: pytest.MonkeyPatch) -> Non
         assert reader.rate() == (8, None)  # of this sitting
 
 
+def test_a_long_sitting_is_known_from_its_start(store, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1e9
+    monkeypatch.setattr("time.time", lambda: now)
+    with store.open() as run:
+        run.sync()
+    with store.open() as run, RunReader.open(store.out) as reader:
+        for _ in range(250):
+            now += 5.0
+            run.sync()
+        assert reader.sitting() == (0, 1250.0)
+
+
+@pytest.mark.parametrize("content", [b"", b"no database " * 100])
+def test_a_ledger_that_is_none_names_the_remedy(store, content: bytes) -> None:
+    with store.open():
+        pass
+    for file in (store.out / ".pagemill").glob("ledger.sqlite-*"):
+        file.unlink()
+    (store.out / ".pagemill/ledger.sqlite").write_bytes(content)
+    with pytest.raises(DamagedRunError) as caught:
+        RunReader.open(store.out)
+    assert "verify --repair" in str(caught.value.remedy)
+
+
 def test_lines_are_taken_out_while_somebody_reads(store) -> None:
     with store.open() as run:
         for number in range(1, 4):
@@ -109,7 +133,7 @@ def test_a_damaged_record_is_said(store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("offset", "length"), [(-5, 10), (2**62, 10), (0, 2**62), (0, -4), ("here", 10)], ids=lambda value: str(value)
+    ("offset", "length"), [(-5, 10), (2**62, 10), (0, 2**62), (0, -4)], ids=lambda value: str(value)
 )
 def test_places_that_cannot_be(store, offset: Any, length: Any) -> None:
     with store.open() as run:
@@ -121,6 +145,23 @@ def test_places_that_cannot_be(store, offset: Any, length: Any) -> None:
         with pytest.raises(DamagedRunError, match=r"ocr_results.jsonl is damaged"):
             list(reader.pages())
         assert reader.preview("doc_1") is None
+
+
+def test_the_ledger_takes_no_text_for_a_number(store) -> None:
+    store.open().close()
+    with (
+        sqlite3.connect(store.out / ".pagemill" / "ledger.sqlite") as ledger,
+        pytest.raises(sqlite3.IntegrityError, match="cannot store TEXT"),
+    ):
+        ledger.execute("UPDATE written SET results = 'here'")
+
+
+def test_an_sqlite_that_is_too_old(store, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.open().close()
+    monkeypatch.setattr("sqlite3.sqlite_version_info", (3, 34, 1))
+    for use in (store.open, lambda: RunReader.open(store.out), lambda: verify(store.out, exporters=EXPORTERS)):
+        with pytest.raises(MissingDependencyError, match=r"pagemill needs 3\.37"):
+            use()
 
 
 def test_no_run(store, tmp_path: Path) -> None:
