@@ -66,6 +66,14 @@ class Progress(Protocol):
         """A page failed and will be tried again, alone."""
         ...
 
+    def hangs(self, *, fresh_process: bool) -> None:
+        """A computation hangs for good, the first one of the run.
+
+        Args:
+            fresh_process: The run goes on in one when the pages under way have ended; else in this one.
+        """
+        ...
+
     def stopping(self, under_way: int) -> None:
         """A signal came: the run ends when the pages that are under way have ended."""
         ...
@@ -292,7 +300,9 @@ class _Run:
 
     @asynccontextmanager
     async def _watched(self) -> AsyncIterator[None]:
-        """While entered, a supervised run gives signs of life, and drains when a computation hangs for good."""
+        """While entered, a computation that hangs for good is told; a supervised run drains then, and gives signs of
+        life until then.
+        """  # noqa: D205 - one sentence
 
         async def beat() -> None:
             while True:
@@ -301,10 +311,16 @@ class _Run:
 
         async def leave_when_stuck() -> None:
             await self._pipeline.until_stuck()
-            self.outcome.recycle = True
-            self._pipeline.stop_admitting()
+            supervised = self._life.supervised
+            if self._progress and not self._life.vitals.hung:
+                self._progress.hangs(fresh_process=supervised)
+            self._life.vitals.has_hung()
+            if supervised:
+                self.outcome.recycle = True
+                self._pipeline.stop_admitting()
 
-        tasks = [asyncio.create_task(task()) for task in (beat, leave_when_stuck)] if self._life.supervised else []
+        watches = (beat, leave_when_stuck) if self._life.supervised else (leave_when_stuck,)
+        tasks = [asyncio.create_task(watch()) for watch in watches]
         try:
             yield
         finally:

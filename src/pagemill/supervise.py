@@ -40,7 +40,7 @@ _ERASE_LINE_SHOW_CURSOR = "\r\x1b[2K\x1b[?25h"
 class Vitals:
     """Counters in memory that a worker shares with its parent and with the workers after it."""
 
-    _DONE, _FAILED, _POSTPONED, _OPENED, _UNDER_WAY, _BEATS, _ORDERLY, _COUNT = range(8)
+    _DONE, _FAILED, _POSTPONED, _OPENED, _UNDER_WAY, _BEATS, _ORDERLY, _HUNG, _COUNT = range(9)
 
     def __init__(self) -> None:
         self._counters = memoryview(mmap.mmap(-1, 8 * self._COUNT)).cast("Q")
@@ -68,6 +68,15 @@ class Vitals:
     def has_opened(self) -> None:
         """Note that the output directory is open."""
         self._counters[self._OPENED] = 1
+
+    @property
+    def hung(self) -> bool:
+        """Whether a computation has hung in some life."""
+        return bool(self._counters[self._HUNG])
+
+    def has_hung(self) -> None:
+        """Note that a computation hangs for good."""
+        self._counters[self._HUNG] = 1
 
     @property
     def under_way(self) -> int:

@@ -149,8 +149,9 @@ async def test_a_file_name_that_is_no_utf8(pdf: Path):
 
 async def test_a_hang_ends_at_the_time_limit(pdf: Path, faulty: list[str]):
     async with DecodingService(workers=1, command=faulty, timeout_s=1.0) as service:
-        with pytest.raises(PageTimeoutError, match="page 3 took longer than 1 s"):
+        with pytest.raises(PageTimeoutError, match="page 3 took longer than 1 s") as caught:
             await service.decode(PdfPage(path=pdf, page_index=2))
+        assert "--page-timeout" in str(caught.value.remedy)
         assert (await service.decode(PdfPage(path=pdf, page_index=0))).pixels.size
 
 

@@ -235,6 +235,9 @@ class Interrupting:
     def postponed(self, page: ParsedPage) -> None:
         raise AssertionError("no page is tried again")
 
+    def hangs(self, *, fresh_process: bool) -> None:
+        raise AssertionError("no page hangs")
+
     def stopping(self, under_way: int) -> None:
         self.under_way = under_way
         assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL  # the next one ends the process
@@ -347,6 +350,25 @@ async def test_nobody_restarts_an_unsupervised_run_so_it_goes_on_when_something_
     outcome = await run(tmp_path / "out", pipeline)
     assert not outcome.recycle
     assert len(records(tmp_path / "out")) == 3
+
+
+@pytest.mark.parametrize("supervised", [True, False])
+async def test_a_hang_is_told_once_in_all_lives(tmp_path, supervised):
+    told = []
+
+    class Told(Interrupting):
+        def hangs(self, *, fresh_process: bool) -> None:
+            told.append(fresh_process)
+
+        def page(self, page: ParsedPage, *, total: int | None, passed_over: int) -> None:
+            pass
+
+    mine = Life(supervised=supervised)
+    for number in (1, 2):
+        pipeline = FakePipeline(page(number), endless=supervised)
+        pipeline.stuck.set()
+        await run(tmp_path / "out", pipeline, Told(signal.SIGINT), life=mine)
+    assert told == [supervised]
 
 
 async def test_skipped_pages_are_no_failure_and_have_no_record(tmp_path):

@@ -139,6 +139,12 @@ class ProgressDisplay:
         if not self._quiet:
             self._say(self._retries, ("again later", "yellow"), page)
 
+    def hangs(self, *, fresh_process: bool) -> None:
+        """Say that a computation hangs and how the run goes on; those that hang later are not told."""
+        if not self._quiet:
+            goes_on = "in a fresh process once the pages under way have ended" if fresh_process else "without it"
+            self._console.say(f"A page hangs in a computation and was given up. The run goes on {goes_on}.")
+
     def stopping(self, under_way: int) -> None:
         """Say that the run ends early, and leave the terminal as it was: a second signal ends the process at once."""
         if self._bar:

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from pagemill.runtime.decoding_protocol import Reply, Request
     from pagemill.sources.base import EncodedImage
 
+DECODE_TIMEOUT_S = 60.0
+"""Most time for decoding or rendering a page, or opening a file, waiting for its turn not included; far above what
+honest ones need. A page's own limit may be shorter."""
 DEFAULT_MEMORY = 6 * 2**30
 _LARGE = 2
 """Images this many times over the working size are decoded one at a time, to bound memory."""
@@ -54,7 +57,7 @@ class DecodingService:
         workers: int = 2,
         threads: ComputeThreads | None = None,
         limits: DecodeLimits | None = None,
-        timeout_s: float = 60.0,
+        timeout_s: float = DECODE_TIMEOUT_S,
         memory: int | None = DEFAULT_MEMORY,
         command: Sequence[str] | None = None,
         shared_memory: bool = sys.platform == "linux",
@@ -143,10 +146,12 @@ class DecodingService:
             async with asyncio.timeout(self._timeout_s):
                 yield
         except TimeoutError:
-            raise PageTimeoutError(
-                f"{what} took longer than {self._timeout_s:g} s",
-                remedy="Convert it to an image of moderate size with another program.",
-            ) from None
+            remedy = "Convert it to an image of moderate size with another program."
+            if self._timeout_s < DECODE_TIMEOUT_S:  # else more time for the page is none for this
+                remedy = (
+                    f"Give it more time with --page-timeout (up to {DECODE_TIMEOUT_S:g} s count here). Or: {remedy}"
+                )
+            raise PageTimeoutError(f"{what} took longer than {self._timeout_s:g} s", remedy=remedy) from None
 
     async def _ask(self, request: Request, what: str) -> tuple[Reply, Pixels | None]:
         """Ask a process. Gives the answer with the pixels that belong to it."""

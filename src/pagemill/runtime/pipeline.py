@@ -15,7 +15,7 @@ from pagemill.layout.settings import LayoutSettings
 from pagemill.parsing.page import parse_page
 from pagemill.runtime import engines
 from pagemill.runtime.contract import checked_regions
-from pagemill.runtime.decoding import DecodingService
+from pagemill.runtime.decoding import DECODE_TIMEOUT_S, DecodingService
 from pagemill.runtime.flight import FlightControl
 from pagemill.runtime.identity import settings_identity
 from pagemill.runtime.microbatch import MicroBatcher
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     from pagemill.runtime.stream import Journal
     from pagemill.sources import SourceOptions
     from pagemill.sources.base import Catalogue, EncodedImage, PageSource, PdfPage
-
-DECODE_TIMEOUT_S = 60.0
-"""Time limit for decoding a page, waiting for its turn not included; far above what honest pages need."""
 
 EMBEDDED_LAYOUT = "onnx"
 """The layout engine that is always there."""

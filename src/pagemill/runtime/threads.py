@@ -125,7 +125,7 @@ class ComputeThreads:
                 return
             call.left_behind = True
         assert call.thread is not None
-        log.warning("a computation hangs; its thread %s is left behind", call.thread.name)
+        log.info("a computation hangs; its thread %s is left behind", call.thread.name)
         self.stuck.set()
         _set_exception(call.answer, StuckError("a computation hangs"))
         self._threads.discard(call.thread)

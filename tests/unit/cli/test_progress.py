@@ -100,6 +100,7 @@ def test_quiet_names_what_failed_and_nothing_else():
         display.opened(3)
         display.page(failed("p", "is damaged"), total=1, passed_over=0)
         display.postponed(failed("p", "is damaged"))
+        display.hangs(fresh_process=True)
         display.page(done("q"), total=2, passed_over=0)
         display.stopping(2)
     assert file.getvalue() == "failed p: is damaged\n"

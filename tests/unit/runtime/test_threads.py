@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import subprocess
 import sys
 import textwrap
@@ -103,12 +104,13 @@ async def test_a_call_that_ends_soon_after_it_was_given_up_is_no_trouble(gate):
     await pool.close()
 
 
-async def test_a_call_that_hangs_is_left_behind_and_the_others_go_on(gate):
+async def test_a_call_that_hangs_is_left_behind_and_the_others_go_on(gate, caplog):
     pool = ComputeThreads(1, name="hanging", grace_s=0.02)
     await given_up(pool, gate.wait)
     behind = asyncio.create_task(pool.run(abs, -1))  # waits for the only thread
     await pool.stuck.wait()
     await pool.settled()
+    assert not [each for each in caplog.records if each.levelno >= logging.WARNING]  # the run tells of it, once
     assert await behind == 1
     await asyncio.wait_for(pool.close(), 5)
     (left,) = named("hanging")
