@@ -108,6 +108,6 @@ def test_the_text_engine_of_another_package_reads_its_languages(packages, page, 
 def test_an_unknown_engine_is_told_before_the_output_is_touched(packages, page, tmp_path):
     run = parse(packages, page, "--layout-engine", "absent", "-o", tmp_path / "out")
     assert run.returncode == 2
-    assert "there is no engine 'absent'" in run.stderr
+    assert "there is no layout engine 'absent'" in run.stderr
     assert "Installed: halves, onnx, pp-doclayout-v3" in run.stderr
     assert not (tmp_path / "out").exists()

@@ -80,7 +80,7 @@ class StockPath:
             import torchvision  # noqa: F401
         except (ImportError, RuntimeError) as error:
             raise MissingDependencyError(
-                f"the published processor needs torchvision: {error}", remedy="pip install torchvision"
+                f"the published processor needs torchvision: {error}", remedy="Install it: pip install torchvision"
             ) from error
         self.model, self.labels = load_model(folder, torch.float32)
         version = 3 if self.model.config.model_type.endswith("v3") else 4

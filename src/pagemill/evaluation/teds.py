@@ -75,7 +75,7 @@ def teds(predicted_html: str, true_html: str, structure_only: bool = False) -> f
     try:
         from apted import APTED
     except ImportError as error:
-        raise MissingDependencyError("TEDS needs the package apted", remedy="pip install apted") from error
+        raise MissingDependencyError("TEDS needs the package apted", remedy="Install it: pip install apted") from error
 
     predicted, true = _first_table(predicted_html), _first_table(true_html)
     if predicted is None or true is None:

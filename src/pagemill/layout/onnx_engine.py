@@ -93,9 +93,9 @@ def _load(path: Path, settings: LayoutSettings) -> onnxruntime.InferenceSession:
         if settings.model_path is None:
             raise MissingDependencyError(
                 "the layout model is missing from this installation",
-                remedy="reinstall with: pip install --force-reinstall pagemill (from a checkout: pip install -e .)",
+                remedy="Reinstall: pip install --force-reinstall pagemill (from a checkout: pip install -e .)",
             )
-        raise MissingInputError(f"there is no layout model at {path}", remedy="check the path of the ONNX file")
+        raise MissingInputError(f"there is no layout model at {path}", remedy="Check the path of the ONNX file.")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = settings.threads
     options.inter_op_num_threads = 1

@@ -82,7 +82,7 @@ def model_file(name: str) -> Path:
         if path.is_file():
             return path
     what = "the package rapidocr is not installed" if spec is None else f"the installed rapidocr ships no {name}"
-    raise MissingDependencyError(f"cannot read text: {what}", remedy="pip install 'rapidocr>=3.10,<4'")
+    raise MissingDependencyError(f"cannot read text: {what}", remedy="Install it: pip install 'rapidocr>=3.10,<4'")
 
 
 @functools.cache

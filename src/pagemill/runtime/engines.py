@@ -11,6 +11,7 @@ from pagemill.errors import MissingDependencyError, UsageError
 LAYOUT_ENGINES = "pagemill.layout_engines"
 TEXT_DETECTORS = "pagemill.text_detectors"
 TEXT_ENGINES = "pagemill.text_engines"
+_KINDS = {LAYOUT_ENGINES: "layout engine", TEXT_DETECTORS: "text detector", TEXT_ENGINES: "text engine"}
 
 
 def names(group: str) -> list[str]:
@@ -32,8 +33,8 @@ def load(group: str, name: str) -> Any:
             return point.load()
         except ImportError as error:
             raise MissingDependencyError(
-                f"the engine {name!r} cannot be loaded: {error}",
+                f"the {_KINDS[group]} {name!r} cannot be loaded: {error}",
                 remedy=f"Install what it needs, or reinstall {point.dist.name if point.dist else name}.",
             ) from error
     known = ", ".join(names(group)) or "none: is pagemill installed?"
-    raise UsageError(f"there is no engine {name!r}", remedy=f"Installed: {known}")
+    raise UsageError(f"there is no {_KINDS[group]} {name!r}", remedy=f"Installed: {known}.")

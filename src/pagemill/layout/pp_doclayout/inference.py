@@ -196,7 +196,7 @@ def load_predictor(choice: ModelChoice) -> Predictor:
         if choice.precision is not Precision.AUTO:
             raise EngineError(
                 f"the layout model gives no numbers in {precision} precision on {device.type}",
-                remedy="set precision to auto or float32 in the layout settings",
+                remedy="Set precision to auto or float32 in the layout settings.",
             )
         _log.warning("PP-DocLayout runs in float32: in %s precision it gives no numbers on %s", precision, device.type)
         predictor = _load(choice.folder, device, Precision.FLOAT32, max_batch)
@@ -242,7 +242,7 @@ def _device(device: Device) -> torch.device:
     if not there[device]:
         raise UsageError(
             f"PyTorch sees no {device.value} device here",
-            remedy="set device to auto in the layout settings, or install a build of PyTorch for it (pytorch.org)",
+            remedy="Set device to auto in the layout settings, or install a build of PyTorch for it (pytorch.org).",
         )
     return torch.device(device.value)
 
@@ -253,7 +253,7 @@ def _precision(precision: Precision, device: torch.device) -> Precision:
 
     if precision is Precision.BFLOAT16 and device.type == "cpu":
         # PyTorch 2.13 samples garbage for bfloat16 coordinates off the image there (grid_sample).
-        raise UsageError("the layout model is wrong in bfloat16 on the CPU", remedy="set precision to mixed or auto")
+        raise UsageError("the layout model is wrong in bfloat16 on the CPU", remedy="Set precision to mixed or auto.")
     if precision is not Precision.AUTO:
         return precision
     wide = device.type == "cpu" or (device.type == "cuda" and not torch.cuda.is_bf16_supported())

@@ -99,7 +99,7 @@ class PostProcessor:
         sound = np.asarray(np.isfinite(page.scores).all(axis=1) & np.isfinite(page.boxes).all(axis=1))
         if queries and not sound.any():
             raise EngineError(
-                "the layout model answers no numbers (NaN)", remedy="set precision to float32 in the layout settings"
+                "the layout model answers no numbers (NaN)", remedy="Set precision to float32 in the layout settings."
             )
         chosen, of_class = np.nonzero((page.scores >= self._tables.thresholds) & sound[:, None])
         scores = page.scores[chosen, of_class]

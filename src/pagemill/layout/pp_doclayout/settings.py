@@ -137,7 +137,7 @@ def read_settings(path: Path) -> PPDocLayoutSettings:
         with path.open("rb") as file:
             content = file.read(_MAX_FILE + 1)
     except FileNotFoundError as error:
-        raise MissingInputError(f"there are no layout settings at {path}", remedy="check the path") from error
+        raise MissingInputError(f"there are no layout settings at {path}", remedy="Check the path.") from error
     except OSError as error:
         raise UsageError(f"cannot read the layout settings {path}: {error}") from error
     if len(content) > _MAX_FILE:
@@ -146,5 +146,6 @@ def read_settings(path: Path) -> PPDocLayoutSettings:
         return msgspec.convert(tomllib.loads(content.decode("utf-8")), PPDocLayoutSettings)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
         raise UsageError(
-            f"the layout settings {path} are not valid: {error}", remedy="docs/layout.md lists names and values"
+            f"the layout settings {path} are not valid: {error}",
+            remedy="Names and values are listed in docs/layout.md.",
         ) from error

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import torch
 
-INSTALL = "install PyTorch and transformers with: pip install 'pagemill[gpu]'"
+INSTALL = "Install PyTorch and transformers with: pip install 'pagemill[gpu]'"
 
 _CLASSES = {"pp_doclayout_v3": "PPDocLayoutV3ForObjectDetection", "pp_doclayout_v4": "PPDocLayoutV4ForObjectDetection"}
 _FILES = ("config.json", "model.safetensors")
@@ -42,7 +42,7 @@ def find_weights(model: str, *, download: bool = False) -> Path:
             raise MissingInputError(f"there is no {' and no '.join(missing)} in {folder}", remedy=_remedy(model))
         return folder
     if folder.is_absolute() or model.count("/") != 1:
-        raise MissingInputError(f"there is no layout model at {model}", remedy="check the path of the folder")
+        raise MissingInputError(f"there is no layout model at {model}", remedy="Check the path of the folder.")
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 
@@ -50,7 +50,7 @@ def find_weights(model: str, *, download: bool = False) -> Path:
         return Path(snapshot_download(model, allow_patterns=list(_FILES), local_files_only=not download))
     except LocalEntryNotFoundError as error:
         if download:
-            raise NetworkError(f"cannot download {model}: {error}", remedy="check the network connection") from error
+            raise NetworkError(f"cannot download {model}: {error}", remedy="Check the network connection.") from error
         raise MissingInputError(f"the weights of {model} are not in the cache", remedy=_remedy(model)) from error
     except Exception as error:  # the Hub's client raises many kinds, of its own and of its HTTP library
         raise NetworkError(f"cannot download {model}: {error}") from error
@@ -88,7 +88,7 @@ def load_model(folder: Path, dtype: torch.dtype) -> tuple[torch.nn.Module, tuple
     kind = str(config.get("model_type"))
     if kind not in _CLASSES:
         raise UnsupportedInputError(
-            f"{folder} holds a model of the kind {kind!r}", remedy="PP-DocLayoutV3 and V4 are supported"
+            f"{folder} holds a model of the kind {kind!r}", remedy="PP-DocLayoutV3 and V4 are supported."
         )
     labels = _labels(config)
     import transformers
@@ -96,7 +96,8 @@ def load_model(folder: Path, dtype: torch.dtype) -> tuple[torch.nn.Module, tuple
     model_class = getattr(transformers, _CLASSES[kind], None)
     if model_class is None:
         raise MissingDependencyError(
-            f"transformers {transformers.__version__} does not know {kind}", remedy="pip install -U transformers"
+            f"transformers {transformers.__version__} does not know {kind}",
+            remedy="Update it: pip install -U transformers",
         )
     try:
         with quietly():
@@ -108,7 +109,7 @@ def load_model(folder: Path, dtype: torch.dtype) -> tuple[torch.nn.Module, tuple
     if lost := [*info["missing_keys"], *info["mismatched_keys"]]:
         raise UnsupportedInputError(
             f"the weights in {folder} lack {len(lost)} of the model's tensors, the first: {sorted(map(str, lost))[0]}",
-            remedy=f"get them anew: {_remedy(str(folder))}",
+            remedy=_remedy(str(folder)),
         )
     return model.eval(), labels
 
@@ -141,6 +142,6 @@ def _remedy(model: str) -> str:
 
     repository = model if model.count("/") == 1 and not model.startswith((".", "/", "~")) else MODEL_ID
     return (
-        f"hf download {repository} (132 MB), or give a folder that holds {' and '.join(_FILES)} as --layout-model; "
-        "'download = true' in the layout settings lets pagemill fetch them"
+        f"Get them with hf download {repository} (132 MB), or give a folder that holds {' and '.join(_FILES)} as"
+        " --layout-model; 'download = true' in the layout settings lets pagemill fetch them."
     )
