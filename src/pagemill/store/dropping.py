@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 RESULTS_FILE = 0
 TEXTS_FILE = 1
 """Values of ``dropped.file``."""
+TO_WAITING = (
+    f"state = {PageState.WAITING.value}, alone = 0, attempts = 0, deaths = 0, death = NULL, category = NULL,"
+    " message = NULL, offset = NULL, length = NULL, crc = NULL, text_offset = NULL, text_length = NULL,"
+    " text_crc = NULL, preview_offset = NULL, preview_length = NULL, preview_crc = NULL"
+)
+"""SET clause for ``pages``: as if the page had been met just now."""
+OF_PAGE = "WHERE (source, page) = (SELECT source, ? FROM sources WHERE digest = ? AND copy = ?)"
+"""WHERE clause for ``pages``; takes page, digest and copy of a key."""
 
 
 def drop_pages(
@@ -99,17 +107,11 @@ def _drop(
             connection.executemany(
                 "INSERT OR IGNORE INTO leftovers VALUES (?)", [(crop.path,) for crop in page.image_crops]
             )
-    where = "WHERE (source, page) = (SELECT source, ? FROM sources WHERE digest = ? AND copy = ?)"
     key = (row.key.page, bytes.fromhex(row.key.digest), row.key.copy)
     if forget:
-        connection.execute(f"DELETE FROM pages {where}", key)
+        connection.execute(f"DELETE FROM pages {OF_PAGE}", key)
     else:
-        connection.execute(
-            "UPDATE pages SET state = ?, alone = 0, attempts = 0, deaths = 0, death = NULL, category = NULL,"
-            " message = NULL, offset = NULL, length = NULL, crc = NULL, text_offset = NULL, text_length = NULL,"
-            f" text_crc = NULL, preview_offset = NULL, preview_length = NULL, preview_crc = NULL {where}",
-            (PageState.WAITING, *key),
-        )
+        connection.execute(f"UPDATE pages SET {TO_WAITING} {OF_PAGE}", key)
     return whole
 
 

@@ -12,10 +12,10 @@ import msgspec
 from pagemill.document.identity import PageKey
 from pagemill.store import paths
 from pagemill.store.compaction import finish_renames
-from pagemill.store.dropping import RESULTS_FILE, TEXTS_FILE, counted
+from pagemill.store.dropping import OF_PAGE, RESULTS_FILE, TEXTS_FILE, TO_WAITING, counted
 from pagemill.store.files import output_errors, size_of
 from pagemill.store.findings import Kind, Verdict  # msgspec reads the annotation
-from pagemill.store.ledger import Ledger, PageState, Place, Span
+from pagemill.store.ledger import Ledger, Place, Span
 from pagemill.store.lines import open_lines
 from pagemill.store.lock import RunLock
 from pagemill.store.opening import OpenMode
@@ -39,14 +39,6 @@ _ADOPTED = (Kind.RECORD_WITHOUT_ROW, Kind.OTHER_ROW)
 """Findings after which a record stays, and its row of the ledger is written anew."""
 _TEXTS = (Kind.MISSING_TEXT, Kind.OTHER_TEXT)
 """Findings after which a record stays, and its text is made anew."""
-
-
-_RESET = (
-    f"state = {PageState.WAITING.value}, alone = 0, attempts = 0, deaths = 0, death = NULL, category = NULL,"
-    " message = NULL, offset = NULL, length = NULL, crc = NULL, text_offset = NULL, text_length = NULL,"
-    " text_crc = NULL, preview_offset = NULL, preview_length = NULL, preview_crc = NULL"
-)
-_OF_PAGE = "WHERE (source, page) = (SELECT source, ? FROM sources WHERE digest = ? AND copy = ?)"
 
 
 def _concerned(kinds: tuple[Kind, ...]) -> str:
@@ -174,7 +166,7 @@ def _mend(survey: Survey) -> _Mended:
         with open_lines(out / paths.RESULTS) as results, ledger.database.transaction() as connection:
             rows = _adopt(survey, ledger, connection, results)
             pages = connection.executemany(
-                f"UPDATE pages SET {_RESET} {_OF_PAGE}",
+                f"UPDATE pages SET {TO_WAITING} {OF_PAGE}",
                 _keys(
                     survey,
                     "SELECT page_key FROM rows WHERE state IN ('done', 'failed') AND NOT EXISTS"
@@ -182,7 +174,7 @@ def _mend(survey: Survey) -> _Mended:
                 ),
             ).rowcount
             texts = connection.executemany(
-                f"UPDATE pages SET text_offset = NULL, text_length = NULL, text_crc = NULL {_OF_PAGE}",
+                f"UPDATE pages SET text_offset = NULL, text_length = NULL, text_crc = NULL {OF_PAGE}",
                 _keys(survey, f"SELECT page_key FROM lines WHERE good AND number IN ({_concerned(_TEXTS)})"),
             ).rowcount
             lines = connection.executemany(
@@ -231,7 +223,7 @@ def _adopt(survey: Survey, ledger: Ledger, connection: sqlite3.Connection, resul
 
 
 def _keys(survey: Survey, query: str) -> Iterator[tuple[int, bytes, int]]:
-    """Keys of pages as :data:`_OF_PAGE` wants them."""
+    """Keys of pages as :data:`~pagemill.store.dropping.OF_PAGE` wants them."""
     for (text,) in survey.db.cursor().execute(query):
         key = PageKey.parse(text)
         yield key.page, bytes.fromhex(key.digest), key.copy
