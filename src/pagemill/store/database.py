@@ -8,7 +8,7 @@ import sqlite3
 import threading
 from typing import TYPE_CHECKING, Any
 
-from pagemill.errors import DamagedRunError, NoSpaceError, OutputError
+from pagemill.errors import DamagedRunError, MissingDependencyError, NoSpaceError, OutputError
 from pagemill.store.files import NO_SPACE_REMEDY
 
 if TYPE_CHECKING:
@@ -27,19 +27,19 @@ CREATE TABLE run (          -- one row: what the run is, and what a power cut le
     total INTEGER, session INTEGER NOT NULL DEFAULT 0,
     generation INTEGER NOT NULL DEFAULT 0,  -- counts rewrites of the JSONL files
     renaming INTEGER NOT NULL DEFAULT 0,    -- a rewrite is recorded, its renames may not be done
-    synced_results INTEGER NOT NULL DEFAULT 0);
+    synced_results INTEGER NOT NULL DEFAULT 0) STRICT;
 CREATE TABLE written (      -- one row: changes with every page
     counters TEXT NOT NULL,
-    results INTEGER NOT NULL DEFAULT 0, texts INTEGER NOT NULL DEFAULT 0, previews INTEGER NOT NULL DEFAULT 0);
+    results INTEGER NOT NULL DEFAULT 0, texts INTEGER NOT NULL DEFAULT 0, previews INTEGER NOT NULL DEFAULT 0) STRICT;
 CREATE TABLE sources (
     source INTEGER PRIMARY KEY, digest BLOB NOT NULL, copy INTEGER NOT NULL, uri TEXT NOT NULL, pages INTEGER,
-    UNIQUE (digest, copy));
+    UNIQUE (digest, copy)) STRICT;
 CREATE INDEX sources_uri ON sources (uri);
 CREATE TABLE documents (
     document INTEGER PRIMARY KEY, key TEXT UNIQUE, doc_id TEXT NOT NULL, name TEXT NOT NULL UNIQUE,
     uri TEXT NOT NULL,
     -- whether its files are up to date; 2: they are, and may not be on the disk yet
-    written INTEGER NOT NULL DEFAULT 0);
+    written INTEGER NOT NULL DEFAULT 0) STRICT;
 CREATE INDEX documents_unsynced ON documents (written) WHERE written <> 1;
 CREATE TABLE pages (
     source INTEGER NOT NULL, page INTEGER NOT NULL,
@@ -51,7 +51,7 @@ CREATE TABLE pages (
     offset INTEGER, length INTEGER, crc INTEGER,
     text_offset INTEGER, text_length INTEGER, text_crc INTEGER,
     preview_offset INTEGER, preview_length INTEGER, preview_crc INTEGER,
-    PRIMARY KEY (source, page)) WITHOUT ROWID;
+    PRIMARY KEY (source, page)) STRICT, WITHOUT ROWID;
 CREATE INDEX pages_document ON pages (document);
 CREATE INDEX pages_offset ON pages (offset) WHERE offset IS NOT NULL;
 CREATE INDEX pages_without_text ON pages (offset) WHERE offset IS NOT NULL AND text_offset IS NULL;
@@ -59,14 +59,17 @@ CREATE INDEX pages_not_done ON pages (state) WHERE state <> 3;
 CREATE INDEX pages_preview ON pages (preview_offset) WHERE preview_offset IS NOT NULL;
 CREATE TABLE dropped (      -- lines in the JSONL files that belong to no page any more (0: results, 1: texts)
     file INTEGER NOT NULL, offset INTEGER NOT NULL, length INTEGER NOT NULL,
-    PRIMARY KEY (file, offset)) WITHOUT ROWID;
+    PRIMARY KEY (file, offset)) STRICT, WITHOUT ROWID;
 CREATE TABLE leftovers (    -- crops and documents of dropped pages, to be deleted
-    path TEXT PRIMARY KEY) WITHOUT ROWID;
+    path TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 CREATE TABLE digests (
-    path BLOB PRIMARY KEY, size INTEGER NOT NULL, modified_ns INTEGER NOT NULL, digest BLOB NOT NULL) WITHOUT ROWID;
-CREATE TABLE samples (time REAL PRIMARY KEY, session INTEGER NOT NULL, ended INTEGER NOT NULL) WITHOUT ROWID;
+    path BLOB PRIMARY KEY, size INTEGER NOT NULL, modified_ns INTEGER NOT NULL, digest BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE samples (time REAL PRIMARY KEY, session INTEGER NOT NULL, ended INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 """
 
+_OLDEST_SQLITE = (3, 37)
+"""The first one with STRICT tables, in which no text takes the place of a number; https://sqlite.org/stricttables.html"""
 _LAZY_WRITES = 256
 """Writes that may wait for a commit: they can be made again at no great cost."""
 _DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})
@@ -116,6 +119,19 @@ def _is_full(path: Path) -> bool:
         return False
 
 
+def require_sqlite() -> None:
+    """Make sure that Python's SQLite is new enough: Python itself is content with far older ones.
+
+    Raises:
+        MissingDependencyError: It is not.
+    """
+    if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
+        raise MissingDependencyError(
+            f"this Python has SQLite {sqlite3.sqlite_version}; pagemill needs {'.'.join(map(str, _OLDEST_SQLITE))}",
+            remedy="Use a Python with a newer SQLite, one from python.org, uv or conda, say.",
+        )
+
+
 class Database:
     """A connection that threads take turns on.
 
@@ -125,9 +141,11 @@ class Database:
     Raises:
         DamagedRunError: It is there, and no whole ledger.
         OutputError: It cannot be opened.
+        MissingDependencyError: SQLite is too old.
     """
 
     def __init__(self, path: Path) -> None:
+        require_sqlite()
         self.path = path
         self.lock = threading.RLock()
         self._lazy = 0

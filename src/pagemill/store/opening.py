@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from pagemill.errors import DamagedRunError, DifferentRunError, OutputError
 from pagemill.store import paths
 from pagemill.store.files import size_of
 from pagemill.store.ledger import Ledger
-from pagemill.store.previous import Holding, clear, examine, is_fruitless
+from pagemill.store.previous import Holding, clear, examine, is_fruitless, refuse_earlier_version
 from pagemill.store.rebuilding import rebuild_ledger
 from pagemill.store.recovery import Recovery
 from pagemill.store.summary import RunSummary
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from pagemill.document.page import PageResult
 
 _MAX_SETTING = 200
+_DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
+_DIGITS = 12
+"""Of a digest, that are shown."""
 _START = "Leave out --resume and --retry-failed to start one."
 
 
@@ -46,13 +50,17 @@ def refuse(out: Path, mode: OpenMode) -> None:
             run to resume.
     """
     holding = examine(out)
+    if mode is not OpenMode.FRESH and holding is Holding.RECORDS:
+        raise OutputError(
+            f"{out} holds records of pagemill without the {paths.RUN_JSON} and the ledger of their run",
+            remedy="Replace them with --fresh or choose another directory with -o.",
+        )
+    if holding is Holding.EARLIER_VERSION and (
+        mode is OpenMode.RESUME or (mode is OpenMode.AUTO and not is_fruitless(out))
+    ):
+        refuse_earlier_version(out)
     if mode is OpenMode.RESUME and holding is not Holding.RUN:
         raise OutputError(f"{out} holds no run to resume", remedy=_START)
-    if mode is OpenMode.AUTO and holding is Holding.EARLIER_VERSION and not is_fruitless(out):
-        raise OutputError(
-            f"{out} holds the output of an earlier version of pagemill, which cannot be resumed",
-            remedy="Choose another directory with -o, or replace the earlier output with --fresh.",
-        )
 
 
 def open_ledger(
@@ -158,7 +166,7 @@ def _differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "
         if isinstance(before, dict) and isinstance(now, dict):
             yield from _differences(before, now, f"{prefix}{name}.")
         elif before != now:
-            yield f"{prefix}{name} was {_shown(before)} and is {_shown(now)}"
+            yield f"{prefix}{name} was {_shown(name, before)} and is {_shown(name, now)}"
 
 
 def _different(out: Path, differences: list[str]) -> DifferentRunError:
@@ -168,6 +176,15 @@ def _different(out: Path, differences: list[str]) -> DifferentRunError:
     )
 
 
-def _shown(value: Any) -> str:
-    text = "the default" if value is None else msgspec.json.encode(value).decode()
+def _shown(name: str, value: Any) -> str:
+    """A setting as people know it from the command line."""
+    if value is None:
+        return "auto" if name == "languages" else "the default"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        text = ", ".join(value)
+    else:
+        text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    text = _DIGEST.sub(lambda digest: digest[0][:_DIGITS], text)
     return text if len(text) <= _MAX_SETTING else f"{text[:_MAX_SETTING]}..."

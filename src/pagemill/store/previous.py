@@ -22,6 +22,8 @@ _FILES = (paths.RESULTS, paths.TEXTS, paths.REPORT)  # beside run.json
 _OLD_PREVIEWS = ".previews"  # of versions that had no ledger
 _OWN = ("ledger.sqlite", "ledger.sqlite-wal", "ledger.sqlite-shm", "previews")  # in .pagemill/, beside the lock
 
+_MAX_LINE_BYTES = 64 * 2**20
+
 
 class Holding(Enum):
     """What an output directory holds."""
@@ -30,6 +32,8 @@ class Holding(Enum):
     RUN = "run"
     EARLIER_VERSION = "earlier version"
     """A run of a version that kept no ledger."""
+    RECORDS = "records"
+    """Records without the ledger and the ``run.json`` of their run."""
 
 
 class _Marker(msgspec.Struct):
@@ -46,7 +50,7 @@ def examine(out: Path) -> Holding:
     """Find out what a directory holds; it need not be there.
 
     Raises:
-        OutputError: It holds files by our names that are not from pagemill, or cannot be read.
+        OutputError: It holds files by our names that do not show that they are from pagemill, or cannot be read.
     """
     with output_errors(out):
         folder = out / paths.FOLDER
@@ -62,7 +66,26 @@ def examine(out: Path) -> Holding:
             return Holding.RUN if marker.identity else Holding.EARLIER_VERSION
         if (out / paths.LOCK).exists():
             return Holding.RUN  # one that has lost its ledger and its run.json
+        if not (out / paths.RUN_JSON).exists() and _begins_with_a_record(out / paths.RESULTS):
+            return Holding.RECORDS
         raise _foreign(out, present[0])
+
+
+def refuse_earlier_version(out: Path) -> None:
+    """Say so where a directory holds the run of a version that kept no ledger.
+
+    Raises:
+        OutputError: It does, or cannot be read.
+    """
+    with output_errors(out):
+        if (out / paths.LEDGER).exists():
+            return
+        marker = _marker(out)
+    if marker is not None and not marker.identity:
+        raise OutputError(
+            f"{out} holds a run of an earlier version of pagemill, which kept no ledger",
+            remedy="Replace it with --fresh or choose another directory.",
+        )
 
 
 def is_fruitless(out: Path) -> bool:
@@ -115,6 +138,15 @@ def _marker(out: Path) -> _Marker | None:
     except (FileNotFoundError, msgspec.DecodeError):
         return None
     return marker if marker.generator == GENERATOR else None
+
+
+def _begins_with_a_record(path: Path) -> bool:
+    try:
+        with path.open("rb") as stream:
+            decode_page(stream.readline(_MAX_LINE_BYTES))
+    except (FileNotFoundError, msgspec.DecodeError):
+        return False
+    return True
 
 
 def _delete(path: Path) -> None:

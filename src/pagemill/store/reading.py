@@ -12,6 +12,7 @@ from pagemill.errors import DamagedRunError, OutputError
 from pagemill.store import paths
 from pagemill.store.ledger import PAGE_ROWS, PageRow, PageState, Span, page_row, summary_of
 from pagemill.store.lock import Owner, owner_of
+from pagemill.store.previous import refuse_earlier_version
 from pagemill.store.records import ParsedText, decode_page, decode_text
 from pagemill.store.view import LedgerView, RunFiles
 
@@ -88,6 +89,7 @@ class RunReader:
             OutputError: There is no run in it, or it cannot be read.
             DamagedRunError: Its ledger is damaged.
         """
+        refuse_earlier_version(path)
         if not (path / paths.LEDGER).is_file():
             raise OutputError(f"{path} holds no run", remedy="Name a directory that pagemill parse has written to.")
         reader = cls(path)

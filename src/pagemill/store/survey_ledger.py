@@ -5,9 +5,10 @@ from __future__ import annotations
 import sqlite3
 from typing import TYPE_CHECKING, NamedTuple
 
-from pagemill.store.database import APPLICATION_ID, FORMAT
+from pagemill.store.database import APPLICATION_ID, FORMAT, require_sqlite
 from pagemill.store.ledger import PageState, summary_of
 from pagemill.store.paths import LEDGER
+from pagemill.store.view import require_no_journal
 
 if TYPE_CHECKING:
     from pagemill.store.summary import RunSummary
@@ -45,7 +46,10 @@ def copy_ledger(survey: Survey) -> LedgerFacts:
 
     Raises:
         ValueError: It is missing or no whole ledger; the tables are then empty.
+        OutputError: It cannot be read without the right to write.
+        MissingDependencyError: SQLite is too old.
     """
+    require_sqlite()
     path = survey.path / LEDGER
     if not path.is_file():
         raise ValueError("missing")
@@ -53,9 +57,10 @@ def copy_ledger(survey: Survey) -> LedgerFacts:
         try:
             return _copy(survey, "mode=ro")
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CANTOPEN:
+            if error.sqlite_errorcode & 0xFF not in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}:
                 raise
-            return _copy(survey, "immutable=1")  # read-only media: nobody can change it, nor make SQLite's own files
+            require_no_journal(path)
+            return _copy(survey, "immutable=1")
     except (sqlite3.DatabaseError, ValueError, TypeError) as error:
         survey.db.executescript("DELETE FROM rows; DELETE FROM documents; DELETE FROM dropped; DELETE FROM leftovers;")
         raise ValueError(str(error)) from error

@@ -11,6 +11,7 @@ from pagemill.store import checks, paths
 from pagemill.store.derived import check_documents, check_report
 from pagemill.store.findings import Kind, Verdict
 from pagemill.store.lock import RunLock, owner_of
+from pagemill.store.previous import refuse_earlier_version
 from pagemill.store.rebuilding import read_run_json
 from pagemill.store.summary import Counters, RunSummary
 from pagemill.store.survey import Survey
@@ -111,11 +112,12 @@ def examine(
 
 
 def require_run(path: Path) -> None:
-    """Make sure that there is anything of a run.
+    """Make sure that there is anything of a run that this version can check.
 
     Raises:
         OutputError: There is not.
     """
+    refuse_earlier_version(path)
     if not any((path / name).exists() for name in (paths.RESULTS, paths.RUN_JSON, paths.LEDGER)):
         raise OutputError(f"{path} holds no run", remedy="Name a directory that pagemill parse has written to.")
 
@@ -145,7 +147,9 @@ def _check_counts(survey: Survey, counted: Counters, facts: LedgerFacts | None, 
     if facts and whole and (wrong := _differences(facts.summary, counted)):
         survey.add(Kind.OTHER_LEDGER_COUNTS, paths.LEDGER, detail=wrong)
     if run_json is None:
-        survey.add(Kind.OTHER_COUNTS, paths.RUN_JSON, detail="missing, or no summary of a run")
+        # A run that has only begun has none yet; one that has not ended gets it when it goes on.
+        if facts is None or facts.summary.finished or (survey.path / paths.RUN_JSON).exists():
+            survey.add(Kind.OTHER_COUNTS, paths.RUN_JSON, detail="missing, or no summary of a run")
     elif facts and facts.summary.finished:
         wrong = _differences(run_json, counted) if whole else None
         if run_json.skipped != facts.summary.skipped:
@@ -193,7 +197,9 @@ def _idle(path: Path) -> Iterator[Owner | None]:
             if owner is None:  # it has just come, or just gone
                 raise
         except OutputError:
-            pass
+            owner = owner_of(path / paths.LOCK)
+            if owner is not None and owner.alive() is False:
+                owner = None
     try:
         yield owner
     finally:

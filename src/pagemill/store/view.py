@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pagemill.errors import DamagedRunError, OutputError
 from pagemill.store import paths
-from pagemill.store.database import APPLICATION_ID, FORMAT, ledger_errors
+from pagemill.store.database import APPLICATION_ID, FORMAT, ledger_errors, require_sqlite
 from pagemill.store.files import reading_errors, size_of
 from pagemill.store.lines import read_span
 
@@ -30,13 +30,12 @@ class LedgerView:
     """
 
     def __init__(self, path: Path) -> None:
+        require_sqlite()
         self._path = path
         try:
             self._connection = _connect(path, "mode=ro")
         except OutputError:
-            if size_of(path.with_name(f"{path.name}-wal")):
-                raise
-            # Read-only media: nobody can change it, and SQLite cannot make its own files there.
+            require_no_journal(path)
             self._connection = _connect(path, "immutable=1")
 
     def all(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
@@ -58,6 +57,19 @@ class LedgerView:
     def close(self) -> None:
         """Close the connection; a second call does nothing."""
         self._connection.close()
+
+
+def require_no_journal(path: Path) -> None:
+    """Make sure that a ledger may be read as a file that nobody changes, where SQLite cannot make its own files.
+
+    Raises:
+        OutputError: What was committed last lies in the journal, which SQLite reads only where it may write.
+    """
+    if size_of(path.with_name(f"{path.name}-wal")):
+        raise OutputError(
+            f"cannot read {path}: a process has left a journal beside it, which is read only where one may write",
+            remedy="Do it as a user who may write there, or in a copy of the directory.",
+        )
 
 
 class RunFiles:

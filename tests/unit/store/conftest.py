@@ -7,7 +7,7 @@ import json
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 import pytest
@@ -44,6 +44,7 @@ class Store:
     """One output directory, and short words for what is done with it."""
 
     out: Path
+    exporters: ClassVar[Exporters] = EXPORTERS
 
     def open(self, **options: Any) -> RunDirectory:
         settings: dict[str, Any] = {"exporters": EXPORTERS, "identity": {"lang": ["en"]}, "settings": {"threads": 2}}

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pagemill.errors import DamagedRunError, DifferentRunError, ExitCode, OutputError
+from pagemill.store.reading import RunReader
+from pagemill.store.repair import repair
 from pagemill.store.run_directory import OpenMode
+from pagemill.store.verify import verify
 
 
 def fill(store, *numbers: int) -> None:
@@ -40,7 +44,7 @@ def test_other_settings_are_another_run(store) -> None:
         pass
     with pytest.raises(DifferentRunError) as caught:
         store.open(identity={"lang": ["en", "ko"], "layout": {"engine": "other", "model": None}})
-    assert 'lang was ["en"] and is ["en","ko"]; layout.engine was "onnx" and is "other"' in caught.value.message
+    assert "lang was en and is en, ko; layout.engine was onnx and is other" in caught.value.message
     assert "--fresh" in (caught.value.remedy or "")
     assert caught.value.exit_code is ExitCode.OUTPUT
     with pytest.raises(DifferentRunError):
@@ -48,11 +52,21 @@ def test_other_settings_are_another_run(store) -> None:
     assert store.states() == {"doc_1": "DONE"}
 
 
-def test_a_setting_that_was_left_alone_is_called_the_default(store) -> None:
+def test_languages_that_were_left_alone_are_called_auto(store) -> None:
     with store.open(identity={"languages": None}) as run:
         run.write_page(store.page(1))
-    with pytest.raises(DifferentRunError, match=r'languages was the default and is \["ko"\]'):
+    with pytest.raises(DifferentRunError, match=r"languages was auto and is ko"):
         store.open(identity={"languages": ["ko"]})
+
+
+def test_settings_are_shown_as_on_the_command_line(store) -> None:
+    identity = {"crops": True, "digest": "0123456789abcdef" * 4, "size": 3, "box": [1, 2]}
+    with store.open(identity=identity) as run:
+        run.write_page(store.page(1))
+    with pytest.raises(DifferentRunError) as caught:
+        store.open(identity={"crops": False, "digest": "f" * 64, "size": 4, "box": [1, 3]})
+    shown = "box was [1,2] and is [1,3]; crops was on and is off; digest was 0123456789ab and is ffffffffffff; size"
+    assert f"{shown} was 3 and is 4" in caught.value.message
 
 
 def test_a_refusal_changes_nothing(store) -> None:
@@ -214,6 +228,39 @@ def test_the_run_of_a_version_that_kept_no_ledger(store) -> None:
         store.check(run)
     assert "crops/a_1_0.jpg" not in store.files()
     assert ".previews" not in store.files()
+
+
+def test_whoever_reads_the_run_of_a_version_that_kept_no_ledger_is_told_so(store) -> None:
+    earlier_version(store.out, failed=0, finished="2026-01-01T00:00:00Z")
+    before = store.files()
+    uses = (
+        lambda: store.open(mode=OpenMode.RESUME),
+        lambda: RunReader.open(store.out),
+        lambda: verify(store.out, exporters=store.exporters),
+        lambda: repair(store.out, exporters=store.exporters),
+    )
+    for use in uses:
+        with pytest.raises(OutputError, match="of an earlier version of pagemill, which kept no ledger") as caught:
+            use()
+        assert "--fresh" in (caught.value.remedy or "")
+        assert store.files() == before
+
+
+def test_records_of_ours_without_anything_else(store) -> None:
+    fill(store, 1, 2)
+    shutil.rmtree(store.out / ".pagemill")
+    (store.out / "run.json").unlink()
+    (store.out / "notes.txt").write_text("mine")
+    before = store.files()
+    for mode in (OpenMode.AUTO, OpenMode.RESUME):
+        with pytest.raises(OutputError, match=r"holds records of pagemill without the run\.json") as caught:
+            store.open(mode=mode)
+        assert "--fresh" in (caught.value.remedy or "")
+        assert store.files() == before
+    with store.open(mode=OpenMode.FRESH) as run:
+        store.check(run)
+    assert store.files("documents") == set()
+    assert "notes.txt" in store.files()
 
 
 def test_the_fruitless_run_of_an_earlier_version_is_replaced(store) -> None:

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from pagemill.errors import DamagedRunError, OutputError
+from pagemill.errors import DamagedRunError, MissingDependencyError, OutputError
 from pagemill.store.ledger import PageState
 from pagemill.store.reading import RunReader
+from pagemill.store.verify import verify
 
 
 def test_a_run_as_it_goes(store) -> None:
@@ -159,7 +160,7 @@ def test_the_ledger_takes_no_text_for_a_number(store) -> None:
 def test_an_sqlite_that_is_too_old(store, monkeypatch: pytest.MonkeyPatch) -> None:
     store.open().close()
     monkeypatch.setattr("sqlite3.sqlite_version_info", (3, 34, 1))
-    for use in (store.open, lambda: RunReader.open(store.out), lambda: verify(store.out, exporters=EXPORTERS)):
+    for use in (store.open, lambda: RunReader.open(store.out), lambda: verify(store.out, exporters=store.exporters)):
         with pytest.raises(MissingDependencyError, match=r"pagemill needs 3\.37"):
             use()
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 from typing import TYPE_CHECKING, Any
@@ -16,11 +17,12 @@ from pagemill.errors import OutputError
 from pagemill.exporters import default_exporters
 from pagemill.store.findings import Kind
 from pagemill.store.lines import read_lines
+from pagemill.store.reading import RunReader
 from pagemill.store.run_directory import RunDirectory
 from pagemill.store.verify import verify
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 EXPORTERS = default_exporters()
@@ -289,6 +291,61 @@ def test_while_a_run_goes_on_what_it_has_committed_is_checked(tmp_path: Path) ->
 def test_a_directory_without_a_run(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="holds no run"):
         verify(tmp_path, exporters=EXPORTERS)
+
+
+@pytest.fixture
+def nobody() -> Iterator[Callable[[Path], None]]:
+    """Take from this process the right to write in a directory."""
+    changed: list[Path] = []
+
+    def take(out: Path) -> None:
+        for path in (*out.rglob("*"), out):
+            path.chmod(0o555 if path.is_dir() else 0o444)
+            changed.append(path)
+        if os.geteuid() == 0:
+            for parent in out.parents:
+                if parent.stat().st_uid == 0 and not parent.stat().st_mode & 0o001:
+                    parent.chmod(parent.stat().st_mode | 0o011)
+            os.setresuid(65534, 65534, 0)  # not only the effective one: SQLite asks access(2)
+
+    user = os.getuid()
+    yield take
+    if user == 0:
+        os.setresuid(0, 0, 0)
+    for path in reversed(changed):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+@pytest.mark.skipif(not hasattr(os, "setresuid"), reason="permissions of Unix")
+@pytest.mark.parametrize("stop_after", [None, 9])
+def test_without_the_right_to_write(tmp_path: Path, nobody: Callable[[Path], None], stop_after: int | None) -> None:
+    out = tmp_path / "out"
+    write_run(out, stop_after=stop_after)
+    expected = verify(shutil.copytree(out, tmp_path / "copy"), exporters=EXPORTERS)
+    nobody(out)  # without the files of SQLite's that whoever may write leaves there when he reads
+    assert verify(out, exporters=EXPORTERS) == expected
+    with RunReader.open(out) as reader:
+        assert len(list(reader.pages())) == reader.summary.pages
+
+
+@pytest.mark.skipif(not hasattr(os, "setresuid"), reason="permissions of Unix")
+def test_without_the_right_to_read_the_journal(tmp_path: Path, nobody: Callable[[Path], None]) -> None:
+    out, killed = tmp_path / "out", tmp_path / "killed"
+    write_run(out, on_page=lambda written: shutil.copytree(out, killed) if written == 7 else None)
+    (killed / f"{LEDGER}-shm").unlink()
+    nobody(killed)
+    with pytest.raises(OutputError, match="journal"):
+        verify(killed, exporters=EXPORTERS)
+    with pytest.raises(OutputError, match="journal"):
+        RunReader.open(killed)
+
+
+def test_a_run_that_has_only_begun_has_no_run_json(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    write_run(out, stop_after=9)
+    (out / "run.json").unlink()
+    in_ledger(out, "UPDATE run SET finished = NULL")
+    assert findings(out) == {}
 
 
 def test_lines_that_are_too_long_are_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
