@@ -165,12 +165,13 @@ class Ledger:
             )
 
     def finish(self, summary: RunSummary) -> None:
-        """Note that the run has ended, and how."""
-        with self.database.transaction() as connection:
+        """Note that the run has ended, and how; it is on the disk then."""
+        with self.database.durable_transaction() as connection:
             connection.execute(
                 "UPDATE run SET finished = ?, interrupted = ?",
                 (summary.finished.isoformat() if summary.finished else None, summary.interrupted),
             )
+        self.database.checkpoint()
 
     def set_total(self, total: int | None) -> None:
         """Note how many pages the input holds."""
@@ -361,6 +362,15 @@ class Ledger:
                 (_SAMPLES,),
             )
         self.database.checkpoint()
+
+    def forget_previews(self) -> None:
+        """No page has a preview any more."""
+        with self.database.transaction() as connection:
+            connection.execute(
+                "UPDATE pages SET preview_offset = NULL, preview_length = NULL, preview_crc = NULL"
+                " WHERE preview_offset IS NOT NULL"
+            )
+            connection.execute("UPDATE written SET previews = 0")
 
     def rest(self) -> None:
         """Pages that are under way go back to waiting: nobody died of them."""

@@ -17,6 +17,7 @@ from pagemill.errors import OutputError
 from pagemill.store import paths
 from pagemill.store.catalogue import LedgerCatalogue
 from pagemill.store.compaction import compact
+from pagemill.store.documents import doubt_missing_documents
 from pagemill.store.dropping import delete_leftovers
 from pagemill.store.files import AppendFile, encoded, output_errors, sync_directory, sync_files, write_whole
 from pagemill.store.ledger import NO_LONGER_IN_THE_INPUT, Ledger, PageState, Place, Span
@@ -326,7 +327,10 @@ class RunDirectory:
         self._last_sync = time.monotonic()
 
     def finish(self, *, interrupted: bool = False, complete: bool = True) -> None:
-        """End the run: write the documents that changed, the report and ``run.json``.
+        """End the run: write the documents that changed or are missing, the report and ``run.json``.
+
+        Without a report in the exporters, one of an earlier time is deleted, as it would be out of date, with the
+        previews that were kept for it.
 
         Args:
             interrupted: The run was told to stop.
@@ -345,17 +349,21 @@ class RunDirectory:
         if self._ledger.has_leftovers:
             delete_leftovers(self.path, self._ledger)
         self._compact()
+        doubt_missing_documents(self.path, self._ledger, self.summary)
         for doc_id in self._ledger.unwritten_documents():
             self.finish_document(doc_id)
         self.summary.finished = datetime.now(UTC)
         self.summary.interrupted = interrupted
-        if self._exporters.report is not None:
+        if self._exporters.report is None:
+            self._leave_out_report()
+        else:
             reader = self._reading()
             with output_errors(self.path / paths.REPORT):
                 self._exporters.report(self.path, reader.pages(), reader.preview, msgspec.to_builtins(self.summary))
             self._unsynced.add(self.path / paths.REPORT)
-        self._ledger.finish(self.summary)
+        # run.json first: whoever dies before the ledger says so leaves an unfinished run, of which it may say anything.
         self.sync()
+        self._ledger.finish(self.summary)
 
     def close(self) -> None:
         """Close all files and let others in; a second call does nothing."""
@@ -396,6 +404,14 @@ class RunDirectory:
             except BaseException:
                 self.summary.restore(before)
                 raise
+
+    def _leave_out_report(self) -> None:
+        """Delete what an earlier time made and kept for the report."""
+        with output_errors(self.path / paths.REPORT):
+            (self.path / paths.REPORT).unlink(missing_ok=True)
+        if self._previews.size:
+            self._ledger.forget_previews()
+            self._previews.truncate(0)
 
     def _compact(self) -> None:
         """Cut out the lines of pages that were taken out."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import sqlite3
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +18,11 @@ import pytest
 from pagemill.document.page import PageError, PageResult
 from pagemill.errors import ExitCode, NoSpaceError, OutputError
 from pagemill.store import run_directory
+from pagemill.store.database import Database
+from pagemill.store.files import write_whole
 from pagemill.store.ledger import NO_LONGER_IN_THE_INPUT
 from pagemill.store.run_directory import PREVIEW_PAGES, Exporters
+from pagemill.store.verify import verify
 
 ERROR = PageError(component="layout", category="timeout", message="too slow")
 
@@ -143,7 +149,75 @@ def test_finish_writes_the_documents_that_have_changed(store) -> None:
         run.finish()
         assert run.summary.documents == 2
     assert (store.out / "documents" / "a.v2.json").read_text() == "[1, 2]"
-    assert not (store.out / "documents" / "a.v1.md").exists()  # it had not changed
+
+
+def test_documents_that_were_deleted_are_made_anew(store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pagemill.store.documents._CHUNK_ROWS", 2)
+    with store.open() as run:
+        for source in "abcde":
+            run.write_page(store.page(1, source))
+        run.finish()
+    before = store.files("documents")
+    for name in ("a.md", "d.json", "e.md", "e.json"):
+        (store.out / "documents" / name).unlink()
+    kept = (store.out / "documents" / "b.md").stat().st_ino
+    with store.open() as run:
+        run.finish()
+        store.check(run)
+        assert run.summary.documents == 5
+    assert store.files("documents") == before
+    assert (store.out / "documents" / "b.md").stat().st_ino == kept
+    shutil.rmtree(store.out / "documents")
+    with store.open() as run:
+        run.finish()
+    assert store.files("documents") == before
+
+
+def test_a_report_of_an_earlier_time_goes_when_none_is_wanted(store) -> None:
+    without = replace(store.exporters, report=None)
+    with store.open() as run:
+        run.write_page(store.page(1), preview=b"preview")
+        run.finish()
+    assert (store.out / "report.html").exists()
+    with store.open(exporters=without) as run:
+        run.write_page(store.page(2))
+        run.finish()
+    assert not (store.out / "report.html").exists()
+    assert not verify(store.out, exporters=store.exporters).damaged
+    with store.open() as run:
+        run.write_page(store.page(3), preview=b"other")
+        run.finish()
+        store.check(run)
+    assert not verify(store.out, exporters=store.exporters).groups
+    assert (store.out / "report.html").read_text().count("b'other'") == 1
+
+
+@pytest.mark.parametrize("number", range(1, 40))
+def test_a_death_at_the_end_of_a_run_is_no_damage(store, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the last statement or replaced file is."""
+    run = store.open()
+    run.write_page(store.page(1))
+    steps = 0
+
+    def counted(real):
+        def call(*arguments, **options):
+            nonlocal steps
+            steps += 1
+            if steps >= number:
+                raise KeyboardInterrupt
+            return real(*arguments, **options)
+
+        return call
+
+    monkeypatch.setattr("pagemill.store.run_directory.write_whole", counted(write_whole))
+    for name in ("transaction", "durable_transaction", "checkpoint"):
+        monkeypatch.setattr(Database, name, counted(getattr(Database, name)))
+    with suppress(KeyboardInterrupt):
+        run.finish()
+    monkeypatch.undo()
+    shutil.copytree(store.out, dead := store.out.with_name("dead"))
+    run.close()
+    assert not [group.examples for group in verify(dead, exporters=store.exporters).groups if group.kind.is_damage]
 
 
 def test_what_is_no_longer_in_the_input(store) -> None:
