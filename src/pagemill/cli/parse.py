@@ -94,7 +94,7 @@ class _Directory(click.Path):
     help="Most pages under way at once  [default: three a thread]",
 )
 @click.option("--crops/--no-crops", default=True, help="Save image and chart regions  [default: on]")
-@click.option("--report/--no-report", default=True, help="Write report.html  [default: on]")
+@click.option("--report/--no-report", default=True, help="Write report.html, or delete an earlier one  [default: on]")
 @click.option("--resume", is_flag=True, help="Only go on with the run in the output directory; an error without one.")
 @click.option("--fresh", is_flag=True, help="Start over: delete the run that the output directory holds.")
 @click.option("--retry-failed", is_flag=True, help="Go on, and parse the failed pages again.")
