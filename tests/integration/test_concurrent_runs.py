@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from coded_pages import Corpus, CorpusMaker
-from pagemill_process import OPTIONS, PagemillProcess, Target, environment, install_engines, run, wait_for
+from pagemill_process import OPTIONS, PagemillProcess, Target, run, wait_for
 from run_contents import contents, differences, leftovers
 
 from pagemill.errors import ExitCode
@@ -22,23 +22,11 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def surroundings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    return environment(install_engines(tmp_path_factory.mktemp("packages")))
-
-
-@pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     maker = CorpusMaker(tmp_path_factory.mktemp("inputs"))
     maker.pdf(60)
     maker.parquet(20)
     return maker.corpus()
-
-
-@pytest.fixture(scope="module")
-def undisturbed(corpus: Corpus, surroundings: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("undisturbed") / "out"
-    assert run(["parse", *corpus.paths, "-o", out, *OPTIONS], surroundings, out.with_name("log")) == ExitCode.OK
-    return out
 
 
 def wait_for_lines(out: Path, lines: int) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from coded_pages import Corpus, CorpusMaker
 from crash_run import CrashRun
-from pagemill_process import OPTIONS, PagemillProcess, Target, environment, install_engines, run, wait_for
+from pagemill_process import OPTIONS, PagemillProcess, Target, run, wait_for
 from run_contents import contents, differences, leftovers, records
 
 from pagemill.errors import ExitCode
@@ -19,11 +19,6 @@ pytestmark = [
 ]
 
 KILLS = 100
-
-
-@pytest.fixture(scope="module")
-def surroundings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    return environment(install_engines(tmp_path_factory.mktemp("packages")))
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 import pytest
+from small_run import write_run
 
 from pagemill.document.identity import PageKey
 from pagemill.document.labels import Label
@@ -167,3 +169,17 @@ def store(tmp_path: Path) -> Store:
 @pytest.fixture
 def make_store() -> type[Store]:
     return Store
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of real exporters that has ended."""
+    out = tmp_path_factory.mktemp("finished") / "out"
+    write_run(out)
+    return out
+
+
+@pytest.fixture
+def out(finished: Path, tmp_path: Path) -> Path:
+    """A copy of it, to be damaged."""
+    return shutil.copytree(finished, tmp_path / "out")

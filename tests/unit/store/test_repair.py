@@ -28,18 +28,6 @@ TEXTS = "parsed_texts.jsonl"
 LEDGER = ".pagemill/ledger.sqlite"
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("finished") / "out"
-    write_run(out)
-    return out
-
-
-@pytest.fixture
-def out(finished: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(finished, tmp_path / "out")
-
-
 def mended(out: Path) -> Repairs:
     before, repairs = repair(out, exporters=EXPORTERS)
     assert before.damaged

@@ -31,18 +31,6 @@ TEXTS = "parsed_texts.jsonl"
 LEDGER = ".pagemill/ledger.sqlite"
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("finished") / "out"
-    write_run(out)
-    return out
-
-
-@pytest.fixture
-def out(finished: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(finished, tmp_path / "out")
-
-
 def findings(out: Path, **options: Any) -> dict[str, list[str]]:
     verdict = verify(out, exporters=EXPORTERS, **options)
     return {group.kind.value: [str(example) for example in group.examples] for group in verdict.groups}
