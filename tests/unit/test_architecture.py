@@ -24,12 +24,16 @@ MAY_IMPORT = {
     "imaging": {"errors", "document"},
     "sources": {"errors", "document", "imaging"},
     "layout": {"errors", "document", "imaging"},
-    "recognition": {"errors", "document", "imaging"},
+    "recognition": {"errors", "config", "document", "imaging", "tables"},
     "tables": {"errors", "document", "imaging"},
     "export": {"errors", "document", "tables"},
     "parsing": {"errors", "config", "document", "imaging", "sources", "layout", "recognition", "tables", "export"},
     "runtime": {"errors", "config", "document", "imaging", "sources", "layout", "recognition", "parsing"},
     "store": {"errors", "document"},
+    "serving": {"errors", "config"},
+    "embedding": {"errors", "config", "document", "imaging", "export", "store"},
+    "retrieval": {"errors", "config", "document", "export", "store", "embedding"},
+    "publishing": {"errors", "document", "export", "store"},
     "evaluation": {"errors", "document"},
     "supervise": {"errors"},
     "exporters": {"errors", "export", "store"},
@@ -44,7 +48,7 @@ MAY_IMPORT = {
 
 HEAVY = {
     *("cv2", "numpy", "onnxruntime", "pyarrow", "rapidocr", "pypdfium2", "PIL", "lxml", "rich"),
-    *("torch", "torchvision", "transformers"),
+    *("torch", "torchvision", "transformers", "aiohttp", "lancedb", "sentence_transformers", "huggingface_hub"),
 }
 
 

@@ -11,6 +11,10 @@ from pathlib import Path
 from pagemill.errors import UsageError
 
 
+LINES = "lines"
+"""The embedded way of reading: lines of text, not regions."""
+
+
 class TextLayerMode(StrEnum):
     """Whether the text that a PDF page carries is taken instead of recognition."""
 
@@ -36,6 +40,26 @@ class ParseSettings:
     def __post_init__(self) -> None:
         if not self.page_timeout_s > 0:  # nor no number at all
             raise UsageError("the page timeout must be over 0 seconds")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecognitionSettings:
+    """Who reads a page's regions."""
+
+    engine: str = LINES
+    """``lines``: lines of text are found and read on the CPU; else the name of an installed region engine (``vlm``)."""
+    model: str = "glm-ocr"
+    """Model card by name, or the path of one (``.toml``)."""
+    servers: tuple[str, ...] = ()
+    """Base URLs of OpenAI-compatible servers, such as ``http://127.0.0.1:8000``, all with the same model."""
+    served_model: str | None = None
+    """The model's name on the servers; None: the only one they serve, or the one that is called like the card."""
+    workers: int = 0
+    """Requests in flight a server; 0 adapts them to what it bears."""
+    request_timeout_s: float = 300.0
+    """Time limit of one request for a region, in seconds."""
+    server_wait_s: float = 600.0
+    """How long a region waits for a server to answer (again) before its page fails, in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

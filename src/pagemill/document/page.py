@@ -10,7 +10,7 @@ import msgspec
 from pagemill.document.geometry import Box, Point
 from pagemill.document.labels import Label
 
-SCHEMA_VERSION = "1.1"
+SCHEMA_VERSION = "1.2"
 
 
 class Status(StrEnum):
@@ -26,6 +26,7 @@ class ContentFormat(StrEnum):
     TEXT = "text"
     HTML = "html"
     LATEX = "latex"
+    MARKDOWN = "markdown"  # as a vision-language model writes text: headings, lists, inline formulas
     FORMULA_TEXT = "formula_text"  # best-effort plain text of a formula, no LaTeX
 
 

@@ -1,15 +1,17 @@
-"""What a text recognition engine on the CPU is: lines of a page found, then read in microbatches."""
+"""What recognition engines are: those that read lines of text, and those that read whole regions."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pagemill.document.geometry import Point
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from pagemill.document.labels import Task
+    from pagemill.document.page import ContentFormat
     from pagemill.imaging.types import Pixels
 
 Quad = tuple[Point, Point, Point, Point]
@@ -74,3 +76,68 @@ class RecognizerOffer:
     languages: frozenset[str]
     """As in :attr:`TextRecognizer.languages`."""
     create: Callable[[], TextRecognizer]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something about an answer that the record has to say."""
+
+    category: str
+    """Machine-readable: ``repetition``, ``truncated``, ``empty_text``, ``refused``, ``timeout``, ``network``, ..."""
+    message: str
+    remedy: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegionReading:
+    """What a model read in a region."""
+
+    content: str | None
+    """None when the region failed; ``problem`` says why then."""
+    content_format: ContentFormat
+    engine: str
+    """Who read it, for the record: ``vlm:glm-ocr``."""
+    attempts: int = 1
+    """Requests that it took."""
+    problem: Problem | None = None
+
+
+class RegionReader(Protocol):
+    """Reads regions with a model that takes one image a request. Its methods but ``prepare`` run on the event loop.
+
+    Work is cut in two so that a page can let its pixels go: all its regions are prepared in one go on a thread, then
+    their requests are under way for seconds.
+    """
+
+    name: str
+    in_flight: int
+    """Requests that it can keep under way at once at most: as many regions should be ready."""
+
+    async def check(self) -> None:
+        """Find out now what would fail for every region.
+
+        Raises:
+            PagemillError: No server answers, or none serves the model; the class and its remedy say it.
+        """
+        ...
+
+    def prepare(self, crop: Pixels, task: Task) -> Any:
+        """Make a region ready to be sent: shrunk to the model's budget, encoded once. Runs on a computing thread.
+
+        Args:
+            crop: The region, shape (height, width, 3), uint8 RGB; may be a view into the page, which is not kept.
+            task: ``TEXT``, ``TABLE`` or ``FORMULA``.
+        """
+        ...
+
+    async def read(self, prepared: Any) -> RegionReading:
+        """Read one region. Retries, limits and server choice are inside.
+
+        Raises:
+            NetworkError: No server could be reached for so long that the page should fail and be tried again later.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close connections."""
+        ...

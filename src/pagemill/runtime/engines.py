@@ -11,7 +11,13 @@ from pagemill.errors import MissingDependencyError, UsageError
 LAYOUT_ENGINES = "pagemill.layout_engines"
 TEXT_DETECTORS = "pagemill.text_detectors"
 TEXT_ENGINES = "pagemill.text_engines"
-_KINDS = {LAYOUT_ENGINES: "layout engine", TEXT_DETECTORS: "text detector", TEXT_ENGINES: "text engine"}
+REGION_ENGINES = "pagemill.region_engines"
+EMBEDDING_ENGINES = "pagemill.embedding_engines"
+_KINDS = {
+    REGION_ENGINES: "region engine",
+    EMBEDDING_ENGINES: "embedding engine",
+    LAYOUT_ENGINES: "layout engine", TEXT_DETECTORS: "text detector", TEXT_ENGINES: "text engine",
+}
 
 
 def names(group: str) -> list[str]:

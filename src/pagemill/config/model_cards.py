@@ -1,0 +1,145 @@
+"""Model cards: what pagemill knows about a served model, as data. Adding a model is adding a TOML file."""
+
+from __future__ import annotations
+
+import tomllib
+from enum import StrEnum
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pagemill.errors import UsageError
+
+
+class Kind(StrEnum):
+    """What a model is for."""
+
+    RECOGNITION = "recognition"
+    EMBEDDING = "embedding"
+
+
+class Sampling(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Sampling parameters of the first request for a region, as the OpenAI-compatible API of vLLM takes them."""
+
+    temperature: float = 0.0
+    top_p: float | None = None
+    top_k: int | None = None
+    repetition_penalty: float | None = None
+    max_tokens: int = 8192
+    extra: dict[str, Any] = {}
+    """Further fields of the request's body, such as ``vllm_xargs`` or ``skip_special_tokens``."""
+
+
+class ImageBudget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How large an image the model makes use of. Larger ones are shrunk before they are sent; none is enlarged."""
+
+    max_pixels: int
+    min_pixels: int = 0
+    """Smaller crops are padded or enlarged by the server; told here for planning only."""
+    multiple: int = 1
+    """Sides are multiples of this inside the model: what one visual token covers, in pixels."""
+    quality: int = 90
+    """Of the JPEG that is sent, 1-100."""
+
+
+class Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the memory plan computes with; from the checkpoint's ``config.json``."""
+
+    layers: int
+    kv_heads: int
+    head_dim: int
+    hidden_size: int
+    max_position: int
+    """Longest sequence of the model, in tokens."""
+
+
+class Server(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How ``vllm serve`` is started for the model."""
+
+    args: tuple[str, ...] = ()
+    """Flags that the model always needs."""
+    optional: dict[str, tuple[str, ...]] = {}
+    """Flags by the name of a choice, such as ``speculative``; off unless asked for."""
+    min_vllm: str | None = None
+    max_model_len: int = 16384
+    """Tokens of the longest request, image and answer together, that pagemill asks for."""
+
+
+class ModelCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A model that pagemill can serve and talk to."""
+
+    name: str
+    """What ``--model`` takes and what the server calls it: ``glm-ocr``."""
+    title: str
+    kind: Kind
+    repository: str
+    """On the Hugging Face Hub; empty for ``generic``."""
+    licence: str
+    licence_source: str
+    parameters: int
+    """Number of weights."""
+    download_bytes: int
+    """Size of the files that serving needs."""
+    languages: str
+    """What its authors say about the languages it reads, in a sentence."""
+    languages_source: str
+    """Where they say it, and measured figures where they are published."""
+    prompts: dict[str, str] = {}
+    """Prompt by task: ``text``, ``table``, ``formula``, and ``page`` for whole pages."""
+    system: str | None = None
+    """System message; none when absent."""
+    image_first: bool = True
+    """The image part comes before the text part."""
+    sampling: Sampling = Sampling()
+    image: ImageBudget
+    cleanup: tuple[str, ...] = ()
+    """Names of the clean-up steps of answers (:mod:`pagemill.recognition.vlm.cleanup`), in order."""
+    architecture: Architecture | None = None
+    server: Server = Server()
+    embedding: dict[str, Any] = {}
+    """Kind embedding: ``dimension``, ``matryoshka``, ``max_tokens`` and ``instructions`` by role."""
+
+
+def card_names(kind: Kind | None = None) -> list[str]:
+    """Names of the cards that come with pagemill, sorted."""
+    names = sorted(
+        entry.name.removesuffix(".toml")
+        for entry in files("pagemill.config").joinpath("models").iterdir()
+        if entry.name.endswith(".toml")
+    )
+    return names if kind is None else [name for name in names if load_card(name).kind is kind]
+
+
+def load_card(name: str | Path) -> ModelCard:
+    """A card by its name, or from a TOML file of the user's.
+
+    Args:
+        name: Of a card that comes with pagemill, or a path that ends in ``.toml``.
+
+    Raises:
+        UsageError: There is no such card, or the file is not a valid one; the message names the field.
+    """
+    if isinstance(name, Path) or name.endswith(".toml"):
+        path = Path(name)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"the model card {path} cannot be read: {error}", remedy="Check --model.") from error
+        return _parse(text, str(path))
+    if name not in card_names():
+        raise UsageError(
+            f"there is no model card {name!r}",
+            remedy=f"Known: {', '.join(card_names())}; or give the path of a card of your own, MODEL.toml.",
+        )
+    return _parse(files("pagemill.config").joinpath("models", f"{name}.toml").read_text(encoding="utf-8"), name)
+
+
+def _parse(text: str, name: str) -> ModelCard:
+    try:
+        return msgspec.convert(tomllib.loads(text), ModelCard, strict=True)
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise UsageError(
+            f"the model card {name} is not valid: {error}", remedy="The cards in pagemill/config/models are examples."
+        ) from error

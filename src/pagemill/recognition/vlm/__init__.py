@@ -1,0 +1,1 @@
+"""Reading regions with a vision-language model behind an OpenAI-compatible server."""

@@ -1,0 +1,1 @@
+"""Starting, sizing, watching and stopping vLLM servers."""
