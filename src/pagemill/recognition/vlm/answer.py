@@ -1,60 +1,78 @@
-"""What a server answers to one request, and who asks it: the border between the client and what judges answers."""
+"""What comes back from a server, and the ways in which nothing does: between the HTTP client and those who ask."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
-from pagemill.errors import PagemillError
+import msgspec
+
+from pagemill.errors import EngineError, ExitCode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """One choice of a chat completion."""
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """The first choice of a chat completion."""
 
-    text: str
-    """``choices[0].message.content``; empty when that is null."""
+    content: str
+    """Empty where the server gave none."""
     finish_reason: str | None = None
-    """``stop``, ``length``, ``repetition``, ...; None when the server does not tell."""
-    completion_tokens: int | None = None
-    prompt_tokens: int | None = None
+    """``stop``, ``length``, ``repetition``, ...; None where the server did not say."""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    requests: int = 1
+    """HTTP requests that it took, those that failed included."""
 
 
-class RequestRefusedError(PagemillError):
-    """A server said 4xx to this very request: trying again as it is, here or elsewhere, is of no use.
+class Asker(Protocol):
+    """Takes the body of a chat completion to a server. Safe to be called many times at once on one event loop."""
 
-    Args:
-        message: What the server said, cut to a bearable length.
-        status: HTTP status; vLLM says 400 for an image over its encoder cache or a prompt over the model's length.
-    """
+    async def ask(self, body: bytes) -> Answer:
+        """Send a request until a server has answered it. Limits, retries and server choice are inside.
+
+        Args:
+            body: JSON of ``/v1/chat/completions``.
+
+        Raises:
+            RequestRefusedError: The server does not take this request (HTTP 400, 413, 422); another one it might.
+            RequestFailedError: Servers are there, but this request failed on each attempt.
+            NetworkError: No server could be reached for too long; the page should fail and be tried again later.
+            UsageError: The servers do not serve this model, or not to this user; the remedy says what to do.
+        """
+        ...
+
+    def idle(self) -> bool:
+        """Whether there is room for further requests right now: nobody waits for a server."""
+        ...
+
+
+class RequestRefusedError(EngineError):
+    """A server refused a request for what it is, for example because its image is too large."""
 
     category = "refused"
     retryable = False
 
-    def __init__(self, message: str, *, status: int, remedy: str | None = None) -> None:
-        super().__init__(message, remedy=remedy)
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(f"the server refused the request with HTTP {status}: {reason}")
         self.status = status
+        self.reason = reason
+        """What the server said, shortened."""
+
+    @property
+    def too_large(self) -> bool:
+        """Whether a smaller image may be taken: the server speaks of a size, length or cache."""
+        said = self.reason.lower()
+        return self.status == 413 or any(
+            word in said for word in ("encoder cache", "too large", "too long", "maximum", "max_model_len", "exceed")
+        )
 
 
-class RequestTimeoutError(PagemillError):
-    """No answer within the time limit of a region, on all attempts that the client makes."""
+class RequestFailedError(EngineError):
+    """A request failed on every attempt, while servers are there."""
 
-    category = "timeout"
+    exit_code = ExitCode.NETWORK
 
-
-class Asker(Protocol):
-    """Sends one request to some server: balancing, limits, retries of what the network did wrong are inside."""
-
-    async def ask(self, body: bytes) -> Answer:
-        """Send the JSON body of a chat completion and wait for its answer. May be cancelled.
-
-        Raises:
-            RequestRefusedError: The request itself is refused (4xx other than 408 and 429).
-            RequestTimeoutError: It was not answered in time.
-            NetworkError: No server could be reached, or all failed, for as long as the client tries.
-        """
-        ...
-
-    def has_idle_capacity(self) -> bool:
-        """Whether the servers could take more requests than are wanted now: nobody waits for one to be free."""
-        ...
+    def __init__(self, message: str, *, category: str, requests: int) -> None:
+        super().__init__(message)
+        self.category = category
+        """Of the last attempt: ``timeout``, ``network``, ``server_error``, ``busy`` or ``bad_answer``."""
+        self.requests = requests
+        """HTTP requests that were made."""
