@@ -1,78 +1,71 @@
-"""What comes back from a server, and the ways in which nothing does: between the HTTP client and those who ask."""
+"""What a server answers to one request, and who asks it: the border between the client and what judges answers."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
-import msgspec
-
-from pagemill.errors import EngineError, ExitCode
+from pagemill.errors import ExitCode, PagemillError
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """The first choice of a chat completion."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One choice of a chat completion."""
 
-    content: str
-    """Empty where the server gave none."""
+    text: str
+    """``choices[0].message.content``; empty when that is null."""
     finish_reason: str | None = None
-    """``stop``, ``length``, ``repetition``, ...; None where the server did not say."""
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    requests: int = 1
-    """HTTP requests that it took, those that failed included."""
+    """``stop``, ``length``, ``repetition``, ...; None when the server does not tell."""
+    completion_tokens: int | None = None
+    prompt_tokens: int | None = None
 
 
-class Asker(Protocol):
-    """Takes the body of a chat completion to a server. Safe to be called many times at once on one event loop."""
+class RequestRefusedError(PagemillError):
+    """A server said 4xx to this very request: trying again as it is, here or elsewhere, is of no use.
 
-    async def ask(self, body: bytes) -> Answer:
-        """Send a request until a server has answered it. Limits, retries and server choice are inside.
-
-        Args:
-            body: JSON of ``/v1/chat/completions``.
-
-        Raises:
-            RequestRefusedError: The server does not take this request (HTTP 400, 413, 422); another one it might.
-            RequestFailedError: Servers are there, but this request failed on each attempt.
-            NetworkError: No server could be reached for too long; the page should fail and be tried again later.
-            UsageError: The servers do not serve this model, or not to this user; the remedy says what to do.
-        """
-        ...
-
-    def idle(self) -> bool:
-        """Whether there is room for further requests right now: nobody waits for a server."""
-        ...
-
-
-class RequestRefusedError(EngineError):
-    """A server refused a request for what it is, for example because its image is too large."""
+    Args:
+        message: What the server said, cut to a bearable length.
+        status: HTTP status; vLLM says 400 for an image over its encoder cache or a prompt over the model's length.
+    """
 
     category = "refused"
     retryable = False
 
-    def __init__(self, status: int, reason: str) -> None:
-        super().__init__(f"the server refused the request with HTTP {status}: {reason}")
+    def __init__(self, message: str, *, status: int, remedy: str | None = None) -> None:
+        super().__init__(message, remedy=remedy)
         self.status = status
-        self.reason = reason
-        """What the server said, shortened."""
-
-    @property
-    def too_large(self) -> bool:
-        """Whether a smaller image may be taken: the server speaks of a size, length or cache."""
-        said = self.reason.lower()
-        return self.status == 413 or any(
-            word in said for word in ("encoder cache", "too large", "too long", "maximum", "max_model_len", "exceed")
-        )
 
 
-class RequestFailedError(EngineError):
-    """A request failed on every attempt, while servers are there."""
+class RequestFailedError(PagemillError):
+    """Servers are there, but this request failed on all attempts that the client makes: its region fails, no more."""
 
     exit_code = ExitCode.NETWORK
+    category = "server_error"
 
-    def __init__(self, message: str, *, category: str, requests: int) -> None:
-        super().__init__(message)
-        self.category = category
-        """Of the last attempt: ``timeout``, ``network``, ``server_error``, ``busy`` or ``bad_answer``."""
-        self.requests = requests
-        """HTTP requests that were made."""
+
+class RequestTimeoutError(RequestFailedError):
+    """No answer within the time limit of a region, on the last of all attempts that the client makes."""
+
+    exit_code = ExitCode.TIMEOUT
+    category = "timeout"
+
+
+class Asker(Protocol):
+    """Sends one request to some server: balancing, limits, retries of what the network did wrong are inside."""
+
+    async def ask(self, body: bytes) -> Answer:
+        """Send the JSON body of a chat completion and wait for its answer. May be cancelled.
+
+        Raises:
+            RequestRefusedError: The request itself is refused (4xx other than 408 and 429).
+            RequestFailedError: It failed on all attempts, while a server is there; :class:`RequestTimeoutError`
+                when the last one was not answered in time.
+            NetworkError: No server could be reached for as long as the client waits for one: the page should fail and
+                be tried again later.
+            UsageError: The servers do not serve the model, or not to this user; the remedy says what to do.
+        """
+        ...
+
+    def has_idle_capacity(self) -> bool:
+        """Whether the servers could take more requests than are wanted now: nobody waits for one to be free."""
+        ...
