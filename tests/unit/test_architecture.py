@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "config": {"errors"},
     "imaging": {"errors", "document"},
     "sources": {"errors", "document", "imaging"},
-    "layout": {"errors", "document", "imaging"},
+    "layout": {"errors", "config", "document", "imaging"},
     "recognition": {"errors", "config", "document", "imaging", "tables"},
     "tables": {"errors", "document", "imaging"},
     "export": {"errors", "document", "tables"},

@@ -18,6 +18,8 @@ class Kind(StrEnum):
 
     RECOGNITION = "recognition"
     EMBEDDING = "embedding"
+    LAYOUT = "layout"
+    """Runs inside pagemill, not on a server: its card tells where it comes from."""
 
 
 class Sampling(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

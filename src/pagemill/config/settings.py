@@ -10,7 +10,6 @@ from pathlib import Path
 
 from pagemill.errors import UsageError
 
-
 LINES = "lines"
 """The embedded way of reading: lines of text, not regions."""
 

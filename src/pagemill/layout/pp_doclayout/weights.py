@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pagemill.config.model_files import find_in_mirror
 from pagemill.document.labels import Label
 from pagemill.errors import MissingDependencyError, MissingInputError, NetworkError, UnsupportedInputError
 from pagemill.layout.label_map import labels_of
@@ -43,6 +44,8 @@ def find_weights(model: str, *, download: bool = False) -> Path:
         return folder
     if folder.is_absolute() or model.count("/") != 1:
         raise MissingInputError(f"there is no layout model at {model}", remedy="Check the path of the folder.")
+    if (mirrored := find_in_mirror(model)) is not None:
+        return mirrored
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 

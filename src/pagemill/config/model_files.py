@@ -1,0 +1,145 @@
+"""Where the files of a model are on this machine, and how they get there. Nothing is fetched unless asked."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pagemill.config.model_cards import card_names, load_card
+from pagemill.errors import (
+    MissingDependencyError,
+    MissingInputError,
+    NetworkError,
+    NoSpaceError,
+    OutputError,
+    UsageError,
+)
+
+if TYPE_CHECKING:
+    from pagemill.config.model_cards import ModelCard
+
+MODELS_VARIABLE = "PAGEMILL_MODELS"
+"""Names a folder with a folder for each model, by the name of its card: a local mirror."""
+_WANTED = ("*.json", "*.safetensors", "*.txt", "*.jinja", "*.model", "*.tiktoken")
+"""What loading needs. No ``*.py``: nothing that comes with a model is run."""
+_SPARE = 1.05  # of the download: what the file system needs beside the content
+_MAX_INDEX = 64 * 2**20  # bytes
+
+
+def find_model(card: ModelCard) -> Path | None:
+    """The folder that holds all files of a model: the local mirror's, else the one in the Hub's cache; or None."""
+    if not card.repository:
+        return None
+    if (mirrored := find_in_mirror(card.repository)) is not None:
+        return mirrored
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError:  # nothing was ever fetched with it
+        return None
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    try:
+        folder = Path(snapshot_download(card.repository, local_files_only=True))
+    except LocalEntryNotFoundError:
+        return None
+    return folder if is_complete(folder) else None
+
+
+def find_in_mirror(repository: str) -> Path | None:
+    """The folder of a repository's model in the local mirror, if it is all there."""
+    mirror = _mirror()
+    if mirror is None:
+        return None
+    for card in map(load_card, card_names()):
+        if card.repository == repository and is_complete(mirror / card.name):
+            return mirror / card.name
+    return None
+
+
+def download_model(card: ModelCard, *, folder: Path | None = None, endpoint: str | None = None) -> Path:
+    """Fetch what a model lacks, and go on where an earlier download stopped; gives the folder with its files.
+
+    Args:
+        card: The model.
+        folder: Where to put the files; None: the local mirror if there is one, else the Hub's cache.
+        endpoint: Of a mirror of the Hub; None for the Hub itself, or what ``HF_ENDPOINT`` names.
+
+    Raises:
+        UsageError: The card names no repository.
+        MissingDependencyError: The Hub's client is not installed.
+        MissingInputError: The repository does not exist, or may not be read.
+        NetworkError: The download failed, or the environment says that there is no network.
+        NoSpaceError: The disk is too small for it.
+    """
+    if not card.repository:
+        raise UsageError(f"the model card {card.name} names no repository", remedy="Your server brings the model.")
+    if folder is None and (mirror := _mirror()):
+        folder = mirror / card.name
+    try:
+        from huggingface_hub import constants, snapshot_download
+        from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"downloading needs the Hub's client ({error})", remedy="Install it: pip install 'pagemill[hub]'"
+        ) from error
+    if constants.HF_HUB_OFFLINE:
+        raise NetworkError(
+            f"{card.name} cannot be downloaded: HF_HUB_OFFLINE is set", remedy="Unset it for the download."
+        )
+    _require_space(folder or Path(constants.HF_HUB_CACHE), card)
+    try:
+        fetched = Path(
+            snapshot_download(card.repository, local_dir=folder, allow_patterns=list(_WANTED), endpoint=endpoint)
+        )
+    except RepositoryNotFoundError as error:
+        raise MissingInputError(
+            f"{card.repository} is not on the Hub, or may not be read",
+            remedy="For a model behind an agreement: accept it on its page, then log in with: hf auth login",
+        ) from error
+    except HfHubHTTPError as error:
+        raise NetworkError(f"cannot download {card.repository}: {error}", remedy="Run the command again.") from error
+    except OSError as error:
+        if error.filename or not isinstance(error, ConnectionError):  # the disk's
+            raise OutputError(f"cannot write the files of {card.repository}: {error}") from error
+        raise NetworkError(f"cannot download {card.repository}: {error}", remedy="Run the command again.") from error
+    except Exception as error:  # the client's HTTP library raises kinds of its own
+        raise NetworkError(
+            f"cannot download {card.repository}: {error}", remedy="Check the network, then run the command again."
+        ) from error
+    if not is_complete(fetched):
+        raise NetworkError(f"{card.repository} came without its weights: {fetched}", remedy="Run the command again.")
+    return fetched
+
+
+def is_complete(folder: Path) -> bool:
+    """Whether a folder holds a model's configuration and all the weight files that its index names."""
+    if not (folder / "config.json").is_file():
+        return False
+    index = folder / "model.safetensors.index.json"
+    if not index.is_file():
+        return any(folder.glob("*.safetensors"))
+    try:
+        with index.open("rb") as file:
+            shards = set(json.loads(file.read(_MAX_INDEX))["weight_map"].values())
+        return bool(shards) and all((folder / Path(shard).name).is_file() for shard in shards)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return False
+
+
+def _mirror() -> Path | None:
+    value = os.environ.get(MODELS_VARIABLE, "")
+    return Path(value).expanduser() if value else None
+
+
+def _require_space(folder: Path, card: ModelCard) -> None:
+    while not folder.is_dir() and folder != folder.parent:
+        folder = folder.parent
+    free = shutil.disk_usage(folder).free
+    if free < card.download_bytes * _SPARE:
+        raise NoSpaceError(
+            f"{card.name} needs {card.download_bytes / 1e9:.1f} GB, and {folder} has {free / 1e9:.1f} GB free",
+            remedy="Free some space, or name another disk with --to.",
+        )
