@@ -22,6 +22,7 @@ class ExitCode(IntEnum):
     CRASH = 11
     NETWORK = 12
     DAMAGED = 13
+    SERVER = 14
     INTERRUPTED = 130
 
 
@@ -179,6 +180,13 @@ class NetworkError(PagemillError):
 
     exit_code = ExitCode.NETWORK
     category = "network"
+
+
+class ServerError(PagemillError):
+    """A model server could not be started, or died again and again."""
+
+    exit_code = ExitCode.SERVER
+    category = "server"
 
 
 def unreadable(name: str, error: OSError) -> InputError:
