@@ -1,0 +1,396 @@
+"""An OpenAI-compatible server without a model, for tests and benchmarks: latency, answers and faults as one sets them.
+
+As a process it prints its URL and serves until it is told to end:
+
+    python -m pagemill.bench.stub_server --port 0 --latency-ms 200 --fault 500=0.05 --fault hang=0.01
+
+``GET /counts`` tells what happened so far. It is cheap: bodies are searched, not parsed, as far as the settings let it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import os
+import random
+import signal
+import sys
+from collections import Counter, deque
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import msgspec
+
+from pagemill.bench import stub_answers
+from pagemill.bench.stub_answers import Fault
+from pagemill.errors import MissingDependencyError
+
+try:
+    from aiohttp import web
+except ImportError as error:
+    raise MissingDependencyError(
+        "the stub server needs aiohttp", remedy="Install it: pip install 'pagemill[vlm]'"
+    ) from error
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+    from types import TracebackType
+
+_LARGEST_BODY = 1 << 28
+_PIXELS_A_TOKEN = 28 * 28
+_PROMPT_ZONE = 2048
+"""Bytes at either end of a body in which the prompt is looked for."""
+_BUSY = (
+    "The engine is currently busy and cannot accept new requests. Please try again later or on a different instance."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StubSettings:
+    """How a stub server behaves."""
+
+    model: str = "stub"
+    max_model_len: int = 16384
+    api_key: str | None = None
+    """Wanted as a bearer token on ``/v1``."""
+    latency_ms: float = 0.0
+    """Time of a completion."""
+    latency_ms_a_running: float = 0.0
+    """Added for each request that runs at the same time: a batch that is computed together."""
+    slots: int = 0
+    """Requests that run at once; more of them wait. 0: no limit."""
+    max_waiting: int | None = None
+    """More than these wait: HTTP 503, as ``vllm serve --max-num-queued-reqs`` does it."""
+    text: str = stub_answers.TEXT
+    """The answer to all that no rule below catches."""
+    by_prompt: Mapping[str, str] = field(
+        default_factory=lambda: {"Table": stub_answers.TABLE, "Formula": stub_answers.FORMULA}
+    )
+    """Answers by a piece of the prompt, looked for at both ends of the body; the first that is there."""
+    by_image: Mapping[str, str] = field(default_factory=dict)
+    """Answers by the SHA-256 (hex) of the image file that is sent: a replay. Goes before the others."""
+    faults: Mapping[Fault, float] = field(default_factory=dict)
+    """How often each happens, 0-1; at most one happens to a request."""
+    seed: int = 0
+    """Of the faults: which of the first, second, ... completions has which."""
+    retry_after_s: float = 1.0
+    """What goes with HTTP 429."""
+    max_image_pixels: int = 0
+    """An image with more is refused with HTTP 400 as by a vLLM with a small encoder cache. 0: none is."""
+    dies_after: int = 0
+    """The server dies at this completion, with all that are under way. 0: never."""
+    returns_after_s: float = 0.0
+    """It listens again so long after it died. 0: never."""
+    dimension: int = 64
+    """Of the vectors of ``/v1/embeddings``."""
+    keep_bodies: int = 0
+    """Keep this many of the last bodies of completions, for tests to look at."""
+
+
+class StubServer:
+    """The server, in the running event loop. An async context manager."""
+
+    def __init__(self, settings: StubSettings | None = None, *, host: str = "127.0.0.1", port: int = 0) -> None:
+        self.settings = settings or StubSettings()
+        """May be replaced while the server runs."""
+        self.counts: Counter[str] = Counter()
+        """``requests`` (completions), ``embeddings``, ``connections``, ``answered``, ``max_in_flight``, ``refused``,
+        ``unauthorized``, ``wrong_model``, ``overflow``, ``given_up`` (by the client), ``deaths``, ``prompt_tokens``,
+        ``completion_tokens``, and each :class:`Fault` by its value."""
+        self.bodies: deque[bytes] = deque(maxlen=self.settings.keep_bodies)
+        """The last bodies of completions: :attr:`StubSettings.keep_bodies`."""
+        self.in_flight = 0
+        """Completions under way, those that wait included."""
+        self.died = asyncio.Event()
+        """Set when the server has died of :attr:`StubSettings.dies_after` or :meth:`kill`."""
+        self._host, self._port = host, port
+        self._running = 0
+        self._slot_freed = asyncio.Condition()
+        self._random = random.Random(self.settings.seed)
+        self._web: _CountedServer | None = None
+        self._listener: asyncio.Server | None = None
+        self._returning: asyncio.Task[None] | None = None
+        self._routes: dict[tuple[str, str], Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]] = {
+            ("GET", "/health"): self._health,
+            ("GET", "/metrics"): self._metrics,
+            ("GET", "/counts"): self._tell_counts,
+            ("GET", "/v1/models"): self._models,
+            ("POST", "/v1/chat/completions"): self._completions,
+            ("POST", "/v1/embeddings"): self._embeddings,
+        }
+
+    @property
+    def url(self) -> str:
+        """Base URL, without ``/v1``."""
+        return f"http://{self._host}:{self._port}"
+
+    async def start(self) -> None:
+        """Listen; after :meth:`kill` on the same port again."""
+        self._web = _CountedServer(self._handle, self.counts)
+        self._listener = await asyncio.get_running_loop().create_server(self._web, self._host, self._port)
+        self._port = self._listener.sockets[0].getsockname()[1]
+        self.died.clear()
+
+    async def kill(self) -> None:
+        """Stop as a process does that is killed: nobody listens any more, connections are reset."""
+        if self._listener is None or self._web is None:
+            return
+        self.counts["deaths"] += 1
+        self._listener.close()
+        self._listener = None
+        for connection in self._web.connections:
+            if connection.transport is not None:
+                connection.transport.abort()
+        self.died.set()
+
+    async def close(self) -> None:
+        """Stop for good."""
+        if self._returning is not None:
+            self._returning.cancel()
+            await asyncio.gather(self._returning, return_exceptions=True)
+        await self.kill()
+        if self._web is not None:
+            await self._web.shutdown(0.0)
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        route = self._routes.get((request.method, request.path))
+        if route is None:
+            return _json(stub_answers.error_body(404, "Not Found"), 404)
+        key = self.settings.api_key
+        if (
+            key is not None
+            and request.path.startswith("/v1")
+            and request.headers.get("Authorization") != f"Bearer {key}"
+        ):
+            self.counts["unauthorized"] += 1
+            return _json(b'{"error":"Unauthorized"}', 401)
+        return await route(request)
+
+    async def _health(self, _: web.BaseRequest) -> web.Response:
+        return web.Response()
+
+    async def _metrics(self, _: web.BaseRequest) -> web.Response:
+        labels = f'{{engine="0",model_name="{self.settings.model}"}}'
+        values = {
+            "vllm:num_requests_running": ("gauge", self._running),
+            "vllm:num_requests_waiting": ("gauge", self.in_flight - self._running),
+            "vllm:prompt_tokens_total": ("counter", self.counts["prompt_tokens"]),
+            "vllm:generation_tokens_total": ("counter", self.counts["completion_tokens"]),
+        }
+        lines = (f"# TYPE {name} {kind}\n{name}{labels} {value:.1f}\n" for name, (kind, value) in values.items())
+        return web.Response(body="".join(lines).encode(), content_type="text/plain")
+
+    async def _tell_counts(self, _: web.BaseRequest) -> web.Response:
+        return _json(msgspec.json.encode(dict(self.counts)))
+
+    async def _models(self, _: web.BaseRequest) -> web.Response:
+        model = {"id": self.settings.model, "object": "model", "created": 1_700_000_000, "owned_by": "vllm"}
+        model |= {"root": self.settings.model, "parent": None, "max_model_len": self.settings.max_model_len}
+        return _json(msgspec.json.encode({"object": "list", "data": [model]}))
+
+    async def _completions(self, request: web.BaseRequest) -> web.StreamResponse:
+        self.counts["requests"] += 1
+        number = self.counts["requests"]
+        self.in_flight += 1
+        self.counts["max_in_flight"] = max(self.counts["max_in_flight"], self.in_flight)
+        try:
+            if number == self.settings.dies_after:
+                await self.kill()
+                if self.settings.returns_after_s:
+                    self._returning = asyncio.create_task(self._return())
+            return await self._answer(request, number)
+        except asyncio.CancelledError:
+            self.counts["given_up"] += 1
+            raise
+        finally:
+            self.in_flight -= 1
+
+    async def _return(self) -> None:
+        await asyncio.sleep(self.settings.returns_after_s)
+        await self.start()
+
+    async def _answer(self, request: web.BaseRequest, number: int) -> web.StreamResponse:
+        settings = self.settings
+        fault = self._draw()
+        body = await request.read()
+        if settings.keep_bodies:
+            self.bodies.append(body)
+        if f'"{settings.model}"'.encode() not in body:
+            self.counts["wrong_model"] += 1
+            asked = msgspec.json.decode(body)["model"]
+            return _json(stub_answers.error_body(404, f"The model `{asked}` does not exist."), 404)
+        if settings.max_image_pixels and (pixels := stub_answers.image_pixels(body)) > settings.max_image_pixels:
+            self.counts["refused"] += 1
+            tokens, limit = pixels // _PIXELS_A_TOKEN, settings.max_image_pixels // _PIXELS_A_TOKEN
+            return _json(stub_answers.error_body(400, stub_answers.too_large_message(tokens, limit)), 400)
+        if fault is not None:
+            self.counts[fault] += 1
+        match fault:
+            case Fault.RESET:
+                if request.transport is not None:
+                    request.transport.abort()
+                return web.Response()
+            case Fault.HANG:
+                await asyncio.Event().wait()
+            case Fault.SERVER_ERROR:
+                return _json(stub_answers.error_body(500, "EngineCore encountered an issue."), 500)
+            case Fault.UNAVAILABLE:
+                return _json(stub_answers.error_body(503, _BUSY), 503)
+            case Fault.RATE_LIMITED:
+                response = _json(stub_answers.error_body(429, "Too many requests."), 429)
+                response.headers["Retry-After"] = f"{settings.retry_after_s:g}"
+                return response
+        if settings.max_waiting is not None and self.in_flight - self._running - 1 > settings.max_waiting:
+            self.counts["overflow"] += 1
+            return _json(stub_answers.error_body(503, _BUSY), 503)
+        async with self._slot():
+            delay = settings.latency_ms + settings.latency_ms_a_running * self._running
+            if delay:
+                await asyncio.sleep(delay / 1000)
+        text, reason = stub_answers.spoiled(fault, self._text_for(body), body)
+        self.counts["answered"] += 1
+        self.counts["prompt_tokens"] += 300
+        self.counts["completion_tokens"] += stub_answers.count_tokens(text)
+        return _json(stub_answers.completion(settings.model, number, text, reason))
+
+    @asynccontextmanager
+    async def _slot(self) -> AsyncIterator[None]:
+        """Wait until fewer than ``slots`` requests run, and run."""
+        if self.settings.slots:
+            async with self._slot_freed:
+                await self._slot_freed.wait_for(lambda: self._running < self.settings.slots)
+                self._running += 1
+        else:
+            self._running += 1
+        try:
+            yield
+        finally:
+            self._running -= 1
+            if self.settings.slots:
+                async with self._slot_freed:
+                    self._slot_freed.notify()
+
+    def _draw(self) -> Fault | None:
+        if not self.settings.faults:
+            return None
+        draw = self._random.random()
+        for fault, rate in self.settings.faults.items():
+            if draw < rate:
+                return fault
+            draw -= rate
+        return None
+
+    def _text_for(self, body: bytes) -> str:
+        if self.settings.by_image:
+            image = stub_answers.image_bytes(body)
+            text = self.settings.by_image.get(hashlib.sha256(image or b"").hexdigest())
+            if text is not None:
+                return text
+        if self.settings.by_prompt:
+            ends = body[:_PROMPT_ZONE] + body[-_PROMPT_ZONE:]
+            for piece, text in self.settings.by_prompt.items():
+                if piece.encode() in ends:
+                    return text
+        return self.settings.text
+
+    async def _embeddings(self, request: web.BaseRequest) -> web.Response:
+        self.counts["embeddings"] += 1
+        asked = msgspec.json.decode(await request.read())
+        if asked.get("model") != self.settings.model:
+            self.counts["wrong_model"] += 1
+            return _json(stub_answers.error_body(404, f"The model `{asked.get('model')}` does not exist."), 404)
+        if self.settings.latency_ms:
+            await asyncio.sleep(self.settings.latency_ms / 1000)
+        data = stub_answers.embeddings(asked, self.settings.dimension)
+        usage = {"prompt_tokens": 300 * len(data), "total_tokens": 300 * len(data), "completion_tokens": 0}
+        reply = {"id": "embd-0", "object": "list", "created": 1_700_000_000, "model": self.settings.model}
+        return _json(msgspec.json.encode(reply | {"data": data, "usage": usage}))
+
+
+class _CountedServer(web.Server):
+    """Counts the connections that are made."""
+
+    def __init__(
+        self, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]], counts: Counter[str]
+    ) -> None:
+        def large_request(*arguments: Any) -> web.BaseRequest:
+            message, payload, protocol, writer, task = arguments
+            loop = asyncio.get_running_loop()
+            return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=_LARGEST_BODY)
+
+        super().__init__(handler, access_log=None, handler_cancellation=True, request_factory=large_request)
+        self._counts = counts
+
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        self._counts["connections"] += 1
+        super().connection_made(handler, transport)
+
+
+def _json(body: bytes, status: int = 200) -> web.Response:
+    return web.Response(body=body, status=status, content_type="application/json")
+
+
+def _settings_from(arguments: argparse.Namespace) -> StubSettings:
+    by_image = msgspec.json.decode(arguments.replay.read_bytes(), type=dict[str, str]) if arguments.replay else {}
+    faults = {Fault(name): float(rate) for name, _, rate in (given.partition("=") for given in arguments.fault)}
+    plain = {name: value for name, value in vars(arguments).items() if name in StubSettings.__dataclass_fields__}
+    return StubSettings(**plain, by_image=by_image, faults=faults)
+
+
+async def _serve(arguments: argparse.Namespace) -> None:
+    server = StubServer(_settings_from(arguments), host=arguments.host, port=arguments.port)
+    end = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, end.set)
+    async with server:
+        print(server.url, flush=True)
+        while not end.is_set():
+            waits = [asyncio.create_task(end.wait()), asyncio.create_task(server.died.wait())]
+            _, pending = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            for task in pending:
+                task.cancel()
+            if server.died.is_set() and not server.settings.returns_after_s:
+                print("died, as it was told to", file=sys.stderr, flush=True)
+                os._exit(1)
+            if server.died.is_set():
+                await asyncio.sleep(server.settings.returns_after_s)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    defaults = StubSettings()
+    parser = argparse.ArgumentParser(prog="python -m pagemill.bench.stub_server", description=__doc__)
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=8000, help="0: any free one; the URL is printed")
+    parser.add_argument("--model", default=defaults.model)
+    parser.add_argument("--api-key", default=None)
+    parser.add_argument("--latency-ms", type=float, default=0.0)
+    parser.add_argument("--latency-ms-a-running", type=float, default=0.0)
+    parser.add_argument("--slots", type=int, default=0, help="requests that run at once; 0: no limit")
+    parser.add_argument("--max-waiting", type=int, default=None, help="more get HTTP 503")
+    parser.add_argument("--text", default=defaults.text, help="the answer")
+    parser.add_argument("--replay", type=Path, help="JSON object: SHA-256 of an image file -> answer")
+    parser.add_argument("--fault", action="append", default=[], metavar="NAME=RATE", help="one of " + ", ".join(Fault))
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--retry-after-s", type=float, default=defaults.retry_after_s)
+    parser.add_argument("--max-image-pixels", type=int, default=0, help="more get HTTP 400; 0: none does")
+    parser.add_argument("--dies-after", type=int, default=0, metavar="REQUESTS")
+    parser.add_argument("--returns-after-s", type=float, default=0.0)
+    parser.add_argument("--dimension", type=int, default=defaults.dimension, help="of the vectors")
+    asyncio.run(_serve(parser.parse_args(arguments)))
+
+
+if __name__ == "__main__":
+    main()
