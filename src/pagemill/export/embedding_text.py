@@ -8,7 +8,7 @@ from pagemill.document.labels import TASK_OF_LABEL, Label, Task
 from pagemill.document.page import ContentFormat
 
 if TYPE_CHECKING:
-    from pagemill.document.page import PageResult
+    from pagemill.document.page import PageResult, Region
 
 
 def embedding_text(page: PageResult) -> str:
@@ -21,9 +21,17 @@ def embedding_text(page: PageResult) -> str:
         wanted = TASK_OF_LABEL[region.label] is not Task.ABANDON or region.label is Label.FOOTNOTE
         if not wanted or not region.content:
             continue
-        html = region.content_format is ContentFormat.HTML
-        parts.append(_rows(region.content) if html else region.content.replace("\n\n", "\n"))
+        parts.append(region_text(region))
     return "\n".join(part for part in parts if part)
+
+
+def region_text(region: Region) -> str:
+    """What one region says, likewise; empty for a picture."""
+    if not region.content:
+        return ""
+    if region.content_format is ContentFormat.HTML:
+        return _rows(region.content)
+    return region.content.replace("\n\n", "\n")
 
 
 def _rows(html: str) -> str:

@@ -1,0 +1,178 @@
+"""What an embedding engine is: a plain class that turns texts and images into vectors, one batch a call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from pagemill.imaging.types import Pixels
+
+Vectors: TypeAlias = NDArray[np.float32]
+"""Shape (rows, dimension), each row of length 1."""
+
+DEFAULT_ENGINE = "ngram"
+"""The engine that is always there."""
+
+
+class Role(StrEnum):
+    """What something is embedded as; models have another instruction for each."""
+
+    QUERY = "query"
+    PASSAGE = "passage"
+    IMAGE = "image"
+
+
+class Modality(StrEnum):
+    """What an engine takes in one input."""
+
+    TEXT = "text"
+    IMAGE = "image"
+    IMAGE_WITH_TEXT = "image+text"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddingInput:
+    """One thing to embed: a text, an image, or an image with a text."""
+
+    role: Role
+    text: str = ""
+    image: Pixels | None = None
+    """Shape (height, width, 3), uint8 RGB."""
+
+    @property
+    def modality(self) -> Modality:
+        """What it is made of."""
+        if self.image is None:
+            return Modality.TEXT
+        return Modality.IMAGE_WITH_TEXT if self.text else Modality.IMAGE
+
+
+class EngineIdentity(msgspec.Struct, frozen=True, kw_only=True):
+    """What makes vectors comparable: those of two engines of the same identity may be searched with each other."""
+
+    engine: str
+    """Its entry point's name."""
+    model: str
+    revision: str = ""
+    """Commit or digest of the model's files, where the engine can tell."""
+    dimension: int
+    instructions: dict[str, str] = {}
+    """Text that goes with an input, by role."""
+    details: dict[str, Any] = {}
+    """What else decides about vectors, as plain JSON values."""
+
+    def differences(self, other: EngineIdentity) -> list[str]:
+        """What differs, in words, such as ``dimension 2048, not 512``; empty where the vectors may be compared."""
+        mine, others = msgspec.to_builtins(self), msgspec.to_builtins(other)
+        return [f"{name} {mine[name]!r}, not {others[name]!r}" for name in mine if mine[name] != others[name]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSettings:
+    """What the user chose, and where the engine may keep what it learns of a corpus."""
+
+    folder: Path
+    """``embeddings/`` of the run directory; need not exist."""
+    model: str | None = None
+    """A model's name or path; None for the engine's own choice."""
+    servers: tuple[str, ...] = ()
+    """Base URLs, such as ``http://127.0.0.1:8000``, for engines that ask servers."""
+    dimension: int | None = None
+    """Wanted by the user. An engine that makes vectors of any dimension heeds it; the vectors of others are cut."""
+    batch_size: int | None = None
+    """Most inputs of a call; None for the engine's own choice."""
+    device: str | None = None
+    """Such as ``cuda`` or ``cpu``, for engines that compute here; None for their own choice."""
+    timeout_s: float = 300.0
+    """Time limit of one call to a server."""
+    wait_s: float = 600.0
+    """How long to wait for a server that does not answer."""
+
+
+class EmbeddingEngine(Protocol):
+    """Makes vectors. Its entry point is ``create(settings: EngineSettings) -> EmbeddingEngine``.
+
+    ``create`` finds out what would otherwise fail on every input (a missing package or model, a server that is not
+    there) and raises a PagemillError that says so.
+    """
+
+    name: str
+    modalities: frozenset[Modality]
+    max_batch: int
+    """Most inputs of a call."""
+    concurrency: int
+    """Calls that may run at once, each on a thread of its own: 1 for a model here, more for servers."""
+
+    @property
+    def identity(self) -> EngineIdentity:
+        """Of all vectors that it makes."""
+        ...
+
+    def embed(self, inputs: Sequence[EmbeddingInput]) -> NDArray[np.floating[Any]]:
+        """Make one vector an input, in order.
+
+        Args:
+            inputs: One to ``max_batch`` of them, each of a modality that the engine takes.
+
+        Returns:
+            Shape (inputs, ``identity.dimension``), finite and not zero; of any length, as callers normalise.
+
+        Raises:
+            PagemillError: What is wrong with the whole batch. One of several inputs: the caller finds out which one it
+                is by halving the batch.
+        """
+        ...
+
+    def close(self) -> None:
+        """Free what it holds; not called while ``embed`` runs."""
+        ...
+
+
+@runtime_checkable
+class CorpusEngine(Protocol):
+    """An embedding engine that weighs by statistics of the corpus, which it keeps in ``EngineSettings.folder``."""
+
+    @property
+    def fitted_on(self) -> int:
+        """Texts that the statistics were made of; 0 while there are none, and nothing can be embedded."""
+        ...
+
+    def fit(self, texts: Iterable[str]) -> None:
+        """Make the statistics and keep them: the engine has another identity from now on."""
+        ...
+
+
+def normalised(vectors: NDArray[np.floating[Any]], dimension: int | None = None) -> Vectors:
+    """Vectors of length 1, cut to their first components where a dimension is named.
+
+    Cutting and normalising again is what models that were trained as Matryoshka (arXiv:2205.13147) are made for.
+
+    Args:
+        vectors: Shape (rows, components), finite.
+        dimension: Components to keep; None for all.
+
+    Raises:
+        ValueError: A vector is not finite, is zero, or has too few components.
+    """
+    wide = np.asarray(vectors, dtype=np.float64)
+    if wide.ndim != 2:
+        raise ValueError(f"vectors of shape {wide.shape}")
+    if dimension is not None:
+        if dimension > wide.shape[1]:
+            raise ValueError(f"a vector has {wide.shape[1]} components, fewer than {dimension}")
+        wide = wide[:, :dimension]
+    lengths = np.linalg.norm(wide, axis=1, keepdims=True)
+    if not np.isfinite(lengths).all():
+        raise ValueError("a vector is not finite")
+    if not (lengths > 0).all():
+        raise ValueError("a vector is zero")
+    return np.asarray(wide / lengths, dtype=np.float32)

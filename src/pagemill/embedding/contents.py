@@ -1,0 +1,90 @@
+"""What of a page is embedded, and the digest by which its vector is known.
+
+Made from the record alone: the digest of a page's image is that of its source and turn, the digest of a picture is in
+the record. So it can be told without decoding anything whether a vector is up to date.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pagemill.document.labels import TASK_OF_LABEL, Label, Task
+from pagemill.document.page import Status
+from pagemill.embedding.vectors import Part, Row, RowKey
+from pagemill.export.embedding_text import embedding_text, region_text
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from pagemill.document.page import ImageCrop, PageResult, Region
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """One thing to embed."""
+
+    row: Row
+    text: str = ""
+    crop: ImageCrop | None = None
+    """The region's picture in ``crops/``."""
+
+
+def contents(page: PageResult, part: Part, *, images: bool) -> Iterator[Content]:
+    """What a page gives to a part. A page that failed gives nothing, nor does one without text to the page texts.
+
+    Args:
+        page: Its record.
+        part: Any but the queries.
+        images: The engine takes images: pictures of regions count, also those without a caption.
+    """
+    if page.status is not Status.DONE:
+        return
+    if part is Part.TEXT:
+        if text := embedding_text(page).strip():
+            yield Content(row=Row(RowKey(page.page_id), digest("text", text)), text=text)
+    elif part is Part.IMAGES:
+        yield Content(row=Row(RowKey(page.page_id), digest("image", page.page_key, str(page.rotation))))
+    elif part is Part.REGIONS:
+        yield from _regions(page, images=images)
+
+
+def query(query_id: str, text: str) -> Content:
+    """A query."""
+    return Content(row=Row(RowKey(query_id), digest("query", text)), text=text)
+
+
+def digest(*parts: str) -> str:
+    """SHA-256 of some texts, each apart from the next."""
+    return hashlib.sha256(msgspec.json.encode([part.encode("utf-8", "replace").decode() for part in parts])).hexdigest()
+
+
+def _regions(page: PageResult, *, images: bool) -> Iterator[Content]:
+    """The regions that say or show something. A caption goes with its figure or table, and is none by itself."""
+    crops = {crop.region: crop for crop in page.image_crops} if images else {}
+    wanted = {region.index for region in page.regions if _wanted(region)}
+    captions: dict[int, list[str]] = {}
+    for region in page.regions:
+        if _is_caption(region, wanted) and region.caption_of is not None:
+            captions.setdefault(region.caption_of, []).append(region_text(region))
+    for region in page.regions:
+        if region.index not in wanted or _is_caption(region, wanted):
+            continue
+        said = [*captions.get(region.index, ()), region_text(region)]
+        text = "\n".join(part.strip() for part in said if part.strip())
+        crop = crops.get(region.index)
+        if text or crop:
+            row = Row(RowKey(page.page_id, region.index), digest("region", text, crop.sha256 if crop else ""))
+            yield Content(row=row, text=text, crop=crop)
+
+
+def _wanted(region: Region) -> bool:
+    return TASK_OF_LABEL[region.label] is not Task.ABANDON or region.label is Label.FOOTNOTE
+
+
+def _is_caption(region: Region, wanted: Collection[int]) -> bool:
+    """Whether a region belongs to another one that is embedded."""
+    return region.caption_of is not None and region.caption_of != region.index and region.caption_of in wanted

@@ -1,0 +1,292 @@
+"""Files of vectors: ``NAME.npy`` beside ``NAME.ids.parquet``, whose row *i* says what row *i* of the array is.
+
+The two are bound by more than their place: the ids hold the CRC-32 of every row of the array, so that an array that was
+replaced, sorted or cut is found out when it is opened.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pagemill.embedding.base import EngineIdentity
+from pagemill.errors import DamagedRunError, DifferentRunError, MissingInputError
+from pagemill.store.files import reading_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from types import TracebackType
+
+    from numpy.typing import NDArray
+
+FOLDER = "embeddings"
+"""Of the run directory."""
+TEMPORARY_SUFFIX = ".pagemill-tmp"
+_METADATA = b"pagemill.embeddings"
+_FORMAT = 1
+_CHECKED_ROWS = 4096
+
+
+class Part(StrEnum):
+    """What is embedded, by the name of its files."""
+
+    IMAGES = "corpus_images"
+    TEXT = "corpus_ocr_text"
+    REGIONS = "corpus_regions"
+    QUERIES = "queries"
+
+    @property
+    def plural(self) -> str:
+        """In words."""
+        return {
+            Part.IMAGES: "page images",
+            Part.TEXT: "page texts",
+            Part.REGIONS: "regions",
+            Part.QUERIES: "queries",
+        }[self]
+
+    @property
+    def choice(self) -> str:
+        """What ``--what`` calls it."""
+        return {Part.IMAGES: "images", Part.TEXT: "text", Part.REGIONS: "regions", Part.QUERIES: "queries"}[self]
+
+
+class RowKey(NamedTuple):
+    """What a row is of."""
+
+    page_id: str
+    """Of queries: their id."""
+    region: int | None = None
+    """Index of the region in its page; None for a whole page and for a query."""
+
+
+class Row(NamedTuple):
+    """A row of a file of vectors."""
+
+    key: RowKey
+    digest: str
+    """SHA-256 of the content that was embedded, 64 hex digits (:mod:`pagemill.embedding.contents`)."""
+
+
+class VectorsInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """What holds for all rows of a file."""
+
+    part: Part
+    identity: EngineIdentity
+    dtype: str
+    """``float32`` or ``float16``."""
+    images: bool = False
+    """Regions: those with a picture were embedded with it."""
+    format: int = _FORMAT
+
+    @property
+    def dimension(self) -> int:
+        """Components of a vector."""
+        return self.identity.dimension
+
+
+@dataclass(frozen=True, slots=True)
+class VectorPaths:
+    """Where the files of a part are."""
+
+    folder: Path
+    part: Part
+
+    @property
+    def vectors(self) -> Path:
+        """The array."""
+        return self.folder / f"{self.part}.npy"
+
+    @property
+    def ids(self) -> Path:
+        """What its rows are."""
+        return self.folder / f"{self.part}.ids.parquet"
+
+    @property
+    def partial(self) -> Path:
+        """Vectors of a run of ``pagemill embed`` that has not come to its end."""
+        return self.folder / f"{self.part}.partial"
+
+    def temporary(self, path: Path) -> Path:
+        """The name of one of these files before it is whole."""
+        return path.with_name(path.name + TEMPORARY_SUFFIX)
+
+
+class VectorFile:
+    """The vectors of a part, checked row by row, and memory-mapped. A context manager.
+
+    ``vectors[i]`` belongs to ``rows[i]``; :meth:`find` gives the vector of a page or region by its name.
+    """
+
+    def __init__(self, paths: VectorPaths, info: VectorsInfo, rows: list[Row], vectors: NDArray[Any]) -> None:
+        """Use :meth:`open`."""
+        self.paths = paths
+        self.info = info
+        self.rows = rows
+        self.vectors = vectors
+        """Shape (rows, dimension), float32 or float16, each of length 1, read-only."""
+        self._places = {row.key: index for index, row in enumerate(rows)}
+
+    @classmethod
+    def open(cls, out: Path, part: Part) -> VectorFile:
+        """Open the vectors of a run directory.
+
+        Raises:
+            MissingInputError: There are none.
+            DamagedRunError: Array and ids do not belong to each other: other lengths, another row, a row twice.
+            OutputError: They cannot be read.
+        """
+        return cls.open_in(VectorPaths(out / FOLDER, part))
+
+    @classmethod
+    def open_in(cls, paths: VectorPaths) -> VectorFile:
+        """As :meth:`open`, in a folder of any name."""
+        there = [path for path in (paths.vectors, paths.ids) if path.exists()]
+        if not there:
+            raise MissingInputError(
+                f"{paths.folder.parent} holds no vectors of {paths.part.plural}",
+                remedy=f"Make them: pagemill embed {paths.folder.parent}"
+                + (" --queries FILE" if paths.part is Part.QUERIES else f" --what {paths.part.choice}"),
+            )
+        if len(there) == 1:
+            raise _damaged(paths, f"{(paths.ids if there[0] == paths.vectors else paths.vectors).name} is missing")
+        info, rows, checksums = _read_ids(paths)
+        vectors = _map_vectors(paths, info, len(rows))
+        _check_rows(paths, vectors, rows, checksums)
+        return cls(paths, info, rows, vectors)
+
+    def find(self, page_id: str, region: int | None = None) -> NDArray[Any] | None:
+        """The vector of a page, region or query; None where it has none."""
+        index = self._places.get(RowKey(page_id, region))
+        return None if index is None else np.asarray(self.vectors[index])
+
+    def place(self, row: Row) -> int | None:
+        """Where a row is, if it is there with this very content."""
+        index = self._places.get(row.key)
+        return index if index is not None and self.rows[index].digest == row.digest else None
+
+    def require(self, identity: EngineIdentity) -> None:
+        """Make sure that an engine's vectors may be compared with these.
+
+        Raises:
+            DifferentRunError: They may not.
+        """
+        if differences := identity.differences(self.info.identity):
+            raise DifferentRunError(
+                f"the vectors of {self.paths.part.plural} come from another engine: {'; '.join(differences)}",
+                remedy="Name the engine, model and server that made them (--engine, --model, --server), or embed all"
+                f" anew: pagemill embed {self.paths.folder.parent} --fresh",
+            )
+
+    def close(self) -> None:
+        """Let the file go. Views of it that are still held stay valid."""
+        self.vectors = np.empty((0, self.info.dimension), dtype=self.info.dtype)
+        self.rows = []
+        self._places = {}
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def parts_of(out: Path) -> list[Part]:
+    """The parts that a run directory holds vectors of; they are not opened."""
+    return [part for part in Part if VectorPaths(out / FOLDER, part).vectors.exists()]
+
+
+def checksum(vector: NDArray[Any]) -> int:
+    """CRC-32 of a row as it is stored, little-endian."""
+    return zlib.crc32(np.ascontiguousarray(vector).data)
+
+
+def ids_table(info: VectorsInfo, rows: list[Row], checksums: list[int]) -> pa.Table:
+    """The content of ``NAME.ids.parquet``."""
+    name = "query_id" if info.part is Part.QUERIES else "page_id"
+    columns = {
+        "row": pa.array(range(len(rows)), pa.int64()),
+        name: pa.array([row.key.page_id for row in rows], pa.string()),
+        "region": pa.array([row.key.region for row in rows], pa.int32()),
+        "digest": pa.array([row.digest for row in rows], pa.string()),
+        "crc32": pa.array(checksums, pa.uint32()),
+    }
+    return pa.table(columns).replace_schema_metadata({_METADATA: msgspec.json.encode(info)})
+
+
+def _read_ids(paths: VectorPaths) -> tuple[VectorsInfo, list[Row], NDArray[np.uint32]]:
+    try:
+        with reading_errors(paths.ids), pq.ParquetFile(paths.ids) as file:
+            info = msgspec.json.decode((file.schema_arrow.metadata or {})[_METADATA], type=VectorsInfo)
+            if info.format != _FORMAT:
+                raise _damaged(paths, f"{paths.ids.name} is of another version of pagemill")
+            table = file.read()
+        names = table.column("query_id" if info.part is Part.QUERIES else "page_id").to_pylist()
+        keys = map(RowKey, names, table.column("region").to_pylist())
+        rows = [Row(key, digest) for key, digest in zip(keys, table.column("digest").to_pylist(), strict=True)]
+        places = table.column("row").to_numpy()
+        checksums = np.asarray(table.column("crc32").to_numpy(), dtype=np.uint32)
+    except (pa.ArrowException, KeyError, msgspec.DecodeError, ValueError) as error:
+        raise _damaged(paths, f"{paths.ids.name} cannot be read: {error}") from error
+    if info.part is not paths.part:
+        raise _damaged(paths, f"{paths.ids.name} is of {info.part.plural}")
+    if not np.array_equal(places, np.arange(len(rows))):
+        raise _damaged(paths, f"the rows of {paths.ids.name} are not in their order")
+    if len({row.key for row in rows}) != len(rows):
+        raise _damaged(paths, f"{paths.ids.name} names a page or region twice")
+    return info, rows, checksums
+
+
+def _map_vectors(paths: VectorPaths, info: VectorsInfo, count: int) -> NDArray[Any]:
+    try:
+        with reading_errors(paths.vectors):
+            if not count:  # nothing to map
+                vectors = np.load(paths.vectors, allow_pickle=False)
+            else:
+                vectors = np.load(paths.vectors, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise _damaged(paths, f"{paths.vectors.name} cannot be read: {error}") from error
+    if vectors.shape != (count, info.dimension) or vectors.dtype != np.dtype(info.dtype).newbyteorder("<"):
+        shape = "x".join(map(str, vectors.shape))
+        raise _damaged(
+            paths,
+            f"{paths.vectors.name} is {shape} {vectors.dtype}, {paths.ids.name} tells of"
+            f" {count}x{info.dimension} {info.dtype}",
+        )
+    return np.asarray(vectors)
+
+
+def _check_rows(paths: VectorPaths, vectors: NDArray[Any], rows: list[Row], checksums: NDArray[np.uint32]) -> None:
+    for index, vector in enumerate(_each(vectors)):
+        if checksum(vector) != checksums[index]:
+            key = rows[index].key
+            name = key.page_id if key.region is None else f"{key.page_id}/{key.region}"
+            raise _damaged(paths, f"row {index} of {paths.vectors.name} is not the vector of {name}")
+
+
+def _each(vectors: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """Rows, read in large pieces: a page fault a row would be slower."""
+    for start in range(0, len(vectors), _CHECKED_ROWS):
+        yield from np.array(vectors[start : start + _CHECKED_ROWS])
+
+
+def _damaged(paths: VectorPaths, reason: str) -> DamagedRunError:
+    if paths.temporary(paths.ids).exists():  # the two files are replaced one after the other
+        remedy = f"Another pagemill embed is at its end, or was cut off there: run pagemill embed {paths.folder.parent}"
+    else:
+        remedy = f"Make the vectors anew: pagemill embed {paths.folder.parent} --fresh"
+        remedy += " --queries FILE" if paths.part is Part.QUERIES else f" --what {paths.part.choice}"
+    return DamagedRunError(f"{paths.folder}: {reason}", remedy=remedy)

@@ -1,0 +1,233 @@
+"""Files of vectors: rows bound to what they are of, whatever ends the process."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pagemill.embedding.base import EngineIdentity
+from pagemill.embedding.vectors import Part, Row, RowKey, VectorFile, VectorPaths, parts_of
+from pagemill.embedding.writing import VectorWriter
+from pagemill.errors import DamagedRunError, DifferentRunError, MissingInputError
+
+from .conftest import info, row, vector_of, vectors_of
+
+
+def write(paths: VectorPaths, rows: list, **options: object) -> int:
+    """Bring the files to these rows, as ``pagemill embed`` does. Gives how many were embedded."""
+    with VectorWriter(paths, info(**options)) as writer:
+        missing = [each for each in rows if not writer.has(each)]
+        for start in range(0, len(missing), 2):
+            writer.append(missing[start : start + 2], vectors_of(missing[start : start + 2]))
+        writer.publish(rows)
+    return len(missing)
+
+
+def check(paths: VectorPaths, rows: list, atol: float = 0) -> None:
+    with VectorFile.open_in(paths) as file:
+        assert file.rows == rows
+        for index, each in enumerate(rows):
+            np.testing.assert_allclose(file.vectors[index], vector_of(each), atol=atol)
+            np.testing.assert_array_equal(file.find(*each.key), file.vectors[index])
+    assert not list(paths.folder.glob("*.pagemill-tmp"))
+
+
+def test_rows_come_back_with_their_vectors(paths):
+    rows = [row("b"), row("a"), row("a", 0), row("a", 3)]
+    assert write(paths, rows) == 4
+    check(paths, rows)
+    assert np.load(paths.vectors).shape == (4, 8)  # the reference layout: a plain array
+    assert pq.read_table(paths.ids).column("page_id").to_pylist() == ["b", "a", "a", "a"]
+    assert parts_of(paths.folder.parent) == [Part.TEXT]
+
+
+def test_float16(paths):
+    rows = [row("a"), row("b")]
+    write(paths, rows, dtype="float16")
+    assert np.load(paths.vectors).dtype == np.float16
+    check(paths, rows, atol=1e-3)
+
+
+def test_only_what_is_new_or_changed_is_embedded(paths):
+    a, b, c = row("a"), row("b"), row("c")
+    write(paths, [a, b])
+    assert write(paths, [b, a]) == 0
+    check(paths, [b, a])
+    changed = row("a", content="other")
+    assert write(paths, [changed, b, c]) == 2
+    check(paths, [changed, b, c])
+    assert write(paths, [c]) == 0
+    check(paths, [c])
+    assert write(paths, []) == 0
+    check(paths, [])
+    assert write(paths, [a]) == 1
+
+
+def test_what_is_up_to_date_is_not_written(paths):
+    rows = [row("a")]
+    write(paths, rows)
+    before = paths.vectors.stat().st_mtime_ns, paths.ids.stat().st_mtime_ns
+    write(paths, rows)
+    assert (paths.vectors.stat().st_mtime_ns, paths.ids.stat().st_mtime_ns) == before
+
+
+@pytest.mark.parametrize("other", [{"dtype": "float16"}, {"images": True}, {"identity": "other"}])
+@pytest.mark.parametrize("published", [True, False])
+def test_other_vectors_are_refused(paths, other, published):
+    if published:
+        write(paths, [row("a")])
+    else:
+        with VectorWriter(paths, info()) as writer:
+            writer.append([row("a")], vectors_of([row("a")]))
+    if "identity" in other:
+        other = {"identity": EngineIdentity(engine="test", model="other", dimension=8)}
+    with pytest.raises(DifferentRunError) as error:
+        VectorWriter(paths, info(**other))
+    assert "--fresh" in error.value.remedy
+    with VectorWriter(paths, info(**other), fresh=True) as writer:
+        assert not writer.has(row("a"))
+
+
+def test_a_torn_end_is_cut(paths):
+    rows = [row("a"), row("b")]
+    with VectorWriter(paths, info()) as writer:
+        writer.append(rows, vectors_of(rows))
+    whole = paths.partial.read_bytes()
+    for end in (*range(0, len(whole), 11), len(whole) - 1):
+        paths.partial.write_bytes(whole[:end])
+        with VectorWriter(paths, info()) as writer:
+            found = [each for each in rows if writer.has(each)]
+            assert found == rows[: len(found)]
+            assert len(found) == 1 or end < len(whole) - 60
+            missing = [each for each in rows if each not in found]
+            writer.append(missing, vectors_of(missing))
+            writer.publish(rows)
+        check(paths, rows)
+        shutil.rmtree(paths.folder)
+        paths.folder.mkdir()
+
+
+def test_a_death_between_the_renames(paths, monkeypatch):
+    a, b = row("a"), row("b")
+    write(paths, [a])
+    replace, renames = Path.replace, []
+
+    def die(self, target):
+        if len(renames) == allowed and self.name.startswith(paths.part):
+            raise KeyboardInterrupt
+        renames.append(target)
+        return replace(self, target)
+
+    for allowed in (1, 2):  # the ids become whole by a rename, too
+        renames.clear()
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(Path, "replace", die)
+            write(paths, [b, a])
+        if allowed == 2:
+            with pytest.raises(DamagedRunError, match="2x8 float32"):
+                VectorFile.open_in(paths)
+        assert write(paths, [b, a]) == 0
+        check(paths, [b, a])
+        write(paths, [a])
+
+
+@pytest.mark.parametrize("damage", ["cut", "shuffled", "ids gone", "array gone", "noise", "doubled", "other part"])
+def test_files_that_do_not_belong_together(paths, damage):
+    rows = [row("a"), row("b"), row("c")]
+    write(paths, rows)
+    vectors, ids = np.load(paths.vectors), pq.read_table(paths.ids)
+    if damage == "cut":
+        np.save(paths.vectors, vectors[:2])
+    elif damage == "shuffled":
+        np.save(paths.vectors, vectors[[1, 0, 2]])
+    elif damage == "ids gone":
+        paths.ids.unlink()
+    elif damage == "array gone":
+        paths.vectors.unlink()
+    elif damage == "noise":
+        paths.ids.write_bytes(b"PAR1" + os.urandom(100) + b"PAR1")
+    elif damage == "doubled":
+        names = ids.column("page_id").to_pylist()
+        pq.write_table(ids.set_column(1, "page_id", [["a", "a", names[2]]]), paths.ids)
+    else:
+        paths.ids.rename(paths.folder / "corpus_images.ids.parquet")
+        paths.vectors.rename(paths.folder / "corpus_images.npy")
+        paths = VectorPaths(paths.folder, Part.IMAGES)
+    with pytest.raises(DamagedRunError) as error:
+        VectorFile.open_in(paths)
+    assert "--fresh" in error.value.remedy
+
+
+def test_there_are_none(paths):
+    with pytest.raises(MissingInputError) as error:
+        VectorFile.open_in(paths)
+    assert "--what text" in error.value.remedy
+
+
+def test_another_engine_may_not_search_them(paths):
+    write(paths, [row("a")])
+    with VectorFile.open_in(paths) as file:
+        file.require(info().identity)
+        with pytest.raises(DifferentRunError, match="dimension 9, not 8"):
+            file.require(EngineIdentity(engine="test", model="m", dimension=9))
+
+
+rows_of_a_moment = st.dictionaries(
+    st.tuples(st.sampled_from("abcdef"), st.one_of(st.none(), st.integers(0, 2))), st.integers(0, 2), max_size=8
+)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.tuples(rows_of_a_moment, st.randoms(use_true_random=False), st.integers(0, 9)), max_size=4))
+def test_any_sequence_of_pages_and_deaths(moments):
+    with tempfile.TemporaryDirectory() as folder:
+        paths = VectorPaths(Path(folder) / "embeddings", Part.TEXT)
+        for wanted, chance, survives in moments:
+            rows = [row(page, region, str(content)) for (page, region), content in wanted.items()]
+            chance.shuffle(rows)
+            with VectorWriter(paths, info()) as writer:  # dies after some vectors
+                for each in [each for each in rows if not writer.has(each)][:survives]:
+                    writer.append([each], vectors_of([each]))
+            write(paths, rows)
+            check(paths, rows)
+
+
+def test_a_full_disk_keeps_what_was_there(paths):
+    rows = [row("a")]
+    write(paths, rows)
+    script = f"""
+import resource, signal, sys
+from pathlib import Path
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+import numpy as np
+from pagemill.embedding.base import EngineIdentity
+from pagemill.embedding.vectors import *
+from pagemill.embedding.writing import VectorWriter
+from pagemill.errors import OutputError
+paths = VectorPaths(Path({str(paths.folder)!r}), Part.TEXT)
+info = VectorsInfo(part=Part.TEXT, identity=EngineIdentity(engine="test", model="m", dimension=8), dtype="float32")
+resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+rows = [Row(RowKey(f"p{{i}}"), "0" * 64) for i in range(100)]
+try:
+    with VectorWriter(paths, info) as writer:
+        for each in rows:
+            writer.append([each], np.ones((1, 8), np.float32))
+except OutputError as error:
+    print(len([each for each in rows if writer.has(each)]))
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    check(paths, rows)
+    kept = int(run.stdout)
+    assert 0 < kept < 100
+    with VectorWriter(paths, info()) as writer:
+        assert sum(writer.has(Row(RowKey(f"p{i}"), "0" * 64)) for i in range(100)) == kept
