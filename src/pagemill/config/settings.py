@@ -23,25 +23,6 @@ class TextLayerMode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParseSettings:
-    """What decides about a page's result."""
-
-    languages: tuple[str, ...] | None = None
-    """Languages to read (``en``, ``ko``, ...); None detects the script of each page."""
-    text_layer: TextLayerMode = TextLayerMode.AUTO
-    crops: bool = True
-    """Cut and encode the image, chart and formula regions."""
-    preview_pages: int = 0
-    """Make a small image for the report of this many pages, from the start of the input."""
-    page_timeout_s: float = 300.0
-    """Time limit of a page over all stages after decoding, in seconds, waiting for shared services included."""
-
-    def __post_init__(self) -> None:
-        if not self.page_timeout_s > 0:  # nor no number at all
-            raise UsageError("the page timeout must be over 0 seconds")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RecognitionSettings:
     """Who reads a page's regions."""
 
@@ -60,6 +41,37 @@ class RecognitionSettings:
     server_wait_s: float = 600.0
     """How long a region waits for a server to answer (again) before its page fails, in seconds."""
 
+    @property
+    def reads_regions(self) -> bool:
+        """Whether a region engine reads whole regions, in place of the embedded reading of lines."""
+        return self.engine != LINES
+
+    @property
+    def text_layer(self) -> TextLayerMode:
+        """What is done with the text of a PDF unless the user says otherwise: a region engine is chosen to read."""
+        return TextLayerMode.NEVER if self.reads_regions else TextLayerMode.AUTO
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParseSettings:
+    """What decides about a page's result."""
+
+    languages: tuple[str, ...] | None = None
+    """Languages to read (``en``, ``ko``, ...); None detects the script of each page."""
+    text_layer: TextLayerMode = TextLayerMode.AUTO
+    crops: bool = True
+    """Cut and encode the image, chart and formula regions."""
+    recognition: RecognitionSettings = RecognitionSettings()
+    preview_pages: int = 0
+    """Make a small image for the report of this many pages, from the start of the input."""
+    page_timeout_s: float = 300.0
+    """Time limit of a page over all stages after decoding, in seconds, waiting for shared services included; but not
+    for what a region engine reads elsewhere, which has limits of its own."""
+
+    def __post_init__(self) -> None:
+        if not self.page_timeout_s > 0:  # nor no number at all
+            raise UsageError("the page timeout must be over 0 seconds")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeSettings:
@@ -70,21 +82,26 @@ class RuntimeSettings:
     decoders: int = 0
     """Processes that render PDF pages; 0: one for two cores, at most 8."""
     pages_in_flight: int = 0
-    """Most pages under way at once; 0: three a thread."""
+    """Most pages under way at once; 0: three a thread, and with a region engine as many more as may wait for it."""
     bytes_in_flight: int = 2 * 2**30
     """Most bytes of decoded pixels under way at once."""
     postponed_bytes: int = 256 * 2**20
     """Most bytes of encoded pages that wait for the end of the input to be tried again; over it they run at once."""
 
-    def resolved(self) -> RuntimeSettings:
-        """The same with every 0 replaced by a number for this machine."""
+    def resolved(self, *, waiting_pages: int = 0) -> RuntimeSettings:
+        """The same with every 0 replaced by a number for this machine.
+
+        Args:
+            waiting_pages: How many pages may be under way beside those that this machine works at: they wait for
+                answers from elsewhere.
+        """
         cores = available_cores()
         threads = self.threads or cores
         return replace(
             self,
             threads=threads,
             decoders=self.decoders or min(8, max(1, cores // 2)),
-            pages_in_flight=self.pages_in_flight or 3 * threads,
+            pages_in_flight=self.pages_in_flight or 3 * threads + waiting_pages,
         )
 
 

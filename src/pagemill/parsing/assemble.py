@@ -126,7 +126,9 @@ def assemble_regions(
     blocks = _merge_list_rests(merge_listings(blocks))
     blocks = merge_headings(mark_headings(blocks, height, body, page_number))
     _mark_continuations(blocks)
-    targets = caption_targets(blocks, height)
+    labels = [block.label for block in blocks]
+    plain = [block.plain if block.label is Label.FIGURE_TITLE else "" for block in blocks]
+    targets = caption_targets(labels, [block.box for block in blocks], plain, height)
     return [_region(i, block, targets.get(i), width, height) for i, block in enumerate(blocks)]
 
 

@@ -48,21 +48,28 @@ def is_caption(text: str) -> bool:
     return match is not None and not text[match.end() :].lstrip()[:1].islower()
 
 
-def caption_targets(blocks: Sequence[Block], height: int) -> dict[int, int]:
-    """For every caption the nearest figure or table, by index into ``blocks``; a table's caption prefers tables."""
-    pictures = [i for i, block in enumerate(blocks) if block.label in PICTURES]
-    tables = [i for i, block in enumerate(blocks) if block.label is Label.TABLE]
+def caption_targets(labels: Sequence[Label], boxes: Sequence[Box], texts: Sequence[str], height: int) -> dict[int, int]:
+    """For every caption the nearest figure or table, by index; a table's caption prefers tables.
+
+    Args:
+        labels: Of all regions of a page.
+        boxes: Theirs, in pixels.
+        texts: What they say, each in one line; looked at where the label is a caption's.
+        height: Of the page in pixels.
+    """
+    pictures = [i for i, label in enumerate(labels) if label in PICTURES]
+    tables = [i for i, label in enumerate(labels) if label is Label.TABLE]
     targets: dict[int, int] = {}
-    for i, block in enumerate(blocks):
-        if block.label is not Label.FIGURE_TITLE:
+    for i, label in enumerate(labels):
+        if label is not Label.FIGURE_TITLE:
             continue
-        match = _CAPTION.match(block.plain)
+        match = _CAPTION.match(texts[i])
         kind = match.group("kind").lower() if match else ""
         preferred, others = (tables, pictures) if kind in _TABLE_WORDS else (pictures, tables)
         if not kind:
             preferred, others = pictures + tables, []
         for candidates in (preferred, others):
-            near = {j: _distance(block.box, blocks[j].box) for j in candidates}
+            near = {j: _distance(boxes[i], boxes[j]) for j in candidates}
             best = min(near, key=lambda j: near[j], default=None)
             if best is not None and near[best] < _FARTHEST * height:
                 targets[i] = best

@@ -70,10 +70,15 @@ def mark_headings(blocks: Sequence[Block], height: int, body: float, page_number
         if block.label is Label.DOC_TITLE:
             block.level = 1
             continue
-        numbered = NUMBERED_HEADING.match(block.plain)
-        depth = numbered.group(1).count(".") if numbered else sum(size * 0.9 > block.size for size in ranks)
-        block.level = min(2 + depth, _MAX_LEVEL)
+        by_size = min(2 + sum(size * 0.9 > block.size for size in ranks), _MAX_LEVEL)
+        block.level = numbered_level(block.plain) or by_size
     return blocks
+
+
+def numbered_level(text: str) -> int | None:
+    """The level that a heading's own number tells: 2 for ``3 Results``, 3 for ``3.1 Setting``; None without one."""
+    numbered = NUMBERED_HEADING.match(text)
+    return min(2 + numbered.group(1).count("."), _MAX_LEVEL) if numbered else None
 
 
 def merge_headings(blocks: Sequence[Block]) -> list[Block]:

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from pagemill.config.settings import TextLayerMode
-from pagemill.document.labels import TASK_OF_LABEL, Label, Task
-from pagemill.document.names import crop_path
-from pagemill.document.page import ImageCrop, PageError, PageResult, Status
-from pagemill.errors import ExitCode, PagemillError, PageTimeoutError, WorkerCrashError
+from pagemill.document.page import PageError, PageResult, Status
+from pagemill.errors import ExitCode, NetworkError, PagemillError, PageTimeoutError, UsageError, WorkerCrashError
 from pagemill.export.markdown import page_markdown
-from pagemill.imaging.encode import encode_jpeg, encode_preview
-from pagemill.imaging.transforms import crop, rotate_quarter
+from pagemill.imaging.encode import encode_preview
+from pagemill.imaging.transforms import rotate_quarter
 from pagemill.parsing.analyse import analyse_page
 from pagemill.parsing.clean import clean_lines
+from pagemill.parsing.crops import cut_pictures
 from pagemill.parsing.deskew import StraightPage, estimate_skew, straighten
+from pagemill.parsing.regions import finish_page, prepare_page
 from pagemill.parsing.text_layer_soundness import judge, merge_lines
 
 if TYPE_CHECKING:
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from pagemill.imaging.types import Pixels
     from pagemill.layout.base import DetectedRegion
     from pagemill.parsing.text_layer_soundness import Verdict
+    from pagemill.recognition.base import RegionReader, RegionReading
     from pagemill.recognition.reader import ReadPage
     from pagemill.sources.base import DocumentRef, EncodedImage, PageRef, PdfPage
 
@@ -56,8 +56,24 @@ class PageServices(Protocol):
         """Find and read all lines of text, in microbatches with other pages."""
         ...
 
+    async def region_reader(self) -> RegionReader:
+        """The region engine of the run, loaded; its answers are checked."""
+        ...
+
     def compute(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
         """Run a function that computes for more than a millisecond on a thread."""
+        ...
+
+
+class PageTicket(Protocol):
+    """A page's place among those in flight."""
+
+    def pixels_gone(self, *, kept_bytes: int, requests: int) -> None:
+        """The page has let its pixels go, keeps so many bytes, and waits for so many answers."""
+        ...
+
+    def request_ended(self) -> None:
+        """One of the answers is there, or will not come."""
         ...
 
 
@@ -75,6 +91,8 @@ class ParsedPage:
     """Of the first error of a failed page."""
     retryable: bool = False
     """The page failed for a cause that may be gone when it is tried once more, alone."""
+    unserved: bool = False
+    """The page failed as no server reads for this run: every other page would fail like it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,13 +124,16 @@ class StageClock:
             self.seconds[name] = round(self.seconds.get(name, 0.0) + time.perf_counter() - start, 4)
 
 
-async def parse_page(ref: PageRef, services: PageServices, settings: ParseSettings) -> ParsedPage:
+async def parse_page(
+    ref: PageRef, services: PageServices, settings: ParseSettings, ticket: PageTicket | None = None
+) -> ParsedPage:
     """Turn a page reference into its record. Never raises for what is wrong with this page alone.
 
     Args:
         ref: The page.
         services: Shared services.
         settings: Of the run.
+        ticket: Told when the page has let its pixels go; None when nobody wants to know.
     """
     clock = StageClock()
     if ref.error is not None:
@@ -121,12 +142,7 @@ async def parse_page(ref: PageRef, services: PageServices, settings: ParseSettin
     error: PagemillError
     try:
         async with limit:
-            assert ref.payload is not None
-            with clock.stage("decode"):
-                page = await services.decode(ref.payload)
-            # From here on: decoding has a limit of its own, and waiting behind a page that hangs there is no fault.
-            limit.reschedule(asyncio.get_running_loop().time() + settings.page_timeout_s)
-            return await _parse(ref, page, services, settings, clock)
+            return await _parse(ref, services, settings, clock, limit, ticket)
     except PagemillError as raised:
         error = raised
     except Exception as raised:
@@ -147,8 +163,9 @@ async def parse_page(ref: PageRef, services: PageServices, settings: ParseSettin
             )
     data = PageError(component=_current(clock), category=error.category, message=error.message, remedy=error.remedy)
     exit_code, retryable = error.exit_code, error.retryable
+    unserved = isinstance(error, _UnservedError)
     del error  # its traceback holds the page's pixels, and this frame
-    return _failed(ref, data, exit_code, clock, retryable=retryable)
+    return _failed(ref, data, exit_code, clock, retryable=retryable, unserved=unserved)
 
 
 def dead_page(ref: PageRef) -> ParsedPage:
@@ -165,20 +182,104 @@ def dead_page(ref: PageRef) -> ParsedPage:
 
 
 async def _parse(
-    ref: PageRef, page: DecodedPage, services: PageServices, settings: ParseSettings, clock: StageClock
+    ref: PageRef,
+    services: PageServices,
+    settings: ParseSettings,
+    clock: StageClock,
+    limit: asyncio.Timeout,
+    ticket: PageTicket | None,
 ) -> ParsedPage:
-    pixels, rotation = page.pixels, 0
-
-    lines: Sequence[TextLine] = ()
-    empty: PageError | None = None
-    text_source = "text-layer"
-    languages: tuple[str, ...] = ()
+    assert ref.payload is not None
+    with clock.stage("decode"):
+        page = await services.decode(ref.payload)
+    # From here on: decoding has a limit of its own, and waiting behind a page that hangs there is no fault.
+    _start(limit, settings)
     verdict: Verdict | None = None
     if page.text_layer is not None and settings.text_layer is not TextLayerMode.NEVER:
         with clock.stage("text_layer"):
-            verdict = await services.compute(judge, page.text_layer, pixels)
-        lines = page.text_layer.lines
-    if verdict is None or not (verdict.sound or (lines and settings.text_layer is TextLayerMode.ALWAYS)):
+            verdict = await services.compute(judge, page.text_layer, page.pixels)
+    always = settings.text_layer is TextLayerMode.ALWAYS and page.text_layer is not None and page.text_layer.lines
+    trusted = verdict is not None and bool(verdict.sound or always)
+    if trusted or not settings.recognition.reads_regions:
+        return await _parse_lines(ref, page, verdict, services, settings, clock, trusted=trusted)
+
+    reader = await services.region_reader()
+    with clock.stage("layout"):
+        detected = await services.detect_regions(page.pixels)
+    with clock.stage("preparation"):
+        prepared = await services.compute(
+            prepare_page,
+            ref,
+            page,
+            detected,
+            reader.prepare,
+            crops=settings.crops,
+            preview=ref.position < settings.preview_pages,
+        )
+    del page, detected  # seconds go by until the answers are there, and the next page wants the memory
+    # What is read elsewhere has limits of its own: a server that starts anew is no fault of the page.
+    limit.reschedule(None)
+    if ticket is not None:
+        ticket.pixels_gone(kept_bytes=prepared.kept_bytes, requests=len(prepared.requests))
+    with clock.stage("recognition"):
+        readings = await _read_all(reader, [request for _, request in prepared.requests], ticket)
+    _start(limit, settings)
+    with clock.stage("analysis"):
+        await services.compute(finish_page, prepared, readings)
+    prepared.record.timings = clock.seconds
+    return ParsedPage(document=ref.document, record=prepared.record, crops=prepared.crops, preview=prepared.preview)
+
+
+def _start(limit: asyncio.Timeout, settings: ParseSettings) -> None:
+    limit.reschedule(asyncio.get_running_loop().time() + settings.page_timeout_s)
+
+
+class _UnservedError(PagemillError):
+    """No server reads for this run; made from the error that says so."""
+
+    def __init__(self, error: PagemillError) -> None:
+        super().__init__(error.message, remedy=error.remedy)
+        self.category, self.exit_code = error.category, error.exit_code
+
+
+async def _read_all(reader: RegionReader, requests: Sequence[Any], ticket: PageTicket | None) -> list[RegionReading]:
+    """Have all regions of a page read at once. An error of one that concerns the page gives the others up."""
+
+    async def read(request: Any) -> RegionReading:
+        try:
+            return await reader.read(request)
+        finally:
+            if ticket is not None:
+                ticket.request_ended()
+
+    readings = [asyncio.ensure_future(read(request)) for request in requests]
+    try:
+        return list(await asyncio.gather(*readings))
+    except (NetworkError, UsageError) as error:
+        raise _UnservedError(error) from error
+    finally:
+        for reading in readings:
+            reading.cancel()  # a no-op for those that are done
+        await asyncio.gather(*readings, return_exceptions=True)
+
+
+async def _parse_lines(
+    ref: PageRef,
+    page: DecodedPage,
+    verdict: Verdict | None,
+    services: PageServices,
+    settings: ParseSettings,
+    clock: StageClock,
+    *,
+    trusted: bool,
+) -> ParsedPage:
+    """A page made of its lines: those of its text layer (``verdict``) where it is ``trusted``, else what is read."""
+    pixels, rotation = page.pixels, 0
+    lines: Sequence[TextLine] = page.text_layer.lines if page.text_layer is not None and verdict is not None else ()
+    empty: PageError | None = None
+    text_source = "text-layer"
+    languages: tuple[str, ...] = ()
+    if not trusted:
         with clock.stage("recognition"):
             read = await services.read(pixels, settings.languages)
         text_source, languages, rotation = "ocr", read.languages, read.rotation
@@ -212,7 +313,7 @@ async def _parse(
     record.text_source = text_source if lines else ""
 
     with clock.stage("crops"):
-        crops = await services.compute(_crops, record, pixels) if settings.crops else ()
+        crops = await services.compute(_with_pictures, record, pixels) if settings.crops else ()
         preview = await services.compute(encode_preview, pixels) if ref.position < settings.preview_pages else None
     record.timings = clock.seconds
     return ParsedPage(document=ref.document, record=record, crops=crops, preview=preview)
@@ -228,30 +329,11 @@ def _nothing_read(read: ReadPage) -> PageError | None:
     )
 
 
-def _crops(record: PageResult, pixels: Pixels) -> tuple[tuple[str, bytes], ...]:
-    """Cut and encode what Markdown shows as a picture, and note it in the record."""
-    files: list[tuple[str, bytes]] = []
-    for region in record.regions:
-        if TASK_OF_LABEL[region.label] is not Task.SKIP and region.label is not Label.DISPLAY_FORMULA:
-            continue
-        cut = crop(pixels, region.bbox)
-        if not cut.size:
-            continue
-        path, encoded = crop_path(record.page_id, region.index), encode_jpeg(cut)
-        files.append((path, encoded))
-        record.image_crops.append(
-            ImageCrop(
-                path=path,
-                bbox=region.bbox_2d,
-                label=region.label,
-                region=region.index,
-                size=len(encoded),
-                sha256=hashlib.sha256(encoded).hexdigest(),
-            )
-        )
+def _with_pictures(record: PageResult, pixels: Pixels) -> tuple[tuple[str, bytes], ...]:
+    files = cut_pictures(record, pixels)
     if files:
         record.markdown = page_markdown(record)  # now with the paths of its pictures
-    return tuple(files)
+    return files
 
 
 def _current(clock: StageClock) -> str:
@@ -260,7 +342,13 @@ def _current(clock: StageClock) -> str:
 
 
 def _failed(
-    ref: PageRef, error: PageError, exit_code: ExitCode, clock: StageClock, *, retryable: bool = False
+    ref: PageRef,
+    error: PageError,
+    exit_code: ExitCode,
+    clock: StageClock,
+    *,
+    retryable: bool = False,
+    unserved: bool = False,
 ) -> ParsedPage:
     record = PageResult(
         page_id=ref.page_id,
@@ -275,4 +363,6 @@ def _failed(
         timings=clock.seconds,
         metadata=ref.metadata,
     )
-    return ParsedPage(document=ref.document, record=record, exit_code=exit_code, retryable=retryable)
+    return ParsedPage(
+        document=ref.document, record=record, exit_code=exit_code, retryable=retryable or unserved, unserved=unserved
+    )

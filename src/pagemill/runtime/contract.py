@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from pagemill.document.geometry import clip
 from pagemill.document.labels import Label
+from pagemill.document.page import ContentFormat
 from pagemill.errors import EngineError, PagemillError
 from pagemill.layout.base import DetectedRegion
-from pagemill.recognition.base import DetectedLine, RecognizedText
+from pagemill.recognition.base import DetectedLine, Problem, RecognizedText, RegionReading
 
 if TYPE_CHECKING:
     from pagemill.document.geometry import Point
@@ -26,6 +27,9 @@ _OVERHANG = 0.02
 _LEAST_OVERHANG = 2.0  # pixels
 _FAR_OUTSIDE = 0.5  # of the page's side: detected lines are padded and tilted; cutting out one far away takes memory
 _ROUNDING = 1e-3  # how far a share in 32-bit floats may be over 1
+
+_LONGEST_CONTENT = 2_000_000
+"""Characters of a region's content: far above what a page can hold, and what a record of a page bears."""
 
 _OUT_OF_MEMORY = re.compile(
     r"out of memory|bad[ _]alloc|failed to allocate|insufficient memory|alloc_failed|cannot allocate", re.IGNORECASE
@@ -138,6 +142,28 @@ def checked_text(name: str, line: Pixels, text: Any) -> RecognizedText:
     if _finite(text.centers) is None or any(_finite(span[1:]) is None for span in text.word_spans):
         raise EngineError(f"{name} gave positions of characters that are not finite")
     return text if confidence is text.confidence else replace(text, confidence=confidence)
+
+
+def checked_reading(name: str, reading: Any) -> RegionReading:
+    """Check what a region engine read in a region.
+
+    Raises:
+        EngineError: It is of another type, too long to be the content of a region, or nothing without a reason.
+    """
+    if not isinstance(reading, RegionReading):
+        raise EngineError(f"{name} gave {type(reading).__name__} instead of the reading of a region")
+    content = reading.content
+    if content is not None and not isinstance(content, str):
+        raise EngineError(f"{name} gave a content that is {type(content).__name__}")
+    if content is not None and len(content) > _LONGEST_CONTENT:
+        raise EngineError(f"{name} gave a content of {len(content):,} characters for one region")
+    if not isinstance(reading.content_format, ContentFormat):
+        raise EngineError(f"{name} gave the format {reading.content_format!r}, which is none of ours")
+    if reading.problem is not None and not isinstance(reading.problem, Problem):
+        raise EngineError(f"{name} gave a problem that is {type(reading.problem).__name__}")
+    if content is None and reading.problem is None:
+        raise EngineError(f"{name} gave neither a content nor a reason why there is none")
+    return reading
 
 
 def _share(number: Any) -> float | None:

@@ -16,7 +16,9 @@ EMBEDDING_ENGINES = "pagemill.embedding_engines"
 _KINDS = {
     REGION_ENGINES: "region engine",
     EMBEDDING_ENGINES: "embedding engine",
-    LAYOUT_ENGINES: "layout engine", TEXT_DETECTORS: "text detector", TEXT_ENGINES: "text engine",
+    LAYOUT_ENGINES: "layout engine",
+    TEXT_DETECTORS: "text detector",
+    TEXT_ENGINES: "text engine",
 }
 
 

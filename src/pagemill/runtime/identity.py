@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pagemill.config.model_cards import load_card
 from pagemill.document.page import SCHEMA_VERSION
 from pagemill.errors import MissingInputError
 from pagemill.layout.pp_doclayout_engine import PPDocLayoutEngine, deciding
 from pagemill.layout.settings import LayoutSettings
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from pagemill.config.settings import ParseSettings, RecognitionSettings
 
-    from pagemill.config.settings import ParseSettings
+_CREDENTIALS = re.compile(r"//[^/?#]*@")
 
 
 def settings_identity(settings: ParseSettings, layout_engine: str, layout_model: Path | None) -> dict[str, Any]:
@@ -30,9 +33,9 @@ def settings_identity(settings: ParseSettings, layout_engine: str, layout_model:
 
     Raises:
         MissingInputError: The model cannot be read.
-        UsageError: It is a settings file that is not valid.
+        UsageError: It is a settings file, or a model card, that is not valid.
     """
-    values = {
+    values: dict[str, Any] = {
         "languages": settings.languages,
         "text_layer": settings.text_layer,
         "crops": settings.crops,
@@ -40,8 +43,48 @@ def settings_identity(settings: ParseSettings, layout_engine: str, layout_model:
         "layout_model": _layout_model(layout_engine, layout_model),
         "schema_version": SCHEMA_VERSION,
     }
+    if settings.recognition.reads_regions:
+        values |= _recognition(settings.recognition)
     identity: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(values))  # as it comes back from a file
     return identity
+
+
+def _recognition(settings: RecognitionSettings) -> dict[str, str | None]:
+    """What decides about what a region engine reads; not which servers do it, nor how many requests at once."""
+    return {
+        "recognition_engine": settings.engine,
+        "model": _model_name(settings.model),
+        "model_card": _card_digest(settings),
+        "served_model": settings.served_model,
+    }
+
+
+def _model_name(model: str) -> str:
+    return Path(model).name if model.endswith(".toml") else model
+
+
+def _card_digest(settings: RecognitionSettings) -> str | None:
+    """SHA-256 over what a model card says of reading: not over its remarks, nor over how it is served.
+
+    None for a model that another package's engine knows by itself.
+    """
+    if settings.engine != "vlm":
+        return None
+    card = load_card(settings.model)
+    decides = {
+        "prompts": card.prompts,
+        "system": card.system,
+        "image_first": card.image_first,
+        "sampling": card.sampling,
+        "image": card.image,
+        "cleanup": card.cleanup,
+    }
+    return hashlib.sha256(msgspec.json.encode(decides, order="sorted")).hexdigest()
+
+
+def without_credentials(url: str) -> str:
+    """A URL without the name and password, or the query, that it may hold."""
+    return _CREDENTIALS.sub("//", url).split("?")[0]
 
 
 def _layout_model(engine: str, model: Path | None) -> str | None:

@@ -17,9 +17,10 @@ from pagemill.runtime import engines
 from pagemill.runtime.contract import checked_regions
 from pagemill.runtime.decoding import DECODE_TIMEOUT_S, DecodingService
 from pagemill.runtime.flight import FlightControl
-from pagemill.runtime.identity import settings_identity
+from pagemill.runtime.identity import settings_identity, without_credentials
 from pagemill.runtime.microbatch import MicroBatcher
 from pagemill.runtime.once import Once
+from pagemill.runtime.region_reading import RegionReadingService
 from pagemill.runtime.stream import PageStream
 from pagemill.runtime.text_reading import TextReading
 from pagemill.runtime.threads import STUCK_AFTER_S, ComputeThreads
@@ -33,13 +34,19 @@ if TYPE_CHECKING:
     from pagemill.imaging.types import Pixels
     from pagemill.layout.base import DetectedRegion, LayoutEngine
     from pagemill.parsing.page import ParsedPage, SkippedPage
+    from pagemill.recognition.base import RegionReader
     from pagemill.recognition.reader import ReadPage
+    from pagemill.runtime.flight import Ticket
     from pagemill.runtime.stream import Journal
     from pagemill.sources import SourceOptions
-    from pagemill.sources.base import Catalogue, EncodedImage, PageSource, PdfPage
+    from pagemill.sources.base import Catalogue, EncodedImage, PageRef, PageSource, PdfPage
 
 EMBEDDED_LAYOUT = "onnx"
 """The layout engine that is always there."""
+
+_READY = 2
+"""Regions that are under way or ready, for each one that the region engine can have under way: it never waits for one,
+and a run that is stopped has little to finish."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -67,7 +74,8 @@ class Pipeline:
         layout_model: str | Path | None = None,
     ) -> None:
         self.settings = settings or ParseSettings()
-        self.runtime = (runtime or RuntimeSettings()).resolved()
+        self._asked_runtime = runtime or RuntimeSettings()
+        self.runtime = self._asked_runtime.resolved()
         self._layout_engine = layout_engine
         self._layout_settings = LayoutSettings(model_path=Path(layout_model) if layout_model else None)
         self._source: PageSource | None = None
@@ -111,8 +119,10 @@ class Pipeline:
 
     def describe(self) -> dict[str, Any]:
         """The settings as plain JSON values, for the record of a run."""
+        parse = msgspec.to_builtins(self.settings)
+        parse["recognition"]["servers"] = [without_credentials(url) for url in self.settings.recognition.servers]
         return {
-            "parse": msgspec.to_builtins(self.settings),
+            "parse": parse,
             "runtime": msgspec.to_builtins(self.runtime),
             "layout_engine": self._layout_engine,
             "layout_model": str(self._layout_settings.model_path) if self._layout_settings.model_path else None,
@@ -138,6 +148,8 @@ class Pipeline:
             stack.push_async_callback(self._close_layout)
             self._text = TextReading(threads=self._threads, lanes=self.runtime.threads)
             stack.push_async_callback(self._text.close)
+            self._regions = RegionReadingService(self.settings.recognition, self._threads)
+            stack.push_async_callback(self._regions.close)
             stack.push_async_callback(self._close_stream)
             self._stack = stack.pop_all()
         return self
@@ -152,9 +164,13 @@ class Pipeline:
 
         Raises:
             LanguageError: No installed engine reads a language that was asked for.
-            PagemillError: The layout engine or model that the user chose cannot be loaded; the class says why.
+            PagemillError: The layout engine or model that the user chose cannot be loaded, or the region engine's
+                servers do not answer; the class says why.
         """
-        if self.settings.languages:
+        if self.settings.recognition.reads_regions:
+            reader = await self.region_reader()
+            await reader.check()
+        elif self.settings.languages:
             await self._text.check(self.settings.languages)
         if self._layout_engine != EMBEDDED_LAYOUT or self._layout_settings.model_path:
             await self._layout.get()
@@ -181,8 +197,8 @@ class Pipeline:
         self._source = resolve(inputs, options=options, decoder=self._decoding, catalogue=catalogue)
         self._stream = PageStream(
             self._source,
-            functools.partial(parse_page, services=self, settings=self.settings),
-            FlightControl(max_pages=self.runtime.pages_in_flight, max_bytes=self.runtime.bytes_in_flight),
+            self._parse,
+            await self._flight_control(),
             max_attempts=max_attempts,
             max_postponed_bytes=self.runtime.postponed_bytes,
             journal=journal,
@@ -213,9 +229,29 @@ class Pipeline:
         """Find and read all lines of text, in microbatches with other pages."""
         return await self._text.read(pixels, languages)
 
+    async def region_reader(self) -> RegionReader:
+        """The region engine, loaded. Pages that wait for it are in flight beside those that compute."""
+        reader = await self._regions.reader()
+        self.runtime = self._asked_runtime.resolved(waiting_pages=_READY * reader.in_flight)
+        return reader
+
     async def compute(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run a function on one of the computing threads."""
         return await self._threads.run(function, *args, **kwargs)
+
+    async def _parse(self, ref: PageRef, ticket: Ticket) -> ParsedPage:
+        return await parse_page(ref, self, self.settings, ticket)
+
+    async def _flight_control(self) -> FlightControl:
+        if not self.settings.recognition.reads_regions:
+            return FlightControl(max_pages=self.runtime.pages_in_flight, max_bytes=self.runtime.bytes_in_flight)
+        reader = await self.region_reader()
+        return FlightControl(
+            max_pages=self.runtime.pages_in_flight,
+            max_bytes=self.runtime.bytes_in_flight,
+            max_with_pixels=RuntimeSettings(threads=self.runtime.threads).resolved().pages_in_flight,
+            enough_requests=_READY * reader.in_flight,
+        )
 
     async def _settled(self) -> None:
         """Wait for what pages that were given up have left running, or until it hangs for good."""

@@ -8,13 +8,14 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
+from pagemill.errors import error_class
 from pagemill.parsing.page import ParsedPage, SkippedPage, dead_page
 from pagemill.sources.base import EncodedImage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
-    from pagemill.runtime.flight import FlightControl
+    from pagemill.runtime.flight import FlightControl, Ticket
     from pagemill.sources.base import PageRef, PageSource
 
 UNKNOWN_PAGE_BYTES = 32 * 2**20
@@ -42,11 +43,14 @@ class PageStream:
     - A page that ends with a retryable error is postponed, until it has had ``max_attempts`` attempts.
     - Postponed pages, and those that come with bad attempts of an earlier process, run one at a time with nothing else
       in flight: when the source has ended, or sooner when what is postponed takes too many bytes.
+    - A page that no server reads for ends the stream with that error when the pages in flight have landed: it was one
+      attempt, and a later run begins where this one ended.
     - A page that took the process with it when it was alone, and has had its attempts, is failed without another one.
 
     Args:
         source: The pages.
-        parse: Turns a reference into a result, its own errors included: an exception that escapes ends the stream.
+        parse: Turns a reference into a result, its own errors included: an exception that escapes ends the stream. It
+            may give back early, by the ticket, what the page holds of the bounds of flight.
         flight: Bounds what is under way.
         max_attempts: Most attempts of a page, those of earlier processes included.
         max_postponed_bytes: Most bytes of encoded pages that wait to be tried again.
@@ -57,7 +61,7 @@ class PageStream:
     def __init__(
         self,
         source: PageSource,
-        parse: Callable[[PageRef], Awaitable[ParsedPage]],
+        parse: Callable[[PageRef, Ticket], Awaitable[ParsedPage]],
         flight: FlightControl,
         *,
         max_attempts: int = 2,
@@ -76,7 +80,7 @@ class PageStream:
         self._settled = settled
         self._postponed: deque[PageRef] = deque()
         self._postponed_bytes = 0
-        self._ended: asyncio.Queue[tuple[ParsedPage | SkippedPage, int] | None] = asyncio.Queue()
+        self._ended: asyncio.Queue[tuple[ParsedPage | SkippedPage, Ticket] | None] = asyncio.Queue()
         self._producer: asyncio.Task[None] | None = None
         self._admitting: asyncio.Task[None] | None = None
         self._in_flight: set[asyncio.Task[None]] = set()
@@ -99,9 +103,9 @@ class PageStream:
         self._producer = asyncio.create_task(self._produce())
         try:
             while (ended := await self._ended.get()) is not None:
-                page, size = ended
+                page, ticket = ended
                 yield page
-                self._flight.leave(size)
+                ticket.leave()
             await self._producer
         finally:
             await self.close()
@@ -145,12 +149,11 @@ class PageStream:
             self._postpone(ref)
         else:
             size = ref.estimated_bytes or UNKNOWN_PAGE_BYTES
-            await self._flight.enter(size)
-            self._launch(ref, size, tasks, alone=False)
+            self._launch(ref, await self._flight.enter(size), tasks, alone=False)
 
     async def _pass_on(self, page: ParsedPage | SkippedPage) -> None:
-        await self._flight.enter(0)  # it needs no work, but the consumer's time
-        self._ended.put_nowait((page, 0))
+        ticket = await self._flight.enter(0)  # it needs no work, but the consumer's time
+        self._ended.put_nowait((page, ticket))
 
     async def _run_postponed(self, tasks: asyncio.TaskGroup) -> None:
         """Wait for the pages in flight, then run what is postponed one by one."""
@@ -160,29 +163,38 @@ class PageStream:
             if self._settled is not None:
                 await self._settled()
             whole = self._flight.max_bytes + 1  # admits a page when nothing else is in flight, and nothing beside it
-            await self._flight.enter(whole)
+            ticket = await self._flight.enter(whole)
             ref = self._postponed.popleft()
             self._postponed_bytes -= _kept_bytes(ref)
-            await asyncio.wait({self._launch(ref, whole, tasks, alone=True)})
+            await asyncio.wait({self._launch(ref, ticket, tasks, alone=True)})
 
-    def _launch(self, ref: PageRef, size: int, tasks: asyncio.TaskGroup, *, alone: bool) -> asyncio.Task[None]:
-        task = tasks.create_task(self._fly(ref, size, alone=alone))
+    def _launch(self, ref: PageRef, ticket: Ticket, tasks: asyncio.TaskGroup, *, alone: bool) -> asyncio.Task[None]:
+        task = tasks.create_task(self._fly(ref, ticket, alone=alone))
         self._in_flight.add(task)
         task.add_done_callback(self._in_flight.discard)
         return task
 
-    async def _fly(self, ref: PageRef, size: int, *, alone: bool) -> None:
+    async def _fly(self, ref: PageRef, ticket: Ticket, *, alone: bool) -> None:
         if self._journal is not None:
             await self._journal.started(ref, alone=alone)
-        page = await self._parse(ref)
+        page = await self._parse(ref, ticket)
+        if page.unserved:
+            self._end_unserved(page)
         attempts = ref.attempts + 1
         if not page.retryable or attempts >= self._max_attempts:
-            self._ended.put_nowait((page, size))
+            self._ended.put_nowait((page, ticket))
             return
         if self._journal is not None:
             await self._journal.postponed(page)
         self._postpone(replace(ref, attempts=attempts))
-        self._flight.leave(size)
+        ticket.leave()
+
+    def _end_unserved(self, page: ParsedPage) -> None:
+        """End the stream for want of a server: the next pages would wait as long, and fail as well."""
+        error = page.record.errors[0]
+        if self._failure is None:
+            self._failure = error_class(error.category)(error.message, remedy=error.remedy)
+        self.stop_admitting()
 
     def _postpone(self, ref: PageRef) -> None:
         self._postponed.append(ref)

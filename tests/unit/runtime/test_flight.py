@@ -13,39 +13,39 @@ from pagemill.runtime.flight import FlightControl
 
 async def test_pages_wait_for_a_free_slot():
     flight = FlightControl(max_pages=1, max_bytes=100)
-    await flight.enter(10)
+    first = await flight.enter(10)
     second = asyncio.create_task(flight.enter(10))
     await asyncio.sleep(0)
     assert not second.done()
-    flight.leave(10)
+    first.leave()
     await second
     assert (flight.pages, flight.bytes) == (1, 10)
 
 
 async def test_a_page_over_the_whole_budget_flies_alone():
     flight = FlightControl(max_pages=4, max_bytes=100)
-    await flight.enter(10)
+    first = await flight.enter(10)
     giant = asyncio.create_task(flight.enter(1000))
     small = asyncio.create_task(flight.enter(1))
     await asyncio.sleep(0)
     assert not giant.done()
     assert not small.done()  # no overtaking: the giant would starve
-    flight.leave(10)
-    await giant
+    first.leave()
+    ticket = await giant
     assert not small.done()
-    flight.leave(1000)
+    ticket.leave()
     await small
 
 
 async def test_a_cancelled_wait_gives_its_place_up():
     flight = FlightControl(max_pages=1, max_bytes=100)
-    await flight.enter(1)
+    first = await flight.enter(1)
     waiting = asyncio.create_task(flight.enter(1))
     await asyncio.sleep(0)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    flight.leave(1)
+    first.leave()
     await asyncio.wait_for(flight.enter(1), 1)
 
 
@@ -57,12 +57,12 @@ def test_bounds_hold_for_any_pages(sizes, pages, limit):
         order = []
 
         async def page(number, size):
-            await flight.enter(size)
+            ticket = await flight.enter(size)
             order.append(number)
             assert flight.pages <= pages
             assert flight.bytes <= limit or flight.pages == 1
             await asyncio.sleep(0)
-            flight.leave(size)
+            ticket.leave()
 
         await asyncio.wait_for(asyncio.gather(*(page(i, s) for i, s in enumerate(sizes))), 5)
         assert (flight.pages, flight.bytes) == (0, 0)

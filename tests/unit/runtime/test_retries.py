@@ -7,7 +7,6 @@ import selectors
 from collections import Counter
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +126,11 @@ class World:
         return function(*args, **kwargs)
 
     def stream(self, *, max_attempts: int = 2, pages: int = 3, max_postponed_bytes: int = 2**20, **more: Any):
-        parse = partial(parse_page, services=self, settings=ParseSettings(page_timeout_s=5.0))
+        settings = ParseSettings(page_timeout_s=5.0)
+
+        async def parse(ref, ticket):
+            return await parse_page(ref, self, settings, ticket)
+
         flight = FlightControl(max_pages=pages, max_bytes=100)
         return PageStream(
             self,

@@ -9,7 +9,7 @@ import pytest
 from pagemill.document.identity import PageKey
 from pagemill.document.page import PageError, PageResult, Status
 from pagemill.parsing.page import ParsedPage
-from pagemill.runtime.flight import FlightControl
+from pagemill.runtime.flight import FlightControl, Ticket
 from pagemill.runtime.stream import PageStream
 from pagemill.sources.base import DocumentRef, PageRef
 
@@ -83,14 +83,14 @@ async def turns(count: int = 20) -> None:
         await asyncio.sleep(0)
 
 
-async def at_once(ref: PageRef) -> ParsedPage:
+async def at_once(ref: PageRef, ticket: Ticket) -> ParsedPage:
     return ended(ref)
 
 
 async def test_every_page_comes_out_as_it_finishes():
     gates = {number: asyncio.Event() for number in range(1, 4)}
 
-    async def parse(ref):
+    async def parse(ref, ticket):
         await gates[ref.page_number].wait()
         return ended(ref)
 
@@ -126,7 +126,7 @@ async def test_pages_to_be_skipped_are_handed_on_and_hold_the_source_back_too():
 async def test_an_error_of_the_source_comes_after_the_pages_before_it():
     seen = []
 
-    async def parse(ref):
+    async def parse(ref, ticket):
         return ended(ref, retryable=True if ref.page_number == 2 else None)
 
     with pytest.raises(OSError, match="gone"):
@@ -136,7 +136,7 @@ async def test_an_error_of_the_source_comes_after_the_pages_before_it():
 
 
 async def test_an_exception_that_escapes_ends_the_stream_at_once():
-    async def parse(ref):
+    async def parse(ref, ticket):
         if ref.page_number == 1:
             await asyncio.Event().wait()
         raise ZeroDivisionError
@@ -151,7 +151,7 @@ async def test_an_exception_that_escapes_ends_the_stream_at_once():
 async def test_leaving_early_cancels_the_pages_in_flight():
     cancelled = []
 
-    async def parse(ref):
+    async def parse(ref, ticket):
         if ref.page_number == 1:
             return ended(ref)
         try:
@@ -174,7 +174,7 @@ async def test_no_pages_end_at_once():
 async def test_a_consumer_that_is_cancelled_leaves_no_task_and_no_open_source():
     source = Source(*map(page, range(1, 10)))
 
-    async def parse(ref):
+    async def parse(ref, ticket):
         await asyncio.Event().wait()
 
     async def consume():
@@ -194,7 +194,7 @@ async def test_stopping_lets_the_pages_in_flight_land_and_begins_no_other():
     go = asyncio.Event()
     begun = []
 
-    async def parse(ref):
+    async def parse(ref, ticket):
         begun.append(ref.page_number)
         await go.wait()
         return ended(ref, retryable=True if ref.page_number == 1 else None)
@@ -215,7 +215,7 @@ async def test_stopping_lets_the_pages_in_flight_land_and_begins_no_other():
 async def test_stopping_while_a_page_runs_alone_lets_it_land_and_leaves_the_others():
     alone, go, begun = asyncio.Event(), asyncio.Event(), []
 
-    async def parse(ref):
+    async def parse(ref, ticket):
         begun.append(ref.page_number)
         alone.set()
         await go.wait()

@@ -1,0 +1,243 @@
+"""A page whose regions are read whole, by a region engine: what is done before and after they are under way.
+
+Both halves compute and are pure but for the encoding: :func:`prepare_page` takes from the pixels all that is needed of
+them, so that they can be let go; :func:`finish_page` makes the record of what was read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pagemill.document.geometry import as_array, clip, normalise_1000
+from pagemill.document.joining import goes_on
+from pagemill.document.labels import TASK_OF_LABEL, Label, Task
+from pagemill.document.page import PageError, PageResult, Region
+from pagemill.errors import PagemillError
+from pagemill.export.markdown import page_markdown
+from pagemill.imaging.encode import encode_preview
+from pagemill.imaging.transforms import crop
+from pagemill.layout.base import DetectedRegion
+from pagemill.layout.reading_order import reading_order
+from pagemill.parsing.blocks import PICTURES, RUNNING_TEXT
+from pagemill.parsing.captions import caption_targets
+from pagemill.parsing.crops import cut_pictures
+from pagemill.parsing.headings import numbered_level
+from pagemill.parsing.paragraphs import ends_sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pagemill.document.geometry import Box
+    from pagemill.imaging.page import DecodedPage
+    from pagemill.imaging.types import Pixels
+    from pagemill.recognition.base import RegionReading
+    from pagemill.sources.base import PageRef
+
+_READ = frozenset({Task.TEXT, Task.TABLE, Task.FORMULA})
+_BREAKS_PARAGRAPH = frozenset({Label.DISPLAY_FORMULA, Label.TABLE, Label.ALGORITHM, Label.CONTENT, Label.DOC_TITLE})
+"""Labels that no paragraph runs over, as it runs over a picture."""
+_MIN_OPEN = 40
+"""Characters from which a text that ends without a full stop is taken for a paragraph that goes on, and not a label."""
+_BYTES_A_PIXEL = 0.5
+"""What a prepared region takes, about, for each pixel of its crop: a JPEG of text in base64."""
+_BLANK_CONTRAST = 32
+"""Least difference of brightness on a page that is not blank."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedPage:
+    """What a page keeps when its pixels go."""
+
+    record: PageResult
+    """Its regions stand in reading order, without their content."""
+    requests: tuple[tuple[int, Any], ...]
+    """Index of a region and what the region engine made of it."""
+    crops: tuple[tuple[str, bytes], ...]
+    preview: bytes | None
+    kept_bytes: int
+    """What all this takes, by estimate."""
+
+
+def prepare_page(
+    ref: PageRef,
+    page: DecodedPage,
+    detected: Sequence[DetectedRegion],
+    prepare: Callable[[Pixels, Task], Any],
+    *,
+    crops: bool,
+    preview: bool,
+) -> PreparedPage:
+    """Put regions in reading order, cut them out and have them prepared. Computes for tens of milliseconds.
+
+    A region that cannot be prepared is noted as an error of that region alone. Where nothing was detected on a page
+    that is not blank, the whole page is one region of text.
+
+    Args:
+        ref: The page.
+        page: Its pixels; nothing in the answer refers to them.
+        detected: Regions that the layout engine found.
+        prepare: Of the region engine (:meth:`pagemill.recognition.base.RegionReader.prepare`).
+        crops: Cut and encode pictures and formulas.
+        preview: Make the small image for the report.
+    """
+    pixels = page.pixels
+    height, width = pixels.shape[:2]
+    ordered = in_reading_order(detected or _whole_page(pixels), width, height)
+    record = PageResult(
+        page_id=ref.page_id,
+        page_idx=ref.position,
+        page_key=str(ref.key),
+        doc_id=ref.document.doc_id,
+        source=ref.document.uri,
+        page_number=ref.page_number,
+        width=width,
+        height=height,
+        scale=page.scale,
+        dpi=page.dpi,
+        attempts=ref.attempts + 1,
+        metadata={**ref.metadata, "notes": list(page.notes)} if page.notes else dict(ref.metadata),
+        regions=[_region(index, region, width, height) for index, region in enumerate(ordered)],
+    )
+    requests: list[tuple[int, Any]] = []
+    kept = 0
+    for region in record.regions:
+        task = TASK_OF_LABEL[region.label]
+        if task not in _READ:
+            continue
+        cut = crop(pixels, region.bbox, region.polygon)
+        try:
+            requests.append((region.index, prepare(cut, task)))
+        except PagemillError as error:
+            record.errors.append(_region_error(region.index, error.category, error.message, error.remedy))
+        kept += round(cut.shape[0] * cut.shape[1] * _BYTES_A_PIXEL)
+    files = cut_pictures(record, pixels) if crops else ()
+    small = encode_preview(pixels) if preview else None
+    kept += sum(len(encoded) for _, encoded in files) + len(small or b"")
+    return PreparedPage(record=record, requests=tuple(requests), crops=files, preview=small, kept_bytes=kept)
+
+
+def in_reading_order(detected: Sequence[DetectedRegion], width: int, height: int) -> list[DetectedRegion]:
+    """Regions in the order that the layout model predicts where it ranks all of them, else by geometry."""
+    ranks = [region.order for region in detected]
+    if all(rank is not None for rank in ranks):
+        return sorted(detected, key=lambda region: region.order or 0)
+    boxes, labels = as_array(region.box for region in detected), [region.label for region in detected]
+    return [detected[i] for i in reading_order(boxes, labels, (width, height), ranks=ranks)]
+
+
+def finish_page(prepared: PreparedPage, readings: Sequence[RegionReading]) -> None:
+    """Complete the record of a page with what was read, one reading a request, in their order."""
+    record = prepared.record
+    for (index, _), reading in zip(prepared.requests, readings, strict=True):
+        region = record.regions[index]
+        region.content, region.content_format = reading.content, reading.content_format
+        region.engine = reading.engine
+        if (problem := reading.problem) is not None:
+            record.errors.append(_region_error(index, problem.category, problem.message, problem.remedy))
+    record.errors.sort(key=lambda error: -1 if error.region is None else error.region)
+    record.text_source = "ocr" if any(region.content for region in record.regions) else ""
+    _mark_levels(record.regions)
+    _mark_captions(record)
+    _mark_formula_numbers(record.regions)
+    _mark_continuations(record.regions)
+    record.markdown = page_markdown(record)
+
+
+def _whole_page(pixels: Pixels) -> list[DetectedRegion]:
+    """The page as one region of text; nothing for a blank page."""
+    sample = pixels[::4, ::4]
+    if int(sample.max()) - int(sample.min()) < _BLANK_CONTRAST:
+        return []
+    height, width = pixels.shape[:2]
+    whole = (0.0, 0.0, float(width), float(height))
+    return [DetectedRegion(box=whole, label=Label.TEXT, score=None, source="whole-page")]
+
+
+def _region(index: int, detected: DetectedRegion, width: int, height: int) -> Region:
+    box = clip(detected.box, width, height)
+    return Region(
+        index=index,
+        label=detected.label,
+        bbox_2d=normalise_1000(box, width, height),
+        bbox=box,
+        polygon=detected.polygon,
+        score=detected.score,
+        source=detected.source,
+    )
+
+
+def _region_error(index: int, category: str, message: str, remedy: str | None) -> PageError:
+    return PageError(component="recognition", category=category, message=message, remedy=remedy, region=index)
+
+
+def _plain(region: Region) -> str:
+    """The content in one line, without the marks of a heading."""
+    return " ".join((region.content or "").lstrip("#* ").split())
+
+
+def _mark_levels(regions: Sequence[Region]) -> None:
+    """Levels of headings: 1 for a title; else from the heading's own number, 2 without one."""
+    for region in regions:
+        if region.label is Label.DOC_TITLE:
+            region.level = 1
+        elif region.label is Label.PARAGRAPH_TITLE:
+            region.level = numbered_level(_plain(region)) or 2
+
+
+def _mark_captions(record: PageResult) -> None:
+    regions = record.regions
+    labels, boxes = [region.label for region in regions], [region.bbox for region in regions]
+    texts = [_plain(region) if region.label is Label.FIGURE_TITLE else "" for region in regions]
+    for caption, target in caption_targets(labels, boxes, texts, record.height).items():
+        regions[caption].caption_of = target
+
+
+def _mark_formula_numbers(regions: Sequence[Region]) -> None:
+    """A formula's number belongs to the formula beside it, right before or after it in reading order."""
+    for i, region in enumerate(regions):
+        if region.label is not Label.FORMULA_NUMBER:
+            continue
+        for other in (i - 1, i + 1):
+            if 0 <= other < len(regions) and _is_formula_beside(regions[other], region.bbox):
+                region.caption_of = other
+                break
+
+
+def _is_formula_beside(region: Region, box: Box) -> bool:
+    shared = min(region.bbox[3], box[3]) - max(region.bbox[1], box[1])
+    return region.label is Label.DISPLAY_FORMULA and shared > 0.5 * min(
+        region.bbox[3] - region.bbox[1], box[3] - box[1]
+    )
+
+
+def _mark_continuations(regions: Sequence[Region]) -> None:
+    """Note where a paragraph goes on in the next column or below a picture, or may go on on the next page.
+
+    What a model reads does not tell how full the last line is, so only a break in the layout counts, or a hyphen.
+    """
+    last: Region | None = None
+    over_picture = False
+    for region in regions:
+        if region.label in RUNNING_TEXT and region.content:
+            if last is not None and last.label is region.label:
+                elsewhere = over_picture or region.bbox[1] < last.bbox[1] or last.bbox[2] <= region.bbox[0]
+                text, after = (last.content or "").rstrip(), region.content
+                last.continues = (elsewhere or text.endswith("-")) and _is_open(text) and goes_on(text, after)
+            last, over_picture = region, False
+        elif region.label in PICTURES:
+            over_picture = True
+        elif region.label in _BREAKS_PARAGRAPH or region.label is Label.PARAGRAPH_TITLE:
+            last = None
+    if last is not None:
+        last.continues = _is_open((last.content or "").rstrip())
+
+
+def _is_open(text: str) -> bool:
+    """Whether a text is one paragraph of prose that stops in the middle of a sentence."""
+    return (
+        (len(text) >= _MIN_OPEN or text.endswith("-"))
+        and "\n" not in text
+        and not text.endswith(("`", "$", ":", "：", "|"))
+        and not ends_sentence(text[-200:])
+    )

@@ -1,0 +1,107 @@
+"""The region reading service: one region engine for all pages in flight, its answers checked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pagemill.document.page import ContentFormat
+from pagemill.errors import NetworkError, PagemillError, UsageError
+from pagemill.recognition.base import Problem, RegionReading
+from pagemill.runtime import engines
+from pagemill.runtime.contract import checked_reading, engine_error
+from pagemill.runtime.once import Once
+
+if TYPE_CHECKING:
+    from pagemill.config.settings import RecognitionSettings
+    from pagemill.document.labels import Task
+    from pagemill.imaging.types import Pixels
+    from pagemill.recognition.base import RegionReader
+    from pagemill.runtime.threads import ComputeThreads
+
+
+class RegionReadingService:
+    """Loads the region engine of a run once, and closes it.
+
+    Args:
+        settings: Which engine, and what it is given.
+        threads: Where it is loaded.
+    """
+
+    def __init__(self, settings: RecognitionSettings, threads: ComputeThreads) -> None:
+        self._settings = settings
+        self._threads = threads
+        self._reader: Once[CheckedReader] = Once(self._load)
+
+    async def reader(self) -> CheckedReader:
+        """The engine, loaded.
+
+        Raises:
+            PagemillError: It cannot be loaded; the class says why.
+        """
+        return await self._reader.get()
+
+    async def close(self) -> None:
+        """Close the engine's connections."""
+        await self._reader.cancel()
+        if reader := self._reader.made:
+            await reader.aclose()
+
+    async def _load(self) -> CheckedReader:
+        create = await self._threads.run(engines.load, engines.REGION_ENGINES, self._settings.engine)
+        return CheckedReader(create(self._settings), self._settings.engine)
+
+
+class CheckedReader:
+    """A region engine behind the border: what it raises for one region is said of that region alone.
+
+    Implements :class:`pagemill.recognition.base.RegionReader`.
+
+    Args:
+        engine: The engine.
+        name: What it is called.
+    """
+
+    def __init__(self, engine: RegionReader, name: str) -> None:
+        self.name = name
+        self.in_flight = max(1, int(engine.in_flight))
+        self._engine = engine
+        self._what = f"the region engine {name!r}"
+
+    async def check(self) -> None:
+        """Find out now what would fail for every region."""
+        await self._engine.check()
+
+    def prepare(self, crop: Pixels, task: Task) -> Any:
+        """Make a region ready to be sent.
+
+        Raises:
+            PagemillError: It cannot be; whatever the engine raised is told as one.
+        """
+        try:
+            return self._engine.prepare(crop, task)
+        except Exception as error:
+            raise engine_error(self._what, error) from error
+
+    async def read(self, prepared: Any) -> RegionReading:
+        """Read one region; an error of this region alone is in the answer.
+
+        Raises:
+            NetworkError: No server could be reached for so long that the page should fail and be tried again later.
+            UsageError: The servers do not serve this run.
+        """
+        try:
+            return checked_reading(self._what, await self._engine.read(prepared))
+        except (NetworkError, UsageError):
+            raise
+        except Exception as raised:
+            error: PagemillError = engine_error(self._what, raised)
+            return RegionReading(
+                content=None,
+                content_format=ContentFormat.TEXT,
+                engine=self.name,
+                problem=Problem(error.category, error.message, error.remedy),
+            )
+
+    async def aclose(self) -> None:
+        """Close connections."""
+        await self._engine.aclose()
