@@ -1,0 +1,202 @@
+"""The command that serves a model: where vLLM is, and what it is told."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pagemill.errors import MissingDependencyError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pagemill.config.model_cards import ModelCard
+    from pagemill.serving.planning import Plan
+
+VARIABLE = "PAGEMILL_VLLM"
+"""The environment variable that says where vLLM is."""
+INSTALL = "python -m venv vllm-env && vllm-env/bin/pip install vllm"
+_MODULE = "vllm.entrypoints.cli.main"
+
+
+@dataclass(frozen=True, slots=True)
+class Vllm:
+    """An installed vLLM."""
+
+    command: tuple[str, ...]
+    """What stands before ``serve``."""
+    path: Path
+    """The program."""
+    version: str | None
+    """None where it could not be told without running it."""
+
+    def environment(self) -> dict[str, str]:
+        """The environment of a server: ours, without telemetry and colours, with its own programs first on the path.
+
+        Compilers at run time (Triton, FlashInfer) look there for ``ninja``, which pip puts beside ``vllm``.
+        """
+        return {
+            "VLLM_NO_USAGE_STATS": "1",
+            "DO_NOT_TRACK": "1",
+            **os.environ,
+            "NO_COLOR": "1",
+            "PYTHONUNBUFFERED": "1",
+            "PATH": os.pathsep.join([str(self.path.parent), os.environ.get("PATH", os.defpath)]),
+        }
+
+
+def find_vllm(given: str | None = None) -> Vllm:
+    """Look for vLLM: where the user says, in ``PAGEMILL_VLLM``, in pagemill's own environment, on ``PATH``.
+
+    Args:
+        given: An executable or the folder of an environment.
+
+    Raises:
+        MissingDependencyError: There is none.
+    """
+    for source, place in (("--vllm", given), (VARIABLE, os.environ.get(VARIABLE))):
+        if place:
+            return _at(Path(place).expanduser(), source)
+    own = _in_environment(Path(sys.executable).parent.parent)
+    if own is not None:
+        return own
+    if found := shutil.which("vllm"):
+        return _program(Path(found))
+    raise MissingDependencyError(
+        "vLLM is not installed",
+        remedy=f"It wants an environment of its own: {INSTALL}; then --vllm vllm-env, or {VARIABLE}=vllm-env.",
+    )
+
+
+def check_version(vllm: Vllm, card: ModelCard) -> None:
+    """See that vLLM is new enough for a model, where its version can be told.
+
+    Raises:
+        MissingDependencyError: It is too old.
+    """
+    wanted = card.server.min_vllm
+    if wanted and vllm.version and _numbers(vllm.version) < _numbers(wanted):
+        raise MissingDependencyError(
+            f"{card.title} needs vLLM {wanted} or later; {vllm.path} is {vllm.version}",
+            remedy=f"Install a newer one: {INSTALL}.",
+        )
+
+
+def server_arguments(
+    vllm: Vllm,
+    card: ModelCard,
+    plan: Plan | None,
+    *,
+    model: str | None = None,
+    served_name: str | None = None,
+    host: str,
+    port: int,
+    options: Sequence[str] = (),
+    extra: Sequence[str] = (),
+) -> list[str]:
+    """The command line of a server.
+
+    Where a flag is given more than once the later of plan, card and user wins, and stands there alone.
+
+    Args:
+        vllm: The installation.
+        card: The model.
+        plan: Its sizing; None leaves that to vLLM.
+        model: Local folder or name on the Hub, when not that of the card.
+        served_name: What clients call it, when not the card's name.
+        host: Address it listens on.
+        port: Port it listens on.
+        options: Names of the card's optional flags.
+        extra: Arguments of the user's.
+
+    Raises:
+        UsageError: The card has no such option, or says nothing about where the model is.
+    """
+    unknown = [name for name in options if name not in card.server.optional]
+    if unknown:
+        raise UsageError(
+            f"the model card {card.name} has no option {unknown[0]!r}",
+            remedy=f"It has: {', '.join(card.server.optional) or 'none'}.",
+        )
+    source = model or card.repository
+    if not source:
+        raise UsageError(f"the model card {card.name} names no model", remedy="Give its folder with --weights.")
+    flags = _merged(
+        ["--served-model-name", served_name or card.name],
+        plan.arguments if plan else [],
+        card.server.args,
+        *(card.server.optional[name] for name in options),
+        extra,
+        ["--host", host, "--port", str(port)],
+    )
+    return [*vllm.command, "serve", source, *flags]
+
+
+def _merged(*groups: Sequence[str]) -> list[str]:
+    """Command lines one after another; of a flag that stands in several the last one counts, at its own place."""
+    merged: dict[str, list[str]] = {}
+    for group in groups:
+        for name, words in _flags(group):
+            merged.pop(name, None)
+            merged[name] = words
+    return [word for words in merged.values() for word in words]
+
+
+def _flags(words: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """The flags of a command line: each one's name and its words."""
+    flags: list[tuple[str, list[str]]] = []
+    for word in words:
+        if re.match(r"--?[A-Za-z]", word):
+            name = word.partition("=")[0].replace("_", "-")
+            flags.append((name.replace("--no-", "--", 1) if name.startswith("--no-") else name, [word]))
+        elif flags:
+            flags[-1][1].append(word)
+        else:
+            raise UsageError(
+                f"{word!r} does not belong to an option of vllm serve", remedy="Check what stands after --."
+            )
+    return flags
+
+
+def _at(place: Path, source: str) -> Vllm:
+    if place.is_dir():
+        found = _in_environment(place)
+        if found is None:
+            raise MissingDependencyError(f"{source}: {place} is an environment without vLLM", remedy=f"Run: {INSTALL}")
+        return found
+    if not os.access(place, os.X_OK):
+        raise MissingDependencyError(
+            f"{source}: {place} is neither a program nor the folder of an environment", remedy=f"Run: {INSTALL}"
+        )
+    return _program(place)
+
+
+def _in_environment(folder: Path) -> Vllm | None:
+    program = folder / "bin" / "vllm"
+    if os.access(program, os.X_OK):
+        return _program(program)
+    python = folder / "bin" / "python"  # a build without the program: the module is the same
+    if os.access(python, os.X_OK) and any(folder.glob("lib/python3*/site-packages/vllm/__init__.py")):
+        return Vllm((str(python.absolute()), "-m", _MODULE), python.absolute(), _version(folder))
+    return None
+
+
+def _program(path: Path) -> Vllm:
+    return Vllm((str(path.absolute()),), path.absolute(), _version(path.absolute().parent.parent))
+
+
+def _version(folder: Path) -> str | None:
+    """The version of an environment's vLLM by the name of its metadata; asking it takes ten seconds of imports."""
+    for entry in sorted(folder.glob("lib/python3*/site-packages/vllm*.dist-info")):
+        if version := re.match(r"vllm(?:_\w+)?-(\d+(?:\.\d+)*)", entry.name):
+            return version[1]
+    return None
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])

@@ -1,0 +1,129 @@
+"""The machine at hand: its accelerators, as the NVIDIA driver tells, and its memory."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from pagemill.config.hardware import AUTO, Device, Dtype, Fp8, Profile, load_profile, profile_names
+
+_TIMEOUT_S = 15.0
+_QUERY = ("nvidia-smi", "--query-gpu=name,memory.total,compute_cap", "--format=csv,noheader,nounits")
+_NATIVE_FP8 = (8, 9)
+_WEIGHTS_FP8 = (7, 5)
+_GIB = 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """An accelerator as its driver describes it."""
+
+    name: str
+    memory_gib: float
+    compute_capability: tuple[int, int] | None
+
+
+def gpus() -> list[Gpu]:
+    """The machine's NVIDIA GPUs; none where there is no driver or it does not answer."""
+    try:
+        answer = subprocess.run(_QUERY, capture_output=True, timeout=_TIMEOUT_S, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return parse_gpus(answer.stdout.decode("utf-8", "replace"))
+
+
+def parse_gpus(answer: str) -> list[Gpu]:
+    """What ``nvidia-smi`` printed; lines that are not of a GPU with memory are passed over."""
+    found = []
+    for line in answer.splitlines():
+        fields = [field.strip() for field in line.split(",")]
+        if len(fields) != 3 or not fields[1].isdigit():
+            continue
+        capability = re.fullmatch(r"(\d{1,3})\.(\d{1,3})", fields[2])
+        found.append(
+            Gpu(
+                name=fields[0],
+                memory_gib=int(fields[1]) / 1024,
+                compute_capability=(int(capability[1]), int(capability[2])) if capability else None,
+            )
+        )
+    return found
+
+
+def machine_memory_gib() -> float | None:
+    """Memory of the machine or, where that is less, of its control group; None where the system does not tell."""
+    try:
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None
+    with suppress(OSError, ValueError):  # no limit, or no control groups
+        memory = min(memory, int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
+    return memory / _GIB
+
+
+def resolve_profile(name: str) -> Profile:
+    """The profile of this name, with the machine's own memory where the profile names none.
+
+    Args:
+        name: Of a profile, or ``auto`` for the machine at hand.
+
+    Raises:
+        UsageError: There is no such profile.
+    """
+    profile = _detected() if name == AUTO else load_profile(name)
+    if profile.memory_gib is None:
+        profile = msgspec.structs.replace(profile, memory_gib=machine_memory_gib())
+    return profile
+
+
+def profile_of(gpu: Gpu) -> Profile:
+    """The profile of an accelerator: the one that knows its name, else the one next to it in size; its own memory."""
+    known = (load_profile(name) for name in profile_names())
+    fitting = next((profile for profile in known if any(_names(word, gpu.name) for word in profile.match)), None)
+    if fitting is not None:
+        return msgspec.structs.replace(fitting, memory_gib=gpu.memory_gib, note=None)  # which is about the memory
+    base = load_profile("h100" if gpu.memory_gib >= 70 else "l4" if gpu.memory_gib >= 20 else "rtx4060")
+    capability = gpu.compute_capability or (0, 0)
+    fp8 = Fp8.NATIVE if capability >= _NATIVE_FP8 else Fp8.WEIGHTS if capability >= _WEIGHTS_FP8 else Fp8.NO
+    return msgspec.structs.replace(
+        base,
+        name=AUTO,
+        title=gpu.name,
+        memory_gib=gpu.memory_gib,
+        compute_capability=gpu.compute_capability,
+        fp8=fp8,
+        dtype=Dtype.FP8 if fp8 is Fp8.NATIVE else Dtype.AUTO,
+        note=f"No profile knows this accelerator: the defaults are those of {base.name}, memory and fp8 its own.",
+    )
+
+
+def device_count(profile: Profile) -> int | None:
+    """Accelerators that servers can have one each of; None where they cannot be told apart or counted."""
+    if profile.device is not Device.CUDA:
+        return None
+    visible = visible_devices()
+    return len(visible) if visible is not None else len(gpus()) or None
+
+
+def visible_devices() -> list[str] | None:
+    """The devices that ``CUDA_VISIBLE_DEVICES`` names; None when it is not set."""
+    value = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return None if value is None else [device.strip() for device in value.split(",") if device.strip()]
+
+
+def _detected() -> Profile:
+    found = gpus()
+    if found:  # servers are alike: the smallest one has to bear the plan
+        return profile_of(min(found, key=lambda gpu: gpu.memory_gib))
+    return load_profile("mps" if platform.system() == "Darwin" and platform.machine() == "arm64" else "cpu")
+
+
+def _names(word: str, name: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", name) is not None

@@ -1,0 +1,122 @@
+"""What the log of a server that ended means, and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Cause(StrEnum):
+    """Why a server ended."""
+
+    DEVICE_MEMORY = "the accelerator's memory does not suffice"
+    CACHE_MEMORY = "no memory is left for the key-value cache"
+    PORT = "its port is in use"
+    MODEL = "the model is not there, or may not be read"
+    NETWORK = "the model could not be fetched"
+    DTYPE = "the hardware does not support the kind of weights"
+    DEVICE = "no accelerator was found"
+    ARGUMENT = "it does not know an option"
+    DISK = "the disk is full"
+    HOST_MEMORY = "it was killed, as when the machine's memory runs out"
+    UNKNOWN = "its log says why"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """A cause and its remedy."""
+
+    cause: Cause
+    remedy: str
+
+
+_SIGNS: tuple[tuple[Cause, tuple[str, ...], str], ...] = (
+    (
+        Cause.DEVICE_MEMORY,
+        ("cuda out of memory", "outofmemoryerror", "is less than desired gpu memory utilization", "hip out of memory"),
+        "End what else uses the accelerator, or lower --gpu-mem-util; 'pagemill plan' shows the budget.",
+    ),
+    (
+        Cause.CACHE_MEMORY,
+        (
+            "no available memory for the cache blocks",
+            "larger than the available kv cache memory",
+            "is less than desired cpu memory utilization",
+        ),
+        "Lower --max-model-len or raise --gpu-mem-util; 'pagemill plan' shows the budget.",
+    ),
+    (
+        Cause.PORT,
+        ("address already in use",),
+        "Choose another with --port, or leave it out to get a free one.",
+    ),
+    (
+        Cause.ARGUMENT,
+        ("unrecognized arguments", "error: argument "),
+        "Check what stands after --, and whether this vLLM is new enough.",
+    ),
+    (
+        Cause.MODEL,
+        (
+            "is not a local folder and is not a valid model identifier",
+            "repository not found",
+            "repositorynotfounderror",
+            "gated repo",
+            "cannot access gated",
+            "401 client error",
+            "403 client error",
+            "cannot find the requested files in the disk cache",
+            "cannot find an appropriate cached snapshot",
+            "localentrynotfounderror",
+            "invalid repository id or local directory",
+            "couldn't find them in the cached files",
+        ),
+        "Check the name; fetch it with 'pagemill models download', or give its folder with --weights. For a model "
+        "behind an agreement: accept it on its page, then log in with 'hf auth login'.",
+    ),
+    (
+        Cause.NETWORK,
+        ("we couldn't connect to", "name resolution", "max retries exceeded", "network is unreachable"),
+        "Check the network, or fetch the model elsewhere and give its folder with --weights.",
+    ),
+    (
+        Cause.DTYPE,
+        (
+            "bfloat16 is only supported on gpus",
+            "minimum capability",
+            "quantization method is not supported",
+            "not supported for the current gpu",
+            "quantization is currently not supported",
+        ),
+        "Use --ocr-dtype auto, or --ocr-dtype bf16 where the accelerator has it.",
+    ),
+    (
+        Cause.DEVICE,
+        ("no cuda gpus are available", "failed to infer device type", "found no nvidia driver", "no accelerator"),
+        "Check the driver with nvidia-smi and CUDA_VISIBLE_DEVICES; on a machine without a GPU, vLLM's CPU build and "
+        "--profile cpu.",
+    ),
+    (Cause.DISK, ("no space left on device",), "Free some space: of the model's cache, or of the temporary folder."),
+)
+_KILLED = -9
+
+
+def diagnose(log: Sequence[str], status: int | None = None) -> Diagnosis:
+    """Find the cause in the last lines of a log; the line nearest to the end decides.
+
+    Args:
+        log: Its lines, oldest first.
+        status: The exit status, negative for a signal; None where the process did not end.
+    """
+    for line in reversed(log):
+        lowered = line.casefold()
+        for cause, signs, remedy in _SIGNS:
+            if any(sign in lowered for sign in signs):
+                return Diagnosis(cause, remedy)
+    if status == _KILLED:
+        return Diagnosis(Cause.HOST_MEMORY, "Check the system's log for the end of the process, and its memory.")
+    return Diagnosis(Cause.UNKNOWN, "Read the end of its log above; the whole of it is in the file named there.")

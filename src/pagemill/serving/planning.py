@@ -1,0 +1,416 @@
+"""Sizing: what of a model fits into the memory of an accelerator, how many requests that bears, and with which flags.
+
+vLLM claims a share of the memory, loads the weights, measures its activations once and makes everything that is left
+into slots of the key-value cache, one a token. This computes the same beforehand. Weights and cache follow from the
+model's numbers; the activations are an estimate, with its constants below. vLLM measures them when it starts: its log
+line "Available KV cache memory" is the truth, to be compared with ``kv_gib`` here.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pagemill.config.hardware import Device, Dtype, Fp8, Profile
+from pagemill.config.model_cards import Architecture, Kind
+from pagemill.errors import UsageError
+
+if TYPE_CHECKING:
+    from pagemill.config.model_cards import ModelCard
+
+GIB = 2**30
+RUNTIME_GIB = 0.5
+"""Device context, kernels and CUDA graphs: an estimate."""
+ACTIVATION_VALUES = 77
+"""Values in 16 bits that are alive at the peak, for each token of a step and each unit of the model's width.
+
+Calibrated: 29.3 GiB were reported for GLM-OCR (width 1,536) on 192 GB, here taken to be at the 131,072 tokens of the
+best step. Counting gives the same order: four patches a token in the vision tower (width 1,024: pixels, residuals,
+query, key and value, gated layer: 78,000 values, 51 a unit of width) and the text model's own step (12), and a fifth
+more for copies in 32 bits and for the allocator.
+"""
+FP8_SHARE = 0.55
+"""Size of weights quantised while they load, of their size in 16 bits: embeddings, head and norms stay as they are.
+
+Of GLM-OCR's 2.66 GB that makes the 1.36 GiB that were reported.
+"""
+KV_BYTES = 2
+"""Of a value in the key-value cache, which is kept in 16 bits."""
+MIN_LEFT_GIB = 1.5
+"""Less than this outside vLLM's share is too little for the layout model beside it: an estimate."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """What a request is like, in tokens. The defaults are those of the reference corpus."""
+
+    sequence_tokens: int = 3000
+    """Of a typical request, image and answer."""
+    prefill_tokens: int = 450
+    """Of its image and prompt: a region of 812 x 422 pixels is 437 image tokens of 28 x 28 pixels."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """A model's weights as they are stored, and the numbers of its architecture."""
+
+    stored_bytes: int
+    architecture: Architecture
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """Where the memory goes, in GiB and tokens."""
+
+    memory_gib: float
+    share: float
+    claimed_gib: float
+    weights_gib: float
+    activations_gib: float
+    """An estimate."""
+    step_tokens: int
+    """Tokens of a step that the activations are computed for."""
+    kv_gib: float
+    kv_bytes_per_token: int
+    slots: int
+    """Tokens that the cache holds."""
+    left_gib: float
+    """Outside vLLM's share."""
+    max_model_len: int
+    worst_case_sequences: float
+    """How many of the longest sequences the cache holds."""
+    typical_sequences: float
+    """How many typical ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """The four bounds of how many requests are computed at once; the least is the effective one."""
+
+    client: int
+    """Requests that the client has in flight."""
+    max_num_seqs: int
+    """What the server admits."""
+    kv_cache: int
+    """Slots by the tokens of a typical sequence."""
+    batched_tokens: int
+    """Tokens of a step by the tokens of a typical prefill."""
+
+    @property
+    def effective(self) -> int:
+        """The least of the four."""
+        return min(self.client, self.max_num_seqs, self.kv_cache, self.batched_tokens)
+
+    @property
+    def limited_by(self) -> str:
+        """The name of the least, the first one where several are."""
+        names = ("client", "max_num_seqs", "kv_cache", "batched_tokens")
+        return min(names, key=lambda name: int(getattr(self, name)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flag:
+    """A flag of ``vllm serve`` and why it is there."""
+
+    name: str
+    value: str | None
+    reason: str
+
+    @property
+    def arguments(self) -> list[str]:
+        """As it stands on a command line."""
+        return [self.name] if self.value is None else [self.name, self.value]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How a model is served on a machine."""
+
+    model: str
+    profile: Profile
+    dtype: Dtype
+    workers: int
+    """Requests in flight a server."""
+    batch_size: int
+    """Pages of one call of the layout model."""
+    budget: Budget
+    bounds: Bounds
+    encoder_cache_tokens: int
+    """Image tokens of the largest image that the server takes; a larger one is refused with HTTP 400."""
+    max_image_pixels: int
+    """The same in pixels, or the model's own budget where that is less."""
+    flags: tuple[Flag, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def arguments(self) -> list[str]:
+        """The flags as they stand on a command line."""
+        return [argument for flag in self.flags for argument in flag.arguments]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What the user decides; None leaves it to the profile or the card."""
+
+    memory_gib: float | None = None
+    memory_share: float | None = None
+    max_model_len: int | None = None
+    workers: int | None = None
+    batch_size: int | None = None
+    dtype: Dtype | None = None
+    workload: Workload = Workload()
+
+    def __post_init__(self) -> None:
+        if self.memory_share is not None and not 0 < self.memory_share <= 1:
+            raise UsageError("the share of the memory must be over 0 and at most 1", remedy="Check --gpu-mem-util.")
+
+
+def weights_of(card: ModelCard) -> Weights:
+    """The weights that a card describes.
+
+    Raises:
+        UsageError: It has no numbers to compute with.
+    """
+    if card.architecture is None or not (card.download_bytes or card.parameters):
+        raise UsageError(
+            f"the model card {card.name} has no numbers to compute a memory plan from",
+            remedy="Give --weights FOLDER, or a card of your own with [architecture] and download_bytes.",
+        )
+    bits = card.architecture.stored_bits
+    return Weights(
+        stored_bytes=card.download_bytes or card.parameters * bits // 8,
+        architecture=card.architecture,
+    )
+
+
+def kv_bytes_per_token(architecture: Architecture) -> int:
+    """Bytes of a token in the cache: a key and a value for every layer and key-value head."""
+    return architecture.layers * 2 * architecture.kv_heads * architecture.head_dim * KV_BYTES
+
+
+def weights_gib(weights: Weights, dtype: Dtype) -> float:
+    """Size of the loaded weights in GiB; weights that are stored in 8 bits stay as they are."""
+    quantised = dtype is Dtype.FP8 and weights.architecture.stored_bits > 8
+    return weights.stored_bytes * (FP8_SHARE if quantised else 1.0) / GIB
+
+
+def activations_gib(step_tokens: int, hidden_size: int) -> float:
+    """Memory at the peak of a step beside weights and cache, in GiB: an estimate, see :data:`ACTIVATION_VALUES`.
+
+    Args:
+        step_tokens: Tokens of a step, image tokens included.
+        hidden_size: Width of the text model.
+    """
+    return RUNTIME_GIB + ACTIVATION_VALUES * 2 * hidden_size * step_tokens / GIB
+
+
+def image_tokens(pixels: int, multiple: int) -> int:
+    """Tokens of an image whose sides are multiples of ``multiple`` pixels, each token such a square."""
+    return math.ceil(pixels / multiple**2)
+
+
+def make_plan(card: ModelCard, profile: Profile, wishes: Wishes | None = None, weights: Weights | None = None) -> Plan:
+    """Size a server.
+
+    Args:
+        card: The model.
+        profile: The machine; its memory is known.
+        wishes: Of the user.
+        weights: Those that are served; None: those that the card describes.
+
+    Raises:
+        UsageError: The model does not fit, or a wish makes no sense; the remedy says what would fit.
+    """
+    wishes = wishes or Wishes()
+    weights = weights or weights_of(card)
+    dtype = _dtype(profile, wishes)
+    longest = weights.architecture.max_position
+    max_model_len = wishes.max_model_len or min(card.server.max_model_len, longest)
+    if max_model_len > longest:
+        raise UsageError(
+            f"{card.name} reads at most {longest:,} tokens, not {max_model_len:,}", remedy="Lower --max-model-len."
+        )
+    largest_image = image_tokens(card.image.max_pixels, card.image.multiple)
+    budget = _budget(card, profile, wishes, weights, dtype, max_model_len, max(largest_image, 1))
+    workers = wishes.workers or profile.workers
+    max_num_seqs = max(1, min(profile.max_num_seqs, math.floor(budget.typical_sequences)))
+    bounds = Bounds(
+        client=workers,
+        max_num_seqs=max_num_seqs,
+        kv_cache=max(1, math.floor(budget.typical_sequences)),
+        batched_tokens=max(1, profile.max_num_batched_tokens // wishes.workload.prefill_tokens),
+    )
+    cache_tokens = max(profile.max_num_batched_tokens, profile.encoder_cache_tokens)
+    return Plan(
+        model=card.name,
+        profile=profile,
+        dtype=dtype,
+        workers=workers,
+        batch_size=wishes.batch_size or profile.batch_size,
+        budget=budget,
+        bounds=bounds,
+        encoder_cache_tokens=cache_tokens,
+        max_image_pixels=min(card.image.max_pixels, cache_tokens * card.image.multiple**2),
+        flags=tuple(_flags(card, profile, wishes, weights, dtype, budget, max_num_seqs)),
+        notes=tuple(_notes(profile, weights, dtype, budget, bounds)),
+    )
+
+
+def _dtype(profile: Profile, wishes: Wishes) -> Dtype:
+    dtype = wishes.dtype or profile.dtype
+    if dtype is Dtype.FP8 and profile.fp8 is Fp8.NO:
+        raise UsageError(f"fp8 does not run on {profile.title}", remedy="Use --ocr-dtype auto or bf16.")
+    return dtype
+
+
+def _budget(
+    card: ModelCard,
+    profile: Profile,
+    wishes: Wishes,
+    weights: Weights,
+    dtype: Dtype,
+    max_model_len: int,
+    largest_image: int,
+) -> Budget:
+    memory = wishes.memory_gib or profile.memory_gib
+    if memory is None:
+        raise UsageError(f"the memory of {profile.title} is not known", remedy="Give it with --memory GIB.")
+    share = wishes.memory_share or profile.memory_share
+    claimed = memory * share
+    model = weights_gib(weights, dtype)
+    step_tokens = max(profile.max_num_batched_tokens, largest_image)
+    activations = activations_gib(step_tokens, weights.architecture.hidden_size)
+    per_token = kv_bytes_per_token(weights.architecture)
+    kv = claimed - model - activations
+    if profile.device is not Device.CUDA:  # the machine's own memory: no more than can be used
+        kv = min(kv, profile.max_num_seqs * max_model_len * per_token / GIB)
+    if kv * GIB < max_model_len * per_token:
+        raise _too_large(card, profile, share, claimed, model, activations, kv, per_token, max_model_len)
+    slots = math.floor(kv * GIB / per_token)
+    return Budget(
+        memory_gib=memory,
+        share=share,
+        claimed_gib=claimed,
+        weights_gib=model,
+        activations_gib=activations,
+        step_tokens=step_tokens,
+        kv_gib=kv,
+        kv_bytes_per_token=per_token,
+        slots=slots,
+        left_gib=memory - claimed,
+        max_model_len=max_model_len,
+        worst_case_sequences=slots / max_model_len,
+        typical_sequences=slots / min(wishes.workload.sequence_tokens, max_model_len),
+    )
+
+
+def _too_large(
+    card: ModelCard,
+    profile: Profile,
+    share: float,
+    claimed: float,
+    model: float,
+    activations: float,
+    kv: float,
+    per_token: int,
+    max_model_len: int,
+) -> UsageError:
+    sequence = max_model_len * per_token / GIB
+    needed = model + activations + sequence
+    fitting = math.floor(kv * GIB / per_token / 256) * 256
+    remedies = []
+    if fitting >= 2048:
+        remedies.append(f"--max-model-len {fitting} fits")
+    larger_share = math.ceil(needed * share / claimed * 100) / 100
+    if larger_share <= 0.95:
+        remedies.append(f"--gpu-mem-util {larger_share:.2f} would do, if nothing else runs there")
+    else:
+        remedies.append(f"a machine with {math.ceil(needed / share)} GiB would do, or a smaller model")
+    text = "; ".join(remedies)
+    return UsageError(
+        f"{card.name} does not fit on {profile.title}: of the {claimed:.1f} GiB claimed it needs {needed:.1f} GiB "
+        f"(weights {model:.1f}, activations about {activations:.1f}, a sequence of {max_model_len:,} tokens {sequence:.1f})",
+        remedy=f"{text[0].upper()}{text[1:]}.",
+    )
+
+
+def _flags(
+    card: ModelCard,
+    profile: Profile,
+    wishes: Wishes,
+    weights: Weights,
+    dtype: Dtype,
+    budget: Budget,
+    max_num_seqs: int,
+) -> list[Flag]:
+    chosen = "asked for" if wishes.memory_share else "the profile's share"
+    if profile.device is Device.CUDA:
+        memory = Flag(
+            name="--gpu-memory-utilization",
+            value=f"{budget.share:g}",
+            reason=f"{chosen}; leaves {budget.left_gib:.1f} GiB for the layout model and the driver",
+        )
+    else:  # there vLLM would claim a share of all of the machine's memory, and refuse to start when less is free
+        memory = Flag(
+            name="--kv-cache-memory-bytes",
+            value=str(math.floor(budget.kv_gib * GIB)),
+            reason=f"{budget.slots:,} tokens; the machine's other memory stays free",
+        )
+    asked = "asked for" if wishes.max_model_len else "the longest request of the model card, image and answer"
+    seqs = (
+        "the profile's limit"
+        if max_num_seqs == profile.max_num_seqs
+        else f"as many typical sequences of {wishes.workload.sequence_tokens:,} tokens as the cache holds"
+    )
+    flags = [
+        memory,
+        Flag(name="--max-model-len", value=str(budget.max_model_len), reason=asked),
+        Flag(name="--max-num-seqs", value=str(max_num_seqs), reason=seqs),
+        Flag(
+            name="--max-num-batched-tokens",
+            value=str(profile.max_num_batched_tokens),
+            reason=profile.batched_tokens_reason,
+        ),
+    ]
+    if dtype is Dtype.FP8 and weights.architecture.stored_bits > 8:
+        how = "fewer bytes to read a token" if profile.fp8 is Fp8.NATIVE else "weights only, no fp8 arithmetic here"
+        flags.append(Flag(name="--quantization", value="fp8", reason=f"weights in 8 bits while they load: {how}"))
+    if dtype is Dtype.BF16:
+        flags.append(Flag(name="--dtype", value="bfloat16", reason="asked for" if wishes.dtype else "the profile's"))
+    if card.kind is Kind.RECOGNITION:
+        flags += [
+            Flag(
+                name="--limit-mm-per-prompt",
+                value='{"image":1,"video":0}',
+                reason="a request holds one image; no memory is kept for video",
+            ),
+            Flag(
+                name="--mm-processor-cache-gb",
+                value="0",
+                reason="crops do not repeat: a cache of them would only cost memory of the host",
+            ),
+        ]
+    flags.append(
+        Flag(name="--disable-uvicorn-access-log", value=None, reason="else a line a request hides what matters")
+    )
+    return flags
+
+
+def _notes(profile: Profile, weights: Weights, dtype: Dtype, budget: Budget, bounds: Bounds) -> list[str]:
+    notes = [
+        'Activations are an estimate. vLLM measures them at its start: compare "KV cache" here with its log line '
+        '"Available KV cache memory".'
+    ]
+    if profile.device is Device.CUDA and budget.left_gib < MIN_LEFT_GIB:
+        notes.append(
+            f"Only {budget.left_gib:.1f} GiB are left outside vLLM: run the layout model on the CPU, or lower "
+            "--gpu-mem-util."
+        )
+    if bounds.limited_by == "kv_cache" and bounds.kv_cache < bounds.client:
+        notes.append("The cache is the bound: more requests in flight would wait in the server's queue.")
+    if dtype is Dtype.FP8 and weights.architecture.stored_bits <= 8:
+        notes.append("The checkpoint is stored in fp8 and needs no flag for it.")
+    if profile.note:
+        notes.append(profile.note)
+    return notes

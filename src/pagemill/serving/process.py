@@ -1,0 +1,145 @@
+"""One life of a server: a process group under a keeper, which ends it when this process is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pagemill.errors import ServerError
+from pagemill.serving import keeper
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+LOG_BYTES = 8 * 2**20
+"""The log is renamed at this size; the one before it is dropped."""
+_TAIL_BYTES = 2**16
+_KEEPER_START_S = 30.0
+_KEEPER_END_S = 10.0
+
+
+class ServerProcess:
+    """A server that runs, or ran, under its keeper. Made by :meth:`start`."""
+
+    def __init__(self, process: asyncio.subprocess.Process, pid: int, grace_s: float) -> None:
+        self.pid = pid
+        """Of the server; also its process group."""
+        self._keeper = process
+        self._grace_s = grace_s
+        self._ending = asyncio.create_task(self._follow())
+
+    @classmethod
+    async def start(
+        cls, command: Sequence[str], *, environment: Mapping[str, str], log: Path, grace_s: float
+    ) -> ServerProcess:
+        """Start a server.
+
+        Args:
+            command: Its command line.
+            environment: Its environment.
+            log: Takes what it prints, at the end of what is there.
+            grace_s: Seconds between the request to end and the kill.
+
+        Raises:
+            ServerError: The command cannot be run.
+        """
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *("-I", "-S", str(Path(keeper.__file__))),
+            *("--log", str(log), "--log-bytes", str(LOG_BYTES), "--grace", str(grace_s), "--"),
+            *command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=dict(environment),
+            start_new_session=True,  # Ctrl-C at the terminal is for the owner alone, which ends the server in order
+        )
+        assert process.stdout is not None
+        assert process.stderr is not None
+        try:
+            async with asyncio.timeout(_KEEPER_START_S):
+                word, _, rest = (await process.stdout.readline()).decode("utf-8", "replace").strip().partition(" ")
+                if word == "started":
+                    return cls(process, int(rest), grace_s)
+                said = rest or (await process.stderr.read(_TAIL_BYTES)).decode("utf-8", "replace").strip()
+        except BaseException:
+            await _end(process)
+            raise
+        await _end(process)
+        raise ServerError(f"{command[0]} cannot be started: {said or 'its keeper died'}", remedy="Check --vllm.")
+
+    @property
+    def ended(self) -> bool:
+        """Whether it and all its processes are gone."""
+        return self._ending.done()
+
+    async def wait(self) -> int:
+        """Wait for its end and give its status, negative for a signal."""
+        return await asyncio.shield(self._ending)
+
+    async def stop(self) -> None:
+        """Ask it to end, kill it if it does not within the grace, and wait until all its processes are gone."""
+        assert self._keeper.stdin is not None
+        self._keeper.stdin.close()
+        try:
+            async with asyncio.timeout(self._grace_s + _KEEPER_END_S):
+                await self.wait()
+        except TimeoutError:
+            self.kill()
+            await self.wait()
+
+    def kill(self) -> None:
+        """Kill it and all its processes at once."""
+        assert self._keeper.stdin is not None
+        with suppress(OSError, RuntimeError):  # the keeper is gone, or the lifeline is closed
+            self._keeper.stdin.write(b"k")
+        with suppress(ProcessLookupError, PermissionError):
+            if not self.ended:
+                os.killpg(self.pid, signal.SIGKILL)
+
+    async def _follow(self) -> int:
+        """Wait for the keeper's last word. A keeper that ends without one was killed: then the group is ended here."""
+        assert self._keeper.stdout is not None
+        word, _, status = (await self._keeper.stdout.readline()).decode("utf-8", "replace").strip().partition(" ")
+        if word != "ended":
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+        await self._keeper.wait()
+        assert self._keeper.stdin is not None
+        self._keeper.stdin.close()
+        return int(status) if word == "ended" else -signal.SIGKILL
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    assert process.stdin is not None
+    process.stdin.close()
+    with suppress(ProcessLookupError):
+        process.terminate()
+    await process.wait()
+
+
+def read_tail(log: Path, lines: int, *, since: int = 0) -> list[str]:
+    """The last lines of a log, without empty ones and control characters; empty when there is none.
+
+    Args:
+        log: The file.
+        lines: How many at most.
+        since: Bytes at its beginning that belong to an earlier life.
+    """
+    try:
+        with log.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            since = since if since <= size else 0  # it was renamed in between
+            file.seek(max(since, size - _TAIL_BYTES))
+            text = file.read(_TAIL_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return []
+    rows = (
+        "".join(c for c in row.rpartition("\r")[2] if c.isprintable() or c == "\t").strip() for row in text.split("\n")
+    )
+    return [row for row in rows if row][-lines:]
