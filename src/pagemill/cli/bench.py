@@ -73,6 +73,19 @@ def crops(pages: int, seed: int, glmocr_python: Path | None, as_json: bool) -> N
     _show("crops", tables, as_json, notes=[] if glmocr_python else [_GLMOCR_LEFT_OUT])
 
 
+@command.command("request-build", short_help="Crops to requests for a model.")
+@click.option("--crops", type=click.IntRange(min=1), default=200, show_default=True, help="How many.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the pages.")
+@_glmocr_option
+@_json_option
+def request_build(crops: int, seed: int, glmocr_python: Path | None, as_json: bool) -> None:
+    """CPU time from a crop to the request for a vision-language model, crop by crop in turn."""
+    from pagemill.bench.request_build import request_tables
+
+    tables = request_tables(crops=crops, seed=seed, glmocr_python=glmocr_python)
+    _show("request-build", tables, as_json, notes=[] if glmocr_python else [_GLMOCR_LEFT_OUT])
+
+
 @command.command("layout-postprocess", short_help="Boxes of a layout model to regions.")
 @_pages_option()
 @click.option("--boxes", type=click.IntRange(1, 300), default=120, show_default=True, help="On every page.")
