@@ -1,0 +1,149 @@
+"""The adaptive limit against models of servers: it finds their capacity and never leaves its bounds."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pagemill.recognition.vlm.limits import LARGEST, AdaptiveLimit, FixedLimit
+
+TOKENS = 100
+
+
+def drive(
+    limit: AdaptiveLimit,
+    seconds: Callable[[int], float],
+    *,
+    requests: int = 5000,
+    slots: int = 10**9,
+    capacity: int = 10**9,
+    demand: int = 10**9,
+    poll_s: float | None = None,
+) -> list[int]:
+    """Requests against a server: ``seconds(running)`` each, ``slots`` run at once, over ``capacity`` get HTTP 503.
+
+    Returns:
+        The limit after each request.
+    """
+    now, sent, waiting = 0.0, 0, []
+    running: list[tuple[float, int, float, object]] = []
+    history, next_poll = [], poll_s
+    while len(history) < requests:
+        in_flight = len(running) + len(waiting)
+        while in_flight < min(limit.value, demand):
+            in_flight += 1
+            sent += 1
+            ticket = limit.begin(in_flight)
+            if in_flight > capacity:
+                limit.overloaded(ticket)
+                history.append(limit.value)
+                if len(history) >= requests:
+                    return history
+                break  # backs off until the next answer
+            if len(running) < slots:
+                heapq.heappush(running, (now + seconds(len(running) + 1), sent, now, ticket))
+            else:
+                waiting.append((sent, now, ticket))
+        now, _, since, ticket = heapq.heappop(running)
+        limit.succeeded(ticket, now - since, TOKENS)
+        history.append(limit.value)
+        if waiting:
+            number, began, queued = waiting.pop(0)
+            heapq.heappush(running, (now + seconds(len(running) + 1), number, began, queued))
+        while next_poll is not None and now >= next_poll:
+            limit.queue(len(waiting))
+            next_poll += poll_s
+    return history
+
+
+def test_a_server_that_bears_everything_is_given_the_most():
+    assert drive(AdaptiveLimit(), lambda _: 1.0, requests=1000)[-1] == LARGEST
+
+
+def test_it_doubles_only_as_long_as_demand_fills_it():
+    assert max(drive(AdaptiveLimit(16), lambda _: 1.0, demand=10)) == 16
+
+
+@pytest.mark.parametrize("slots", [4, 24, 100])
+def test_it_finds_the_slots_of_a_server_that_tells_of_its_queue(slots):
+    settled = drive(AdaptiveLimit(), lambda _: 1.0, slots=slots, poll_s=1.0)[2500:]
+    assert 0.6 * slots <= sum(settled) / len(settled) <= 1.6 * slots
+
+
+@pytest.mark.parametrize("slots", [4, 24, 100])
+def test_without_metrics_latency_tells_of_the_queue(slots):
+    settled = drive(AdaptiveLimit(), lambda _: 1.0, slots=slots)[2500:]
+    assert 0.8 * slots <= sum(settled) / len(settled) <= 4.5 * slots
+
+
+def test_it_stops_where_more_requests_only_take_longer():
+    """A batch whose step takes 1 + running / 8: half of the best throughput at 8, nine tenths at 72."""
+    settled = drive(AdaptiveLimit(8), lambda running: 1 + running / 8)[2500:]
+    assert 16 <= sum(settled) / len(settled) <= 120
+
+
+@pytest.mark.parametrize("capacity", [4, 50])
+def test_rejections_bring_it_down(capacity):
+    settled = drive(AdaptiveLimit(200), lambda _: 1.0, capacity=capacity)[2500:]
+    assert 0.5 * capacity <= sum(settled) / len(settled) <= 1.5 * capacity
+
+
+def test_a_burst_of_rejections_counts_once():
+    limit = AdaptiveLimit(100)
+    tickets = [limit.begin(number + 1) for number in range(100)]
+    for ticket in tickets:
+        limit.overloaded(ticket)
+    assert limit.value == 70
+
+
+def test_the_odd_fault_of_a_server_does_not_throttle_it():
+    limit = AdaptiveLimit(16)
+    for number in range(5000):
+        ticket = limit.begin(limit.value)
+        if number % 100 == 0:
+            limit.overloaded(ticket)
+        else:
+            limit.succeeded(ticket, 1.0, TOKENS)
+    assert limit.value == LARGEST
+
+
+def test_a_long_queue_is_cut_once_until_the_answers_are_in():
+    limit = AdaptiveLimit(100)
+    for _ in range(10):
+        limit.queue(60)
+    assert limit.value == 85
+
+
+def test_a_fixed_limit_stays():
+    limit = FixedLimit(7)
+    for _ in range(100):
+        ticket = limit.begin(7)
+        limit.overloaded(ticket)
+        limit.succeeded(ticket, 1.0, 1)
+        limit.queue(1000)
+    assert (limit.value, limit.largest, limit.adaptive) == (7, 7, False)
+
+
+EVENTS = st.one_of(
+    st.tuples(st.just("succeeded"), st.floats(0, 1e6), st.integers(0, 10**6), st.booleans()),
+    st.tuples(st.just("overloaded"), st.booleans()),
+    st.tuples(st.just("queue"), st.integers(0, 10**6)),
+)
+
+
+@given(st.lists(EVENTS, max_size=400), st.integers(1, 300), st.integers(1, 16), st.integers(16, 300), st.integers(1, 3))
+def test_it_stays_within_its_bounds_whatever_happens(events, first, smallest, largest, repeat):
+    limit = AdaptiveLimit(first, smallest=smallest, largest=largest)
+    old = limit.begin(1)
+    for kind, *details in events * repeat:
+        if kind == "queue":
+            limit.queue(*details)
+        else:
+            ticket = limit.begin(limit.value) if details.pop() else old
+            limit.overloaded(ticket) if kind == "overloaded" else limit.succeeded(ticket, *details)
+        assert smallest <= limit.value <= largest
+        assert isinstance(limit.value, int)
