@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pagemill.api import parse, stream
+    from pagemill.config.settings import RecognitionSettings
     from pagemill.document.page import PageResult, Region
     from pagemill.errors import PagemillError
     from pagemill.export.document import Document
 
 __version__ = "0.1.0"
 
-__all__ = ["Document", "PageResult", "PagemillError", "Region", "__version__", "parse", "stream"]
+__all__ = ["Document", "PageResult", "PagemillError", "RecognitionSettings", "Region", "__version__", "parse", "stream"]
 
 _HOMES = {
     "parse": "pagemill.api",
@@ -27,6 +28,7 @@ _HOMES = {
     "PageResult": "pagemill.document.page",
     "Region": "pagemill.document.page",
     "PagemillError": "pagemill.errors",
+    "RecognitionSettings": "pagemill.config.settings",
 }
 
 

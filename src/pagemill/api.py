@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pagemill.config.settings import ParseSettings, RuntimeSettings, TextLayerMode
+from pagemill.config.settings import ParseSettings, RecognitionSettings, RuntimeSettings, TextLayerMode
 from pagemill.errors import InputError, UsageError, error_class
 from pagemill.export.document import Document
 from pagemill.parsing.page import ParsedPage
@@ -26,11 +26,12 @@ def parse(
     source: str | Path | bytes,
     *,
     languages: Sequence[str] | None = None,
-    text_layer: str = "auto",
+    text_layer: str | None = None,
     pages: str | None = None,
     password: str | None = None,
     layout_engine: str = EMBEDDED_LAYOUT,
     layout_model: str | Path | None = None,
+    recognition: RecognitionSettings | None = None,
     crops: bool = True,
     page_timeout_s: float = 300.0,
     max_attempts: int = 2,
@@ -41,14 +42,17 @@ def parse(
     Args:
         source: A path or URL of a PDF or image, or the bytes of one.
         languages: Languages to read, as in ``("ko", "en")``; None detects the script of each page.
-        text_layer: ``auto``, ``always`` or ``never`` take the text that a PDF carries.
+        text_layer: ``auto``, ``always`` or ``never`` take the text that a PDF carries; None is ``auto``, and ``never``
+            where a region engine reads.
         pages: Page ranges such as ``"1,3-5,8-"``; None for all.
         password: Of an encrypted PDF.
         layout_engine: Name of an installed layout engine.
         layout_model: A model of the engine on disk: an ONNX file, or a folder of weights or a settings file
             (``pp-doclayout-v3``); None for the one that the engine finds itself.
+        recognition: Who reads; None reads lines on this machine. ``RecognitionSettings(engine="vlm", model="glm-ocr",
+            servers=("http://127.0.0.1:8000",))`` has a vision-language model read whole regions.
         crops: Cut out pictures and charts (``document.crops``), so that the document can show and save them.
-        page_timeout_s: Time limit of a page, in seconds.
+        page_timeout_s: Time limit of a page, in seconds; what a server reads of it aside.
         max_attempts: Most attempts of a page that fails for a cause that may be gone next time (a crash, the time
             limit, an engine's error); all but the first are made alone, when the other pages have ended.
         threads: Threads that compute; 0 for one a core.
@@ -60,7 +64,7 @@ def parse(
         PagemillError: The document could not be opened at all; the class says why.
         UsageError: The source holds more than one document: use :func:`stream`.
     """
-    settings = _settings(languages, text_layer, crops=crops, page_timeout_s=page_timeout_s)
+    settings = _settings(languages, text_layer, recognition, crops=crops, page_timeout_s=page_timeout_s)
     options = _options(pages, password)
 
     async def collect() -> list[ParsedPage]:
@@ -89,12 +93,13 @@ async def stream(
     source: str | Path | bytes | Sequence[str | Path | bytes],
     *,
     languages: Sequence[str] | None = None,
-    text_layer: str = "auto",
+    text_layer: str | None = None,
     pages: str | None = None,
     password: str | None = None,
     recursive: bool = False,
     layout_engine: str = EMBEDDED_LAYOUT,
     layout_model: str | Path | None = None,
+    recognition: RecognitionSettings | None = None,
     page_timeout_s: float = 300.0,
     max_attempts: int = 2,
     threads: int = 0,
@@ -110,6 +115,7 @@ async def stream(
         recursive: Go down into folders.
         layout_engine: As in :func:`parse`.
         layout_model: As in :func:`parse`.
+        recognition: As in :func:`parse`.
         page_timeout_s: As in :func:`parse`.
         max_attempts: As in :func:`parse`.
         threads: As in :func:`parse`.
@@ -118,7 +124,7 @@ async def stream(
         One record a page; a page or document that failed has ``status`` failed and says why in ``errors``.
     """
     inputs = [source] if isinstance(source, (str, bytes)) or not hasattr(source, "__iter__") else list(source)
-    settings = _settings(languages, text_layer, crops=False, page_timeout_s=page_timeout_s)
+    settings = _settings(languages, text_layer, recognition, crops=False, page_timeout_s=page_timeout_s)
     options = _options(pages, password, recursive=recursive)
     results = _parsed(inputs, settings, options, layout_engine, layout_model, max_attempts, threads)
     async with aclosing(results):
@@ -147,13 +153,27 @@ async def _parsed(
                     yield page
 
 
-def _settings(languages: Sequence[str] | None, text_layer: str, *, crops: bool, page_timeout_s: float) -> ParseSettings:
+def _settings(
+    languages: Sequence[str] | None,
+    text_layer: str | None,
+    recognition: RecognitionSettings | None,
+    *,
+    crops: bool,
+    page_timeout_s: float,
+) -> ParseSettings:
     if isinstance(languages, str):
         raise UsageError(f"languages is {languages!r}", remedy="Give a list, as in ['ko', 'en'].")
+    recognition = recognition or RecognitionSettings()
+    if languages and recognition.reads_regions:
+        raise UsageError(
+            f"languages are for reading lines: {recognition.engine} reads the languages of its model",
+            remedy="Leave them out.",
+        )
     return ParseSettings(
         languages=tuple(languages) if languages else None,
-        text_layer=_text_layer_mode(text_layer),
+        text_layer=recognition.text_layer if text_layer is None else _text_layer_mode(text_layer),
         crops=crops,
+        recognition=recognition,
         page_timeout_s=page_timeout_s,
     )
 

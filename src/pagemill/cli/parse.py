@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from pagemill.cli.recognition_options import recognition_options, recognition_settings
 from pagemill.config.settings import TextLayerMode
 
 SILENCE_MARGIN_S = 5.0
@@ -40,9 +41,8 @@ class _Directory(click.Path):
 @click.option(
     "--text-layer",
     type=click.Choice([mode.value for mode in TextLayerMode]),
-    default="auto",
-    show_default=True,
-    help="Take the text that a PDF carries: where it is sound, always, or never.",
+    help="Take the text that a PDF carries: where it is sound, always, or never.  [default: auto; never where a model "
+    "reads regions]",
 )
 @click.option("--pages", metavar="RANGES", help="Pages of each PDF or TIFF, as in 1,3-5,8-.")
 @click.option(
@@ -68,13 +68,14 @@ class _Directory(click.Path):
     metavar="PATH",
     help="Layout model to use: an ONNX file; for pp-doclayout-v3 a folder of weights or a TOML file of settings.",
 )
+@recognition_options
 @click.option(
     "--page-timeout",
     type=click.FloatRange(min=0, min_open=True),
     default=300.0,
     show_default=True,
     metavar="SECONDS",
-    help="Time limit of one page.",
+    help="Time limit of one page, what a server reads of it aside.",
 )
 @click.option(
     "--threads", type=click.IntRange(min=0), default=0, metavar="N", help="Computing threads  [default: one a core]"
@@ -91,7 +92,7 @@ class _Directory(click.Path):
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
-    help="Most pages under way at once  [default: three a thread]",
+    help="Most pages under way at once  [default: three a thread, and as many more as keep the servers busy]",
 )
 @click.option("--crops/--no-crops", default=True, help="Save image and chart regions  [default: on]")
 @click.option("--report/--no-report", default=True, help="Write report.html, or delete an earlier one  [default: on]")
@@ -112,7 +113,7 @@ def command(
     inputs: tuple[str, ...],
     output: Path,
     lang: str,
-    text_layer: str,
+    text_layer: str | None,
     pages: str | None,
     password: str | None,
     recursive: bool,
@@ -133,6 +134,7 @@ def command(
     max_attempts: int,
     skip_duplicates: bool,
     quiet: bool,
+    **reading: Any,
 ) -> int:
     """Parse documents into text, tables, Markdown and JSON records.
 
@@ -143,6 +145,7 @@ def command(
     pagemill parse report.pdf -o out
     pagemill parse scans/ --recursive --lang ko,en -o out
     pagemill parse corpus.parquet --limit 100 -o out
+    pagemill parse scans/ -o out --recognition-engine vlm --model glm-ocr --server http://127.0.0.1:8000
 
     A run that was stopped, killed or cut off from power goes on when the same command is given again.
     """  # noqa: D301 - click wants the control character
@@ -156,8 +159,15 @@ def command(
     if "" in inputs:
         raise click.UsageError("an INPUT is empty: is a variable of the shell not set?")
     start = time.monotonic()
+    recognition, languages = recognition_settings(**reading), _languages(lang)
+    if recognition.reads_regions and languages is not None:
+        raise click.UsageError(f"--lang is for reading lines: {recognition.engine} reads the languages of its model")
     settings = ParseSettings(
-        languages=_languages(lang), text_layer=TextLayerMode(text_layer), crops=crops, page_timeout_s=page_timeout
+        languages=languages,
+        text_layer=TextLayerMode(text_layer) if text_layer else recognition.text_layer,
+        crops=crops,
+        recognition=recognition,
+        page_timeout_s=page_timeout,
     )
     runtime = RuntimeSettings(threads=threads, decoders=decoders, pages_in_flight=pages_in_flight)
     options = SourceOptions(

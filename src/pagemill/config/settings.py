@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from pagemill.errors import UsageError
 
@@ -40,6 +41,16 @@ class RecognitionSettings:
     """Time limit of one request for a region, in seconds."""
     server_wait_s: float = 600.0
     """How long a region waits for a server to answer (again) before its page fails, in seconds."""
+
+    def __post_init__(self) -> None:
+        for url in self.servers:
+            parts = urlsplit(url)
+            if parts.scheme not in ("http", "https") or not parts.hostname:
+                raise UsageError(f"{url!r} is no URL of a server", remedy="It looks like http://127.0.0.1:8000.")
+        if not (self.request_timeout_s > 0 and self.server_wait_s > 0):  # nor no numbers at all
+            raise UsageError("the time limits of requests and for servers must be over 0 seconds")
+        if self.workers < 0:
+            raise UsageError("the number of requests in flight must be 0 (adapt them) or more")
 
     @property
     def reads_regions(self) -> bool:
