@@ -40,6 +40,7 @@ MAY_IMPORT = {
     "run": {"errors", "document", "exporters", "parsing", "runtime", "sources", "store", "supervise"},
     "exports": {"errors", "document", "export", "store"},
     "status": {"errors", "store"},
+    "doctor": {"errors", "config", "recognition", "serving"},
     "bench": ROOMS - {"api", "cli"},
     "api": ROOMS - {"cli"},
     "cli": ROOMS,
