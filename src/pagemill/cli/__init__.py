@@ -24,6 +24,8 @@ _COMMANDS = {
     "status": ("pagemill.cli.status", "Show how a run stands, also while it runs."),
     "verify": ("pagemill.cli.verify", "Check what a run wrote, and mend it."),
     "export": ("pagemill.cli.export", "Write the pages of a run in another format."),
+    "plan": ("pagemill.cli.plan", "Size a model server: memory, concurrency, flags."),
+    "serve-model": ("pagemill.cli.serve_model", "Start, watch and stop vLLM servers of a model."),
     "doctor": ("pagemill.cli.doctor", "Check that this machine has what a task needs."),
     "models": ("pagemill.cli.models", "List, find and download the models that engines use."),
     "bench": ("pagemill.cli.bench", "Measure parts of pagemill on this machine."),

@@ -7,8 +7,8 @@ through it (then at once), or when its parent is another than at the start. What
 with it: on Linux the keeper inherits processes that lose their parent, also those that left the server's group.
 
 On standard output it says ``started PID`` or ``failed ERROR``, and ``ended STATUS`` when the server and all its
-processes are gone. What the server prints goes to a log that is kept below twice a size; a disk that is full loses lines of
-it and never stops the server.
+processes are gone. What the server prints goes to a log that is kept below twice a size; a disk that is full loses
+lines of it and never stops the server.
 
 Usage: keeper.py --log FILE --log-bytes N --grace SECONDS -- COMMAND...
 """

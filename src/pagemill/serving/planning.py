@@ -330,7 +330,8 @@ def _too_large(
     text = "; ".join(remedies)
     return UsageError(
         f"{card.name} does not fit on {profile.title}: of the {claimed:.1f} GiB claimed it needs {needed:.1f} GiB "
-        f"(weights {model:.1f}, activations about {activations:.1f}, a sequence of {max_model_len:,} tokens {sequence:.1f})",
+        f"(weights {model:.1f}, activations about {activations:.1f}, "
+        f"a sequence of {max_model_len:,} tokens {sequence:.1f})",
         remedy=f"{text[0].upper()}{text[1:]}.",
     )
 

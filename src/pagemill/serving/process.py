@@ -21,6 +21,8 @@ LOG_BYTES = 8 * 2**20
 _TAIL_BYTES = 2**16
 _KEEPER_START_S = 30.0
 _KEEPER_END_S = 10.0
+_GROUP_CHECKS = 50
+_GROUP_CHECK_S = 0.1
 
 
 class ServerProcess:
@@ -78,41 +80,50 @@ class ServerProcess:
         """Whether it and all its processes are gone."""
         return self._ending.done()
 
-    async def wait(self) -> int:
-        """Wait for its end and give its status, negative for a signal."""
-        return await asyncio.shield(self._ending)
+    async def wait(self, timeout_s: float | None = None) -> int | None:
+        """Wait until it and all its processes are gone.
+
+        Returns:
+            Its exit status, negative for a signal; None when the time is over before.
+        """
+        done, _ = await asyncio.wait([self._ending], timeout=timeout_s)
+        return self._ending.result() if done else None
 
     async def stop(self) -> None:
         """Ask it to end, kill it if it does not within the grace, and wait until all its processes are gone."""
         assert self._keeper.stdin is not None
         self._keeper.stdin.close()
-        try:
-            async with asyncio.timeout(self._grace_s + _KEEPER_END_S):
-                await self.wait()
-        except TimeoutError:
+        if await self.wait(self._grace_s + _KEEPER_END_S) is None:  # the keeper is stopped or stuck
             self.kill()
             await self.wait()
 
     def kill(self) -> None:
         """Kill it and all its processes at once."""
         assert self._keeper.stdin is not None
-        with suppress(OSError, RuntimeError):  # the keeper is gone, or the lifeline is closed
+        if self.ended:
+            return
+        if not self._keeper.stdin.is_closing():
             self._keeper.stdin.write(b"k")
         with suppress(ProcessLookupError, PermissionError):
-            if not self.ended:
-                os.killpg(self.pid, signal.SIGKILL)
+            os.killpg(self.pid, signal.SIGKILL)
 
     async def _follow(self) -> int:
         """Wait for the keeper's last word. A keeper that ends without one was killed: then the group is ended here."""
         assert self._keeper.stdout is not None
         word, _, status = (await self._keeper.stdout.readline()).decode("utf-8", "replace").strip().partition(" ")
         if word != "ended":
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, signal.SIGKILL)
+            await self._end_group()
         await self._keeper.wait()
         assert self._keeper.stdin is not None
         self._keeper.stdin.close()
         return int(status) if word == "ended" else -signal.SIGKILL
+
+    async def _end_group(self) -> None:
+        """Kill the server's group and wait until it is gone, or nobody buries it."""
+        with suppress(ProcessLookupError, PermissionError):
+            for _ in range(_GROUP_CHECKS):
+                os.killpg(self.pid, signal.SIGKILL)
+                await asyncio.sleep(_GROUP_CHECK_S)
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

@@ -1,0 +1,145 @@
+"""``pagemill serve-model``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pagemill.cli.plan import sizing_options
+from pagemill.errors import ExitCode
+
+if TYPE_CHECKING:
+    from pagemill.serving.replicas import Serving
+    from pagemill.serving.server import Patience, Servers
+
+
+@click.command(name="serve-model", short_help="Start, watch and stop vLLM servers of a model.")
+@sizing_options
+@click.option("--replicas", type=click.IntRange(min=1), default=1, show_default=True, help="Servers, one a GPU.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(1, 65535),
+    help="Of the first server, the others follow; else 8000 or any that is free.",
+)
+@click.option(
+    "--vllm", metavar="PATH", help="vLLM: its program, or the folder of its environment.  [env: PAGEMILL_VLLM]"
+)
+@click.option("--with", "options", multiple=True, metavar="OPTION", help="A choice of the card's, such as speculative.")
+@click.option(
+    "--start-timeout", type=click.FloatRange(min=1), default=1800.0, show_default=True, help="Seconds to be ready."
+)
+@click.option("--dry-run", is_flag=True, help="Print the commands and start nothing.")
+@click.option("--quiet", is_flag=True, help="Say only what goes wrong, and the addresses.")
+@click.argument("extra", nargs=-1, type=click.UNPROCESSED, metavar="[-- VLLM_ARGUMENT...]")
+def command(
+    model: str,
+    weights: Path | None,
+    profile: str,
+    memory: float | None,
+    gpu_mem_util: float | None,
+    max_model_len: int | None,
+    workers: int | None,
+    ocr_dtype: str | None,
+    replicas: int,
+    host: str,
+    port: int | None,
+    vllm: str | None,
+    options: tuple[str, ...],
+    start_timeout: float,
+    dry_run: bool,
+    quiet: bool,
+    extra: tuple[str, ...],
+) -> int:
+    """Serve a model with vLLM until Ctrl-C, and start its servers again when they die.
+
+    The flags come from 'pagemill plan'. When the servers are ready their addresses are printed to standard output, one
+    a line. A healthy server of the same model that is already there is used, and left running at the end.
+
+    \b
+    pagemill serve-model --model glm-ocr --profile l4
+    pagemill serve-model --vllm vllm-env --replicas 2 -- --enforce-eager
+    """  # noqa: D301 - click wants the control character
+    import asyncio
+
+    from pagemill.config.hardware import Dtype
+    from pagemill.serving.planning import Wishes
+    from pagemill.serving.replicas import ServingOptions, prepare
+    from pagemill.serving.server import Patience
+
+    serving = prepare(
+        ServingOptions(
+            model=model,
+            weights=weights,
+            profile=profile,
+            wishes=Wishes(
+                memory_gib=memory,
+                memory_share=gpu_mem_util,
+                max_model_len=max_model_len,
+                workers=workers,
+                dtype=Dtype(ocr_dtype) if ocr_dtype else None,
+            ),
+            replicas=replicas,
+            host=host,
+            port=port,
+            vllm=vllm,
+            options=options,
+            extra=extra,
+        )
+    )
+    if dry_run:
+        for line in _commands(serving):
+            click.echo(line)
+        return ExitCode.OK
+    return asyncio.run(_serve(serving, Patience(start_s=start_timeout), quiet=quiet))
+
+
+def _commands(serving: Serving) -> list[str]:
+    import os
+    import shlex
+
+    lines = []
+    for spec in serving.specs:
+        device = spec.environment.get("CUDA_VISIBLE_DEVICES")
+        chosen = [f"CUDA_VISIBLE_DEVICES={device}"] if device != os.environ.get("CUDA_VISIBLE_DEVICES") else []
+        lines.append(shlex.join([*chosen, *spec.command(spec.port or spec.preferred_port)]))
+    return lines
+
+
+async def _serve(serving: Serving, patience: Patience, *, quiet: bool) -> int:
+    """Keep the servers until a signal asks for the end, a second one for a quick one, or all have given up."""
+    import asyncio
+    import signal
+
+    from pagemill.cli.server_display import ServerDisplay
+    from pagemill.serving.server import Servers
+
+    servers = Servers(serving.specs, patience=patience, tell=ServerDisplay(quiet=quiet))
+    work = asyncio.create_task(_keep(servers))
+    asked = 0
+
+    def end() -> None:
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            work.cancel()
+        else:
+            servers.kill()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, end)
+    try:
+        await work
+    except asyncio.CancelledError:
+        return ExitCode.OK if servers.ready else ExitCode.INTERRUPTED
+    return ExitCode.OK
+
+
+async def _keep(servers: Servers) -> None:
+    async with servers:
+        for url in servers.urls:
+            click.echo(url)
+        await servers.wait()

@@ -1,0 +1,66 @@
+"""What happens to servers, on standard error: a line that changes on a terminal, plain lines in a log."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from pagemill.serving.server import What
+
+if TYPE_CHECKING:
+    from pagemill.serving.server import Event
+
+_LOG_EVERY_S = 15.0
+_ERASE = "\r\x1b[2K"
+
+
+class ServerDisplay:
+    """Tells of servers; an instance is what :class:`pagemill.serving.server.Servers` calls.
+
+    Args:
+        quiet: Say only what went wrong.
+    """
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._quiet = quiet
+        self._terminal = sys.stderr.isatty()
+        self._start = self._last_progress = time.monotonic()
+
+    def __call__(self, event: Event) -> None:
+        """Show an event."""
+        match event.what:
+            case What.STARTING:
+                self._last_progress = time.monotonic()
+                self._say(f"Starting {event.url}: {event.text}", minor=True)
+            case What.PROGRESS:
+                self._progress(event)
+            case What.READY:
+                self._say(f"Ready after {time.monotonic() - self._start:.0f} s: {event.url} ({event.text})", minor=True)
+            case What.REUSED:
+                self._say(f"Already there, and used: {event.url} ({event.text})", minor=True)
+            case What.DIED:
+                self._say(f"Server {event.url}: {event.text}")
+            case What.GIVEN_UP:
+                self._say(f"Server {event.url}: given up.")
+
+    def _progress(self, event: Event) -> None:
+        if self._quiet:
+            return
+        passed = f"{time.monotonic() - self._start:4.0f} s  {event.text}"
+        if self._terminal:
+            self._write(_ERASE + passed[: shutil.get_terminal_size().columns - 1])
+        elif time.monotonic() - self._last_progress >= _LOG_EVERY_S:
+            self._last_progress = time.monotonic()
+            self._write(passed + "\n")
+
+    def _say(self, text: str, *, minor: bool = False) -> None:
+        if not (minor and self._quiet):
+            self._write((_ERASE if self._terminal else "") + text + "\n")
+
+    def _write(self, text: str) -> None:
+        with suppress(OSError, ValueError):  # nobody reads it: no reason to end a server
+            sys.stderr.write(text)
+            sys.stderr.flush()

@@ -1,0 +1,180 @@
+"""From what the user wants served to the servers: card, weights, machine, plan and command of each replica."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pagemill.config.hardware import AUTO, Device, Profile
+from pagemill.config.model_cards import ModelCard, load_card
+from pagemill.config.model_files import find_in_mirror, find_model
+from pagemill.errors import MissingInputError, OutputError, UsageError
+from pagemill.serving.checkpoint import read_weights
+from pagemill.serving.command import Vllm, check_version, find_vllm, server_arguments
+from pagemill.serving.detection import device_count, resolve_profile, visible_devices
+from pagemill.serving.planning import Plan, Wishes, make_plan
+from pagemill.serving.server import FIRST_PORT, HOST, ServerSpec
+
+_LOGS_KEPT = 20
+_OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingOptions:
+    """What the user wants served, and where."""
+
+    model: str = "glm-ocr"
+    """Model card by name, or the path of one."""
+    weights: Path | None = None
+    """Folder of the checkpoint, in place of the card's."""
+    profile: str = AUTO
+    wishes: Wishes = field(default_factory=Wishes)
+    replicas: int = 1
+    """Servers, one an accelerator."""
+    host: str = HOST
+    port: int | None = None
+    """Of the first replica, the others follow; None: any that are free."""
+    vllm: str | None = None
+    """Where vLLM is."""
+    options: tuple[str, ...] = ()
+    """Names of the card's optional flags."""
+    extra: tuple[str, ...] = ()
+    """Further arguments of ``vllm serve``."""
+    logs: Path | None = None
+    """Folder of the servers' logs; None: the user's folder for such things."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """Servers that can be started."""
+
+    card: ModelCard
+    plan: Plan
+    vllm: Vllm
+    specs: tuple[ServerSpec, ...]
+
+
+def plan_for(options: ServingOptions) -> tuple[ModelCard, Plan]:
+    """The card and the memory plan of what is wanted; needs no vLLM.
+
+    Raises:
+        UsageError: It does not fit, or makes no sense.
+    """
+    card = load_card(options.model)
+    profile = resolve_profile(options.profile)
+    weights = read_weights(options.weights) if options.weights else None
+    return card, make_plan(card, profile, options.wishes, weights)
+
+
+def prepare(options: ServingOptions) -> Serving:
+    """Everything that starting the servers needs; nothing is started, and only the folder of the logs is made.
+
+    Raises:
+        UsageError: What is wanted does not fit, or makes no sense.
+        MissingDependencyError: vLLM is not there, or is too old for the model.
+        MissingInputError: The model is not on this machine, and the environment says that there is no network.
+    """
+    if options.replicas < 1:
+        raise UsageError("there has to be at least one replica", remedy="Check --replicas.")
+    for name in ("--host", "--port"):
+        if _value(options.extra, name) is not None:
+            raise UsageError(f"{name} is an option of pagemill, too", remedy="Give it before the --.")
+    if options.port is not None and not 0 < options.port <= 65536 - options.replicas:
+        raise UsageError(f"there is no port {options.port}", remedy="Check --port.")
+    card, plan = plan_for(options)
+    vllm = find_vllm(options.vllm)
+    check_version(vllm, card)
+    model = _model(card, options.weights)
+    devices = _devices(plan.profile, options.replicas)
+    logs = _log_folder(options.logs)
+    stamp = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+
+    def command_of(port: int) -> list[str]:
+        return server_arguments(
+            vllm,
+            card,
+            plan,
+            model=model,
+            host=options.host,
+            port=port,
+            options=options.options,
+            extra=options.extra,
+        )
+
+    command_of(FIRST_PORT)  # a wrong option is told now
+    specs = tuple(
+        ServerSpec(
+            command=command_of,
+            environment=vllm.environment() | ({} if device is None else {"CUDA_VISIBLE_DEVICES": device}),
+            served_name=_value(options.extra, "--served-model-name") or card.name,
+            model=model,
+            max_model_len=0 if _value(options.extra, "--max-model-len") else plan.budget.max_model_len,
+            log=logs / f"{card.name}-{stamp}-{number}.log",
+            host=options.host,
+            port=None if options.port is None else options.port + number,
+            preferred_port=FIRST_PORT + number,
+        )
+        for number, device in enumerate(devices)
+    )
+    return Serving(card=card, plan=plan, vllm=vllm, specs=specs)
+
+
+def _model(card: ModelCard, weights: Path | None) -> str:
+    """What vLLM is to load: a folder, or a name on the Hub."""
+    if weights is not None:
+        return str(weights.absolute())
+    if mirrored := find_in_mirror(card.repository):
+        return str(mirrored.absolute())
+    offline = any(os.environ.get(name, "").upper() in {"1", "ON", "YES", "TRUE"} for name in _OFFLINE)
+    if offline and card.repository and find_model(card) is None:
+        raise MissingInputError(
+            f"{card.name} is not on this machine, and the environment says that there is no network",
+            remedy=f"Fetch it where there is one: pagemill models download {card.name}; or give --weights FOLDER.",
+        )
+    return card.repository
+
+
+def _devices(profile: Profile, replicas: int) -> list[str | None]:
+    """The accelerator of each replica; None leaves the choice to vLLM."""
+    if profile.device is not Device.CUDA or replicas == 1:
+        return [None] * replicas
+    count = device_count(profile)
+    if count is not None and replicas > count:
+        raise UsageError(
+            f"{replicas} replicas need {replicas} accelerators; {count} can be seen",
+            remedy="Lower --replicas, or check CUDA_VISIBLE_DEVICES.",
+        )
+    return [*(visible_devices() or map(str, range(replicas)))][:replicas]
+
+
+def _log_folder(given: Path | None) -> Path:
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    folder = given or Path(state) / "pagemill" / "servers"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if given is None:
+            _forget_old(folder)
+    except OSError as error:
+        raise OutputError(
+            f"the folder of the servers' logs, {folder}, cannot be made: {error.strerror or error}",
+            remedy="Set XDG_STATE_HOME to a folder that can be written.",
+        ) from error
+    return folder
+
+
+def _forget_old(folder: Path) -> None:
+    for path in sorted(folder.glob("*.log*"), key=lambda path: path.stat().st_mtime)[:-_LOGS_KEPT]:
+        path.unlink(missing_ok=True)
+
+
+def _value(words: tuple[str, ...], name: str) -> str | None:
+    """The value that a command line gives to a flag, the last one; None without it."""
+    found = None
+    for word, following in zip(words, [*words[1:], ""], strict=False):
+        if word == name:
+            found = following
+        elif word.startswith(f"{name}="):
+            found = word.partition("=")[2]
+    return found
