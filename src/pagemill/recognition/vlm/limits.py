@@ -119,7 +119,8 @@ class AdaptiveLimit:
         self._rest = 0
         self._settled = True
         """Whether a whole window has passed since the limit was lowered."""
-        self._clear_window()
+        self._answers = self._tokens = self._queued = self._overloads = 0
+        self._seconds = 0.0
 
     def begin(self, in_flight: int) -> Ticket:
         """As :meth:`InFlightLimit.begin`."""

@@ -1,0 +1,388 @@
+"""Takes requests to model servers: which server, how many at once, what when it fails."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections import Counter
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from pagemill.errors import NetworkError, PagemillError, UsageError
+from pagemill.recognition.vlm.answer import Answer, RequestFailedError, RequestRefusedError, RequestTimeoutError
+from pagemill.recognition.vlm.exchange import AttemptFailedError, Cause, Exchange
+from pagemill.recognition.vlm.limits import AdaptiveLimit, FixedLimit
+from pagemill.recognition.vlm.metrics import requests_waiting
+from pagemill.recognition.vlm.servers import Server, ServerPool, server_root
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pagemill.recognition.vlm.limits import Ticket
+
+_log = logging.getLogger(__name__)
+
+Decoded = TypeVar("Decoded")
+
+_ENOUGH = 5
+"""A request fails for good at this sum of what its failed attempts cost."""
+_COST = {Cause.TIMEOUT: 2}
+"""Of an attempt that failed; the others cost 1. Those of :data:`_FREE` say nothing about the request."""
+_FREE = frozenset({Cause.UNREACHABLE, Cause.BUSY})
+_PATIENCE_S = 60.0
+"""A server that answers nobody is sick; what it does to a request says nothing about the request for so long."""
+_FIRST_DELAY_S, _LONGEST_DELAY_S = 0.25, 8.0
+_FIRST_PROBE_S, _LONGEST_PROBE_S = 0.25, 5.0
+_PROBE_TIMEOUT_S = 10.0
+_STREAK = 5
+"""A server that fails so often in a row is left alone for a while, for longer with each further failure."""
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 10.0
+_POLL_S = 1.0
+"""Time between two looks at a server's queue."""
+_MOST_TOKENS = 10**7
+_DECODED_AT_ONCE = 2**16
+"""Bytes of JSON that take the event loop well under a millisecond; more is decoded on a thread."""
+
+
+class _Message(msgspec.Struct):
+    content: str | None = None
+
+
+class _Choice(msgspec.Struct):
+    message: _Message
+    finish_reason: str | None = None
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class _Completion(msgspec.Struct):
+    choices: list[_Choice]
+    usage: _Usage | None = None
+
+
+class _Model(msgspec.Struct):
+    id: str
+
+
+class _Models(msgspec.Struct):
+    data: list[_Model]
+
+
+_COMPLETION = msgspec.json.Decoder(_Completion)
+_MODELS = msgspec.json.Decoder(_Models)
+
+
+class ServerClient:
+    """Sends requests to one of several servers that serve the same. Used on one event loop.
+
+    Args:
+        servers: Base URLs.
+        workers: Requests in flight a server; 0 adapts them to what it bears.
+        request_timeout_s: Of one attempt, in seconds.
+        server_wait_s: How long a request waits while no server can be reached or all are busy, in seconds.
+        api_key: Goes along with every request.
+    """
+
+    def __init__(
+        self,
+        servers: Sequence[str],
+        *,
+        workers: int = 0,
+        request_timeout_s: float = 300.0,
+        server_wait_s: float = 600.0,
+        api_key: str | None = None,
+    ) -> None:
+        if not servers:
+            raise UsageError("no model server is named", remedy="Name one with --server URL.")
+        roots = dict.fromkeys(server_root(url) for url in servers)  # a server that is named twice is one server
+        self.servers = tuple(Server(root, FixedLimit(workers) if workers else AdaptiveLimit()) for root in roots)
+        self.counts: Counter[str] = Counter()
+        """``requests`` (HTTP requests that were made), ``answers``, and each :class:`Cause` by its value."""
+        self._pool = ServerPool(self.servers, server_wait_s)
+        self._request_timeout_s = request_timeout_s
+        self._server_wait_s = server_wait_s
+        self._api_key = api_key
+        self._exchange: Exchange | None = None
+        self._answered_at = float("-inf")
+        self._probes: dict[Server, asyncio.Task[None]] = {}
+        self._polls: dict[Server, asyncio.Task[None]] = {}
+
+    @property
+    def in_flight(self) -> int:
+        """Most requests that can be under way at once."""
+        return sum(server.limit.largest for server in self.servers)
+
+    def has_idle_capacity(self) -> bool:
+        """Whether a request more would be sent at once."""
+        return self._pool.has_room()
+
+    async def post(self, path: str, body: bytes, decode: Callable[[bytes], tuple[Decoded, int]]) -> Decoded:
+        """Send a request until it is answered.
+
+        Args:
+            path: After the base URL: ``/v1/chat/completions``.
+            body: JSON.
+            decode: Makes the answer and the number of its tokens of the bytes of a server. It raises ``ValueError`` or
+                ``RecursionError`` for one that is none.
+
+        Raises:
+            RequestRefusedError: The request itself is refused.
+            RequestFailedError: It failed on all attempts, while servers answered others.
+            NetworkError: No server could be reached, or none answered anybody, for too long.
+            UsageError: The servers do not have what is asked for.
+        """
+        loop = asyncio.get_running_loop()
+        spent, failures, first_failure, avoid = 0, 0, 0.0, None
+        while True:
+            server = await self._pool.acquire(avoid)
+            try:
+                return await self._attempt(server, path, body, decode)
+            except AttemptFailedError as error:
+                failure = error
+            finally:
+                self._pool.release(server)
+            now = loop.time()
+            first_failure = first_failure or now
+            failures += 1
+            if failure.cause not in _FREE:
+                spent += _COST.get(failure.cause, 1)
+            self._judge(failure, spent, now - first_failure, first_failure)
+            avoid = server
+            longest = min(_LONGEST_DELAY_S, _FIRST_DELAY_S * 2 ** min(failures, 10))
+            await asyncio.sleep(random.uniform(0.0, longest))
+
+    async def aclose(self) -> None:
+        """Close connections and end what runs beside the requests."""
+        tasks = [*self._probes.values(), *self._polls.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._exchange is not None:
+            await self._exchange.close()
+            self._exchange = None
+
+    async def served_models(self) -> dict[str, list[str]]:
+        """The names of the models of each server that can be reached, by its base URL.
+
+        Raises:
+            NetworkError: None can be reached.
+            UsageError: One is no OpenAI-compatible server, or does not take the API key.
+        """
+        found, silent = {}, []
+        for server in self.servers:
+            try:
+                reply = _MODELS.decode(await self._open().get(f"{server.root}/v1/models", _PROBE_TIMEOUT_S))
+                found[server.root] = [model.id for model in reply.data]
+            except AttemptFailedError as error:
+                if error.cause is Cause.BAD_ANSWER:
+                    raise _not_compatible(server, error.message) from error
+                silent.append(error)
+                self._mark_down(server, error.message)
+            except (RequestRefusedError, ValueError, RecursionError) as error:
+                raise _not_compatible(server, "it does not list its models") from error
+        if not found:
+            raise NetworkError(
+                "no model server answers: " + "; ".join(error.message for error in silent),
+                remedy="Start one (pagemill serve-model), or check --server.",
+            )
+        return found
+
+    def _open(self) -> Exchange:
+        if self._exchange is None:
+            self._exchange = Exchange(self._api_key)
+        return self._exchange
+
+    async def _attempt(
+        self, server: Server, path: str, body: bytes, decode: Callable[[bytes], tuple[Decoded, int]]
+    ) -> Decoded:
+        """One request to one server; what it tells of the server is kept."""
+        loop = asyncio.get_running_loop()
+        if server.limit.adaptive and server not in self._polls:
+            self._polls[server] = asyncio.create_task(self._poll(server))
+        ticket, start = server.limit.begin(server.in_flight), loop.time()
+        self.counts["requests"] += 1
+        try:
+            reply = await self._open().post(server.root + path, body, self._request_timeout_s)
+            try:
+                if len(reply) < _DECODED_AT_ONCE:
+                    answer, tokens = decode(reply)
+                else:
+                    answer, tokens = await asyncio.to_thread(decode, reply)
+            except (ValueError, RecursionError) as error:
+                raise AttemptFailedError(
+                    Cause.BAD_ANSWER, f"{server.root} gives an answer that is none: {error}"
+                ) from error
+        except AttemptFailedError as failure:
+            self.counts[failure.cause] += 1
+            self._learn(server, ticket, failure)
+            raise
+        now = loop.time()
+        self.counts["answers"] += 1
+        self._answered_at = now
+        server.streak = 0
+        server.limit.succeeded(ticket, now - start, tokens)
+        return answer
+
+    def _learn(self, server: Server, ticket: Ticket, failure: AttemptFailedError) -> None:
+        """What a failed attempt tells of its server."""
+        _log.debug("%s", failure.message)
+        if failure.cause in (Cause.BUSY, Cause.TIMEOUT):
+            server.limit.overloaded(ticket)
+        else:
+            server.streak += 1
+            if server.streak >= _STREAK:  # else the server that fails at once would be asked most
+                self._pool.pause(server, min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** min(server.streak - _STREAK, 10)))
+        if failure.retry_after_s is not None:
+            self._pool.pause(server, failure.retry_after_s)
+        if failure.cause is Cause.UNREACHABLE:
+            self._mark_down(server, failure.message)
+        elif failure.cause is Cause.TIMEOUT:
+            self._probe(server)
+
+    def _judge(self, failure: AttemptFailedError, spent: int, seconds: float, since: float) -> None:
+        """Raise when a request has failed for good.
+
+        Args:
+            failure: Its last.
+            spent: What its failed attempts cost.
+            seconds: Time since the first of them.
+            since: When that was.
+        """
+        answered = self._answered_at > since
+        if answered and spent >= _ENOUGH:
+            kind = RequestTimeoutError if failure.cause is Cause.TIMEOUT else RequestFailedError
+            raise kind(f"{failure.message} (the last of several attempts)", remedy=None)
+        patience = self._server_wait_s if failure.cause in _FREE else min(_PATIENCE_S, self._server_wait_s)
+        if seconds >= patience and (spent >= _ENOUGH or failure.cause in _FREE):
+            raise NetworkError(
+                f"no server answers: {failure.message}, for {seconds:.0f} s",
+                remedy="Look at the server's log, then parse again with --retry-failed.",
+            )
+
+    def _mark_down(self, server: Server, reason: str) -> None:
+        if server.up:
+            _log.warning("%s; waiting for it", reason)
+        self._pool.mark_down(server)
+        self._probe(server)
+
+    def _probe(self, server: Server) -> None:
+        """Look after a server that is down, or may be, until it is up."""
+        task = self._probes.get(server)
+        if task is None or task.done():
+            self._probes[server] = asyncio.create_task(self._probe_until_up(server))
+
+    async def _probe_until_up(self, server: Server) -> None:
+        delay = _FIRST_PROBE_S
+        while not await self._healthy(server):
+            if server.up:
+                _log.warning("%s is no longer healthy; waiting for it", server.root)
+            self._pool.mark_down(server)
+            self._pool.give_up_waiting()
+            await asyncio.sleep(random.uniform(0.5, 1.0) * min(delay, max(0.05, self._server_wait_s / 4)))
+            delay = min(_LONGEST_PROBE_S, 1.5 * delay)
+        if not server.up:
+            _log.warning("%s answers again", server.root)
+            if (poll := self._polls.get(server)) is not None and poll.done():
+                del self._polls[server]
+        self._pool.mark_up(server)
+
+    async def _healthy(self, server: Server) -> bool:
+        """Whether a server answers ``/health``; one that has no such path is healthy when it says so."""
+        try:
+            await self._open().get(f"{server.root}/health", _PROBE_TIMEOUT_S)
+        except AttemptFailedError:
+            return False
+        except (UsageError, RequestRefusedError):
+            return True
+        return True
+
+    async def _poll(self, server: Server) -> None:
+        """Tell an adaptive limit of the server's queue while there are requests, if the server tells of it."""
+        while True:
+            await asyncio.sleep(_POLL_S)
+            if not server.in_flight or not server.up:
+                continue
+            with suppress(AttemptFailedError):
+                try:
+                    waiting = requests_waiting(await self._open().get(f"{server.root}/metrics", _PROBE_TIMEOUT_S))
+                except PagemillError:
+                    return
+                if waiting is None:
+                    return
+                server.limit.queue(waiting)
+
+
+class ChatClient(ServerClient):
+    """Asks for chat completions: the :class:`~pagemill.recognition.vlm.answer.Asker` of real servers."""
+
+    async def ask(self, body: bytes) -> Answer:
+        """As :meth:`pagemill.recognition.vlm.answer.Asker.ask`."""
+        return await self.post("/v1/chat/completions", body, decode_completion)
+
+
+def decode_completion(reply: bytes) -> tuple[Answer, int]:
+    """The answer of a chat completion, and how many tokens it has.
+
+    Raises:
+        ValueError: It is no chat completion.
+        RecursionError: It is nested far too deep to be one.
+    """
+    completion = _COMPLETION.decode(reply)
+    if not completion.choices:
+        raise ValueError("no choices")
+    choice, usage = completion.choices[0], completion.usage or _Usage()
+    text = choice.message.content or ""
+    tokens = _count(usage.completion_tokens)
+    answer = Answer(
+        text=text,
+        finish_reason=choice.finish_reason,
+        completion_tokens=tokens,
+        prompt_tokens=_count(usage.prompt_tokens),
+    )
+    return answer, len(text) // 3 + 1 if tokens is None else tokens
+
+
+def _count(given: int | None) -> int | None:
+    """A number of tokens, where a server gives one that can be."""
+    return given if given is not None and 0 <= given <= _MOST_TOKENS else None
+
+
+def choose_model(served: dict[str, list[str]], wanted: str | None, known: Sequence[str]) -> str:
+    """The name by which a model is asked for, the same on all servers.
+
+    Args:
+        served: What :meth:`ServerClient.served_models` found.
+        wanted: The name the user gave; None to choose.
+        known: Names that the model goes by, the best first.
+
+    Raises:
+        UsageError: A server does not serve it, or it is not clear which one is meant; the remedy lists what there is.
+    """
+    common = [name for name in next(iter(served.values())) if all(name in names for names in served.values())]
+    listing = "; ".join(f"{root} serves {', '.join(names) or 'nothing'}" for root, names in served.items())
+    if wanted is not None:
+        if wanted not in common:
+            lacking = next(root for root, names in served.items() if wanted not in names)
+            raise UsageError(f"{lacking} does not serve {wanted!r}", remedy=f"Check --served-model: {listing}.")
+        return wanted
+    for name in known:
+        if name in common:
+            return name
+    if len(common) == 1 and all(len(names) == 1 for names in served.values()):
+        return common[0]
+    raise UsageError(
+        f"it is not clear which served model is {known[0]}", remedy=f"Name it with --served-model: {listing}."
+    )
+
+
+def _not_compatible(server: Server, reason: str) -> UsageError:
+    return UsageError(
+        f"{server.root} is not an OpenAI-compatible server: {reason}",
+        remedy="Check --server: the base URL of a server that has /v1/models.",
+    )

@@ -1,0 +1,196 @@
+"""One HTTP exchange with a server: bounded in time and size, its failures sorted by what they call for."""
+
+from __future__ import annotations
+
+import math
+import time
+from email.utils import parsedate_to_datetime
+from enum import StrEnum
+from io import BytesIO
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pagemill import __version__
+from pagemill.errors import MissingDependencyError, UsageError
+from pagemill.recognition.vlm.answer import RequestRefusedError
+
+try:
+    import aiohttp
+except ImportError as error:
+    raise MissingDependencyError(
+        "talking to model servers needs aiohttp", remedy="Install it: pip install 'pagemill[vlm]'"
+    ) from error
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+MAX_ANSWER = 16 * 2**20
+"""Most bytes of an answer: a hundred times what 16,000 tokens need."""
+MAX_RETRY_AFTER_S = 60.0
+_MAX_ERROR = 64 * 2**10
+_CONNECT_S = 10.0
+_KEEP_ALIVE_S = 4.0
+"""Idle connections are closed after this: uvicorn, and so vLLM, closes them after 5 s, and a request that is sent at
+that very moment is lost."""
+_STREAMED_BYTES = 2**18
+"""A larger body is written piece by piece, so that no other request waits for it."""
+_SHOWN = 300
+"""Characters of a server's message that are passed on."""
+
+
+class Cause(StrEnum):
+    """Why an attempt failed, by what it calls for."""
+
+    UNREACHABLE = "unreachable"  # no connection: nothing was sent
+    CONNECTION = "connection lost"
+    TIMEOUT = "timeout"
+    BUSY = "busy"  # 429, 503
+    SERVER_ERROR = "server error"  # 408, other 5xx
+    BAD_ANSWER = "bad answer"
+
+
+class AttemptFailedError(Exception):
+    """An attempt failed in a way that another one may not."""
+
+    def __init__(self, cause: Cause, message: str, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.cause = cause
+        self.message = message
+        self.retry_after_s = retry_after_s
+        """Seconds, at most :data:`MAX_RETRY_AFTER_S`, that the server wants to be left alone."""
+
+
+class Exchange:
+    """A pool of kept-alive connections. Made and used on one event loop.
+
+    Args:
+        api_key: Goes along with every request; told nowhere.
+    """
+
+    def __init__(self, api_key: str | None = None) -> None:
+        headers = {"User-Agent": f"pagemill/{__version__}", "Accept-Encoding": "identity"}
+        if api_key:
+            headers["Authorization"] = f"Bearer {api_key}"
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE_S),
+            headers=headers,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+        )
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._session.close()
+
+    async def post(self, url: str, body: bytes, timeout_s: float) -> bytes:
+        """Send JSON, get JSON.
+
+        Raises:
+            AttemptFailedError: Another attempt may succeed.
+            RequestRefusedError: It may not.
+            UsageError: Nor may any other request: there is no such model or path, or the API key is wrong.
+        """
+        data = body if len(body) < _STREAMED_BYTES else BytesIO(body)
+        headers = {"Content-Type": "application/json"}
+        return await self._request("POST", url, timeout_s, MAX_ANSWER, data=data, headers=headers)
+
+    async def get(self, url: str, timeout_s: float, max_bytes: int = 4 * 2**20) -> bytes:
+        """Read a small thing of a server.
+
+        Raises:
+            AttemptFailedError: Another attempt may succeed.
+            RequestRefusedError: It may not.
+            UsageError: There is no such path, or the API key is wrong.
+        """
+        return await self._request("GET", url, timeout_s, max_bytes)
+
+    async def _request(self, method: str, url: str, timeout_s: float, max_bytes: int, **options: Any) -> bytes:
+        timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=_CONNECT_S)
+        try:
+            async with self._session.request(
+                method, url, timeout=timeout, allow_redirects=False, **options
+            ) as response:
+                if response.status == 200:
+                    return await _content(response, max_bytes)
+                message = _message(await _content(response, _MAX_ERROR, cut=True))
+                raise _error(response.status, message, url, response.headers)
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            raise AttemptFailedError(Cause.UNREACHABLE, f"{url} cannot be reached: {_said(error)}") from error
+        except TimeoutError as error:
+            raise AttemptFailedError(Cause.TIMEOUT, f"{url} did not answer within {timeout_s:g} s") from error
+        except aiohttp.InvalidURL as error:
+            raise UsageError(f"the server {url} is no URL") from error
+        except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError) as error:
+            raise AttemptFailedError(Cause.CONNECTION, f"{url} closed the connection: {_said(error)}") from error
+        except aiohttp.ClientError as error:  # headers that are none, lines without end
+            raise AttemptFailedError(Cause.BAD_ANSWER, f"{url} does not speak HTTP: {_said(error)}") from error
+
+
+async def _content(response: aiohttp.ClientResponse, max_bytes: int, *, cut: bool = False) -> bytes:
+    """The body, at most so long; what is longer is cut or an error."""
+    if response.headers.get("Content-Encoding", "identity") != "identity":
+        raise AttemptFailedError(Cause.BAD_ANSWER, f"{response.url} answers compressed, which was not asked for")
+    pieces, size = [], 0
+    while piece := await response.content.readany():
+        pieces.append(piece)
+        size += len(piece)
+        if size > max_bytes:
+            response.close()
+            if cut:
+                break
+            raise AttemptFailedError(Cause.BAD_ANSWER, f"{response.url} answers with more than {max_bytes} bytes")
+    return b"".join(pieces)
+
+
+def _error(status: int, message: str, url: str, headers: Mapping[str, str]) -> Exception:
+    """What an HTTP status other than 200 means."""
+    told = f"{url} answers with HTTP {status}" + (f": {message}" if message else "")
+    if status in (429, 503):
+        return AttemptFailedError(Cause.BUSY, told, retry_after(headers.get("Retry-After")))
+    if status == 408 or status >= 500:
+        return AttemptFailedError(Cause.SERVER_ERROR, told, retry_after(headers.get("Retry-After")))
+    if status in (401, 403):
+        return UsageError(told, remedy="Set the environment variable PAGEMILL_API_KEY to a key of this server.")
+    if status == 404:
+        return UsageError(told, remedy="Check --server (a base URL) and --served-model (a name that it serves).")
+    if 400 <= status < 500:
+        return RequestRefusedError(told, status=status)
+    return UsageError(told, remedy="Check --server: it should be the base URL of an OpenAI-compatible server.")
+
+
+def retry_after(value: str | None) -> float | None:
+    """Seconds in a ``Retry-After`` header: a number or a date (RFC 9110), from 0 to :data:`MAX_RETRY_AFTER_S`."""
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(value).timestamp() - time.time()
+        except (ValueError, OverflowError, OSError):
+            return None
+    return min(max(seconds, 0.0), MAX_RETRY_AFTER_S) if math.isfinite(seconds) else None
+
+
+def _message(body: bytes) -> str:
+    """What a server says in the body of an error, on one line and not too long."""
+    text: object = None
+    try:
+        parsed = msgspec.json.decode(body)
+        error = parsed.get("error", parsed) if isinstance(parsed, dict) else parsed
+        text = error.get("message", error.get("detail")) if isinstance(error, dict) else error
+    except (ValueError, RecursionError):
+        text = body.decode("utf-8", "replace")
+    shown = " ".join((text if isinstance(text, str) else "").split())
+    shown = "".join(character for character in shown[: 2 * _SHOWN] if character.isprintable())
+    return shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "…"
+
+
+def _said(error: BaseException) -> str:
+    """What a network library says, on one line."""
+    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    if isinstance(cause, OSError) and cause.strerror:
+        return cause.strerror
+    return " ".join(str(cause).split())[:_SHOWN] or type(error).__name__

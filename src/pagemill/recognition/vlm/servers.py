@@ -1,0 +1,183 @@
+"""The servers of a client: who is up, who is asked next, who waits for whom."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from pagemill.errors import NetworkError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pagemill.recognition.vlm.limits import InFlightLimit
+
+
+def server_root(url: str) -> str:
+    """The base URL of a server as a user gives it, without ``/v1`` and trailing slashes.
+
+    Raises:
+        UsageError: It is no HTTP URL, or it holds a password.
+    """
+    given = url.strip()
+    remedy = "Give a base URL such as http://127.0.0.1:8000."
+    try:
+        parts = urlsplit(given if "://" in given else f"http://{given}")
+        port = parts.port  # raises where it is none
+    except ValueError as error:
+        raise UsageError(f"the server {given!r} is no URL: {error}", remedy=remedy) from error
+    if parts.username is not None or parts.password is not None:  # and it is not told here
+        raise UsageError(
+            f"the URL of the server {parts.hostname} holds a user or a password",
+            remedy="Leave them out and set the environment variable PAGEMILL_API_KEY.",
+        )
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or port == 0:
+        raise UsageError(f"the server {given!r} is no base URL of an HTTP server", remedy=remedy)
+    path = parts.path.rstrip("/").removesuffix("/v1").rstrip("/")
+    return f"{parts.scheme}://{parts.netloc}{path}"
+
+
+@dataclass(slots=True, eq=False)
+class Server:
+    """A server and what is known of it."""
+
+    root: str
+    """Base URL without ``/v1``."""
+    limit: InFlightLimit
+    in_flight: int = 0
+    sent: int = 0
+    """Requests that it was given so far."""
+    streak: int = 0
+    """Attempts that failed since the last answer."""
+    up: bool = True
+    paused_until: float = 0.0
+    """Time of the event loop: it asked to be left alone until then."""
+
+    def open(self, now: float) -> bool:
+        """Whether it may be given a request now."""
+        return self.up and now >= self.paused_until and self.in_flight < self.limit.value
+
+
+@dataclass(slots=True, eq=False)
+class _Waiter:
+    future: asyncio.Future[Server]
+    avoid: Server | None
+    since: float
+
+
+@dataclass(slots=True)
+class ServerPool:
+    """Gives out servers, the one with the fewest requests in flight first, to those who wait in order.
+
+    Used on one event loop.
+    """
+
+    servers: Sequence[Server]
+    wait_s: float
+    """How long a request waits while no server is up."""
+    _waiting: deque[_Waiter] = field(default_factory=deque)
+    _none_up_since: float = 0.0
+
+    async def acquire(self, avoid: Server | None = None) -> Server:
+        """Wait for a server with room; :meth:`release` it afterwards.
+
+        Args:
+            avoid: The server where the last attempt failed: taken only while no other is up.
+
+        Raises:
+            NetworkError: No server was up for :attr:`wait_s`.
+        """
+        loop = asyncio.get_running_loop()
+        if not self._waiting and (server := self._pick(avoid)) is not None:
+            return self._give(server)
+        waiter = _Waiter(loop.create_future(), avoid, loop.time())
+        if avoid is None:
+            self._waiting.append(waiter)
+        else:  # it has waited before
+            self._waiting.appendleft(waiter)
+        self._dispatch()
+        try:
+            return await waiter.future
+        except asyncio.CancelledError:
+            if waiter.future.done() and not waiter.future.cancelled() and waiter.future.exception() is None:
+                self.release(waiter.future.result())  # it was given just when it was no longer wanted
+            raise
+
+    def release(self, server: Server) -> None:
+        """A request has ended."""
+        server.in_flight -= 1
+        self._dispatch()
+
+    def pause(self, server: Server, seconds: float) -> None:
+        """Leave a server alone for a while, as it asked for."""
+        loop = asyncio.get_running_loop()
+        server.paused_until = max(server.paused_until, loop.time() + seconds)
+        loop.call_at(server.paused_until, self._dispatch)
+
+    def mark_down(self, server: Server) -> None:
+        """It cannot be reached: requests go elsewhere, or wait."""
+        if server.up:
+            server.up = False
+            if not any(other.up for other in self.servers):
+                self._none_up_since = asyncio.get_running_loop().time()
+        self._dispatch()
+
+    def mark_up(self, server: Server) -> None:
+        """It can be reached again."""
+        server.up = True
+        self._dispatch()
+
+    def give_up_waiting(self) -> None:
+        """End the wait of those who have waited too long while no server was up. To be called now and then."""
+        if any(server.up for server in self.servers):
+            return
+        now = asyncio.get_running_loop().time()
+        names = ", ".join(server.root for server in self.servers)
+        for waiter in self._waiting:
+            if not waiter.future.done() and now - max(waiter.since, self._none_up_since) >= self.wait_s:
+                waiter.future.set_exception(
+                    NetworkError(
+                        f"no model server could be reached for {self.wait_s:g} s: {names}",
+                        remedy="Start it again, then parse again with --retry-failed.",
+                    )
+                )
+        self._waiting = deque(waiter for waiter in self._waiting if not waiter.future.done())
+
+    def has_room(self) -> bool:
+        """Whether a request more would be sent at once."""
+        now = asyncio.get_running_loop().time()
+        return not self._waiting and any(server.open(now) for server in self.servers)
+
+    def _pick(self, avoid: Server | None) -> Server | None:
+        now = asyncio.get_running_loop().time()
+        choice = [server for server in self.servers if server.open(now) and server is not avoid]
+        if avoid is not None and not choice and avoid.open(now):
+            if any(server.up for server in self.servers if server is not avoid):
+                return None  # it will have room, or be down
+            return avoid
+        return min(choice, key=lambda server: (server.in_flight, server.sent), default=None)
+
+    def _give(self, server: Server) -> Server:
+        server.in_flight += 1
+        server.sent += 1
+        return server
+
+    def _dispatch(self) -> None:
+        """Give what is free to those who wait, first come, first served."""
+        if not self._waiting:
+            return
+        now = asyncio.get_running_loop().time()
+        held_back = []
+        while self._waiting and any(server.open(now) for server in self.servers):
+            waiter = self._waiting.popleft()
+            if waiter.future.done():
+                continue
+            server = self._pick(waiter.avoid)
+            if server is None:
+                held_back.append(waiter)
+            else:
+                waiter.future.set_result(self._give(server))
+        self._waiting.extendleft(reversed(held_back))
