@@ -45,7 +45,7 @@ class Element(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     bbox: Box
     """Box in page pixels."""
     text: str | None = None
-    """Plain text; None for pictures and for tables that have ``html``."""
+    """Plain text, or Markdown where ``format`` says so; None for pictures and for tables that have ``html``."""
     html: str | None = None
     """One ``<table>`` element."""
     latex: str | None = None
@@ -54,7 +54,7 @@ class Element(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Heading level, 1 for a title."""
     list_item: bool = False
     caption_of: str | None = None
-    """Id of the figure or table that this caption belongs to."""
+    """Id of the figure or table that this caption belongs to, or of the formula that this number belongs to."""
     continues: bool = False
     """The text goes on in the next element of running text."""
     crop: str | None = None

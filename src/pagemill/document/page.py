@@ -75,7 +75,7 @@ class Region(msgspec.Struct, kw_only=True):
     bbox_2d: tuple[int, int, int, int]
     """Box in thousandths of the page width and height."""
     content: str | None = None
-    """What was read; None where nothing is read (image, chart)."""
+    """What was read; None where nothing is read (image, chart), or where reading failed, which an error says."""
     bbox: Box
     """Box in page pixels."""
     polygon: tuple[Point, ...] | None = None
@@ -84,7 +84,7 @@ class Region(msgspec.Struct, kw_only=True):
     source: str = ""
     """Who found the region: the layout engine's name, or ``projection`` / ``orphan-lines`` for fallbacks."""
     engine: str | None = None
-    """Who read it: the recognition engine's name or ``text-layer``."""
+    """Who read it: the recognition engine's name (``rapidocr``, ``vlm:glm-ocr``) or ``text-layer``."""
     content_format: ContentFormat = ContentFormat.TEXT
     confidence: float | None = None
     """Mean recognition confidence, 0-1."""
@@ -93,7 +93,7 @@ class Region(msgspec.Struct, kw_only=True):
     list_item: bool = False
     """The content's lines are list items."""
     caption_of: int | None = None
-    """Index of the figure or table that this caption belongs to."""
+    """Index of the figure or table that this caption belongs to, or of the formula that this number belongs to."""
     continues: bool = False
     """The text goes on in the next text region (column or page break inside a paragraph)."""
     lines: tuple[TextLine, ...] = ()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pagemill.document.labels import Label
 from pagemill.document.names import file_stem
 from pagemill.document.page import ContentFormat
+from pagemill.export.markdown import plain_content
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -93,7 +94,8 @@ def _captions(page: PageResult) -> dict[int, str]:
     for region in page.regions:
         if region.caption_of is not None and region.content:
             before = captions.get(region.caption_of)
-            captions[region.caption_of] = f"{before} {region.content}" if before else region.content
+            text = plain_content(region)
+            captions[region.caption_of] = f"{before} {text}" if before else text
     return captions
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pagemill.document.labels import TASK_OF_LABEL, Label, Task
 from pagemill.document.page import ContentFormat
+from pagemill.export.markdown import plain_content
 
 if TYPE_CHECKING:
     from pagemill.document.page import PageResult, Region
@@ -31,7 +32,7 @@ def region_text(region: Region) -> str:
         return ""
     if region.content_format is ContentFormat.HTML:
         return _rows(region.content)
-    return region.content.replace("\n\n", "\n")
+    return plain_content(region).replace("\n\n", "\n")
 
 
 def _rows(html: str) -> str:

@@ -23,6 +23,8 @@ from pagemill.document.labels import TASK_OF_LABEL, Label, Task
 from pagemill.document.names import file_stem
 from pagemill.document.page import ContentFormat, Status
 from pagemill.export.html_lists import list_html
+from pagemill.export.markdown import formula_tags, plain_content
+from pagemill.export.model_markdown import markdown_html
 from pagemill.export.paragraphs import Part, joined, left_open
 
 if TYPE_CHECKING:
@@ -196,13 +198,23 @@ def _blocks(page: PageResult, crops_root: str) -> list[_Block]:
             captions.setdefault(region.caption_of, []).append(region)
     blocks: list[_Block] = []
     notes: list[_Block] = []
+    tags = formula_tags(page.regions)
+    unread = {error.region: error.message for error in page.errors if error.region is not None}
     for region in page.regions:
-        if region.index in targets:
+        if region.content is None and region.index in unread and TASK_OF_LABEL[region.label] is not Task.SKIP:
+            reason = _text(f"A region ({region.label}) could not be read: {unread[region.index]}")
+            blocks.append(_Block("", markup=f'<p class="failed">{reason}</p>'))
+        elif region.caption_of in tags and region.label is Label.FORMULA_NUMBER:
+            continue
+        elif region.index in tags:
+            latex = _text(f"{region.content} \\tag{{{tags[region.index]}}}")
+            blocks.append(_Block("", markup=f'<pre class="formula latex">{latex}</pre>'))
+        elif region.index in targets:
             blocks.append(_figure(page, region, crops.get(region.index), captions.get(region.index, [])))
         elif not region.content or region.caption_of in targets:
             continue
         elif region.label is Label.FOOTNOTE:
-            notes.append(_Block("", markup=f"<aside>{_paragraphs(region.content)}</aside>"))
+            notes.append(_Block("", markup=f"<aside>{_paragraphs(plain_content(region))}</aside>"))
         elif TASK_OF_LABEL[region.label] is not Task.ABANDON:
             if region.list_item and blocks and blocks[-1].items:  # one list that layout cut apart
                 blocks[-1].items += region.content.split("\n")
@@ -213,7 +225,7 @@ def _blocks(page: PageResult, crops_root: str) -> list[_Block]:
 
 def _block(region: Region) -> _Block:
     """The block of a region with content that is neither figure, table nor footnote."""
-    content = region.content or ""
+    content = plain_content(region)
     if region.content_format is ContentFormat.LATEX:
         return _Block("", markup=f'<pre class="formula latex">{_text(content)}</pre>')
     if region.content_format is ContentFormat.FORMULA_TEXT:
@@ -223,6 +235,8 @@ def _block(region: Region) -> _Block:
     if region.level:
         level = min(region.level, 6)
         return _Block("", markup=f"<h{level}>{_text(' '.join(content.split()))}</h{level}>")
+    if region.content_format is ContentFormat.MARKDOWN and "\n" in content.strip():
+        return _Block("", markup=markdown_html(_CONTROL.sub("", region.content or "")))
     if region.list_item:
         return _Block("", items=content.split("\n"))
     if region.label is Label.CONTENT:
@@ -249,7 +263,7 @@ def _figure(page: PageResult, region: Region, crop: str | None, captions: list[R
 
 
 def _caption(region: Region) -> str:
-    return f"<figcaption>{_text(region.content or '')}</figcaption>"
+    return f"<figcaption>{_text(plain_content(region))}</figcaption>"
 
 
 def _table(region: Region) -> str:

@@ -13,10 +13,11 @@ from urllib.parse import quote
 
 from pagemill.document.labels import TASK_OF_LABEL, Label, Task
 from pagemill.document.page import ContentFormat, Status
+from pagemill.export.model_markdown import code_block, formula, harmless, plain, plain_line
 from pagemill.export.paragraphs import Part, joined, left_open
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pagemill.document.page import PageResult, Region
 
@@ -26,8 +27,9 @@ _BLOCK_START = re.compile(
     r"^(?=#{1,6}\s|>|```|~~~|[-+*]\s|[-=_*+][-=_*+ \t]*$|\[[^\]\n]{1,200}\]:)",  # the last two: rules, link targets
     re.MULTILINE,
 )
-_INLINE_MARKUP = re.compile(r"(?=<[A-Za-z/!?]|&#?[0-9A-Za-z]{1,31};)|(?<=\])(?=\()")
-"""Before a tag, a character reference, and between the text and the address of a link or picture."""
+_INLINE_MARKUP = re.compile(r"(?<!\\)(\\*+)(?=<[A-Za-z/!?]|&#?[0-9A-Za-z]{1,31};)|(?<=\])(?=\()")
+"""Before a tag or character reference, with the backslashes there, and between the text and the address of a link."""
+_FORMULA_NUMBER = re.compile(r"[($（\s]*([\w.\-–'′*]{1,16})[)$）\s]*")
 _BULLET = re.compile(r"^[^\w\s(\[<\"'“‘①-⑳㉠-㉻]\s*|^ㅇ\s+")
 _ORDINAL = re.compile(r"^\d{1,3}[.)]\s")
 
@@ -93,7 +95,9 @@ def _parts(page: PageResult, *, footnotes: bool, crops_root: str) -> list[_Part]
         reason = _comment("; ".join(error.message for error in page.errors))
         return [_Part(f"<!-- page {page.page_number or '?'} failed: {reason} -->")]
     crops = {crop.region: crops_root + crop.path for crop in page.image_crops}
-    captions = {region.caption_of: region.content or "" for region in page.regions if region.caption_of is not None}
+    captions = {region.caption_of: plain_content(region) for region in page.regions if region.caption_of is not None}
+    tags = formula_tags(page.regions)
+    unread = {error.region: error.message for error in page.errors if error.region is not None}
     parts: list[_Part] = []
     notes: list[_Part] = []
     for region in page.regions:
@@ -101,6 +105,13 @@ def _parts(page: PageResult, *, footnotes: bool, crops_root: str) -> list[_Part]
             notes.append(_Part(escape(region.content)))
         elif TASK_OF_LABEL[region.label] is Task.SKIP and region.index in crops:
             parts.append(_Part(f"![{_figure_name(region, captions)}]({quote(crops[region.index])})"))
+        elif region.content is None and region.index in unread:
+            reason = _comment(unread[region.index])
+            parts.append(_Part(f"<!-- region {region.index} ({region.label}) could not be read: {reason} -->"))
+        elif region.index in tags:
+            parts.append(_Part(formula(region.content or "", tags[region.index])))
+        elif region.caption_of in tags and region.label is Label.FORMULA_NUMBER:
+            continue
         elif TASK_OF_LABEL[region.label] is not Task.ABANDON and region.content:
             flows = region.label in _FLOWING and not region.list_item
             if region.list_item and parts and parts[-1].is_list:  # one list that layout cut apart
@@ -110,13 +121,37 @@ def _parts(page: PageResult, *, footnotes: bool, crops_root: str) -> list[_Part]
     return parts + notes
 
 
+def formula_tags(regions: Sequence[Region]) -> dict[int, str]:
+    """The numbers of display formulas, by the formula's index, as far as LaTeX can say them with the formula."""
+    tags: dict[int, str] = {}
+    for region in regions:
+        if region.label is not Label.FORMULA_NUMBER or region.caption_of is None:
+            continue
+        numbered = regions[region.caption_of]
+        number = _FORMULA_NUMBER.fullmatch(region.content or "")
+        latex = numbered.content if numbered.content_format is ContentFormat.LATEX else None
+        if number and latex and "\\tag" not in latex:
+            tags[numbered.index] = number[1]
+    return tags
+
+
+def plain_content(region: Region) -> str:
+    """The content as text: what a model wrote without its marks."""
+    content = region.content or ""
+    return plain(content) if region.content_format is ContentFormat.MARKDOWN else content
+
+
 def region_markdown(region: Region) -> str:
     """The content of one region as Markdown; empty when it has none."""
     content = region.content or ""
     if region.content_format is ContentFormat.HTML:
         return table_markdown(content)
     if region.content_format is ContentFormat.LATEX:
-        return f"$$\n{content}\n$$"
+        return formula(content)
+    if region.content_format is ContentFormat.MARKDOWN:
+        if region.level:
+            return f"{'#' * region.level} {harmless(plain_line(content.lstrip('#-* ')))}"
+        return code_block(content) if region.label is Label.ALGORITHM else harmless(content)
     if region.content_format is ContentFormat.FORMULA_TEXT or region.label is Label.ALGORITHM:
         # Best-effort text of a formula is no LaTeX: dollar signs would promise what it does not hold.
         fence = "`" * max(3, 1 + max(map(len, re.findall("`+", content)), default=0))
@@ -147,7 +182,8 @@ def escape(text: str) -> str:
     Pictures and links are no document's to place: a reader of the Markdown would fetch them. Emphasis marks inside
     prose stay as printed; who reads the plain text must find the words as they are on the page.
     """
-    return _INLINE_MARKUP.sub(r"\\", _BLOCK_START.sub(r"\\", text))
+    # A backslash before a tag is text as well: alone it would cancel ours.
+    return _INLINE_MARKUP.sub(lambda place: f"{2 * (place[1] or '')}\\", _BLOCK_START.sub(r"\\", text))
 
 
 def _item(line: str) -> str:

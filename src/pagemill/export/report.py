@@ -17,6 +17,7 @@ import msgspec
 
 from pagemill.document.labels import Label
 from pagemill.document.page import Status
+from pagemill.export.markdown import plain_content
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -203,7 +204,7 @@ def _title(page: PageResult) -> str:
     titles = [region for region in read if region.label in (Label.DOC_TITLE, Label.PARAGRAPH_TITLE)]
     texts = [region for region in read if region.label in (Label.TEXT, Label.ABSTRACT, Label.CONTENT)]
     for region in [*titles, *texts]:
-        return " ".join((region.content or "")[: 4 * _TITLE_CHARACTERS].split())[:_TITLE_CHARACTERS]
+        return " ".join(plain_content(region)[: 4 * _TITLE_CHARACTERS].split())[:_TITLE_CHARACTERS]
     if page.errors and not read:
         return page.errors[0].category.replace("_", " ")
     return ", ".join(sorted({region.label.replace("_", " ") for region in page.regions}))

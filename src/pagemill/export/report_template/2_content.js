@@ -106,7 +106,7 @@ const percent = (share) => `${Math.round(share * 100)} %`;
 /** A region with its facts, as it stands in the text pane. */
 function regionNode(region, number, errors, pattern, image) {
   const facts = [
-    region.format === "formula_text" ? "formula as plain text" : region.format === "latex" ? "LaTeX" : null,
+    region.format === "formula_text" ? "formula as plain text" : region.format === "latex" ? "LaTeX" : region.format === "markdown" ? "Markdown" : null,
     region.caption_of !== null ? `belongs to ${region.caption_of + 1}` : null,
     region.continues ? "goes on in the next" : null,
     region.confidence !== null ? `read ${percent(region.confidence)}` : null,

@@ -1,0 +1,168 @@
+"""Markdown that models write: a browser runs none of it, what is good in it stays, and what is plain is plain."""
+
+from __future__ import annotations
+
+import re
+from time import process_time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from pagemill.export.markdown import escape
+from pagemill.export.model_markdown import code_block, formula, harmless, markdown_html, plain, plain_line
+
+RENDERER = MarkdownIt("commonmark", {"html": True}).enable("table")
+LIVE = re.compile(
+    r"<(?!/?(?:su[bp]|br ?/?|p|pre|code|em|strong|ul|ol|li|h\d|hr|blockquote|table|t[hdr]|thead|tbody)\b)"
+)
+
+ATTACKS = [
+    "<img src=x onerror=alert(1)>",
+    "\\<img src=x onerror=alert(1)>",
+    "\\\\<script>alert(1)</script>",
+    "`a\n\n<img src=x>`",
+    "`a\n<img src=x> ` <img src=y>",
+    "a ` b\nc ` <img src=x> ` d",
+    "\\`<img src=x>`",
+    "``` <img src=x> ``` `<img src=y>",
+    "1. a\n   ```\n<img src=x>\n   ```",
+    "> ```\n<img src=x>\n```",
+    "```html\n<img src=x>",
+    "```\n<b>\n````\n<img src=x>\n```\n<img src=y>",
+    "~~~\na\n```\n~~~\n<img src=x>",
+    "| a | b |\n|---|---|\n| `x | <img src=x onerror=alert(1)> ` |",
+    "$<img src=x>$ and $$<img src=y>$$",
+    "$$\n<img src=x>\n$$",
+    "[text](javascript:alert(1)) ![p](http://tracker/x.png)",
+    "![p][a]\n\n[a]: http://tracker/x.png",
+    "[a\\]b]: http://tracker/x\n\n![p][a\\]b]",
+    "> [a]: http://tracker\n\n![a]",
+    "<http://tracker/x>",
+    "<!-- a -->\n<?php ?>\n<![CDATA[x]]>",
+    "<div\nonclick=x>",
+    "<sup onclick=x>2</sup>",
+]
+
+
+def live(markdown: str) -> str | None:
+    """The first tag in the rendered text that is none of harmless formatting, or that has attributes."""
+    html = RENDERER.render(markdown)
+    for tag in re.findall(r"<[^>]*>", html):
+        if LIVE.match(tag) or (
+            "=" in tag and not re.fullmatch(r'<(?:code class="language-[^"<>]*"|ol start="\d+")>', tag)
+        ):
+            return str(tag)
+    return None
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_nothing_that_a_model_writes_is_run(attack):
+    assert live(attack) or attack == ATTACKS[1] or "`" in attack or "$" in attack
+    for wrapped in (attack, f"text\n{attack}", f"- item\n{attack}", f"{attack}\n{attack}"):
+        assert live(harmless(wrapped)) is None
+        assert live(code_block(wrapped)) is None
+    assert live(formula(attack)) is None
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                "<img src=x>",
+                "`",
+                "``",
+                "```",
+                "~~~",
+                "\n",
+                "\n\n",
+                "$",
+                "$$",
+                "\\",
+                "|",
+                "|-|",
+                "- ",
+                "1. ",
+                "> ",
+                "    ",
+                "](x)",
+                "![a",
+                "[a]: x",
+                "<",
+                ">",
+                "a",
+                " ",
+                "<sup>",
+                "#",
+                "\t",
+                "*",
+            ]
+        ),
+        max_size=30,
+    ).map("".join)
+)
+def test_no_combination_is_run(text):
+    assert live(harmless(text)) is None, text
+    assert live(code_block(text)) is None, text
+    assert live(formula(text)) is None, text
+
+
+@pytest.mark.parametrize("text", ["\\<img src=x>", "\\\\<img src=x>", "a \\&lt;b"])
+def test_backslashes_of_a_page_do_not_cancel_ours(text):
+    assert live(escape(text)) is None
+    shown = RENDERER.render(escape(text))
+    assert shown == f"<p>{text.replace('&', '&amp;').replace('<', '&lt;').replace('>', '&gt;')}</p>\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Plain words, and a formula $x_{1} < y$ with $a<1$.",
+        "- one\n- two\n  - three\n\n1. first\n2. second",
+        "```html\n<local-jndi-name>A</local-jndi-name>\n```",
+        "The tag is `<jndi-name>` here.",
+        "H<sub>2</sub>O and m<sup>2</sup><br>next",
+        "$$\na \\\\\nb\n$$",
+        "| a | b |\n|---|---|\n| 1 | 2 |",
+        "**bold** and *slanted*",
+    ],
+)
+def test_good_markdown_stays_as_it_is(text):
+    assert harmless(text) == text
+
+
+def test_what_changes():
+    assert harmless("Seoul\nMapo-gu\nRoad 1") == "Seoul  \nMapo-gu  \nRoad 1"
+    assert harmless("• one\n• two") == "- one\n- two"
+    assert harmless("$a <b$") == "$a \\lt b$"
+    assert harmless("```\nx") == "```\nx\n```"
+    assert harmless("[a](b)") == "[a]\\(b)"
+    assert code_block("x <b>\ny") == "```\nx <b>\ny\n```"
+    assert formula("a $$ b", "3.1") == "$$\na  b \\tag{3.1}\n$$"
+
+
+def test_plain_text_has_no_marks():
+    text = "## 1 Title\n\n**Bold** `code` H<sub>2</sub>O\n\n```py\nx = 1\n```\n$y$"
+    assert plain(text) == "1 Title\n\nBold code H2O\n\nx = 1\n$y$"
+    assert plain_line("a\n\nb") == "a b"
+
+
+def test_html_is_ours():
+    html = markdown_html("a <b>\nc\n\n- x\n- <y>\n\n```\n<z>\n```")
+    assert html == ("<p>a &lt;b&gt;<br>c</p>\n<ul><li>x</li>\n<li>&lt;y&gt;</li></ul>\n<pre>&lt;z&gt;</pre>")
+
+
+@pytest.mark.parametrize(
+    "piece", ["`", "``` ", "\\", "<", "$", "](", "[", "~~~\n", "`a`` ", "\n", " \n", "- ", "\\<a", "•"]
+)
+def test_hostile_text_takes_time_that_grows_with_its_length(piece):
+    def seconds(length: int) -> float:
+        text = piece * (length // len(piece))
+        start = process_time()
+        harmless(text), plain(text), code_block(text), formula(text), escape(text), markdown_html(text)
+        return process_time() - start
+
+    seconds(10_000)
+    assert seconds(400_000) < 16 * max(seconds(100_000), 0.02)
