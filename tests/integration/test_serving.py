@@ -1,0 +1,279 @@
+"""The life of a server, with a vLLM of our own: every way to begin, to go wrong and to end. Linux."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from serving_world import QUICK, World, until
+
+from pagemill.errors import ServerError
+from pagemill.serving.probe import Health, fetch, free_port, health, is_free
+from pagemill.serving.process import ServerProcess
+from pagemill.serving.server import Servers, What
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    world = World(tmp_path)
+    yield world
+    world.clear()
+
+
+def port_of(url: str) -> int:
+    return int(url.rpartition(":")[2])
+
+
+async def test_a_server_is_healthy_inside_and_gone_outside(world: World):
+    async with Servers([world.spec()], patience=QUICK, tell=world.tell) as servers:
+        (url,) = servers.urls
+        assert await health(url, 5) is Health.HEALTHY
+        assert (await fetch(url, "/metrics", 5))[1].startswith(b"vllm:num_requests_running")
+        assert len(world.processes()) == 2  # the keeper and the server
+    assert not world.processes()
+    assert is_free("127.0.0.1", port_of(url))
+    assert [event.what for event in world.events if event.what is not What.PROGRESS] == [What.STARTING, What.READY]
+    assert "loading the model" in world.log.read_text()
+
+
+async def test_one_that_ignores_sigterm_is_killed(world: World):
+    async with Servers([world.spec("stubborn")], patience=replace(QUICK, grace_s=0.2), tell=world.tell) as servers:
+        (url,) = servers.urls
+    assert not world.processes()
+    assert is_free("127.0.0.1", port_of(url))
+
+
+async def test_its_children_end_with_it_also_those_that_ignore_signals_and_left_its_group(world: World):
+    async with Servers([world.spec("children")], patience=QUICK, tell=world.tell):
+        assert len(world.processes()) == 4
+    assert not world.processes()
+
+
+async def test_children_end_with_a_server_that_is_killed(world: World):
+    async with Servers([world.spec("children")], patience=QUICK, tell=world.tell):
+        before = set(world.processes())
+        os.kill(world.lives()[0]["pid"], signal.SIGKILL)
+        await until(lambda: len(world.lives()) == 2 and world.told(What.READY)[1:], "the second life")
+        assert not before & set(world.processes())
+
+
+@pytest.mark.parametrize(
+    ("word", "message", "remedy"),
+    [
+        ("crash", "a stone in the gears", "end of its log"),
+        ("oom", "accelerator's memory does not suffice", "--gpu-mem-util"),
+    ],
+)
+async def test_a_server_that_dies_at_its_start_is_an_error_with_the_end_of_its_log(
+    world: World, word: str, message: str, remedy: str
+):
+    with pytest.raises(ServerError, match=message) as caught:
+        async with Servers([world.spec(word)], patience=QUICK, tell=world.tell):
+            pass
+    assert "exit status 1" in caught.value.message
+    assert str(world.log) in caught.value.message
+    assert remedy in str(caught.value.remedy)
+    assert len(world.lives()) == 1
+    assert not world.processes()
+
+
+async def test_the_error_holds_nothing_of_an_earlier_life_in_the_same_log(world: World):
+    world.log.write_text("CUDA out of memory, last week\n")
+    with pytest.raises(ServerError) as caught:
+        async with Servers([world.spec("crash")], patience=QUICK, tell=world.tell):
+            pass
+    assert "last week" not in caught.value.message
+
+
+async def test_a_program_that_cannot_be_run_is_an_error(world: World):
+    spec = world.spec(command=lambda port: [str(world.state / "nothing"), str(port)])
+    with pytest.raises(ServerError, match="cannot be started"):
+        async with Servers([spec], patience=QUICK, tell=world.tell):
+            pass
+    assert not world.processes()
+
+
+async def test_a_server_that_never_answers_is_given_up(world: World):
+    with pytest.raises(ServerError, match=r"not ready within 0\.5 s"):
+        async with Servers([world.spec("hang")], patience=replace(QUICK, start_s=0.5), tell=world.tell):
+            pass
+    assert not world.processes()
+
+
+async def test_a_start_that_is_cancelled_leaves_nothing(world: World):
+    async def work() -> None:
+        async with Servers([world.spec("hang", "children")], patience=QUICK, tell=world.tell):
+            pass
+
+    task = asyncio.create_task(work())
+    await until(lambda: len(world.processes()) == 4, "the server to begin")
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not world.processes()
+
+
+async def test_a_server_that_is_killed_comes_back_at_the_same_place(world: World):
+    async with Servers([world.spec()], patience=QUICK, tell=world.tell) as servers:
+        before = servers.urls
+        os.kill(world.lives()[0]["pid"], signal.SIGKILL)
+        await until(lambda: len(world.told(What.READY)) == 2, "the second life")
+        assert servers.urls == before
+        assert await health(before[0], 5) is Health.HEALTHY
+        assert "SIGKILL" in world.told(What.DIED)[0]
+    assert not world.processes()
+
+
+@pytest.mark.parametrize(("fault", "state"), [("sick", "sick"), ("mute", "silent")])
+async def test_a_server_that_is_unwell_is_ended_and_started_again(world: World, fault: str, state: str):
+    async with Servers([world.spec()], patience=QUICK, tell=world.tell):
+        (world.state / fault).touch()
+        await until(lambda: world.told(What.DIED), "the server to be found unwell")
+        (world.state / fault).unlink()
+        await until(lambda: len(world.told(What.READY)) == 2, "the second life")
+        assert state in world.told(What.DIED)[0]
+        assert len(world.processes()) == 2
+
+
+async def test_a_server_whose_keeper_is_killed_is_ended_and_started_again(world: World):
+    async with Servers([world.spec("children")], patience=QUICK, tell=world.tell):
+        server = world.lives()[0]["pid"]
+        keeper = int(Path(f"/proc/{server}/stat").read_text().rpartition(")")[2].split()[1])
+        os.kill(keeper, signal.SIGKILL)
+        await until(lambda: len(world.told(What.READY)) == 2, "the second life")
+        assert server not in world.processes()
+
+
+async def test_one_that_dies_again_and_again_is_given_up(world: World):
+    async with Servers([world.spec("dies-again")], patience=QUICK, tell=world.tell) as servers:
+        os.kill(world.lives()[0]["pid"], signal.SIGKILL)
+        with pytest.raises(ServerError, match=r"died 4 times in quick succession.*(?s:.*)a stone in the gears"):
+            await servers.wait()
+    assert len(world.lives()) == 1 + QUICK.quick_deaths
+    assert len(world.told(What.GIVEN_UP)) == 1
+    assert not world.processes()
+
+
+async def test_deaths_after_a_long_life_do_not_add_up(world: World):
+    async with Servers([world.spec()], patience=replace(QUICK, quick_life_s=0, quick_deaths=1), tell=world.tell):
+        for life in range(4):
+            await until(lambda: len(world.told(What.READY)) == life + 1, "the next life")  # noqa: B023 - awaited here
+            os.kill(world.lives()[life]["pid"], signal.SIGKILL)
+        await until(lambda: len(world.told(What.READY)) == 5, "the last life")
+
+
+async def test_of_two_servers_one_may_be_given_up(world: World, tmp_path: Path):
+    other = World(tmp_path / "other")
+    try:
+        specs = [world.spec("dies-again"), other.spec()]
+        async with Servers(specs, patience=QUICK, tell=world.tell) as servers:
+            waiting = asyncio.create_task(servers.wait())
+            os.kill(world.lives()[0]["pid"], signal.SIGKILL)
+            await until(lambda: world.told(What.GIVEN_UP), "one to be given up")
+            assert await health(servers.urls[1], 5) is Health.HEALTHY
+            assert not waiting.done()
+            waiting.cancel()
+        assert not other.processes()
+    finally:
+        other.clear()
+
+
+async def test_if_one_of_two_does_not_start_the_other_is_ended(world: World, tmp_path: Path):
+    other = World(tmp_path / "other")
+    try:
+        with pytest.raises(ServerError, match="a stone in the gears"):
+            async with Servers([world.spec("crash"), other.spec("hang")], patience=QUICK, tell=world.tell):
+                pass
+        assert not other.processes()
+    finally:
+        other.clear()
+
+
+class TestPorts:
+    async def test_a_stranger_on_the_port_that_was_asked_for_is_an_error(self, world: World):
+        with socket.create_server(("127.0.0.1", 0)) as stranger:
+            port = stranger.getsockname()[1]
+            with pytest.raises(ServerError, match=f"something else listens on port {port}"):
+                async with Servers([world.spec(port=port)], patience=QUICK, tell=world.tell):
+                    pass
+        assert not world.lives()
+
+    async def test_a_stranger_on_the_usual_port_is_evaded(self, world: World):
+        with socket.create_server(("127.0.0.1", 0)) as stranger:
+            port = stranger.getsockname()[1]
+            async with Servers([world.spec(preferred_port=port)], patience=QUICK, tell=world.tell) as servers:
+                assert port_of(servers.urls[0]) != port
+
+    async def test_a_port_that_somebody_takes_at_the_last_moment_is_evaded(self, world: World):
+        async with Servers([world.spec("busy")], patience=QUICK, tell=world.tell):
+            first, second = (life["argv"] for life in world.lives())
+            assert first[first.index("--port") + 1] != second[second.index("--port") + 1]
+
+    async def test_the_port_that_was_asked_for_is_not_changed(self, world: World):
+        with pytest.raises(ServerError, match="port is in use"):
+            async with Servers([world.spec("busy", port=free_port("127.0.0.1"))], patience=QUICK, tell=world.tell):
+                pass
+
+
+class TestReuse:
+    async def test_a_healthy_server_of_the_same_model_is_used_and_left_alone(self, world: World):
+        async with Servers([world.spec()], patience=QUICK, tell=world.tell) as first:
+            port = port_of(first.urls[0])
+            async with Servers([world.spec(port=port)], patience=QUICK, tell=world.tell) as second:
+                assert second.urls == first.urls
+            assert await health(first.urls[0], 5) is Health.HEALTHY
+        assert len(world.lives()) == 1
+        assert len(world.told(What.REUSED)) == 1
+
+    @pytest.mark.parametrize("change", [{"served_name": "other"}, {"model": "other"}, {"max_model_len": 8192}])
+    async def test_one_of_another_model_or_for_shorter_requests_is_not(self, world: World, change: dict[str, object]):
+        async with Servers([world.spec()], patience=QUICK, tell=world.tell) as first:
+            with pytest.raises(ServerError, match="something else listens"):
+                async with Servers(
+                    [world.spec(port=port_of(first.urls[0]), **change)], patience=QUICK, tell=world.tell
+                ):
+                    pass
+
+    async def test_when_it_goes_one_of_ours_takes_its_place(self, world: World):
+        async with Servers([world.spec()], patience=QUICK, tell=world.tell) as first:
+            second = Servers([world.spec(port=port_of(first.urls[0]))], patience=QUICK, tell=world.tell)
+            await second.__aenter__()
+        try:
+            await until(lambda: len(world.told(What.READY)) == 2, "a server of our own")
+            assert await health(second.urls[0], 5) is Health.HEALTHY
+        finally:
+            await second.__aexit__(None, None, None)
+        assert not world.processes()
+
+
+async def test_a_killed_keeper_and_a_killed_owner_leave_no_server(world: World):
+    """The kernel ends the server with its keeper: nobody else is there to do it."""
+    spec = world.spec()
+    process = await ServerProcess.start(
+        spec.command(free_port("127.0.0.1")), environment=spec.environment, log=spec.log, grace_s=1
+    )
+    process._ending.cancel()  # as if the owner were gone
+    os.kill(process._keeper.pid, signal.SIGKILL)
+    await until(lambda: not world.processes(), "the server to end")
+
+
+async def test_a_server_that_prints_much_is_neither_stopped_nor_logged_in_full(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("pagemill.serving.process.LOG_BYTES", 100_000)
+    async with Servers([world.spec("flood")], patience=QUICK, tell=world.tell) as servers:
+        assert await health(servers.urls[0], 5) is Health.HEALTHY
+    sizes = [path.stat().st_size for path in world.log.parent.glob("server.log*")]
+    assert 0 < sum(sizes) <= 200_000
