@@ -1,0 +1,256 @@
+"""From a model's answer to the content of a region: named steps that a card chooses, then what is always done.
+
+A model writes what it reads, and a document may say anything. What is always done makes that harmless: tables are made
+anew of cells and text, Markdown keeps no raw HTML, no pictures and no links but to the web, formulas cannot end the
+block they are put in. Every step runs in time linear in the answer's length.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pagemill.document.labels import Task
+from pagemill.document.page import ContentFormat
+from pagemill.recognition.base import Problem
+from pagemill.recognition.vlm.grounding import parse_grounded
+from pagemill.recognition.vlm.guard import MAX_CHARACTERS, Flaw
+from pagemill.recognition.vlm.table_answers import read_table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_FENCE = re.compile(r"(`{3,}|~{3,})([^`\n]*)")
+"""At the very start of a line: an indented one may belong to a list, with whose end it ends in a reader's eyes."""
+_TABLE_TAG = re.compile(r"<(/?)table\b", re.IGNORECASE)
+_TABLE_END = re.compile(r"</table\s{0,9}>", re.IGNORECASE)
+_UNWRAPPED = {
+    Task.TEXT: frozenset({"markdown", "md", "text", "plaintext"}),
+    Task.TABLE: None,  # whatever it says: no table is a listing
+    Task.FORMULA: None,
+}
+"""Languages of a fence around a whole answer that is the model's own, not the page's."""
+_SAFE_HTML = re.compile(r"<(su[bp]|u)>[^<>\n]{0,200}</\1>|<br\s{0,3}/?>", re.IGNORECASE)
+_TAG_START = re.compile(r"<(?=[A-Za-z/!?])")
+_LINK = re.compile(r"\](?=\()(?!\(\s{0,3}<?https?://)", re.IGNORECASE)
+_DEFINITION = re.compile(r"^( {0,3})(?=\[[^\]\n]{1,200}\]:)", re.MULTILINE)
+_PARAGRAPH_BREAK = re.compile(r"(\n[ \t]*\n)")
+_BACKTICKS = re.compile(r"(`+)")
+_MATH_MARK = re.compile(r"\\[\\$]|\$\$?")
+_INLINE_DELIMITERS = re.compile(r"(?<!\\)\\([()])")
+_DISPLAY_DELIMITERS = re.compile(r"(?<!\\)\\[\[\]]|\$\$")
+_LEADERS = re.compile(r"([.·…‥_])\1{3,}|(?:[.·…] ){4,}[.·…]?")
+_SPECIAL = re.compile(r"<\|/?[a-z_]{1,30}\|>")
+_CENTER = re.compile(r"</?center>|<div\s{1,3}align=[\"']?center[\"']?>|(?<=\n)</div>|</div>$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaned:
+    """The content of a region."""
+
+    content: str
+    content_format: ContentFormat
+    problem: Problem | None = None
+
+
+def clean(text: str, task: Task, steps: Iterable[str]) -> Cleaned:
+    """Make an answer the content of a region.
+
+    Args:
+        text: The answer, or its sound part.
+        task: What was asked for.
+        steps: Names of :data:`STEPS`, in order.
+
+    Returns:
+        Markdown for text, HTML for a table, LaTeX for a formula. A table's answer that holds no table is given as text,
+        with a problem; so is told what stood beside a table.
+    """
+    text = _CONTROL.sub("", text[:MAX_CHARACTERS].replace("\r\n", "\n").replace("\r", "\n"))
+    for step in steps:
+        text = STEPS[step](text, task)
+    if task is Task.FORMULA:
+        return Cleaned(harmless_latex(text), ContentFormat.LATEX)
+    if task is Task.TABLE:
+        table = read_table(text)
+        if table is None:
+            problem = Problem(Flaw.NO_TABLE, "the model wrote no table where one was found; its words are kept as text")
+            return Cleaned(harmless_markdown(text), ContentFormat.MARKDOWN, problem)
+        beside = Problem("beside_table", f"left out beside the table: {table.beside[:500]}") if table.beside else None
+        return Cleaned(table.html, ContentFormat.HTML, beside)
+    return Cleaned(harmless_markdown(text), ContentFormat.MARKDOWN)
+
+
+def fences(text: str, task: Task) -> str:
+    """Take off a code fence around the whole answer, unless it is a listing that was read."""
+    lines = text.strip().split("\n")
+    opening = _FENCE.fullmatch(lines[0])
+    if not opening:
+        return text
+    languages = _UNWRAPPED[task]
+    if languages is not None and opening.group(2).strip().lower() not in languages:
+        return text
+    closing = len(lines) - 1 if lines[-1].strip() == opening.group(1) and len(lines) > 1 else len(lines)
+    return "\n".join(lines[1:closing])
+
+
+def delimiters(text: str, task: Task) -> str:
+    r"""Take stray delimiters off a formula (``$$``, ``\[``, ``\(``, ``$``); in text make ``\(`` and ``\[`` dollars."""
+    if task is not Task.FORMULA:
+        return _DISPLAY_DELIMITERS.sub("$$", _INLINE_DELIMITERS.sub("$", text))
+    text = _DISPLAY_DELIMITERS.sub("\n", text).strip()
+    if text.startswith("\\(") and text.endswith("\\)"):
+        text = text[2:-2]
+    if len(text) > 1 and text.startswith("$") and text.endswith("$") and not text.endswith("\\$"):
+        text = text[1:-1]
+    return text
+
+
+def inline_math(text: str, task: Task) -> str:
+    """Close formulas in text up to their dollars: ``$ x $`` is read as a formula by few, ``$x$`` by all."""
+    if task is not Task.TEXT or "$" not in text:
+        return text
+    pieces = _math_pieces(text)
+    # Odd pieces are formulas; one that a paragraph or a price parts from its other dollar is left as it stands.
+    return "".join(
+        f"${said.strip()}$" if mark == "$" and said.strip() else f"{mark}{said}{mark}" if mark else said
+        for mark, said in pieces
+    )
+
+
+def leaders(text: str, task: Task) -> str:
+    """Shorten dot leaders and blanks to fill in to three marks."""
+    if task is Task.FORMULA:
+        return text
+    return _LEADERS.sub(lambda match: match.group()[0] * 3, text)
+
+
+def special_tokens(text: str, task: Task) -> str:
+    """Take out DeepSeek-OCR's references with their boxes, and other tokens that are no text."""
+    if "<|ref|>" in text:
+        text = "\n\n".join(element.content for element in parse_grounded(text).elements if element.content)
+    return _SPECIAL.sub("", text)
+
+
+def center(text: str, task: Task) -> str:
+    """Take off ``<center>`` around captions and the like."""
+    return _CENTER.sub("", text)
+
+
+STEPS: Mapping[str, Callable[[str, Task], str]] = {
+    "fences": fences,
+    "delimiters": delimiters,
+    "inline_math": inline_math,
+    "leaders": leaders,
+    "special_tokens": special_tokens,
+    "center": center,
+}
+"""What a card's ``cleanup`` may name."""
+
+
+def harmless_latex(text: str) -> str:
+    """A formula that cannot end the block it is put in: no ``$$``, no empty line, no HTML tag."""
+    lines = (line.strip() for line in _TAG_START.sub("< ", text.replace("$$", "\n")).split("\n"))
+    return "\n".join(line for line in lines if line)
+
+
+def harmless_markdown(text: str) -> str:
+    """Markdown that a reader may open: headings, lists, emphasis, formulas and listings stay.
+
+    Tables in HTML are made anew. Other raw HTML is shown as text but for line breaks, underlining, raised and lowered
+    letters. Pictures become text: a model has none to show. Links lead to the web or are text.
+    """
+    blocks: list[str] = []
+    prose: list[str] = []
+    fence = ""
+    tables = 0  # a fence in a table that is open is text of a cell
+    for line in text.strip().split("\n"):
+        if fence:
+            blocks.append(line)
+            stripped = line.strip()
+            if len(stripped) >= len(fence) and not stripped.strip(fence[0]) and not line.startswith("    "):
+                fence = ""
+        elif not tables and (opening := _FENCE.fullmatch(line)):
+            # The empty line ends what a reader may take for HTML, in which fences count for nothing.
+            blocks += [_prose("\n".join(prose)), "", line] if prose else [line]
+            prose, fence = [], opening.group(1)
+        else:
+            prose.append(line)
+            tables = max(0, tables + sum(-1 if tag.group(1) else 1 for tag in _TABLE_TAG.finditer(line)))
+    if prose:
+        blocks.append(_prose("\n".join(prose)))
+    if fence:
+        blocks.append(fence)
+    return "\n".join(blocks).strip()
+
+
+def _prose(text: str) -> str:
+    """Tables of HTML made anew, each a block of its own; all else made harmless."""
+    pieces: list[str] = []
+    done = 0
+    while (opening := _TABLE_TAG.search(text, done)) and (closing := _TABLE_END.search(text, opening.end())):
+        markup = text[opening.start() : closing.end()]
+        table = read_table(markup)
+        pieces += [_words(text[done : opening.start()]).strip("\n"), table.html if table else _words(markup)]
+        done = closing.end()
+    if not pieces:
+        return _words(text)
+    return "\n\n".join(piece for piece in [*pieces, _words(text[done:]).strip("\n")] if piece.strip())
+
+
+def _words(text: str) -> str:
+    """Markdown without tables and listings, made harmless paragraph by paragraph."""
+    return "".join(map(_paragraph, _PARAGRAPH_BREAK.split(text)))
+
+
+def _paragraph(text: str) -> str:
+    text = _DEFINITION.sub(r"\1\\", text)
+    # What stands between backticks is shown as it is - where all readers of Markdown would see the same backticks.
+    if "`" in text and not any(mark in text for mark in "$\\") and all(map(_has_paired_backticks, text.split("\n"))):
+        pieces = _BACKTICKS.split(text)  # prose, backticks, code, backticks, prose, ...
+        pieces[::4] = map(_inline, pieces[::4])
+        return "".join(pieces)
+    return _inline(text)
+
+
+def _has_paired_backticks(line: str) -> bool:
+    runs = _BACKTICKS.findall(line)
+    return runs[::2] == runs[1::2]
+
+
+def _inline(text: str) -> str:
+    text = _LINK.sub(r"]\\", text.replace("![", "!\\["))
+    return "".join(
+        f"{mark}{_TAG_START.sub('< ', said)}{mark}" if mark else _escape_tags(said) for mark, said in _math_pieces(text)
+    )
+
+
+def _escape_tags(text: str) -> str:
+    pieces: list[str] = []
+    done = 0
+    for match in _SAFE_HTML.finditer(text):
+        pieces += [_TAG_START.sub("&lt;", text[done : match.start()]), match.group()]
+        done = match.end()
+    return "".join([*pieces, _TAG_START.sub("&lt;", text[done:])])
+
+
+def _math_pieces(text: str) -> list[tuple[str, str]]:
+    """A text as pieces: (``$`` or ``$$``, formula) or (empty, prose). A dollar whose pair is missing is prose.
+
+    A formula ends in its paragraph; one that begins with a figure and has a space before its end is two prices.
+    """
+    pieces: list[tuple[str, str]] = []
+    marks = [match for match in _MATH_MARK.finditer(text) if match.group() in ("$", "$$")]
+    done = index = 0
+    while index + 1 < len(marks):
+        opening, closing = marks[index], marks[index + 1]
+        said = text[opening.end() : closing.start()]
+        prices = opening.group() == "$" and said[:1].isdigit() and text[closing.end() : closing.end() + 1].isdigit()
+        if opening.group() != closing.group() or "\n\n" in said or prices:
+            index += 1
+            continue
+        pieces += [("", text[done : opening.start()]), (opening.group(), said)]
+        done = closing.end()
+        index += 2
+    return [*pieces, ("", text[done:])]

@@ -1,0 +1,105 @@
+"""DeepSeek-OCR's grounded page output: references with boxes, each followed by what stands there.
+
+``<|ref|>label<|/ref|><|det|>[[x1, y1, x2, y2], ...]<|/det|>`` and then Markdown, up to the next reference. Coordinates
+count from 0 to 999 over the page's width and height. They are parsed as numbers, never evaluated; a page whose end is
+missing is told to be cut off, not dropped. Grammar and quirks: the model's published scripts and outputs
+(https://github.com/deepseek-ai/DeepSeek-OCR).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pagemill.document.geometry import Box
+
+GRID = 999
+"""Coordinate of the right and lower edge."""
+MAX_ELEMENTS = 5000
+_REFERENCE = re.compile(r"<\|ref\|>([^<|]{0,200})<\|/ref\|>\s{0,8}(?:<\|det\|>([\[\]\d\s,.+-]{0,20000})<\|/det\|>)?")
+_BOX = re.compile(r"\[\s{0,8}" + r"\s{0,8},\s{0,8}".join([r"(-?\d{1,6}(?:\.\d{1,6})?)"] * 4) + r"\s{0,8}\]")
+_END = re.compile(r"<[|｜]end▁of▁sentence[|｜]>|</s>")
+_OPEN_TAIL = re.compile(r"<\|(?:ref|det)\|>[^<]{0,20000}(?:<[|/a-z]{0,8})?$|<\|?(?:/?(?:r|re|ref|d|de|det)?\|?)?$")
+_CENTER = re.compile(r"</?center>", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class GroundedElement:
+    """One reference and what stands there."""
+
+    label: str
+    """As the model says it: title, sub_title, text, image, image_caption, table, table_caption, table_footnote,
+    equation, ...; empty for what stands before the first reference."""
+    boxes: tuple[Box, ...]
+    """In thousandths of the page (0-999 as the model writes them, clipped, corners in order); several where one element
+    is spread over columns; none where the model gave none that makes sense."""
+    content: str
+    """Markdown, HTML or LaTeX as the model wrote it; empty for images."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroundedPage:
+    """A page as the model saw it."""
+
+    elements: tuple[GroundedElement, ...]
+    truncated: bool
+    """The output ends inside a reference or a table, or there are more elements than any page has."""
+
+
+def parse_grounded(text: str) -> GroundedPage:
+    """Parse a grounded page.
+
+    A table's HTML that comes after its caption's reference is moved to the table; ``<center>`` around captions is
+    taken off.
+    """
+    ending = _END.search(text)
+    body = text[: ending.start()] if ending else text
+    tail = _OPEN_TAIL.search(body, max(0, len(body) - 20_050))
+    truncated = bool(tail and tail.group()) and not ending
+    if tail and tail.group():
+        body = body[: tail.start()]
+    elements: list[GroundedElement] = []
+    matches = list(_REFERENCE.finditer(body))
+    first = body[: matches[0].start()] if matches else body
+    if first.strip():
+        elements.append(GroundedElement("", (), first.strip()))
+    for index, match in enumerate(matches[:MAX_ELEMENTS]):
+        end = matches[index + 1].start() if index + 1 < len(matches) else len(body)
+        boxes = tuple(box for found in _BOX.finditer(match.group(2) or "") if (box := _box(found.groups())))
+        content = _CENTER.sub("", body[match.end() : end]).strip()
+        elements.append(GroundedElement(match.group(1).strip(), boxes, content))
+    lower = body.lower()
+    open_table = lower.rfind("<table") > lower.rfind("</table")
+    return GroundedPage(tuple(_untangled(elements)), truncated or open_table or len(matches) > MAX_ELEMENTS)
+
+
+def page_box(box: Box, width: int, height: int) -> Box:
+    """A box of the model in pixels of the page."""
+    x1, y1, x2, y2 = box
+    return x1 / GRID * width, y1 / GRID * height, x2 / GRID * width, y2 / GRID * height
+
+
+def _box(numbers: tuple[str, ...]) -> Box | None:
+    x1, y1, x2, y2 = (min(max(float(number), 0.0), float(GRID)) for number in numbers)
+    left, right = sorted((x1, x2))
+    top, bottom = sorted((y1, y2))
+    return (left, top, right, bottom) if right > left and bottom > top else None
+
+
+def _untangled(elements: list[GroundedElement]) -> list[GroundedElement]:
+    """A table without content whose caption follows at once has its HTML behind the caption."""
+    result: list[GroundedElement] = []
+    for element in elements:
+        table = result[-1] if result else None
+        start = element.content.lower().find("<table")
+        if (
+            table is not None
+            and table.label == "table"
+            and not table.content
+            and element.label == "table_caption"
+            and start >= 0
+        ):
+            result[-1] = GroundedElement(table.label, table.boxes, element.content[start:].strip())
+            element = GroundedElement(element.label, element.boxes, element.content[:start].strip())
+        result.append(element)
+    return result

@@ -1,0 +1,141 @@
+"""Tables as models write them - HTML, OTSL, Markdown - into one plain kind of HTML. Nothing in them is trusted."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pagemill.tables import Cell, Table, parse_table
+from pagemill.tables.html import MAX_CELLS, MAX_CHARACTERS, MAX_SLOTS
+from pagemill.tables.table import build_table
+
+_OTSL = re.compile(r"<(fcel|ecel|lcel|ucel|xcel|ched|rhed|srow|nl)>")
+"""Optimised Table Structure Language (https://arxiv.org/abs/2305.03393): a full or empty cell; one that is merged with
+its left neighbour, its upper one, or both; the end of a row. The three before the last are Docling's heads of columns,
+of rows and of sections."""
+_OTSL_HEADS = frozenset({"ched"})
+_OTSL_CELLS = frozenset({"fcel", "ecel", "ched", "rhed", "srow"})
+_KNOWN_TAG = re.compile(
+    r"</?(?:table|thead|tbody|tfoot|tr|td|th|caption|colgroup|col|br|p|div|span|sup|sub|b|i|u|s|em|strong|small|font|"
+    r"center|ul|ol|li|a|img|code|pre|h[1-6]|html|head|body|meta|style|script|template|title)(?=[\s/>])|<!(?=--|doctype)",
+    re.IGNORECASE,
+)
+_SCRIPT = re.compile(r"<(su[pb])>\s{0,3}([0-9+\-=()n]{1,12})\s{0,3}</\1>", re.IGNORECASE)
+_RAISED = str.maketrans("0123456789+-=()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿ")
+_LOWERED = str.maketrans("0123456789+-=()n", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₙ")
+_OPENING = re.compile(r"<table\b", re.IGNORECASE)
+_CLOSING = re.compile(r"</table\s{0,9}>", re.IGNORECASE)
+_CAPTION = re.compile(r"<caption\b[^<>]{0,200}>([^<>]{0,2000})", re.IGNORECASE)
+_TAG = re.compile(r"<[^<>]{0,1000}>")
+_RULE = re.compile(r"\|?(?:\s{0,9}:?-{1,200}:?\s{0,9}\|){0,200}\s{0,9}:?-{1,200}:?\s{0,9}\|?")
+
+
+@dataclass(frozen=True, slots=True)
+class TableAnswer:
+    """The table of an answer."""
+
+    html: str
+    """One ``<table>`` of rows, cells, spans and escaped text."""
+    beside: str
+    """What the answer says outside of it, without markup: captions, remarks, further tables."""
+
+
+def read_table(text: str) -> TableAnswer | None:
+    """The first table of an answer; None where it holds none, or one beyond all measure."""
+    if len(text) > MAX_CHARACTERS:
+        return None
+    if opening := _OPENING.search(text):
+        start = opening.start()
+        closing = _CLOSING.search(text, start)
+        inside = text[start : closing.start() if closing else len(text)]
+        table = parse_table(_protected(inside))
+        caption = _CAPTION.search(inside)
+        beside = f"{text[:start]} {text[closing.end() :] if closing else ''} {caption.group(1) if caption else ''}"
+    elif _OTSL.search(text):
+        table, beside = parse_otsl(text), ""
+    else:
+        table, beside = _parse_pipes(text)
+    if table is None:
+        return None
+    return TableAnswer(table.to_html(), " ".join(_TAG.sub(" ", beside).split()))
+
+
+def parse_otsl(text: str) -> Table | None:
+    """A table in OTSL; None if there is none, or if it is beyond the limits of HTML tables."""
+    grid: list[list[tuple[str, str]]] = [[]]
+    matches = list(_OTSL.finditer(text))
+    if len(matches) > MAX_CELLS:
+        return None
+    ends = [match.start() for match in matches[1:]] + [len(text)]
+    for match, end in zip(matches, ends, strict=True):
+        if match.group(1) == "nl":
+            grid.append([])
+        else:
+            grid[-1].append((match.group(1), text[match.end() : end].strip()))
+    grid = [row for row in grid if row]
+    columns = max(map(len, grid), default=0)
+    if not columns or len(grid) * columns > MAX_SLOTS:
+        return None
+    kinds = [[kind for kind, _ in row] + ["ecel"] * (columns - len(row)) for row in grid]
+    cells: list[Cell] = []
+    taken: set[tuple[int, int]] = set()
+    for row, entries in enumerate(grid):
+        for column, (kind, said) in enumerate(entries):
+            if (row, column) in taken:
+                continue
+            width, height = _spans(kinds, taken, row, column) if kind in _OTSL_CELLS else (1, 1)
+            taken.update((r, c) for r in range(row, row + height) for c in range(column, column + width))
+            header = kind in _OTSL_HEADS
+            cells.append(Cell(row=row, column=column, row_span=height, column_span=width, text=said, header=header))
+    return build_table(cells)
+
+
+def _spans(kinds: list[list[str]], taken: set[tuple[int, int]], row: int, column: int) -> tuple[int, int]:
+    """Columns and rows of a cell. It never grows over a cell of its own or one that is covered already."""
+    width = height = 1
+    columns = len(kinds[0])
+    while column + width < columns and kinds[row][column + width] == "lcel" and (row, column + width) not in taken:
+        width += 1
+    while (
+        row + height < len(kinds)
+        and kinds[row + height][column] == "ucel"
+        and all(
+            kinds[row + height][c] not in _OTSL_CELLS and (row + height, c) not in taken
+            for c in range(column, column + width)
+        )
+    ):
+        height += 1
+    return width, height
+
+
+def _protected(html: str) -> str:
+    """Spare formulas from the HTML parser: what looks like a tag and is none, and raised or lowered figures."""
+    html = _SCRIPT.sub(
+        lambda match: match.group(2).translate(_RAISED if match.group(1).lower() == "sup" else _LOWERED), html
+    )
+    pieces: list[str] = []
+    done = 0
+    for match in re.finditer("<", html):
+        if not _KNOWN_TAG.match(html, match.start()):
+            pieces += [html[done : match.start()], "&lt;"]
+            done = match.end()
+    return "".join([*pieces, html[done:]])
+
+
+def _parse_pipes(text: str) -> tuple[Table | None, str]:
+    """A Markdown table, and the lines beside it."""
+    lines = text.split("\n")
+    rows = [line.strip() for line in lines if line.strip().startswith("|") and line.count("|") >= 2]
+    if len(rows) < 2 or sum(map(len, rows)) > MAX_CHARACTERS:
+        return None, ""
+    has_rule = len(rows[1]) < 2000 and _RULE.fullmatch(rows[1]) is not None
+    entries = [re.split(r"(?<!\\)\|", row.strip("|")) for row in rows if len(row) >= 2000 or not _RULE.fullmatch(row)]
+    if sum(map(len, entries)) > MAX_CELLS or len(entries) * max(map(len, entries), default=0) > MAX_SLOTS:
+        return None, ""
+    cells = [
+        Cell(row=r, column=c, text=said.strip().replace("\\|", "|"), header=has_rule and r == 0)
+        for r, row in enumerate(entries)
+        for c, said in enumerate(row)
+    ]
+    kept = set(rows)
+    return build_table(cells) if cells else None, "\n".join(line for line in lines if line.strip() not in kept)
