@@ -121,7 +121,7 @@ def layout_postprocess(pages: int, boxes: int, sets: int, glmocr_python: Path | 
 @_pages_option()
 @_json_option
 def layout_preprocess(pages: int, as_json: bool) -> None:
-    """From a page to the layout model's input, on one thread: ours and the published processor's way."""
+    """From a page to the layout model's input: CPU time of ours and of the published processor, in turn."""
     from pagemill.bench.layout_preprocess import preprocess_rows
 
     missing = [name for name in ("torch", "torchvision", "transformers") if not importlib.util.find_spec(name)]
