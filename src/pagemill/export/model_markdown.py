@@ -1,7 +1,8 @@
 """Markdown that a model wrote (``ContentFormat.MARKDOWN``): made harmless, made plain, made HTML.
 
-What a model writes repeats what a page says, so it is as little to be trusted as the page. Tags other than sub- and
-superscripts and line breaks, links and pictures are taken for text. All in time that grows with the text's length.
+What a model writes repeats what a page says, so it is as little to be trusted as the page. Pictures, links to elsewhere
+than the web, and tags are taken for text, but for those of plain tables, line breaks, underlined, raised and lowered
+letters. All in time that grows with the text's length.
 """
 
 from __future__ import annotations
@@ -15,13 +16,16 @@ from pagemill.export.html_lists import list_html
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_FENCE = re.compile(r"(`{3,}|~{3,})([^`]*)")
+_FENCE = re.compile(r"(`{3,}|~{3,})((?<=~).*|[^`]*)")
 """Not indented: what is may end with the list that it stands in, and what follows it would not be code."""
 _NO_INFO = re.compile(r"[^\w+#.\-]")
 _BLANK = re.compile(r"\n(?:[ \t]*\n)+")
-_TAG = re.compile(r"(?<!\\)(\\*+)<(?=[A-Za-z/!?])(?!(?:/?su[bp]|br ?/?)>)")
-"""A tag, comment or address in angle brackets, with the backslashes before it."""
-_KEPT_TAG = re.compile(r"</?su[bp]>|<br ?/?>")
+_KEPT = r"(?:/?(?:su[bp]|u|table|thead|tbody|tr|t[hd])|t[hd](?: (?:row|col)span=\"\d{1,4}\"){1,2}|br ?/?)>"
+_TAG = re.compile(rf"<(?=[A-Za-z/!?])(?!{_KEPT})")
+"""The start of a tag, comment or address in angle brackets."""
+_KEPT_TAG = re.compile(f"<{_KEPT}")
+_LINK = re.compile(r"\](?=\()(?!\(https?://)")
+_ESCAPED = re.compile(r"(?<!\\)\\(?=[\[<])|(?<=\])\\(?=\()")
 _TICKS = re.compile(r"`+")
 _NO_FORMULA = re.compile(r"\$\$|`{3,}|~{3,}")
 """What would end a formula, or swallow what follows it."""
@@ -41,12 +45,18 @@ class _Piece(NamedTuple):
 
 
 def harmless(text: str) -> str:
-    """Markdown that shows the same and can do nothing: no HTML, no links, no pictures; fences are closed.
+    """Markdown that shows the same and can do nothing; fences are closed.
 
     A line break inside a paragraph becomes a hard one: on the page it was the end of an address line or of a verse, as
     models write what runs on in one line.
     """
-    return "\n".join(_fenced(piece) if piece.is_code else _harmless_text(piece.text) for piece in _pieces(text))
+    out: list[str] = []
+    for piece in _pieces(text):
+        # An empty line ends a block of HTML, in which a fence would be none.
+        if out and (piece.is_code or out[-1].endswith(("```", "~~~"))) and not out[-1].endswith("\n"):
+            out.append("")
+        out.append(_fenced(piece) if piece.is_code else _harmless_text(piece.text))
+    return "\n".join(out)
 
 
 def code_block(text: str) -> str:
@@ -98,8 +108,9 @@ def markdown_html(text: str) -> str:
 
 
 def _plain_line(line: str) -> str:
-    line = _KEPT_TAG.sub("", _HEADING.sub("", line))
-    return line.replace("**", "").replace("`", "").removeprefix("> ").rstrip()
+    line = _KEPT_TAG.sub(lambda tag: " " if "t" in tag[0] else "", _HEADING.sub("", line)).removeprefix("> ")
+    line = _ESCAPED.sub("", line.replace("**", "").replace("`", "")).rstrip()
+    return line.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 
 
 def _pieces(text: str) -> Iterator[_Piece]:
@@ -144,7 +155,8 @@ def _harmless_text(text: str) -> str:
 def _harmless_paragraph(text: str) -> str:
     lines = text.split("\n")
     code = [_code_spans(line) for line in lines]
-    sure = all(spans is not None for spans in code)
+    # In a block of HTML, which a tag may begin, backticks make no code.
+    sure = all(spans is not None for spans in code) and not _KEPT_TAG.search(text)
     out: list[str] = []
     in_formula = False
     for line, spans in zip(lines, code, strict=True):
@@ -214,9 +226,9 @@ def _outside_code(text: str) -> str:
 
 
 def _harmless_prose(text: str) -> str:
-    r"""Before a tag comes a backslash, unless one is there already that counts; links lose their joint."""
-    text = _TAG.sub(lambda tag: tag[0] if len(tag[1]) % 2 else f"{tag[1]}\\<", text)
-    return text.replace("](", "]\\(").replace("]:", "]\\:")
+    """Tags begin with a character reference, which is text in a block of HTML too; links lose their joint."""
+    text = _TAG.sub("&lt;", text).replace("![", "!\\[").replace("]:", "]\\:")
+    return _LINK.sub(r"]\\", text)
 
 
 def _harmless_formula(text: str) -> str:

@@ -238,6 +238,7 @@ def _is_open(text: str) -> bool:
     return (
         (len(text) >= _MIN_OPEN or text.endswith("-"))
         and "\n" not in text
+        and "<" not in text  # what is joined to it shall not stand in a block of HTML
         and not text.endswith(("`", "$", ":", "：", "|"))
         and not ends_sentence(text[-200:])
     )
