@@ -1,8 +1,8 @@
 """From a model's answer to the content of a region: named steps that a card chooses, then what is always done.
 
-A model writes what it reads, and a document may say anything. What is always done makes that harmless: tables are made
-anew of cells and text, Markdown keeps no raw HTML, no pictures and no links but to the web, formulas cannot end the
-block they are put in. Every step runs in time linear in the answer's length.
+A model writes what it reads, and a document may say anything. Tables are made anew of cells and text; text and formulas
+are kept as the model wrote them, for the record, and made harmless where they are shown (:mod:`pagemill.export`). Every
+step runs in time linear in the answer's length.
 """
 
 from __future__ import annotations
@@ -23,21 +23,13 @@ if TYPE_CHECKING:
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _FENCE = re.compile(r"(`{3,}|~{3,})([^`\n]*)")
-"""At the very start of a line: an indented one may belong to a list, with whose end it ends in a reader's eyes."""
-_TABLE_TAG = re.compile(r"<(/?)table\b", re.IGNORECASE)
-_TABLE_END = re.compile(r"</table\s{0,9}>", re.IGNORECASE)
+_WHOLE_TABLE = re.compile(r"<table\b.*</table\s{0,9}>", re.IGNORECASE | re.DOTALL)
 _UNWRAPPED = {
     Task.TEXT: frozenset({"markdown", "md", "text", "plaintext"}),
     Task.TABLE: None,  # whatever it says: no table is a listing
     Task.FORMULA: None,
 }
 """Languages of a fence around a whole answer that is the model's own, not the page's."""
-_SAFE_HTML = re.compile(r"<(su[bp]|u)>[^<>\n]{0,200}</\1>|<br\s{0,3}/?>", re.IGNORECASE)
-_TAG_START = re.compile(r"<(?=[A-Za-z/!?])")
-_LINK = re.compile(r"\](?=\()(?!\(\s{0,3}<?https?://)", re.IGNORECASE)
-_DEFINITION = re.compile(r"^( {0,3})(?=\[[^\]\n]{1,200}\]:)", re.MULTILINE)
-_PARAGRAPH_BREAK = re.compile(r"(\n[ \t]*\n)")
-_BACKTICKS = re.compile(r"(`+)")
 _MATH_MARK = re.compile(r"\\[\\$]|\$\$?")
 _INLINE_DELIMITERS = re.compile(r"(?<!\\)\\([()])")
 _DISPLAY_DELIMITERS = re.compile(r"(?<!\\)\\[\[\]]|\$\$")
@@ -64,22 +56,25 @@ def clean(text: str, task: Task, steps: Iterable[str]) -> Cleaned:
         steps: Names of :data:`STEPS`, in order.
 
     Returns:
-        Markdown for text, HTML for a table, LaTeX for a formula. A table's answer that holds no table is given as text,
-        with a problem; so is told what stood beside a table.
+        Markdown for text, HTML for a table (also where text was asked for and nothing but a table came), LaTeX for a
+        formula. A table's answer that holds no table is given as text, with a problem; what stood beside a table is
+        told in one.
     """
     text = _CONTROL.sub("", text[:MAX_CHARACTERS].replace("\r\n", "\n").replace("\r", "\n"))
     for step in steps:
         text = STEPS[step](text, task)
+    text = text.strip()
     if task is Task.FORMULA:
-        return Cleaned(harmless_latex(text), ContentFormat.LATEX)
-    if task is Task.TABLE:
-        table = read_table(text)
-        if table is None:
-            problem = Problem(Flaw.NO_TABLE, "the model wrote no table where one was found; its words are kept as text")
-            return Cleaned(harmless_markdown(text), ContentFormat.MARKDOWN, problem)
+        lines = (line.strip() for line in text.split("\n"))  # an empty line ends a formula in Markdown
+        return Cleaned("\n".join(line for line in lines if line), ContentFormat.LATEX)
+    table = read_table(text) if task is Task.TABLE or _WHOLE_TABLE.fullmatch(text) else None
+    if table:
         beside = Problem("beside_table", f"left out beside the table: {table.beside[:500]}") if table.beside else None
         return Cleaned(table.html, ContentFormat.HTML, beside)
-    return Cleaned(harmless_markdown(text), ContentFormat.MARKDOWN)
+    if task is Task.TABLE:
+        problem = Problem(Flaw.NO_TABLE, "the model wrote no table where one was found; its words are kept as text")
+        return Cleaned(text, ContentFormat.MARKDOWN, problem)
+    return Cleaned(text, ContentFormat.MARKDOWN)
 
 
 def fences(text: str, task: Task) -> str:
@@ -147,92 +142,6 @@ STEPS: Mapping[str, Callable[[str, Task], str]] = {
     "center": center,
 }
 """What a card's ``cleanup`` may name."""
-
-
-def harmless_latex(text: str) -> str:
-    """A formula that cannot end the block it is put in: no ``$$``, no empty line, no HTML tag."""
-    lines = (line.strip() for line in _TAG_START.sub("< ", text.replace("$$", "\n")).split("\n"))
-    return "\n".join(line for line in lines if line)
-
-
-def harmless_markdown(text: str) -> str:
-    """Markdown that a reader may open: headings, lists, emphasis, formulas and listings stay.
-
-    Tables in HTML are made anew. Other raw HTML is shown as text but for line breaks, underlining, raised and lowered
-    letters. Pictures become text: a model has none to show. Links lead to the web or are text.
-    """
-    blocks: list[str] = []
-    prose: list[str] = []
-    fence = ""
-    tables = 0  # a fence in a table that is open is text of a cell
-    for line in text.strip().split("\n"):
-        if fence:
-            blocks.append(line)
-            stripped = line.strip()
-            if len(stripped) >= len(fence) and not stripped.strip(fence[0]) and not line.startswith("    "):
-                fence = ""
-        elif not tables and (opening := _FENCE.fullmatch(line)):
-            # The empty line ends what a reader may take for HTML, in which fences count for nothing.
-            blocks += [_prose("\n".join(prose)), "", line] if prose else [line]
-            prose, fence = [], opening.group(1)
-        else:
-            prose.append(line)
-            tables = max(0, tables + sum(-1 if tag.group(1) else 1 for tag in _TABLE_TAG.finditer(line)))
-    if prose:
-        blocks.append(_prose("\n".join(prose)))
-    if fence:
-        blocks.append(fence)
-    return "\n".join(blocks).strip()
-
-
-def _prose(text: str) -> str:
-    """Tables of HTML made anew, each a block of its own; all else made harmless."""
-    pieces: list[str] = []
-    done = 0
-    while (opening := _TABLE_TAG.search(text, done)) and (closing := _TABLE_END.search(text, opening.end())):
-        markup = text[opening.start() : closing.end()]
-        table = read_table(markup)
-        pieces += [_words(text[done : opening.start()]).strip("\n"), table.html if table else _words(markup)]
-        done = closing.end()
-    if not pieces:
-        return _words(text)
-    return "\n\n".join(piece for piece in [*pieces, _words(text[done:]).strip("\n")] if piece.strip())
-
-
-def _words(text: str) -> str:
-    """Markdown without tables and listings, made harmless paragraph by paragraph."""
-    return "".join(map(_paragraph, _PARAGRAPH_BREAK.split(text)))
-
-
-def _paragraph(text: str) -> str:
-    text = _DEFINITION.sub(r"\1\\", text)
-    # What stands between backticks is shown as it is - where all readers of Markdown would see the same backticks.
-    if "`" in text and not any(mark in text for mark in "$\\") and all(map(_has_paired_backticks, text.split("\n"))):
-        pieces = _BACKTICKS.split(text)  # prose, backticks, code, backticks, prose, ...
-        pieces[::4] = map(_inline, pieces[::4])
-        return "".join(pieces)
-    return _inline(text)
-
-
-def _has_paired_backticks(line: str) -> bool:
-    runs = _BACKTICKS.findall(line)
-    return runs[::2] == runs[1::2]
-
-
-def _inline(text: str) -> str:
-    text = _LINK.sub(r"]\\", text.replace("![", "!\\["))
-    return "".join(
-        f"{mark}{_TAG_START.sub('< ', said)}{mark}" if mark else _escape_tags(said) for mark, said in _math_pieces(text)
-    )
-
-
-def _escape_tags(text: str) -> str:
-    pieces: list[str] = []
-    done = 0
-    for match in _SAFE_HTML.finditer(text):
-        pieces += [_TAG_START.sub("&lt;", text[done : match.start()]), match.group()]
-        done = match.end()
-    return "".join([*pieces, _TAG_START.sub("&lt;", text[done:])])
 
 
 def _math_pieces(text: str) -> list[tuple[str, str]]:

@@ -62,10 +62,10 @@ class RequestBuilder:
             for task in (Task.TEXT, Task.TABLE, Task.FORMULA)
             if task.value in card.prompts
         }
-        if not self._around:
+        if Task.TEXT not in self._around:
             raise UsageError(
-                f"the model card {card.name} has no prompt for text, table or formula",
-                remedy="Add [prompts] to it, or choose another --model.",
+                f"the model card {card.name} has no prompt for text",
+                remedy="Add it under [prompts], or choose another --model.",
             )
 
     def prepare(self, crop: Pixels, task: Task) -> PreparedRegion:

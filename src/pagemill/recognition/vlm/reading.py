@@ -1,0 +1,212 @@
+"""Reading one region: ask, judge the answer, ask again with changed sampling, accept the best with its problem told."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pagemill.document.labels import Task
+from pagemill.document.page import ContentFormat
+from pagemill.errors import NetworkError
+from pagemill.recognition.base import Problem, RegionReading
+from pagemill.recognition.vlm.answer import RequestFailedError, RequestRefusedError
+from pagemill.recognition.vlm.cleanup import Cleaned, clean
+from pagemill.recognition.vlm.guard import Flaw, Verdict, judge
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pagemill.config.model_cards import ModelCard, Sampling
+    from pagemill.recognition.vlm.answer import Answer, Asker
+    from pagemill.recognition.vlm.requests import PreparedRegion, RequestBuilder
+
+_ATTEMPTS = {Flaw.TRUNCATED: 2, Flaw.EMPTY: 3}
+_MOST_ATTEMPTS = 4
+"""Answers to one region at most, by the flaw of the first: a text that is cut off is long, and costs most; nothing at
+all is often what there is. What the network loses does not count."""
+MAX_SHRINKS = 3
+"""Each halves the pixels of a region that a server refuses as too large."""
+_LONG = 4000
+"""Characters of an answer that is judged and cleaned on a thread: longer than a millisecond's work."""
+_TEMPERATURE_STEP = 0.1
+_PENALTY_STEP = 0.05
+_MAX_PENALTY = 1.3
+_RETRY_TOP_P = 0.95
+_RETRY_TOP_K = 40
+
+_FORMATS = {Task.TABLE: ContentFormat.HTML, Task.FORMULA: ContentFormat.LATEX}
+
+
+def changed_sampling(first: Sampling, attempt: int, flaw: Flaw | None) -> Sampling:
+    """Sampling of an attempt after the first: warmer each time, and against loops a rising repetition penalty.
+
+    A card that allows only the likeliest token (``top_k`` 1, ``top_p`` 0.00001) is loosened, or the temperature would
+    change nothing. A fixed seed makes a run repeatable.
+
+    Args:
+        first: Of the card.
+        attempt: 1 for the second request.
+        flaw: Of the answer before. A penalty on repetition spoils tables, so it rises for loops alone.
+    """
+    penalty = first.repetition_penalty
+    if flaw is Flaw.REPETITION:
+        penalty = min(_MAX_PENALTY, (penalty or 1.0) + _PENALTY_STEP * attempt)
+    return msgspec.structs.replace(
+        first,
+        temperature=round(first.temperature + _TEMPERATURE_STEP * attempt, 3),
+        top_p=max(first.top_p or 0.0, _RETRY_TOP_P),
+        top_k=max(first.top_k or 0, _RETRY_TOP_K),
+        repetition_penalty=penalty,
+        extra={**first.extra, "seed": attempt},
+    )
+
+
+class Reading:
+    """Reads regions with one model. Runs on the event loop; what takes longer than a millisecond goes to a thread."""
+
+    def __init__(self, card: ModelCard, builder: RequestBuilder, asker: Asker, *, engine: str) -> None:
+        """Put together what makes requests and what sends them.
+
+        Args:
+            card: Sampling, prompts and clean-up.
+            builder: Made of the same card.
+            asker: The client.
+            engine: Name in the record, such as ``vlm:glm-ocr``.
+        """
+        self._card = card
+        self._builder = builder
+        self._asker = asker
+        self._engine = engine
+
+    async def read(self, prepared: PreparedRegion) -> RegionReading:
+        """Read one region.
+
+        Returns:
+            Its content; with a problem where the best of all answers has a flaw; without content where the servers
+            refused the region or failed on it alone.
+
+        Raises:
+            NetworkError: No server could be reached: the page should fail and be tried again later.
+            UsageError: The servers do not serve the model.
+        """
+        prompt = self._card.prompts[prepared.task.value]
+        try:
+            prepared, answer, shrinks = await self._first_answer(prepared)
+        except (RequestRefusedError, RequestFailedError) as error:
+            return self._failed(prepared, error)
+        candidates = [(await _judged(answer, prepared.task, prompt), answer)]
+        if candidates[0][0].flaw:
+            candidates += await self._again(prepared, prompt, candidates[0][0].flaw)
+        verdict, answer = min(candidates, key=_rank)
+        cleaned = await _cleaned(answer.text[: verdict.sound_end], prepared.task, self._card.cleanup)
+        attempts = shrinks + len(candidates)
+        is_cut = verdict.sound_end is not None and verdict.sound_end < len(answer.text)
+        problem = _problem(verdict, attempts, is_cut) or cleaned.problem
+        if problem is None and not cleaned.content:
+            problem = Problem(Flaw.EMPTY, "nothing is left of the answer after its clean-up")
+        return RegionReading(
+            content=cleaned.content,
+            content_format=cleaned.content_format,
+            engine=self._engine,
+            attempts=attempts,
+            problem=problem,
+        )
+
+    async def _first_answer(self, prepared: PreparedRegion) -> tuple[PreparedRegion, Answer, int]:
+        """Ask; a region that a server refuses with status 400 or 413 is made smaller and asked about again."""
+        for shrinks in range(MAX_SHRINKS + 1):
+            try:
+                return prepared, await self._asker.ask(self._builder.body(prepared, self._card.sampling)), shrinks
+            except RequestRefusedError as error:
+                if error.status not in (400, 413) or shrinks == MAX_SHRINKS:
+                    raise
+                smaller = await asyncio.to_thread(self._builder.smaller, prepared)
+                if smaller is None:
+                    raise
+                prepared = smaller
+        raise AssertionError  # the loop returns or raises
+
+    async def _again(self, prepared: PreparedRegion, prompt: str, flaw: Flaw) -> list[tuple[Verdict, Answer]]:
+        """Further answers, until one is good: one by one, or all at once where servers have nothing else to do."""
+        found: list[tuple[Verdict, Answer]] = []
+        attempt, most = 1, _ATTEMPTS.get(flaw, _MOST_ATTEMPTS)
+        while attempt < most:
+            together = most - attempt if self._asker.has_idle_capacity() else 1
+            samplings = [
+                changed_sampling(self._card.sampling, number, flaw) for number in range(attempt, attempt + together)
+            ]
+            answers, failed = await self._race(prepared, prompt, samplings)
+            found += answers
+            if failed or any(not verdict.flaw for verdict, _ in answers):
+                break
+            attempt += together
+            flaw = found[-1][0].flaw or flaw
+        return found
+
+    async def _race(
+        self, prepared: PreparedRegion, prompt: str, samplings: Sequence[Sampling]
+    ) -> tuple[list[tuple[Verdict, Answer]], bool]:
+        """Ask at the same time; the first good answer cancels the others.
+
+        Returns:
+            The answers that came, and whether all requests failed. There is an answer already, so a failure is no
+            reason to lose it; nor is one to go on asking.
+        """
+
+        async def one(sampling: Sampling) -> tuple[Verdict, Answer]:
+            answer = await self._asker.ask(self._builder.body(prepared, sampling))
+            return await _judged(answer, prepared.task, prompt), answer
+
+        tasks = [asyncio.create_task(one(sampling)) for sampling in samplings]
+        found: list[tuple[Verdict, Answer]] = []
+        failures = 0
+        try:
+            for finished in asyncio.as_completed(tasks):
+                try:
+                    found.append(await finished)
+                except (RequestRefusedError, RequestFailedError, NetworkError):
+                    failures += 1
+                    continue
+                if not found[-1][0].flaw:
+                    break
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        return found, failures == len(tasks)
+
+    def _failed(self, prepared: PreparedRegion, error: RequestRefusedError | RequestFailedError) -> RegionReading:
+        return RegionReading(
+            content=None,
+            content_format=_FORMATS.get(prepared.task, ContentFormat.MARKDOWN),
+            engine=self._engine,
+            problem=Problem(error.category, error.message, error.remedy),
+        )
+
+
+async def _judged(answer: Answer, task: Task, prompt: str) -> Verdict:
+    if len(answer.text) > _LONG:
+        return await asyncio.to_thread(judge, answer, task, prompt)
+    return judge(answer, task, prompt)
+
+
+async def _cleaned(text: str, task: Task, steps: Sequence[str]) -> Cleaned:
+    if len(text) > _LONG:
+        return await asyncio.to_thread(clean, text, task, steps)
+    return clean(text, task, steps)
+
+
+def _rank(candidate: tuple[Verdict, Answer]) -> tuple[int, int]:
+    """The least flawed first; of two with the same flaw the one that says more before it."""
+    verdict, answer = candidate
+    return verdict.severity, -len(answer.text[: verdict.sound_end])
+
+
+def _problem(verdict: Verdict, attempts: int, is_cut: bool) -> Problem | None:
+    if verdict.flaw is None:
+        return None
+    after = f" ({attempts} attempts)" if attempts > 1 else ""
+    kept = "; what comes after the first time is left out" if is_cut else ""
+    return Problem(verdict.flaw, f"{verdict.message}{kept}{after}")
