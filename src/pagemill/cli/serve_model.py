@@ -116,7 +116,8 @@ async def _serve(serving: Serving, patience: Patience, *, quiet: bool) -> int:
     from pagemill.cli.server_display import ServerDisplay
     from pagemill.serving.server import Servers
 
-    servers = Servers(serving.specs, patience=patience, tell=ServerDisplay(quiet=quiet))
+    display = ServerDisplay(quiet=quiet)
+    servers = Servers(serving.specs, patience=patience, tell=display)
     work = asyncio.create_task(_keep(servers))
     asked = 0
 
@@ -124,6 +125,7 @@ async def _serve(serving: Serving, patience: Patience, *, quiet: bool) -> int:
         nonlocal asked
         asked += 1
         if asked == 1:
+            display.note("Stopping; once more to kill the servers at once.")
             work.cancel()
         else:
             servers.kill()

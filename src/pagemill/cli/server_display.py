@@ -46,6 +46,10 @@ class ServerDisplay:
             case What.GIVEN_UP:
                 self._say(f"Server {event.url}: given up.")
 
+    def note(self, text: str) -> None:
+        """Say something about the servers that is no trouble."""
+        self._say(text, minor=True)
+
     def _progress(self, event: Event) -> None:
         if self._quiet:
             return

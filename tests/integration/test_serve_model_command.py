@@ -1,0 +1,193 @@
+"""``pagemill serve-model`` as a process, with a vLLM of our own. Linux."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+from pagemill_process import PATIENCE_S, wait_for
+from serving_world import World
+
+from pagemill.errors import ExitCode
+from pagemill.serving.probe import free_port, is_free
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    world = World(tmp_path)
+    yield world
+    world.clear()
+
+
+class Command:
+    """A ``pagemill serve-model`` that runs."""
+
+    def __init__(self, world: World, arguments: tuple[str, ...], words: tuple[str, ...]) -> None:
+        self._world = world
+        self._out = world.state / "out"
+        self._err = world.state / "err"
+        self.port = free_port("127.0.0.1")
+        environment = {
+            **world.environment(*words),
+            "XDG_STATE_HOME": str(world.state / "home"),
+            "CUDA_VISIBLE_DEVICES": "4,7",
+        }
+        for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "PAGEMILL_MODELS"):
+            environment.pop(name, None)
+        with self._out.open("wb") as out, self._err.open("wb") as err:
+            self.process = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "pagemill", "serve-model", "--vllm", str(world.program)),
+                    *("--profile", "l4", "--port", str(self.port), *arguments),
+                ],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+            )
+
+    @property
+    def out(self) -> str:
+        return self._out.read_text()
+
+    @property
+    def err(self) -> str:
+        return self._err.read_text()
+
+    def wait_until_ready(self, servers: int = 1) -> None:
+        wait_for(lambda: self.out.count("\n") == servers or self.process.poll() is not None, "the servers' addresses")
+        assert self.process.poll() is None, self.err
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def wait(self) -> int:
+        return self.process.wait(PATIENCE_S)
+
+
+@contextmanager
+def serve_model(world: World, *arguments: str, words: tuple[str, ...] = ()) -> Iterator[Command]:
+    command = Command(world, arguments, words)
+    try:
+        yield command
+    finally:
+        if command.process.poll() is None:
+            command.process.kill()
+        command.process.wait(PATIENCE_S)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_prints_the_address_and_ends_everything_when_asked_to(world: World, number: signal.Signals):
+    with serve_model(world, words=("children",)) as command:
+        command.wait_until_ready()
+        assert command.out == f"http://127.0.0.1:{command.port}\n"
+        command.signal(number)
+        assert command.wait() == ExitCode.OK
+        assert not world.processes()
+        assert is_free("127.0.0.1", command.port)
+
+
+def test_each_replica_has_an_accelerator_a_port_and_a_log_of_its_own(world: World):
+    with serve_model(world, "--replicas", "2") as command:
+        command.wait_until_ready(2)
+        assert command.out.splitlines() == [f"http://127.0.0.1:{command.port + number}" for number in (0, 1)]
+        assert sorted(life["cuda"] for life in world.lives()) == ["4", "7"]
+        assert len([*(world.state / "home" / "pagemill" / "servers").glob("glm-ocr-*.log")]) == 2
+        command.signal(signal.SIGTERM)
+        assert command.wait() == ExitCode.OK
+        assert not world.processes()
+
+
+def test_more_replicas_than_accelerators_are_refused(world: World):
+    with serve_model(world, "--replicas", "3") as command:
+        assert command.wait() == ExitCode.USAGE
+        assert "3 replicas need 3 accelerators; 2 can be seen" in command.err
+
+
+def test_a_server_that_dies_comes_back_and_that_is_told(world: World):
+    with serve_model(world) as command:
+        command.wait_until_ready()
+        os.kill(world.lives()[0]["pid"], signal.SIGKILL)
+        wait_for(lambda: command.err.count("Ready after") == 2, "the second life")
+        assert "SIGKILL; starting again in 1 s" in command.err
+        assert command.out.count("\n") == 1
+
+
+def test_sigkill_leaves_no_process_behind(world: World):
+    with serve_model(world, words=("children",)) as command:
+        command.wait_until_ready()
+        command.process.kill()
+        command.wait()
+        world.wait_until_gone()
+        assert is_free("127.0.0.1", command.port)
+
+
+def test_a_second_signal_does_not_wait_for_a_stubborn_server(world: World):
+    with serve_model(world, words=("stubborn",)) as command:
+        command.wait_until_ready()
+        command.signal(signal.SIGTERM)
+        wait_for(lambda: "Stopping" in command.err, "the first signal to be heeded")
+        assert command.process.poll() is None
+        command.signal(signal.SIGTERM)
+        assert command.wait() == ExitCode.OK
+        assert not world.processes()
+
+
+def test_a_signal_during_the_start_ends_it(world: World):
+    with serve_model(world, words=("hang",)) as command:
+        wait_for(world.lives, "the server to begin")
+        command.signal(signal.SIGINT)
+        assert command.wait() == ExitCode.INTERRUPTED
+        assert not world.processes()
+        assert not command.out
+
+
+def test_a_server_that_does_not_start_ends_it_with_the_cause(world: World):
+    with serve_model(world, words=("oom",)) as command:
+        assert command.wait() == ExitCode.SERVER
+        assert "CUDA out of memory" in command.err
+        assert "--gpu-mem-util" in command.err
+        assert "Traceback" not in command.err
+        assert not world.processes()
+
+
+def test_the_flags_of_the_plan_the_card_and_the_user_reach_the_server(world: World):
+    with serve_model(
+        world, "--gpu-mem-util", "0.7", "--with", "speculative", "--", "--max-num-seqs", "7", "--enforce-eager"
+    ) as command:
+        command.wait_until_ready()
+        argv = world.lives()[0]["argv"]
+    assert argv[1:3] == ["serve", "zai-org/GLM-OCR"]
+    for flag, value in (
+        ("--gpu-memory-utilization", "0.7"),
+        ("--max-num-seqs", "7"),
+        ("--quantization", "fp8"),
+        ("--served-model-name", "glm-ocr"),
+        ("--host", "127.0.0.1"),
+    ):
+        assert argv.count(flag) == 1
+        assert argv[argv.index(flag) + 1] == value
+    assert "--enforce-eager" in argv
+    assert "--speculative-config" in argv
+
+
+def test_a_dry_run_prints_the_commands_and_starts_nothing(world: World):
+    with serve_model(world, "--replicas", "2", "--dry-run") as command:
+        assert command.wait() == ExitCode.OK
+        first, second = command.out.splitlines()
+    assert first.startswith("CUDA_VISIBLE_DEVICES=4 ")
+    assert second.startswith("CUDA_VISIBLE_DEVICES=7 ")
+    assert f"--port {command.port + 1}" in second
+    assert not world.lives()
