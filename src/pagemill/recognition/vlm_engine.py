@@ -1,0 +1,100 @@
+"""The region engine ``vlm``: regions read by a vision-language model behind OpenAI-compatible servers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING
+
+from pagemill.config.model_cards import Kind, load_card
+from pagemill.errors import UsageError
+from pagemill.recognition.vlm.client import ChatClient, choose_model
+from pagemill.recognition.vlm.reading import Reading
+from pagemill.recognition.vlm.requests import RequestBuilder
+
+if TYPE_CHECKING:
+    from collections import Counter
+
+    from pagemill.config.model_cards import ModelCard
+    from pagemill.config.settings import RecognitionSettings
+    from pagemill.document.labels import Task
+    from pagemill.imaging.types import Pixels
+    from pagemill.recognition.base import RegionReading
+    from pagemill.recognition.vlm.requests import PreparedRegion
+
+API_KEY = "PAGEMILL_API_KEY"
+"""Environment variable with the key that the servers want."""
+
+
+class VlmReader:
+    """Reads regions with one model card: a :class:`pagemill.recognition.base.RegionReader`."""
+
+    def __init__(self, card: ModelCard, client: ChatClient, served_model: str | None) -> None:
+        """Wrap a client; use ``create`` to make one.
+
+        Args:
+            card: Of the model.
+            client: Of its servers.
+            served_model: The name that the user gave for it; None: whatever the servers call it.
+        """
+        self.name = f"vlm:{card.name}"
+        self.in_flight = client.in_flight
+        self._card = card
+        self._client = client
+        self._served_model = served_model
+        self._preparing = RequestBuilder(card, card.name)
+        """Encodes images, for which the name of the served model does not matter."""
+        self._reading: Reading | None = None
+        self._checking = asyncio.Lock()
+
+    @property
+    def counts(self) -> Counter[str]:
+        """HTTP requests so far, by what became of them."""
+        return self._client.counts
+
+    async def check(self) -> None:
+        """Reach the servers and find the model on them.
+
+        Raises:
+            NetworkError: No server answers.
+            UsageError: One is no OpenAI-compatible server, does not take the API key or does not serve the model.
+        """
+        served = await self._client.served_models()
+        model = choose_model(served, self._served_model, [self._card.name, self._card.repository])
+        self._reading = Reading(self._card, RequestBuilder(self._card, model), self._client, engine=self.name)
+
+    def prepare(self, crop: Pixels, task: Task) -> PreparedRegion:
+        """As :meth:`pagemill.recognition.base.RegionReader.prepare`."""
+        return self._preparing.prepare(crop, task)
+
+    async def read(self, prepared: PreparedRegion) -> RegionReading:
+        """As :meth:`pagemill.recognition.base.RegionReader.read`; looks for the model first if nobody has yet."""
+        if self._reading is None:
+            async with self._checking:
+                if self._reading is None:
+                    await self.check()
+        assert self._reading is not None
+        return await self._reading.read(prepared)
+
+    async def aclose(self) -> None:
+        """Close connections."""
+        await self._client.aclose()
+
+
+def create(settings: RecognitionSettings) -> VlmReader:
+    """A reader for a model card and its servers. Reaches out to nothing yet.
+
+    Raises:
+        UsageError: There is no such model card, it is of another kind, or no server is named.
+    """
+    card = load_card(settings.model)
+    if card.kind is not Kind.RECOGNITION:
+        raise UsageError(f"{card.name} does not read pages: it is a model for {card.kind}", remedy="Check --model.")
+    client = ChatClient(
+        settings.servers,
+        workers=settings.workers,
+        request_timeout_s=settings.request_timeout_s,
+        server_wait_s=settings.server_wait_s,
+        api_key=os.environ.get(API_KEY) or None,
+    )
+    return VlmReader(card, client, settings.served_model)

@@ -1,0 +1,97 @@
+"""The engine `vlm` as the runtime sees it, against stub servers."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+
+import msgspec
+import numpy as np
+import pytest
+
+from pagemill.bench.stub_answers import TEXT
+from pagemill.bench.stub_server import StubServer, StubSettings
+from pagemill.config.settings import RecognitionSettings
+from pagemill.document.labels import Task
+from pagemill.errors import UsageError
+from pagemill.recognition.vlm_engine import create
+
+CROP = np.random.default_rng(0).integers(0, 255, (60, 200, 3), dtype=np.uint8)
+
+
+def settings(*urls: str, **options) -> RecognitionSettings:
+    return RecognitionSettings(engine="vlm", servers=urls, **options)
+
+
+async def test_reads_regions_by_task():
+    async with StubServer(StubSettings(model="glm-ocr", keep_bodies=9)) as server:
+        reader = create(settings(server.url, workers=4))
+        try:
+            await reader.check()
+            assert (reader.name, reader.in_flight) == ("vlm:glm-ocr", 4)
+            prepared = [reader.prepare(CROP, task) for task in (Task.TEXT, Task.TABLE, Task.FORMULA)]
+            text, table, formula = await asyncio.gather(*[reader.read(each) for each in prepared])
+        finally:
+            await reader.aclose()
+    assert text.content == TEXT
+    assert "<td>Apple</td>" in table.content
+    assert "frac" in formula.content
+    assert {reading.problem for reading in (text, table, formula)} == {None}
+    assert text.engine == "vlm:glm-ocr"
+    assert reader.counts == {"requests": 3, "answers": 3}
+
+
+@pytest.mark.parametrize("named", [None, "served-as-this"])
+async def test_asks_for_the_model_by_the_name_that_the_server_gives_it(named):
+    async with StubServer(StubSettings(model="served-as-this", keep_bodies=1)) as server:
+        reader = create(settings(server.url, served_model=named))
+        try:
+            assert (await reader.read(reader.prepare(CROP, Task.TEXT))).content  # without check(), too
+        finally:
+            await reader.aclose()
+        assert msgspec.json.decode(server.bodies[0])["model"] == "served-as-this"
+
+
+async def test_a_model_that_is_not_served():
+    async with StubServer(StubSettings(model="other")) as server:
+        reader = create(settings(server.url, served_model="glm-ocr"))
+        try:
+            with pytest.raises(UsageError, match="does not serve 'glm-ocr'") as caught:
+                await reader.check()
+        finally:
+            await reader.aclose()
+    assert f"{server.url} serves other" in caught.value.remedy
+
+
+async def test_the_key_comes_from_the_environment(monkeypatch):
+    monkeypatch.setenv("PAGEMILL_API_KEY", "secret")
+    async with StubServer(StubSettings(model="glm-ocr", api_key="secret")) as server:
+        reader = create(settings(server.url))
+        try:
+            await reader.check()
+            monkeypatch.delenv("PAGEMILL_API_KEY")
+            without = create(settings(server.url))
+            with pytest.raises(UsageError, match="401") as caught:
+                await without.check()
+            await without.aclose()
+        finally:
+            await reader.aclose()
+    assert "PAGEMILL_API_KEY" in caught.value.remedy
+
+
+def test_without_a_server():
+    with pytest.raises(UsageError, match="no model server is named"):
+        create(settings())
+
+
+def test_without_aiohttp_the_error_names_the_command_that_installs_it():
+    code = (
+        "import sys; sys.modules['aiohttp'] = None\n"
+        "from pagemill.errors import MissingDependencyError\n"
+        "from pagemill.runtime.engines import REGION_ENGINES, load\n"
+        "try: load(REGION_ENGINES, 'vlm')\n"
+        "except MissingDependencyError as error: print(error.remedy)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert "pip install 'pagemill[vlm]'" in run.stdout
