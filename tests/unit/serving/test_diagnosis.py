@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import pytest
+
+from pagemill.serving.diagnosis import Cause, diagnose
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", Cause.DEVICE_MEMORY),
+        (
+            "ValueError: Free memory on device cuda:0 (3.1/23.0 GiB) on startup is less than desired GPU memory "
+            "utilization (0.8, 18.4 GiB).",
+            Cause.DEVICE_MEMORY,
+        ),
+        ("ValueError: No available memory for the cache blocks. Try increasing", Cause.CACHE_MEMORY),
+        ("(2.0 GiB KV cache is needed, which is larger than the available KV cache memory", Cause.CACHE_MEMORY),
+        ("OSError: [Errno 98] Address already in use", Cause.PORT),
+        ("vllm: error: unrecognized arguments: --swap-space 4", Cause.ARGUMENT),
+        ("OSError: x/y is not a local folder and is not a valid model identifier listed on", Cause.MODEL),
+        ("huggingface_hub.errors.GatedRepoError: 403 Client Error. Cannot access gated repo", Cause.MODEL),
+        ("OSError: We couldn't connect to 'https://huggingface.co' to load the files", Cause.NETWORK),
+        ("ValueError: Bfloat16 is only supported on GPUs with compute capability of at least 8.0", Cause.DTYPE),
+        ("ValueError: The quantization method fp8 is not supported. Minimum capability: 75.", Cause.DTYPE),
+        ("RuntimeError: Failed to infer device type, please set", Cause.DEVICE),
+        ("OSError: [Errno 28] No space left on device", Cause.DISK),
+        ("ValueError: something new", Cause.UNKNOWN),
+    ],
+)
+def test_a_cause_is_known_by_its_words(line: str, cause: Cause):
+    found = diagnose(["INFO begin", line, "RuntimeError: Engine core initialization failed. See root cause above."])
+    assert found.cause is cause
+    assert found.remedy.endswith(".")
+
+
+def test_the_line_nearest_to_the_end_decides():
+    assert diagnose(["CUDA out of memory", "Address already in use"]).cause is Cause.PORT
+
+
+def test_a_kill_without_words_is_the_machines_memory():
+    assert diagnose(["INFO loading"], -9).cause is Cause.HOST_MEMORY
+    assert diagnose(["CUDA out of memory"], -9).cause is Cause.DEVICE_MEMORY

@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pagemill.config.hardware import Device, Dtype, load_profile, profile_names
+from pagemill.config.model_cards import Architecture, Kind, ModelCard, load_card
+from pagemill.errors import UsageError
+from pagemill.serving.planning import (
+    Bounds,
+    Plan,
+    Weights,
+    Wishes,
+    Workload,
+    activations_gib,
+    image_tokens,
+    kv_bytes_per_token,
+    make_plan,
+    weights_of,
+)
+
+GLM = load_card("glm-ocr")
+EIGHT_BILLION = Weights(
+    stored_bytes=16_400_000_000,
+    architecture=Architecture(layers=36, kv_heads=8, head_dim=128, hidden_size=4096, max_position=262_144),
+)
+
+
+def plan_of(profile: str, card: ModelCard = GLM, weights: Weights | None = None, **wishes: object) -> Plan:
+    found = load_profile(profile)
+    memory = {} if found.memory_gib or "memory_gib" in wishes else {"memory_gib": 32.0}
+    return make_plan(card, found, Wishes(**(memory | wishes)), weights)
+
+
+class TestThePublishedExample:
+    """192 GB at 0.90: 172.8 claimed - 1.36 weights - 29.3 activations = 142 of cache = 2,329,040 tokens."""
+
+    plan = plan_of("b200", memory_share=0.90, max_model_len=32_768)
+
+    @pytest.mark.parametrize(
+        ("name", "published"),
+        [
+            ("claimed_gib", 172.8),
+            ("weights_gib", 1.36),
+            ("activations_gib", 29.3),
+            ("kv_gib", 142),
+            ("slots", 2_329_040),
+            ("worst_case_sequences", 71),
+            ("typical_sequences", 776),
+        ],
+    )
+    def test_memory_and_sequences(self, name: str, published: float):
+        assert getattr(self.plan.budget, name) == pytest.approx(published, rel=0.005)
+
+    def test_a_token_takes_64_kib(self):
+        assert self.plan.budget.kv_bytes_per_token == 64 * 1024
+
+    def test_the_four_bounds(self):
+        assert self.plan.bounds == Bounds(client=256, max_num_seqs=775, kv_cache=775, batched_tokens=131_072 // 450)
+        assert (self.plan.bounds.effective, self.plan.bounds.limited_by) == (256, "client")
+
+
+def test_an_l4_computes_about_as_many_at_once_as_was_seen_on_one():
+    """The sources saw a mean concurrency of 17 with 64 workers."""
+    bounds = plan_of("l4").bounds
+    assert bounds.client == 64
+    assert (bounds.effective, bounds.limited_by) == (18, "batched_tokens")
+
+
+@pytest.mark.parametrize("profile", profile_names())
+def test_glm_ocr_fits_everywhere_and_every_flag_has_its_reason(profile: str):
+    plan = plan_of(profile)
+    assert plan.budget.worst_case_sequences >= 1
+    assert all(flag.reason for flag in plan.flags)
+    assert plan.bounds.effective >= 4
+    assert plan.max_image_pixels == GLM.image.max_pixels
+
+
+@pytest.mark.parametrize("profile", ["rtx4060"])
+def test_eight_billion_weights_do_not_fit_on_eight_gib(profile: str):
+    with pytest.raises(UsageError, match=r"does not fit on NVIDIA GeForce RTX 4060 8 GB.*weights 8\.4") as caught:
+        plan_of(profile, weights=EIGHT_BILLION)
+    assert "GiB would do, or a smaller model" in str(caught.value.remedy)
+
+
+def test_what_the_refusal_offers_fits():
+    with pytest.raises(UsageError) as caught:
+        plan_of("rtx4060", max_model_len=60_000)
+    offered = int(str(caught.value.remedy).partition("--max-model-len ")[2].split()[0])
+    assert plan_of("rtx4060", max_model_len=offered).budget.worst_case_sequences >= 1
+    share = float(str(caught.value.remedy).partition("--gpu-mem-util ")[2].split()[0])
+    assert plan_of("rtx4060", max_model_len=60_000, memory_share=share).budget.worst_case_sequences >= 1
+
+
+def test_a_larger_machine_that_the_refusal_names_suffices():
+    with pytest.raises(UsageError) as caught:
+        plan_of("rtx4060", weights=EIGHT_BILLION)
+    needed = int(str(caught.value.remedy).partition("with ")[2].split()[0])
+    assert plan_of("rtx4060", weights=EIGHT_BILLION, memory_gib=needed).budget.worst_case_sequences >= 1
+
+
+@pytest.mark.parametrize("profile", ["cpu", "mps"])
+def test_fp8_is_refused_where_it_does_not_run(profile: str):
+    with pytest.raises(UsageError, match="fp8 does not run on"):
+        plan_of(profile, dtype=Dtype.FP8)
+    assert "--quantization" not in plan_of(profile).arguments
+
+
+def test_a_cpu_gets_a_cache_of_its_own_size_instead_of_a_share_of_the_machine():
+    arguments = plan_of("cpu", memory_gib=512).arguments
+    assert "--gpu-memory-utilization" not in arguments
+    assert int(arguments[arguments.index("--kv-cache-memory-bytes") + 1]) == 4 * 16_384 * 65_536
+
+
+@pytest.mark.parametrize(
+    ("dtype", "flags"),
+    [(Dtype.FP8, ["--quantization", "fp8"]), (Dtype.BF16, ["--dtype", "bfloat16"]), (Dtype.AUTO, [])],
+)
+def test_how_weights_are_held_becomes_a_flag(dtype: Dtype, flags: list[str]):
+    given = plan_of("h100", dtype=dtype).arguments
+    assert [word for word in given if word in {"--quantization", "fp8", "--dtype", "bfloat16"}] == flags
+
+
+def test_a_checkpoint_in_fp8_is_neither_quantised_again_nor_counted_as_half():
+    assert GLM.architecture is not None
+    stored = Weights(stored_bytes=2**31, architecture=msgspec.structs.replace(GLM.architecture, stored_bits=8))
+    plan = plan_of("h100", weights=stored, dtype=Dtype.FP8)
+    assert "--quantization" not in plan.arguments
+    assert plan.budget.weights_gib == 2
+
+
+def test_a_card_without_numbers_is_refused():
+    with pytest.raises(UsageError, match="no numbers"):
+        weights_of(msgspec.structs.replace(GLM, architecture=None))
+
+
+def test_requests_longer_than_the_model_reads_are_refused():
+    with pytest.raises(UsageError, match="reads at most 131,072 tokens"):
+        plan_of("b200", max_model_len=200_000)
+
+
+def test_the_longest_request_of_a_card_is_cut_to_what_the_weights_read():
+    assert GLM.architecture is not None
+    short = Weights(stored_bytes=10**8, architecture=msgspec.structs.replace(GLM.architecture, max_position=2048))
+    assert plan_of("l4", weights=short).budget.max_model_len == 2048
+
+
+@pytest.mark.parametrize("share", [0, -0.1, 1.01, float("nan")])
+def test_a_share_that_is_none_is_refused(share: float):
+    with pytest.raises(UsageError, match="share of the memory"):
+        Wishes(memory_share=share)
+
+
+def test_an_unknown_memory_is_asked_for():
+    with pytest.raises(UsageError, match="is not known"):
+        make_plan(GLM, load_profile("cpu"))
+
+
+def test_a_small_encoder_cache_bounds_the_image():
+    profile = msgspec.structs.replace(load_profile("l4"), max_num_batched_tokens=2048)
+    plan = make_plan(GLM, profile)
+    assert plan.encoder_cache_tokens == 4800
+    assert plan.max_image_pixels == 4800 * 28 * 28
+
+
+def test_an_embedding_model_gets_no_limit_of_its_own():
+    card = msgspec.structs.replace(GLM, kind=Kind.EMBEDDING)
+    assert "--limit-mm-per-prompt" not in plan_of("l4", card=card).arguments
+
+
+def test_little_memory_beside_the_server_is_told():
+    assert any("outside vLLM" in note for note in plan_of("rtx4060", memory_share=0.95).notes)
+    assert not any("outside vLLM" in note for note in plan_of("l4").notes)
+
+
+def test_units():
+    assert kv_bytes_per_token(EIGHT_BILLION.architecture) == 36 * 2 * 8 * 128 * 2
+    assert image_tokens(812 * 422, 28) == 438
+    assert activations_gib(131_072, 1536) == pytest.approx(29.3, rel=0.005)
+
+
+@given(
+    profile=st.sampled_from([name for name in profile_names() if load_profile(name).device is Device.CUDA]),
+    memory=st.floats(1, 300),
+    share=st.floats(0.05, 1),
+    length=st.integers(64, 131_072),
+    sequence=st.integers(1, 40_000),
+    prefill=st.integers(1, 20_000),
+)
+def test_a_plan_holds_together_or_is_refused(
+    profile: str, memory: float, share: float, length: int, sequence: int, prefill: int
+):
+    wishes = Wishes(
+        memory_gib=memory,
+        memory_share=share,
+        max_model_len=length,
+        workload=Workload(sequence_tokens=sequence, prefill_tokens=prefill),
+    )
+    try:
+        plan = make_plan(GLM, load_profile(profile), wishes)
+    except UsageError as error:
+        assert "does not fit" in error.message
+        return
+    budget = plan.budget
+    spent = budget.weights_gib + budget.activations_gib + budget.kv_gib + budget.left_gib
+    assert spent == pytest.approx(memory)
+    assert budget.slots >= length
+    assert 1 <= plan.bounds.effective <= plan.bounds.max_num_seqs

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pagemill.serving.probe import Health, Served, base_url, fetch, free_port, health, is_free, served_models
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+
+@asynccontextmanager
+async def answering(answer: bytes | None) -> AsyncIterator[str]:
+    """A server that says the same to everybody, or, with None, nothing."""
+    done = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        if answer is None:
+            await done.wait()
+        else:
+            writer.write(answer)
+            await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield base_url("127.0.0.1", server.sockets[0].getsockname()[1])
+    finally:
+        done.set()
+        server.close()
+        await server.wait_closed()
+
+
+@pytest.mark.parametrize(
+    ("answer", "state"),
+    [
+        (b"HTTP/1.1 200 OK\r\n\r\n", Health.HEALTHY),
+        (b"HTTP/1.1 503 Service Unavailable\r\n\r\n", Health.SICK),
+        (b"SSH-2.0-OpenSSH\r\n", Health.SICK),
+        (b"", Health.SICK),
+        (None, Health.SILENT),
+    ],
+)
+async def test_health(answer: bytes | None, state: Health):
+    async with answering(answer) as url:
+        assert await health(url, 0.2 if answer is None else 30) is state
+
+
+async def test_nobody_there():
+    assert await health(base_url("127.0.0.1", free_port("127.0.0.1")), 5) is Health.ABSENT
+
+
+async def test_no_more_than_a_mebibyte_is_read():
+    async with answering(b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 3 * 2**20) as url:
+        assert len((await fetch(url, "/", 30))[1]) <= 2**20
+
+
+async def test_the_models_of_a_server():
+    rows = [{"id": "a", "root": "x/a", "max_model_len": 4096}, {"id": "b", "root": None, "max_model_len": "many"}]
+    async with answering(b"HTTP/1.1 200 OK\r\n\r\n" + json.dumps({"data": rows}).encode()) as url:
+        assert await served_models(url, 30) == [Served("a", "x/a", 4096), Served("b", None, None)]
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"data": 3}', b'{"data": [{}]}', b"[" * 100_000, b"\xff"])
+async def test_what_makes_no_sense_is_no_model(body: bytes):
+    async with answering(b"HTTP/1.1 200 OK\r\n\r\n" + body) as url:
+        assert await served_models(url, 30) == []
+
+
+def test_a_port_that_somebody_listens_on_is_not_free():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        assert not is_free("127.0.0.1", port)
+    assert is_free("127.0.0.1", port)
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:1"),
+        ("0.0.0.0", "http://127.0.0.1:1"),
+        ("::", "http://[::1]:1"),
+        ("gpu-box", "http://gpu-box:1"),
+    ],
+)
+def test_where_clients_find_it(host: str, url: str):
+    assert base_url(host, 1) == url
