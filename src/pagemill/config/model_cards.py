@@ -13,6 +13,9 @@ import msgspec
 from pagemill.errors import UsageError
 
 
+_PROMPTS = ("text", "table", "formula", "page")
+
+
 class Kind(StrEnum):
     """What a model is for."""
 
@@ -105,6 +108,15 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     server: Server = Server()
     embedding: dict[str, Any] = {}
     """Kind embedding: ``dimension``, ``matryoshka``, ``max_tokens`` and ``instructions`` by role."""
+
+    def __post_init__(self) -> None:
+        """Check what types do not say; msgspec tells it with the place."""
+        if unknown := self.prompts.keys() - _PROMPTS:
+            raise ValueError(f"[prompts] knows {', '.join(_PROMPTS)}, not {', '.join(sorted(unknown))}")
+        if self.kind is Kind.RECOGNITION and not self.prompts.get("text"):
+            raise ValueError("a recognition model needs a prompt for text")
+        if self.image.max_pixels < 1 or not 1 <= self.image.quality <= 100:
+            raise ValueError("[image] max_pixels must be at least 1, quality 1 to 100")
 
 
 def card_names(kind: Kind | None = None) -> list[str]:

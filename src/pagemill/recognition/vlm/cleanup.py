@@ -34,7 +34,7 @@ _MATH_MARK = re.compile(r"\\[\\$]|\$\$?")
 _INLINE_DELIMITERS = re.compile(r"(?<!\\)\\([()])")
 _DISPLAY_DELIMITERS = re.compile(r"(?<!\\)\\[\[\]]|\$\$")
 _LEADERS = re.compile(r"([.·…‥_])\1{3,}|(?:[.·…] ){4,}[.·…]?")
-_SPECIAL = re.compile(r"<\|/?[a-z_]{1,30}\|>")
+_SPECIAL = re.compile(r"<[|｜]/?[\w▁]{1,30}[|｜]>")
 _CENTER = re.compile(r"</?center>|<div\s{1,3}align=[\"']?center[\"']?>|(?<=\n)</div>|</div>$", re.IGNORECASE)
 
 

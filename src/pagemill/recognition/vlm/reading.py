@@ -9,10 +9,10 @@ import msgspec
 
 from pagemill.document.labels import Task
 from pagemill.document.page import ContentFormat
-from pagemill.errors import NetworkError
+from pagemill.errors import NetworkError, UsageError
 from pagemill.recognition.base import Problem, RegionReading
 from pagemill.recognition.vlm.answer import RequestFailedError, RequestRefusedError
-from pagemill.recognition.vlm.cleanup import Cleaned, clean
+from pagemill.recognition.vlm.cleanup import STEPS, Cleaned, clean
 from pagemill.recognition.vlm.guard import Flaw, Verdict, judge
 
 if TYPE_CHECKING:
@@ -74,7 +74,15 @@ class Reading:
             builder: Made of the same card.
             asker: The client.
             engine: Name in the record, such as ``vlm:glm-ocr``.
+
+        Raises:
+            UsageError: The card names a clean-up step that does not exist.
         """
+        if unknown := [step for step in card.cleanup if step not in STEPS]:
+            raise UsageError(
+                f"the model card {card.name} names an unknown clean-up step {unknown[0]!r}",
+                remedy=f"Known: {', '.join(STEPS)}.",
+            )
         self._card = card
         self._builder = builder
         self._asker = asker
