@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 _FENCE = re.compile(r"(`{3,}|~{3,})((?<=~).*|[^`]*)")
 """Not indented: what is may end with the list that it stands in, and what follows it would not be code."""
+_INNER_FENCE = re.compile(r"^([\s>\-+*\d.)]+)(?=`{3}|~{3})")
 _NO_INFO = re.compile(r"[^\w+#.\-]")
+_LINE_END = re.compile(r"\r\n?|\n")
 _BLANK = re.compile(r"\n(?:[ \t]*\n)+")
 _KEPT = r"(?:/?(?:su[bp]|u|table|thead|tbody|tr|t[hd])|t[hd](?: (?:row|col)span=\"\d{1,4}\"){1,2}|br ?/?)>"
 _TAG = re.compile(rf"<(?=[A-Za-z/!?])(?!{_KEPT})")
@@ -116,11 +118,11 @@ def _plain_line(line: str) -> str:
 def _pieces(text: str) -> Iterator[_Piece]:
     held: list[str] = []
     opening: re.Match[str] | None = None
-    for line in text.split("\n"):
+    for line in _LINE_END.split(text):
         if opening is None:
             opening = _FENCE.fullmatch(line.rstrip())
             if opening is None:
-                held.append(line)
+                held.append(_INNER_FENCE.sub(r"\1\\", line))  # nobody could be sure where it ends
                 continue
             if held:
                 yield _Piece("\n".join(held))

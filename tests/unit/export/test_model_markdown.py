@@ -87,6 +87,9 @@ ATTACKS = [
     "<!-- a -->\n<?php ?>\n<![CDATA[x]]>",
     "<div\nonclick=x>",
     "<sup onclick=x>2</sup>",
+    " ```\n```\n<img src=x>",
+    "> - ```\n```\n<img src=x>",
+    "a\r```\r```\n<img src=x>",
     "<table>\n`<img src=x>`",
     "<table>\n```\n<img src=x>\n```",
     "<sup>\n```\n<img src=x>\n```",
@@ -120,6 +123,7 @@ def test_nothing_that_a_model_writes_is_run(attack):
             [
                 "<img src=x>",
                 "<sup>",
+                "\r",
                 "<table>",
                 "](x)",
                 "![a",
