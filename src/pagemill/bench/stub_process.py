@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 import urllib.request
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
@@ -12,6 +13,8 @@ import msgspec
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+_PATIENCE_S = 10.0
 
 
 class StubProcess:
@@ -24,6 +27,7 @@ class StubProcess:
     def __init__(self, *options: str) -> None:
         self._options = options if "--port" in options else ("--port", "0", *options)
         self._process: subprocess.Popen[str] | None = None
+        self._last: dict[str, int] = {}
         self.url = ""
 
     def __enter__(self) -> Self:
@@ -39,15 +43,24 @@ class StubProcess:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._process is not None:
-            self._process.terminate()
-            try:
-                self._process.wait(10)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
-            if self._process.stdout is not None:
-                self._process.stdout.close()
+        process = self._process
+        if process is None:
+            return
+        process.terminate()
+        try:
+            process.wait(_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        self._read_last_counts()
+        if process.stdout is not None:
+            process.stdout.close()
+
+    def _read_last_counts(self) -> None:
+        """What the process, which has ended, said at last."""
+        assert self._process is not None and self._process.stdout is not None
+        if not self._process.stdout.closed and (line := self._process.stdout.readline()):
+            self._last = msgspec.json.decode(line, type=dict[str, int])
 
     @property
     def pid(self) -> int:
@@ -56,7 +69,14 @@ class StubProcess:
         return self._process.pid
 
     def counts(self) -> dict[str, int]:
-        """What happened so far, as in :attr:`pagemill.bench.stub_server.StubServer.counts`; empty when it is dead."""
-        with suppress(OSError), urllib.request.urlopen(f"{self.url}/counts", timeout=10) as reply:
-            return msgspec.json.decode(reply.read(), type=dict[str, int])
-        return {}
+        """What happened so far, as in :attr:`pagemill.bench.stub_server.StubServer.counts`; also when it has ended."""
+        assert self._process is not None
+        end = time.monotonic() + _PATIENCE_S
+        while time.monotonic() < end:
+            with suppress(OSError), urllib.request.urlopen(f"{self.url}/counts", timeout=_PATIENCE_S) as reply:
+                return msgspec.json.decode(reply.read(), type=dict[str, int])
+            if self._process.poll() is not None:
+                self._read_last_counts()
+                break
+            time.sleep(0.02)  # it is about to end, or to return
+        return self._last

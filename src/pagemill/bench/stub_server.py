@@ -1,6 +1,6 @@
 """An OpenAI-compatible server without a model, for tests and benchmarks: latency, answers and faults as one sets them.
 
-As a process it prints its URL and serves until it is told to end:
+As a process it prints its URL, serves until it is told to end, and prints its counts:
 
     python -m pagemill.bench.stub_server --port 0 --latency-ms 200 --fault 500=0.05 --fault hang=0.01
 
@@ -15,7 +15,6 @@ import hashlib
 import os
 import random
 import signal
-import sys
 from collections import Counter, deque
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -43,6 +42,7 @@ _LARGEST_BODY = 1 << 28
 _PIXELS_A_TOKEN = 28 * 28
 _PROMPT_ZONE = 2048
 """Bytes at either end of a body in which the prompt is looked for."""
+_IMAGE = "{image}"
 _BUSY = (
     "The engine is currently busy and cannot accept new requests. Please try again later or on a different instance."
 )
@@ -65,7 +65,8 @@ class StubSettings:
     max_waiting: int | None = None
     """More than these wait: HTTP 503, as ``vllm serve --max-num-queued-reqs`` does it."""
     text: str = stub_answers.TEXT
-    """The answer to all that no rule below catches."""
+    """The answer to all that no rule below catches. In this and the next, ``{image}`` stands for the start of the
+    SHA-256 of the image file: answers that tell which region they belong to."""
     by_prompt: Mapping[str, str] = field(
         default_factory=lambda: {"Table": stub_answers.TABLE, "Formula": stub_answers.FORMULA}
     )
@@ -81,7 +82,8 @@ class StubSettings:
     max_image_pixels: int = 0
     """An image with more is refused with HTTP 400 as by a vLLM with a small encoder cache. 0: none is."""
     dies_after: int = 0
-    """The server dies at this completion, with all that are under way. 0: never."""
+    """The server dies at this completion, with all that are under way, and after as many again, if it is back by
+    then. 0: never."""
     returns_after_s: float = 0.0
     """It listens again so long after it died. 0: never."""
     dimension: int = 64
@@ -206,7 +208,7 @@ class StubServer:
         self.in_flight += 1
         self.counts["max_in_flight"] = max(self.counts["max_in_flight"], self.in_flight)
         try:
-            if number == self.settings.dies_after:
+            if self.settings.dies_after and number % self.settings.dies_after == 0:
                 await self.kill()
                 if self.settings.returns_after_s:
                     self._returning = asyncio.create_task(self._return())
@@ -293,17 +295,16 @@ class StubServer:
         return None
 
     def _text_for(self, body: bytes) -> str:
-        if self.settings.by_image:
-            image = stub_answers.image_bytes(body)
-            text = self.settings.by_image.get(hashlib.sha256(image or b"").hexdigest())
-            if text is not None:
-                return text
-        if self.settings.by_prompt:
-            ends = body[:_PROMPT_ZONE] + body[-_PROMPT_ZONE:]
-            for piece, text in self.settings.by_prompt.items():
-                if piece.encode() in ends:
-                    return text
-        return self.settings.text
+        settings, text = self.settings, self.settings.text
+        ends = body[:_PROMPT_ZONE] + body[-_PROMPT_ZONE:]
+        for piece, answer in settings.by_prompt.items():
+            if piece.encode() in ends:
+                text = answer
+                break
+        if not settings.by_image and _IMAGE not in text:
+            return text
+        digest = hashlib.sha256(stub_answers.image_bytes(body) or b"").hexdigest()
+        return settings.by_image.get(digest) or text.replace(_IMAGE, digest[:16])
 
     async def _embeddings(self, request: web.BaseRequest) -> web.Response:
         self.counts["embeddings"] += 1
@@ -354,22 +355,20 @@ async def _serve(arguments: argparse.Namespace) -> None:
     end = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, end.set)
+    died = asyncio.create_task(server.died.wait())
+    ended = asyncio.create_task(end.wait())
     async with server:
         print(server.url, flush=True)
-        while not end.is_set():
-            waits = [asyncio.create_task(end.wait()), asyncio.create_task(server.died.wait())]
-            _, pending = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-            for task in pending:
-                task.cancel()
-            if server.died.is_set() and not server.settings.returns_after_s:
-                print("died, as it was told to", file=sys.stderr, flush=True)
-                os._exit(1)
-            if server.died.is_set():
-                await asyncio.sleep(server.settings.returns_after_s)
+        ways = [ended] if server.settings.returns_after_s else [ended, died]
+        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        print(msgspec.json.encode(dict(server.counts)).decode(), flush=True)
+        if not ended.done():
+            os._exit(1)  # as one that was killed
+    died.cancel()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Serve until SIGTERM or SIGINT."""
+    """Serve until SIGTERM or SIGINT, or until it is to die; tell the counts at last."""
     defaults = StubSettings()
     parser = argparse.ArgumentParser(prog="python -m pagemill.bench.stub_server", description=__doc__)
     parser.add_argument("--host", default="127.0.0.1")
@@ -380,7 +379,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--latency-ms-a-running", type=float, default=0.0)
     parser.add_argument("--slots", type=int, default=0, help="requests that run at once; 0: no limit")
     parser.add_argument("--max-waiting", type=int, default=None, help="more get HTTP 503")
-    parser.add_argument("--text", default=defaults.text, help="the answer")
+    parser.add_argument("--text", default=defaults.text, help="the answer; {image} becomes a digest of the image")
     parser.add_argument("--replay", type=Path, help="JSON object: SHA-256 of an image file -> answer")
     parser.add_argument("--fault", action="append", default=[], metavar="NAME=RATE", help="one of " + ", ".join(Fault))
     parser.add_argument("--seed", type=int, default=0)

@@ -62,6 +62,13 @@ async def test_answers_by_image_then_by_prompt_then_the_same():
         assert choice(await post(server, chat("OCR:", png(9, 8)))) == ("else", "stop")
 
 
+async def test_answers_that_tell_their_image():
+    async with StubServer(StubSettings(by_prompt={}, text="is {image}")) as server:
+        first, second, again = [choice(await post(server, chat("", png(9, side)))) for side in (1, 2, 1)]
+        assert first == again != second
+        assert first[0].startswith("is ")
+
+
 async def test_tells_of_itself_as_vllm_does():
     async with StubServer(StubSettings(model="glm-ocr", slots=1, latency_ms=60_000)) as server:
         assert (await get(server, "/health"))[0] == 200
@@ -197,7 +204,7 @@ def test_as_a_process():
         assert server.counts()["500"] == 1
 
 
-def test_a_process_that_dies_is_gone():
+def test_a_process_that_dies_is_gone_and_leaves_its_counts():
     with StubProcess("--dies-after", "1") as server:
 
         async def ask() -> None:
@@ -209,4 +216,4 @@ def test_a_process_that_dies_is_gone():
 
         with pytest.raises(aiohttp.ClientError):
             asyncio.run(ask())
-        assert server.counts() == {}
+        assert server.counts()["deaths"] == server.counts()["requests"] == 1
