@@ -1,0 +1,346 @@
+"""Making an index, and bringing it up to date: only pages that are new or changed are read again.
+
+Pages go in by transactions of many; the rows of vectors are bound in the last one. What is cut off is gone on with by
+the next call, and until then the index says that it is not complete.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import sqlite3
+import unicodedata
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from pagemill.document.page import Status
+from pagemill.embedding.contents import contents
+from pagemill.embedding.vectors import FOLDER as VECTORS
+from pagemill.embedding.vectors import Part, RowKey, VectorFile, VectorPaths, parts_of
+from pagemill.errors import DifferentRunError
+from pagemill.retrieval import database
+from pagemill.retrieval.languages import language_of
+from pagemill.retrieval.tokens import indexed
+from pagemill.store import paths
+from pagemill.store.files import output_errors, reading_errors
+from pagemill.store.ledger import PageState
+from pagemill.store.lock import RunLock
+from pagemill.store.reading import RunReader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from pagemill.document.page import PageResult
+    from pagemill.errors import DamagedRunError
+
+_PAGES_A_TRANSACTION = 500
+_EXAMPLES = 3
+EMBEDDED = (Part.IMAGES, Part.TEXT, Part.REGIONS)
+
+
+class PartCount(NamedTuple):
+    """Vectors of a part."""
+
+    vectors: int
+    missing: int
+    """Pages, or regions, that could have one and have none: they were parsed after the last ``pagemill embed``."""
+    dimension: int
+    engine: str
+
+
+@dataclass(slots=True)
+class IndexReport:
+    """What making an index came to."""
+
+    pages: int = 0
+    """In the index."""
+    regions: int = 0
+    added: int = 0
+    """Pages that are new or were changed."""
+    removed: int = 0
+    """Pages that are not in the run any more."""
+    failed: int = 0
+    """Pages of the run that failed, and are not in the index."""
+    damages: list[str] = field(default_factory=list)
+    """Records that cannot be read; their pages are left out."""
+    parts: dict[Part, PartCount] = field(default_factory=dict)
+
+
+class _Wanted(NamedTuple):
+    doc_id: str
+    crc: int
+    length: int
+
+
+def build_index(out: Path, *, tell: Callable[[int, int], None] | None = None) -> IndexReport:
+    """Make the index of a run directory, or bring it up to date; also while the run goes on.
+
+    Args:
+        out: The run directory.
+        tell: Called with pages put in and pages to put in, after each.
+
+    Raises:
+        DifferentRunError: Vectors were made of other contents than the pages have now.
+        DamagedRunError: The ledger or a file of vectors is damaged.
+        LockedError: Another process makes the index.
+        OutputError: It cannot be written; NoSpaceError when the disk is full.
+    """
+    with ExitStack() as stack:
+        reader = stack.enter_context(RunReader.open(out))
+        folder = out / database.FOLDER
+        with output_errors(folder):
+            folder.mkdir(exist_ok=True)
+        lock = RunLock(out / database.LOCK)
+        stack.callback(lock.release)
+        path = out / database.FILE
+        stack.enter_context(database.index_errors(path))
+        connection = database.open_for_writing(path)
+        stack.callback(connection.close)
+        return _Builder(reader, out, connection, tell).build()
+
+
+class _Builder:
+    def __init__(
+        self,
+        reader: RunReader,
+        out: Path,
+        connection: sqlite3.Connection,
+        tell: Callable[[int, int], None] | None,
+    ) -> None:
+        self._reader = reader
+        self._out = out
+        self._connection = connection
+        self._tell = tell
+        self._report = IndexReport()
+
+    def build(self) -> IndexReport:
+        connection = self._connection
+        started = self._reader.summary.started.isoformat()
+        size, modified_ns = records_stamp(self._out)  # before they are read: what comes later is not in the index
+        wanted = {
+            row.page_id: _Wanted(row.doc_id, row.record.crc, row.record.length)
+            for row in self._reader.rows("p.offset IS NOT NULL")
+            if row.record is not None and row.state is PageState.DONE
+        }
+        there = {
+            page_id: (page, crc, length)
+            for page, page_id, crc, length in connection.execute("SELECT page, page_id, crc, length FROM pages")
+        }
+        with self._transaction():
+            connection.execute("DELETE FROM state")
+            connection.execute("INSERT INTO state VALUES (?, ?, ?, 0)", (started, size, modified_ns))
+        for batch in _batches(page_id for page_id in there if page_id not in wanted):
+            with self._transaction():
+                for page_id in batch:
+                    self._remove(there[page_id][0])
+            self._report.removed += len(batch)
+        changed = {
+            page_id: row
+            for page_id, row in wanted.items()
+            if page_id not in there or there[page_id][1:] != (row.crc, row.length)
+        }
+        for batch in _batches(self._records(changed)):
+            with self._transaction():
+                for page in batch:
+                    self._put(page, changed[page.page_id])
+            if self._tell:
+                self._tell(self._report.added, len(changed))
+        self._bind()
+        self._report.pages = connection.execute("SELECT count(*) FROM pages").fetchone()[0]
+        self._report.regions = connection.execute("SELECT count(*) FROM regions").fetchone()[0]
+        self._report.failed = self._reader.summary.failed
+        return self._report
+
+    def _records(self, changed: dict[str, _Wanted]) -> Iterator[PageResult]:
+        def damaged(error: DamagedRunError) -> None:
+            self._report.damages.append(error.message)
+
+        documents = {row.doc_id for row in changed.values()}
+        for doc_id, pages in self._reader.documents(on_damage=damaged):
+            if doc_id in documents:
+                # A run that goes on may have replaced a record since its checksum was read: the next call sees that.
+                yield from (page for page in pages if page.page_id in changed)
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """All of what is done inside, or nothing."""
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:  # some errors roll back by themselves
+                self._connection.execute("ROLLBACK")
+            raise
+
+    def _remove(self, page: int) -> None:
+        """Take a page out; a contentless full-text table has to be told what was in it."""
+        execute = self._connection.execute
+        texts = execute("SELECT id, text FROM regions WHERE page = ? ORDER BY region", (page,)).fetchall()
+        for identifier, text in texts:
+            execute(
+                "INSERT INTO region_words (region_words, rowid, words) VALUES ('delete', ?, ?)",
+                (identifier, indexed(text)),
+            )
+        words = indexed("\n".join(text for _, text in texts))
+        execute("INSERT INTO page_words (page_words, rowid, words) VALUES ('delete', ?, ?)", (page, words))
+        execute("DELETE FROM regions WHERE page = ?", (page,))
+        execute("DELETE FROM pages WHERE page = ?", (page,))
+
+    def _put(self, page: PageResult, row: _Wanted) -> None:
+        execute = self._connection.execute
+        earlier = execute("SELECT page FROM pages WHERE page_id = ?", (page.page_id,)).fetchone()
+        if earlier:
+            self._remove(earlier[0])
+        if page.status is not Status.DONE:  # it was, a moment ago: the run goes on
+            return
+        self._report.added += 1
+        regions = list(contents(page, Part.REGIONS, images=True))
+        text_digests = {content.row.key.region: content.row for content in contents(page, Part.REGIONS, images=False)}
+        texts = [_sound(content.text) for content in regions]
+        words = indexed("\n".join(texts))
+        digests = [next(contents(page, part, images=False), None) for part in (Part.TEXT, Part.IMAGES)]
+        cursor = execute(
+            "INSERT INTO pages (page_id, doc_id, source, page_number, language, words, text_digest, image_digest, crc,"
+            " length) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                page.page_id,
+                page.doc_id,
+                _sound(page.source),
+                page.page_number,
+                language_of("\n".join(texts), page.languages),
+                hashlib.sha256(words.encode()).digest(),
+                *(content.row.digest if content else None for content in digests),
+                row.crc,
+                row.length,
+            ),
+        )
+        number = cursor.lastrowid
+        execute("INSERT INTO page_words (rowid, words) VALUES (?, ?)", (number, words))
+        by_index = {region.index: region for region in page.regions}
+        for content, text in zip(regions, texts, strict=True):
+            index = content.row.key.region
+            if index is None:
+                continue
+            region = by_index[index]
+            alone = text_digests.get(index)
+            cursor = execute(
+                "INSERT INTO regions (page, region, label, bbox, crop, text, text_digest, picture_digest)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    number,
+                    index,
+                    region.label,
+                    msgspec.json.encode(region.bbox_2d).decode(),
+                    content.crop.path if content.crop else None,
+                    text,
+                    alone.digest if alone else None,
+                    content.row.digest,
+                ),
+            )
+            execute("INSERT INTO region_words (rowid, words) VALUES (?, ?)", (cursor.lastrowid, indexed(text)))
+
+    def _bind(self) -> None:
+        """Say of each row of the vectors what it is of, all in one transaction."""
+        there = [part for part in parts_of(self._out) if part in EMBEDDED]
+        with ExitStack() as stack:
+            # Stamped before they are opened: files that are replaced meanwhile are found out when one searches.
+            stamps = {part: vectors_stamp(VectorPaths(self._out / VECTORS, part).vectors) for part in there}
+            files = {part: stack.enter_context(VectorFile.open(self._out, part)) for part in there}
+            bound = {part: self._bound(file) for part, file in files.items()}
+
+            with self._transaction():
+                self._connection.execute("DELETE FROM vectors")
+                for part, file in files.items():
+                    pages, regions = bound[part]
+                    self._connection.execute(
+                        "INSERT INTO vectors VALUES (?, ?, ?, ?, ?, ?)",
+                        (part, msgspec.json.encode(file.info), *stamps[part], pages.tobytes(), regions.tobytes()),
+                    )
+                self._connection.execute("UPDATE state SET complete = 1")
+
+    def _bound(self, file: VectorFile) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """For each row the numbers of its page and its region (0 for a whole page), little-endian int64.
+
+        Raises:
+            DifferentRunError: A row is of an earlier content, or of a page that is not there any more.
+        """
+        part = file.info.part
+        pages = np.zeros(len(file), dtype="<i8")
+        regions = np.zeros(len(file), dtype="<i8")
+        places = {row.key: place for place, row in enumerate(file.rows)}
+        missing = 0
+        changed = []
+        for page_id, region, page, identifier, digest in self._embeddable(file):
+            key = RowKey(page_id, region)
+            place = places.get(key)
+            if place is None:
+                missing += 1
+            elif file.rows[place].digest != digest:
+                changed.append(_name(key))
+                pages[place] = -1
+            else:
+                pages[place], regions[place] = page, identifier
+        gone = [_name(file.rows[place].key) for place in np.flatnonzero(pages == 0)]
+        if stale := [*changed, *gone]:
+            examples = ", ".join(stale[:_EXAMPLES]) + (", ..." if len(stale) > _EXAMPLES else "")
+            raise DifferentRunError(
+                f"{len(stale)} vectors of {part.title} are of pages that have changed or gone since: {examples}",
+                remedy=f"Bring the vectors up to date, then the index: pagemill embed {self._out}",
+            )
+        identity = file.info.identity
+        self._report.parts[part] = PartCount(len(file), missing, identity.dimension, identity.engine)
+        return pages, regions
+
+    def _embeddable(self, file: VectorFile) -> Iterator[tuple[str, int | None, int, int, str]]:
+        """Page id, region, number of the page, number of the region, digest: of all that may have a vector."""
+        if file.info.part is Part.REGIONS:
+            digest = "picture_digest" if file.info.images else "text_digest"
+            statement = (
+                f"SELECT page_id, region, page, id, regions.{digest} FROM regions JOIN pages USING (page)"
+                f" WHERE regions.{digest} IS NOT NULL"
+            )
+        else:
+            digest = "text_digest" if file.info.part is Part.TEXT else "image_digest"
+            statement = f"SELECT page_id, NULL, page, 0, {digest} FROM pages WHERE {digest} IS NOT NULL"
+        return iter(self._connection.execute(statement))
+
+
+def records_stamp(out: Path) -> tuple[int, int]:
+    """Size and time of the records: when they are others, pages have ended since."""
+    path = out / paths.RESULTS
+    with reading_errors(path):
+        status = path.stat()
+    return status.st_size, status.st_mtime_ns
+
+
+def vectors_stamp(path: Path) -> tuple[int, int]:
+    """Size and time of a file of vectors."""
+    with reading_errors(path):
+        status = path.stat()
+    return status.st_size, status.st_mtime_ns
+
+
+def _sound(text: str) -> str:
+    """Composed (NFC), and without lone surrogates, which SQLite does not take."""
+    return unicodedata.normalize("NFC", text).encode("utf-8", "replace").decode()
+
+
+def _name(key: RowKey) -> str:
+    return key.page_id if key.region is None else f"{key.page_id} region {key.region}"
+
+
+def _batches(items: Iterator[Any]) -> Iterator[list[Any]]:
+    batch: list[Any] = []
+    for item in items:
+        batch.append(item)
+        if len(batch) == _PAGES_A_TRANSACTION:
+            yield batch
+            batch = []
+    if batch:
+        yield batch

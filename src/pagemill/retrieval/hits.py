@@ -1,0 +1,101 @@
+"""What is asked of an index and what it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import translate
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from pagemill.embedding.vectors import Part
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class IndexPart(StrEnum):
+    """A way to rank pages."""
+
+    IMAGES = "images"
+    """Vectors of page images."""
+    TEXT = "text"
+    """Vectors of page texts."""
+    REGIONS = "regions"
+    """Vectors of regions: a page stands where its best region does."""
+    FULL_TEXT = "full-text"
+    """Words (BM25)."""
+
+    @property
+    def vectors(self) -> Part | None:
+        """The file of vectors behind it."""
+        return {IndexPart.IMAGES: Part.IMAGES, IndexPart.TEXT: Part.TEXT, IndexPart.REGIONS: Part.REGIONS}.get(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which pages and regions may be found; all that is given must hold."""
+
+    documents: tuple[str, ...] = ()
+    """Patterns of document ids (``*``, ``?``, ``[...]``), any of which must fit."""
+    pages: tuple[str, ...] = ()
+    """Patterns of page ids, likewise."""
+    languages: tuple[str, ...] = ()
+    """Such as ``ko``."""
+    labels: tuple[str, ...] = ()
+    """Classes of regions, such as ``table``: regions alone are searched, by their words and vectors."""
+
+    def patterns(self) -> list[tuple[str, str]]:
+        """Column and regular expression of each filter by pattern."""
+        wanted = (("doc_id", self.documents), ("page_id", self.pages))
+        return [(column, "|".join(map(translate, patterns))) for column, patterns in wanted if patterns]
+
+
+class PartRank(msgspec.Struct, frozen=True):
+    """Where a page stands in one part."""
+
+    rank: int
+    """From 1."""
+    score: float
+    """Cosine, or BM25: the more the better."""
+
+
+class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
+    """A page that was found."""
+
+    rank: int
+    """From 1."""
+    score: float
+    """Sum of ``1 / (60 + rank)`` over the parts: comparable within one answer only."""
+    page_id: str
+    doc_id: str
+    source: str
+    """The file, as it was named."""
+    page_number: int | None
+    language: str
+    region: int | None
+    """Index of the region that answers best; None where the page as a whole does."""
+    label: str | None
+    bbox_2d: tuple[int, int, int, int] | None
+    """Of the region, in thousandths of the page."""
+    crop: str | None
+    """The region's picture, relative to the run directory."""
+    snippet: str
+    marks: tuple[tuple[int, int], ...]
+    """Start and end of each hit in the snippet, in characters."""
+    parts: dict[IndexPart, PartRank]
+    """Where the page stands in the parts that found it."""
+
+
+class Ranked(NamedTuple):
+    """A page in the ranking of one part."""
+
+    page: int
+    score: float
+    region: int
+    """Number of the region in the index; 0 for none."""
+
+
+Rankings = dict[IndexPart, "Sequence[Ranked]"]
+"""The best first."""

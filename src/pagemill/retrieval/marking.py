@@ -1,0 +1,116 @@
+"""Which region of a page answers a query best, and the piece of it to show."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from typing import TYPE_CHECKING, NamedTuple
+
+from pagemill.retrieval.tokens import TOKENIZER, Token, tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_MARK = "\x01"
+_ELLIPSIS = "…"
+
+
+class Snippet(NamedTuple):
+    """A piece of text with what was found in it."""
+
+    text: str
+    """On one line."""
+    marks: tuple[tuple[int, int], ...]
+    """Start and end of each hit in it, in characters, in order, apart from each other."""
+
+    def marked(self, before: str, after: str) -> str:
+        """The text with something before and after each hit."""
+        parts, end = [], 0
+        for start, stop in self.marks:
+            parts += [self.text[end:start], before, self.text[start:stop], after]
+            end = stop
+        return "".join([*parts, self.text[end:]])
+
+
+class Marked(NamedTuple):
+    """A text that has words of the query in it."""
+
+    key: int
+    hits: tuple[Token, ...]
+    """In order; pairs of characters overlap."""
+
+
+def matches(texts: Iterable[tuple[int, str]], expression: str) -> list[Marked]:
+    """Those of some texts that match, the best first (BM25 among them), with what matches in them.
+
+    SQLite decides, with the tokens of the index, so that nothing is marked that would not be found.
+
+    Args:
+        texts: Each with a key.
+        expression: Of FTS5 (:func:`pagemill.retrieval.tokens.match_expression`).
+    """
+    known: dict[int, list[Token]] = {}
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute(f"CREATE VIRTUAL TABLE texts USING fts5(words, tokenize='{TOKENIZER}')")
+        for key, text in texts:
+            known[key] = list(tokens(text))
+            words = " ".join(token.text for token in known[key])
+            connection.execute("INSERT INTO texts (rowid, words) VALUES (?, ?)", (key, words))
+        found = connection.execute(
+            f"SELECT rowid, highlight(texts, 0, '{_MARK}', '') FROM texts WHERE texts MATCH ? ORDER BY rank",
+            (expression,),
+        )
+        return [
+            Marked(
+                key,
+                tuple(
+                    token for token, word in zip(known[key], words.split(" "), strict=True) if word.startswith(_MARK)
+                ),
+            )
+            for key, words in found
+        ]
+
+
+def snippet(text: str, hits: Iterable[Token], *, width: int = 160) -> Snippet:
+    """The piece of a text with the most hits; its beginning where there is none.
+
+    Args:
+        text: Of a region.
+        hits: In it, in order.
+        width: Most characters to show.
+    """
+    spans = _joined(hits)
+    start = _densest(spans, width)
+    if start:  # begin with a whole word, where one begins soon
+        space = max(text.rfind(" ", start - 20, start), text.rfind("\n", start - 20, start))
+        start = space + 1 if space >= 0 else start
+    end = min(len(text), start + width)
+    before, after = (_ELLIPSIS if start else ""), (_ELLIPSIS if end < len(text) else "")
+    shown = before + "".join(" " if character.isspace() else character for character in text[start:end]) + after
+    shift = len(before) - start
+    marks = tuple((max(a, start) + shift, min(b, end) + shift) for a, b in spans if a < end and b > start)
+    return Snippet(shown, marks)
+
+
+def _joined(hits: Iterable[Token]) -> list[tuple[int, int]]:
+    spans: list[tuple[int, int]] = []
+    for hit in hits:
+        if spans and hit.start <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(spans[-1][1], hit.end))
+        else:
+            spans.append((hit.start, hit.end))
+    return spans
+
+
+def _densest(spans: list[tuple[int, int]], width: int) -> int:
+    """Where a piece of this width begins that holds the most characters of hits; a little before its first hit."""
+    best = best_length = 0
+    first = length = 0
+    for index, (start, end) in enumerate(spans):
+        length += end - start
+        while spans[first][0] + width < end and first < index:
+            length -= spans[first][1] - spans[first][0]
+            first += 1
+        if length > best_length:
+            best, best_length = spans[first][0], length
+    return max(0, best - width // 8) if best > width // 2 else 0

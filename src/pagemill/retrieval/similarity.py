@@ -1,0 +1,63 @@
+"""Exact similarities of one vector to all of a file, over the memory-mapped array."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_ROWS = 4096
+"""That are turned into float32 at a time."""
+
+
+def similarities(vectors: NDArray[Any], query: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Inner products of a vector with every row: the cosines, as all are of length 1.
+
+    Every row is looked at. Half-precision rows are read as they are by numkong, where that is installed; numpy has to
+    widen them first, block by block, which takes about fifteen times as long.
+
+    Args:
+        vectors: Shape (rows, dimension), float32 or float16, C-contiguous, perhaps memory-mapped.
+        query: Shape (dimension,).
+
+    Returns:
+        Shape (rows,).
+    """
+    if vectors.dtype == np.float32:
+        return np.asarray(vectors @ query, dtype=np.float32)
+    if len(vectors) and (exact := _by_numkong(vectors, query)) is not None:
+        return exact
+    found = np.empty(len(vectors), dtype=np.float32)
+    for start in range(0, len(vectors), _ROWS):
+        block = vectors[start : start + _ROWS].astype(np.float32)
+        found[start : start + len(block)] = block @ query
+    return found
+
+
+def _by_numkong(vectors: NDArray[Any], query: NDArray[np.float32]) -> NDArray[np.float32] | None:
+    try:
+        import numkong
+    except ImportError:
+        return None
+    found = numkong.cdist(query.astype(np.float16)[np.newaxis], vectors, "dot")
+    return np.asarray(found, dtype=np.float32).reshape(-1)
+
+
+def best_first(scores: NDArray[np.float32], wanted: NDArray[np.bool_] | None, count: int) -> NDArray[np.int64]:
+    """The rows with the highest scores above zero, the best first; equal ones by their place.
+
+    Zero and less is no likeness at all: such rows would only stand in an order that means nothing.
+
+    Args:
+        scores: Shape (rows,).
+        wanted: Shape (rows,): rows that may be taken; None for all.
+        count: Most rows to give.
+    """
+    rows = np.flatnonzero(scores > 0 if wanted is None else (scores > 0) & wanted)
+    if len(rows) > count:
+        least = np.partition(scores[rows], len(rows) - count)[len(rows) - count]
+        rows = rows[scores[rows] >= least]
+    return rows[np.argsort(-scores[rows], kind="stable")][:count]

@@ -1,0 +1,103 @@
+"""Words of any language as the full-text index knows them.
+
+Scripts that are written without spaces, and Korean, whose words carry their particles with them, are cut into
+overlapping pairs of characters; all else into words. Pairs need no dictionary, forgive wrong spacing, which scans are
+full of, and find a part of a compound. English endings are cut off by SQLite (:data:`TOKENIZER`).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+VERSION = 1
+"""Of what :func:`tokens` gives: an index made with another one is made anew."""
+TOKENIZER = "porter ascii"
+"""Of SQLite's FTS5: takes our tokens apart at spaces and cuts English endings off (Porter's algorithm)."""
+_MOST_CHARACTERS = 64
+_MOST_QUERY_TOKENS = 128
+
+_PAIRED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
+    "\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff\uffa0-\uffdc"  # Hangul
+    "\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # kana
+    "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Han
+)
+_MARKS = "".join(chr(c) for c in range(0x300, 0xE00) if unicodedata.category(chr(c)).startswith("M"))
+_RUN = re.compile(
+    rf"(?P<number>\d{{1,3}}(?:,\d{{3}})+(?!\d))|(?P<paired>[{_PAIRED}]+)"
+    rf"|(?P<word>[^\W_{_PAIRED}](?:[^\W_{_PAIRED}]|[{_MARKS}])*)"
+)
+
+
+class Token(NamedTuple):
+    """A token and where it stands."""
+
+    text: str
+    """Letters, digits and marks only: SQLite takes it for one."""
+    start: int
+    end: int
+
+
+def tokens(text: str) -> Iterator[Token]:
+    """The tokens of a text, from its first to its last character.
+
+    Case, width and accents are folded, separators of thousands are left out. The time is linear in the text.
+    """
+    for match in _RUN.finditer(text):
+        start, end = match.span()
+        run = match[0]
+        if match.lastgroup == "paired":
+            if len(run) == 1:
+                yield from _token(_folded(run), start, end)
+            for offset in range(len(run) - 1):
+                yield from _token(_folded(run[offset : offset + 2]), start + offset, start + offset + 2)
+        else:
+            # Only the beginning of what is far too long for a word is looked at.
+            yield from _token(_folded(run.replace(",", "")[:_MOST_CHARACTERS]), start, end)
+
+
+def indexed(text: str) -> str:
+    """A text as it is given to FTS5."""
+    return " ".join(token.text for token in tokens(text))
+
+
+def match_expression(query: str) -> str | None:
+    """What FTS5 is asked for a query: any of its tokens. None for a query without letters and digits.
+
+    Tokens are quoted, so that nothing in a query is taken for syntax. A single character of a paired script stands for
+    all pairs that begin with it. Of a very long query the first tokens count.
+    """
+    asked: dict[str, None] = {}
+    for token in tokens(unicodedata.normalize("NFC", query)):
+        alone = len(token.text) == 1 and not token.text.isascii() and re.fullmatch(f"[{_PAIRED}]", token.text)
+        asked[f'"{token.text}"' + (" *" if alone else "")] = None
+        if len(asked) == _MOST_QUERY_TOKENS:
+            break
+    return " OR ".join(asked) or None
+
+
+def _token(text: str, start: int, end: int) -> Iterator[Token]:
+    if text:
+        yield Token(text, start, end)
+
+
+def _folded(run: str) -> str:
+    if run.isascii():
+        return run.lower()
+    folded = unicodedata.normalize("NFKD", run).casefold()
+    kept = "".join(c for c in folded if not _is_accent(c) and (c.isalnum() or (ord(c) > 127 and not c.isspace())))
+    return unicodedata.normalize("NFC", kept)
+
+
+def _is_accent(character: str) -> bool:
+    """Whether it is a mark that readers do without: accents, Hebrew points, Arabic vowels; no vowel of an Indic script.
+
+    Told apart by the canonical combining class (Unicode Standard Annex 44, table 15).
+    """
+    kind = unicodedata.combining(character)
+    return 10 <= kind <= 35 or kind >= 200
