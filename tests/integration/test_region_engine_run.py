@@ -1,0 +1,156 @@
+"""Whole runs whose regions a server reads: killed and resumed, without a server, with other settings."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from coded_pages import Corpus, CorpusMaker
+from pagemill_process import PagemillProcess, Target, run, wait_for
+from run_contents import contents, differences, leftovers, records
+
+from pagemill.bench.stub_process import StubProcess
+from pagemill.errors import ExitCode
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(sys.platform != "linux", reason="watches processes through /proc"),
+]
+PAGES = 45
+OPTIONS = ("--layout-engine", "fast", "--quiet", "--recognition-engine", "vlm", "--server")
+STUB = ("--model", "glm-ocr", "--text", "said $<b>$ <img src=x> in **bold**")
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    maker = CorpusMaker(tmp_path_factory.mktemp("inputs"))
+    maker.images(15)
+    maker.pdf(15)
+    maker.parquet(15)
+    return maker.corpus()
+
+
+@pytest.fixture(scope="module")
+def stub() -> Iterator[StubProcess]:
+    with StubProcess(*STUB, "--latency-ms", "100") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def undisturbed(
+    corpus: Corpus, stub: StubProcess, surroundings: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    out = tmp_path_factory.mktemp("undisturbed") / "out"
+    log = out.with_name("log")
+    assert run(["parse", *corpus.paths, "-o", out, *OPTIONS, stub.url], surroundings, log) == ExitCode.OK, (
+        log.read_text()
+    )
+    return out
+
+
+def written(out: Path) -> int:
+    results = out / "ocr_results.jsonl"
+    return results.read_bytes().count(b"\n") if results.exists() else 0
+
+
+def test_every_page_is_read_by_its_regions(undisturbed: Path, stub: StubProcess):
+    found = records(undisturbed)
+    assert [record["page_idx"] for record in found] == list(range(PAGES))
+    assert stub.counts()["requests"] == 2 * PAGES
+    for record in found:
+        title, body, picture = record["regions"]
+        assert (record["status"], record["errors"], record["text_source"]) == ("done", [], "ocr")
+        assert (title["engine"], title["content_format"], title["level"]) == ("vlm:glm-ocr", "markdown", 1)
+        assert body["lines"] == []
+        assert picture["content"] is None
+        assert "<img" not in record["markdown"]
+        assert record["markdown"].startswith("# said")
+    texts = (undisturbed / "parsed_texts.jsonl").read_text()
+    assert "in bold" in texts
+    assert "said" in (undisturbed / "report.html").read_text()
+    described = json.loads((undisturbed / "run.json").read_text())["settings"]
+    assert described["parse"]["recognition"]["servers"] == [stub.url]
+    assert described["parse"]["text_layer"] == "never"
+
+
+def test_a_run_that_is_killed_goes_on_and_ends_as_one_that_was_not(
+    corpus: Corpus, stub: StubProcess, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
+):
+    out, log = tmp_path / "out", tmp_path / "log"
+    arguments = ["parse", *corpus.paths, "-o", out, *OPTIONS, stub.url]
+    for pages in (3, 20):
+        process = PagemillProcess([*arguments, "--workers", "4"], surroundings, log)
+        try:
+            wait_for(lambda pages=pages: written(out) >= pages, "pages to be written")
+            process.kill(Target.GROUP)
+            process.wait_until_gone()
+        finally:
+            process.clear()
+    assert PAGES > written(out) >= 20
+    assert run(arguments, surroundings, log) == ExitCode.OK, log.read_text()
+    assert differences(contents(out), contents(undisturbed)) == []
+    assert leftovers(out) == []
+
+
+def test_a_server_that_is_gone_ends_the_run_which_another_one_completes(
+    corpus: Corpus, stub: StubProcess, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
+):
+    out, log = tmp_path / "out", tmp_path / "log"
+    arguments = ["parse", *corpus.paths, "-o", out, *OPTIONS]
+    with StubProcess(*STUB, "--dies-after", "30") as mortal:
+        status = run([*arguments, mortal.url, "--server-wait", "1", "--workers", "4"], surroundings, log)
+    assert status == ExitCode.NETWORK, log.read_text()
+    told = log.read_text()
+    assert mortal.url in told
+    assert "Traceback" not in told
+    assert 0 < written(out) < PAGES
+    assert {record["status"] for record in records(out)} == {"done"}
+    assert run([*arguments, stub.url], surroundings, log) == ExitCode.OK, log.read_text()
+    assert differences(contents(out), contents(undisturbed)) == []
+
+
+def test_a_server_that_comes_back_in_time_costs_nothing(
+    corpus: Corpus, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
+):
+    out, log = tmp_path / "out", tmp_path / "log"
+    with StubProcess(*STUB, "--dies-after", "30", "--returns-after-s", "2") as server:
+        arguments = ["parse", *corpus.paths, "-o", out, *OPTIONS, server.url, "--page-timeout", "1"]
+        assert run(arguments, surroundings, log) == ExitCode.OK, log.read_text()
+    assert differences(contents(out), contents(undisturbed)) == []
+
+
+def test_without_a_server_nothing_is_begun(corpus: Corpus, surroundings: dict[str, str], tmp_path: Path):
+    out, log = tmp_path / "out", tmp_path / "log"
+    status = run(
+        ["parse", *corpus.paths, "-o", out, *OPTIONS, "http://127.0.0.1:9", "--server-wait", "0.5"], surroundings, log
+    )
+    assert status == ExitCode.NETWORK, log.read_text()
+    assert not out.exists()
+
+
+def test_another_model_or_way_of_reading_is_another_run(
+    corpus: Corpus, stub: StubProcess, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
+):
+    log = tmp_path / "log"
+    arguments = ["parse", *corpus.paths, "-o", undisturbed, "--layout-engine", "fast", "--quiet"]
+    assert run(arguments, surroundings, log) == ExitCode.OUTPUT
+    assert "recognition_engine was vlm" in log.read_text()
+    by_another = [*arguments, "--recognition-engine", "vlm", "--server", stub.url, "--served-model", "glm-ocr"]
+    assert run([*by_another, "--model", "generic"], surroundings, log) == ExitCode.OUTPUT
+    assert "model was glm-ocr and is generic" in log.read_text()
+
+
+def test_a_page_with_a_sound_text_layer_may_be_taken_by_its_lines(
+    corpus: Corpus, stub: StubProcess, surroundings: dict[str, str], tmp_path: Path
+):
+    out, log = tmp_path / "out", tmp_path / "log"
+    pdf = next(path for path in corpus.paths if path.suffix == ".pdf")
+    before = stub.counts()["requests"]
+    arguments = ["parse", pdf, corpus.paths[0], "-o", out, *OPTIONS, stub.url, "--text-layer", "auto"]
+    assert run(arguments, surroundings, log) == ExitCode.OK, log.read_text()
+    sources = [record["text_source"] for record in records(out)]
+    assert sources == ["text-layer"] * 15 + ["ocr"]
+    assert stub.counts()["requests"] == before + 2
