@@ -121,7 +121,8 @@ def test_a_server_that_dies_comes_back_and_that_is_told(world: World):
         command.wait_until_ready()
         os.kill(world.lives()[0]["pid"], signal.SIGKILL)
         wait_for(lambda: command.err.count("Ready after") == 2, "the second life")
-        assert "SIGKILL; starting again in 1 s" in command.err
+        assert "it ended (SIGKILL)" in command.err
+        assert "; starting again in 1 s" in command.err
         assert command.out.count("\n") == 1
 
 

@@ -27,18 +27,19 @@ class ServerDisplay:
     def __init__(self, *, quiet: bool = False) -> None:
         self._quiet = quiet
         self._terminal = sys.stderr.isatty()
-        self._start = self._last_progress = time.monotonic()
+        self._starts: dict[str, float] = {}
+        self._last_progress = time.monotonic()
 
     def __call__(self, event: Event) -> None:
         """Show an event."""
         match event.what:
             case What.STARTING:
-                self._last_progress = time.monotonic()
+                self._starts[event.url] = self._last_progress = time.monotonic()
                 self._say(f"Starting {event.url}: {event.text}", minor=True)
             case What.PROGRESS:
                 self._progress(event)
             case What.READY:
-                self._say(f"Ready after {time.monotonic() - self._start:.0f} s: {event.url} ({event.text})", minor=True)
+                self._say(f"Ready after {self._seconds(event):.0f} s: {event.url} ({event.text})", minor=True)
             case What.REUSED:
                 self._say(f"Already there, and used: {event.url} ({event.text})", minor=True)
             case What.DIED:
@@ -53,12 +54,16 @@ class ServerDisplay:
     def _progress(self, event: Event) -> None:
         if self._quiet:
             return
-        passed = f"{time.monotonic() - self._start:4.0f} s  {event.text}"
+        passed = f"{self._seconds(event):4.0f} s  {event.text}"
         if self._terminal:
             self._write(_ERASE + passed[: shutil.get_terminal_size().columns - 1])
         elif time.monotonic() - self._last_progress >= _LOG_EVERY_S:
             self._last_progress = time.monotonic()
             self._write(passed + "\n")
+
+    def _seconds(self, event: Event) -> float:
+        """Since the server of an event was started."""
+        return time.monotonic() - self._starts.get(event.url, self._last_progress)
 
     def _say(self, text: str, *, minor: bool = False) -> None:
         if not (minor and self._quiet):

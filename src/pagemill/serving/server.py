@@ -109,6 +109,8 @@ class Server:
         self._process: ServerProcess | None = None
         self._fixed = spec.port is not None
         self._healthy_at = 0.0
+        self._since = 0
+        """Size of the log before this life."""
 
     @property
     def url(self) -> str:
@@ -201,34 +203,33 @@ class Server:
 
     async def _launch(self) -> None:
         command = list(self._spec.command(self._port))
-        since = self._spec.log.stat().st_size if self._spec.log.exists() else 0
+        self._since = self._spec.log.stat().st_size if self._spec.log.exists() else 0
         self._tell(Event(What.STARTING, self.url, shlex.join(command)))
         process = await ServerProcess.start(
             command, environment=self._spec.environment, log=self._spec.log, grace_s=self._patience.grace_s
         )
         try:
-            await self._until_healthy(process, since)
+            await self._until_healthy(process)
         except BaseException:
             process.kill()
             await asyncio.shield(process.stop())
             raise
         self._process = process
 
-    async def _until_healthy(self, process: ServerProcess, since: int) -> None:
+    async def _until_healthy(self, process: ServerProcess) -> None:
         end = time.monotonic() + self._patience.start_s
         said = ""
         while True:
             if (status := await process.wait(_POLL_S)) is not None:
-                raise self._failure(status, since)
+                raise self._failure(status)
             if await health(self.url, self._patience.answer_s) is Health.HEALTHY:
                 return
             if time.monotonic() > end:
                 raise ServerError(
-                    f"the server at {self.url} was not ready within {self._patience.start_s:g} s\n"
-                    + self._quoted(since),
+                    f"the server at {self.url} was not ready within {self._patience.start_s:g} s\n" + self._quoted(),
                     remedy="Look at the end of its log; --start-timeout gives it more time.",
                 )
-            if (last := "".join(read_tail(self._spec.log, 1, since=since))) != said:
+            if (last := "".join(read_tail(self._spec.log, 1, since=self._since))) != said:
                 said = last
                 self._tell(Event(What.PROGRESS, self.url, said))
 
@@ -240,27 +241,29 @@ class Server:
                 await asyncio.sleep(self._patience.check_s)
             elif (status := await self._process.wait(self._patience.check_s)) is not None:
                 self._process = None
-                return _describe(status)
+                cause = diagnose(read_tail(self._spec.log, _DIAGNOSED_LINES, since=self._since), status).cause
+                return f"it ended ({_describe(status)})" + ("" if cause is Cause.UNKNOWN else f": {cause}")
             state = await health(self.url, self._patience.answer_s)
             bad = 0 if state is Health.HEALTHY else bad + 1
             if bad >= self._patience.sick_checks:
                 await self.stop()
                 return f"/health: {state}, {bad} times in a row"
 
-    def _failure(self, status: int, since: int) -> ServerError:
-        found = diagnose(read_tail(self._spec.log, _DIAGNOSED_LINES, since=since), status)
+    def _failure(self, status: int) -> ServerError:
+        found = diagnose(read_tail(self._spec.log, _DIAGNOSED_LINES, since=self._since), status)
         error = _PortTakenError if found.cause is Cause.PORT else ServerError
         return error(
-            f"the server did not start ({_describe(status)}): {found.cause}\n{self._quoted(since)}",
+            f"the server did not start ({_describe(status)}): {found.cause}\n{self._quoted()}",
             remedy=found.remedy,
         )
 
-    def _quoted(self, since: int) -> str:
-        lines = read_tail(self._spec.log, _TAIL_LINES, since=since)
+    def _quoted(self) -> str:
+        lines = read_tail(self._spec.log, _TAIL_LINES, since=self._since)
         return "\n".join([f"  | {line}" for line in lines] or ["  | (it said nothing)"]) + f"\n  log: {self._spec.log}"
 
     def _diagnosis_remedy(self) -> str:
-        return f"{diagnose(read_tail(self._spec.log, _DIAGNOSED_LINES)).remedy} Its log: {self._spec.log}"
+        found = diagnose(read_tail(self._spec.log, _DIAGNOSED_LINES, since=self._since))
+        return f"{found.remedy} Its log: {self._spec.log}"
 
 
 class Servers:
