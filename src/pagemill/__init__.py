@@ -16,10 +16,23 @@ if TYPE_CHECKING:
     from pagemill.document.page import PageResult, Region
     from pagemill.errors import PagemillError
     from pagemill.export.document import Document
+    from pagemill.retrieval.hits import SearchHit
+    from pagemill.searching import search
 
 __version__ = "0.1.0"
 
-__all__ = ["Document", "PageResult", "PagemillError", "RecognitionSettings", "Region", "__version__", "parse", "stream"]
+__all__ = [
+    "Document",
+    "PageResult",
+    "PagemillError",
+    "RecognitionSettings",
+    "Region",
+    "SearchHit",
+    "__version__",
+    "parse",
+    "search",
+    "stream",
+]
 
 _HOMES = {
     "parse": "pagemill.api",
@@ -28,6 +41,8 @@ _HOMES = {
     "PageResult": "pagemill.document.page",
     "Region": "pagemill.document.page",
     "PagemillError": "pagemill.errors",
+    "SearchHit": "pagemill.retrieval.hits",
+    "search": "pagemill.searching",
     "RecognitionSettings": "pagemill.config.settings",
 }
 

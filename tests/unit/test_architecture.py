@@ -41,6 +41,7 @@ MAY_IMPORT = {
     "exports": {"errors", "document", "export", "store"},
     "status": {"errors", "store"},
     "doctor": {"errors", "config", "recognition", "serving"},
+    "searching": {"errors", "embedding", "imaging", "retrieval", "runtime"},
     "bench": ROOMS - {"api", "cli"},
     "api": ROOMS - {"cli"},
     "cli": ROOMS,
@@ -49,7 +50,7 @@ MAY_IMPORT = {
 
 HEAVY = {
     *("cv2", "numpy", "onnxruntime", "pyarrow", "rapidocr", "pypdfium2", "PIL", "lxml", "rich"),
-    *("torch", "torchvision", "transformers", "aiohttp", "lancedb", "sentence_transformers", "huggingface_hub"),
+    *("torch", "torchvision", "transformers", "aiohttp", "lancedb", "numkong", "ir_measures", "sentence_transformers", "huggingface_hub"),
 }
 
 

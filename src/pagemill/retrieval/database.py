@@ -161,7 +161,7 @@ def _version(connection: sqlite3.Connection) -> tuple[int, int]:
 def _require_full_text() -> None:
     with contextlib.closing(sqlite3.connect(":memory:")) as connection:
         try:
-            connection.execute("CREATE VIRTUAL TABLE words USING fts5(words)")
+            connection.execute("CREATE VIRTUAL TABLE texts USING fts5(words)")
         except sqlite3.OperationalError as error:
             raise MissingDependencyError(
                 "the SQLite of this Python has no full-text search (FTS5)",

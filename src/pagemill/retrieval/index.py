@@ -370,9 +370,20 @@ class SearchIndex:
         )
         page_of = {number: page for number, _, page in texts}
         best: dict[int, Marked] = {}
-        for found in matches(((number, text) for number, text, _ in texts), expression):
+        for found in matches(((number, text) for number, text, _ in texts), self._telling(expression)):
             best.setdefault(page_of[found.key], found)
         return best
+
+    def _telling(self, expression: str) -> str:
+        """The words of a query that tell pages apart, as those that BM25 counts: not on more than half of all pages."""
+        most = self._query("SELECT count(*) FROM pages")[0][0] / 2
+        words = expression.split(" OR ")
+        telling = [
+            word
+            for word in words
+            if self._query("SELECT count(*) FROM page_words WHERE page_words MATCH ?", (word,))[0][0] <= most
+        ]
+        return " OR ".join(telling or words)
 
     def _region(
         self, page: int, stands: dict[IndexPart, tuple[int, Ranked]], marked: dict[int, Marked]

@@ -72,7 +72,7 @@ def matches(texts: Iterable[tuple[int, str]], expression: str) -> list[Marked]:
 
 
 def snippet(text: str, hits: Iterable[Token], *, width: int = 160) -> Snippet:
-    """The piece of a text with the most hits; its beginning where there is none.
+    """The piece of a text with the most hits; its beginning where there is none. What is no letter or sign is a space.
 
     Args:
         text: Of a region.
@@ -86,7 +86,7 @@ def snippet(text: str, hits: Iterable[Token], *, width: int = 160) -> Snippet:
         start = space + 1 if space >= 0 else start
     end = min(len(text), start + width)
     before, after = (_ELLIPSIS if start else ""), (_ELLIPSIS if end < len(text) else "")
-    shown = before + "".join(" " if character.isspace() else character for character in text[start:end]) + after
+    shown = before + "".join(character if character.isprintable() else " " for character in text[start:end]) + after
     shift = len(before) - start
     marks = tuple((max(a, start) + shift, min(b, end) + shift) for a, b in spans if a < end and b > start)
     return Snippet(shown, marks)

@@ -1,0 +1,117 @@
+"""``pagemill search``."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from click.formatting import wrap_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pagemill.retrieval.hits import SearchHit
+
+_PARTS = ("images", "text", "regions", "full-text")
+
+
+@click.command(name="search", short_help="Search the pages of a run.")
+@click.argument("out", metavar="OUT", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.argument("query", required=False)
+@click.option(
+    "--by-image",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Search by a picture, with or without words.",
+)
+@click.option("-n", "--top", type=click.IntRange(1, 1000), default=10, show_default=True, help="Most pages to show.")
+@click.option("--documents", multiple=True, metavar="GLOB", help="Only documents with such an id; may be repeated.")
+@click.option("--pages", multiple=True, metavar="GLOB", help="Only pages with such a page id; may be repeated.")
+@click.option("--lang", "languages", multiple=True, metavar="LANG", help="Only pages in it: ko, en; may be repeated.")
+@click.option("--label", "labels", multiple=True, metavar="LABEL", help="Only such regions: table, chart, image, ...")
+@click.option(
+    "--part",
+    "parts",
+    multiple=True,
+    type=click.Choice(_PARTS),
+    help="Search only these parts of the index; may be repeated  [default: all]",
+)
+@click.option(
+    "--server", "servers", multiple=True, metavar="URL", help="Embeds the query, where a server made the vectors."
+)
+@click.option("--model", metavar="PATH", help="The vectors' model, where it lies elsewhere on this machine.")
+@click.option("--device", metavar="DEVICE", help="Where the model computes: cpu, cuda.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a hit, a line each.")
+def command(
+    out: Path,
+    query: str | None,
+    by_image: Path | None,
+    top: int,
+    documents: tuple[str, ...],
+    pages: tuple[str, ...],
+    languages: tuple[str, ...],
+    labels: tuple[str, ...],
+    parts: tuple[str, ...],
+    servers: tuple[str, ...],
+    model: str | None,
+    device: str | None,
+    as_json: bool,
+) -> None:
+    """Search the pages of a run directory, by words and, where it was embedded, by likeness.
+
+    \b
+    pagemill search out "한지 체험 교실 수강료"
+    pagemill search out "loss of fibre" --label table --documents 'report*' --json
+    pagemill search out --by-image photo.jpg
+    """  # noqa: D301 - click wants the control character
+    from pagemill.errors import UsageError
+    from pagemill.retrieval.hits import Filters
+    from pagemill.searching import QueryEngineSettings, Searcher
+
+    if by_image is None and not (query and query.strip()):
+        raise UsageError("there is no query", remedy="Name words to look for, or an image with --by-image.")
+    engines = QueryEngineSettings(servers=servers, model=model, device=device)
+    with Searcher(out, engines) as searcher:
+        filters = Filters(documents, pages, languages, labels)
+        hits = searcher.search(query, image=by_image, parts=parts or None, filters=filters, top=top)
+        behind = searcher.index.behind
+    if as_json:
+        import msgspec
+
+        for hit in hits:
+            click.echo(msgspec.json.encode(hit).decode())
+    else:
+        _print(hits, out)
+    if behind:
+        click.echo(f"Note: {behind}. Bring it up to date: pagemill index {out}", err=True)
+
+
+def _print(hits: Iterable[SearchHit], out: Path) -> None:
+    from pagemill.retrieval.marking import Snippet
+
+    width = shutil.get_terminal_size().columns
+    shown = False
+    for hit in hits:
+        shown = True
+        where = ", ".join(
+            part
+            for part in (
+                hit.doc_id,
+                f"page {hit.page_number}" if hit.page_number is not None else "",
+                (hit.label or "").replace("_", " "),
+            )
+            if part
+        )
+        ranks = ", ".join(f"{part} {place.rank}" for part, place in hit.parts.items())
+        click.echo(f"{hit.rank:>3}. {click.style(hit.page_id, bold=True)}  {where}  [{hit.score:.4f}: {ranks}]")
+        text = Snippet(hit.snippet, hit.marks)
+        plain = not sys.stdout.isatty()
+        marked = text.marked("**", "**") if plain else text.marked("\x1b[1;33m", "\x1b[0m")
+        click.echo(f"     {marked}" if plain else wrap_text(marked, max(40, width - 4), "     ", "     "))
+        if hit.crop:
+            click.echo(f"     {out / hit.crop}")
+    if not shown:
+        click.echo("Nothing was found.", err=True)

@@ -1,0 +1,232 @@
+"""Searching a run directory: its index and the engines that made its vectors, wired together."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import msgspec
+
+from pagemill.embedding.base import DEFAULT_ENGINE, EmbeddingInput, EngineSettings, Role, normalised
+from pagemill.embedding.vectors import FOLDER
+from pagemill.errors import DifferentRunError, UsageError
+from pagemill.retrieval.hits import Filters, IndexPart, SearchHit
+from pagemill.retrieval.index import SearchIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from types import TracebackType
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from pagemill.embedding.base import EmbeddingEngine, EngineIdentity
+    from pagemill.embedding.vectors import VectorsInfo
+    from pagemill.retrieval.hits import Rankings
+
+MAX_TOP = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryEngineSettings:
+    """Where the engines that made the vectors are to be found, where that is not where it was."""
+
+    servers: tuple[str, ...] = ()
+    """Base URLs, for engines that ask servers."""
+    model: str | None = None
+    """Where the model lies on this machine; None for the name that the vectors tell."""
+    device: str | None = None
+
+
+class Searcher:
+    """An index and the engines for its queries, which are loaded when they are needed. A context manager.
+
+    Args:
+        out: The run directory.
+        engines: Where the engines are.
+
+    Raises:
+        MissingInputError: There is no index.
+        DifferentRunError: It is of an earlier run.
+        DamagedRunError: It is damaged.
+    """
+
+    def __init__(self, out: str | Path, engines: QueryEngineSettings | None = None) -> None:
+        self._settings = engines or QueryEngineSettings()
+        self._engines: list[tuple[EngineIdentity, EmbeddingEngine]] = []
+        with ExitStack() as stack:
+            self.index = stack.enter_context(SearchIndex.open(out))
+            self._stack = stack.pop_all()
+
+    def search(
+        self,
+        query: str | None,
+        *,
+        image: str | Path | bytes | None = None,
+        parts: Collection[str] | None = None,
+        filters: Filters | None = None,
+        top: int = 10,
+    ) -> list[SearchHit]:
+        """Find the pages that answer a query; see :func:`search`."""
+        if not 1 <= top <= MAX_TOP:
+            raise UsageError(f"top is {top}; it can be 1 to {MAX_TOP:,}")
+        chosen = self._chosen(parts)
+        vectors = self._vectors(query, image, chosen, named=parts is not None)
+        return self.index.search(query, vectors=vectors, parts=chosen, filters=filters, top=top)
+
+    def rankings(self, query: str, *, parts: Collection[str] | None = None) -> Rankings:
+        """Each part's ranking for a query in words."""
+        chosen = self._chosen(parts)
+        return self.index.rankings(query, vectors=self._vectors(query, None, chosen, named=False), parts=chosen)
+
+    def close(self) -> None:
+        """Close index and engines; a second call does nothing."""
+        self._engines.clear()
+        self._stack.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _chosen(self, parts: Collection[str] | None) -> list[IndexPart]:
+        there = self.index.parts
+        if parts is None:
+            return there
+        chosen = []
+        for name in parts:
+            if name not in list(IndexPart):
+                raise UsageError(f"there is no part {name!r}", remedy=f"There are: {', '.join(IndexPart)}.")
+            part = IndexPart(name)
+            if part not in there:
+                raise UsageError(
+                    f"the index has no vectors of {part}",
+                    remedy=f"Make them, then the index: pagemill embed {self.index.path}; pagemill index"
+                    f" {self.index.path}",
+                )
+            chosen.append(part)
+        return chosen
+
+    def _vectors(
+        self, query: str | None, image: str | Path | bytes | None, parts: Sequence[IndexPart], *, named: bool
+    ) -> dict[IndexPart, NDArray[np.float32]]:
+        """The query as each part's engine sees it.
+
+        Raises:
+            UsageError: There is an image, and no engine of these parts takes images.
+        """
+        if image is not None:
+            asked = EmbeddingInput(role=Role.QUERY, text=query or "", image=_pixels(image))
+        elif query and query.strip():
+            asked = EmbeddingInput(role=Role.QUERY, text=query)
+        else:
+            return {}
+        found: dict[IndexPart, NDArray[np.float32]] = {}
+        refused: list[str] = []
+        for part in parts:
+            info = self.index.vectors.get(part)
+            if info is None:
+                continue
+            engine = self._engine(info)
+            if asked.modality not in engine.modalities:
+                refused.append(engine.name)
+                continue
+            same = next((other for other in found if self.index.vectors[other].identity == info.identity), None)
+            found[part] = found[same] if same else normalised(engine.embed([asked]), info.dimension)[0]
+        if image is not None and not found:
+            by = f": {', '.join(sorted(set(refused)))} embeds no {asked.modality}" if refused else ""
+            raise UsageError(
+                f"{self.index.path} cannot be searched by an image{by}",
+                remedy="Embed it with an engine that takes images (pagemill embed --engine), then make the index anew.",
+            )
+        if named and refused:
+            raise UsageError(f"{', '.join(sorted(set(refused)))} embeds no {asked.modality}")
+        return found
+
+    def _engine(self, info: VectorsInfo) -> EmbeddingEngine:
+        for identity, engine in self._engines:
+            if identity == info.identity:
+                return engine
+        from pagemill.runtime.engines import EMBEDDING_ENGINES, load
+
+        made_by = info.identity
+        known = None if made_by.engine == DEFAULT_ENGINE else made_by.model
+        engine: EmbeddingEngine = load(EMBEDDING_ENGINES, made_by.engine)(
+            EngineSettings(
+                folder=self.index.path / FOLDER,
+                model=self._settings.model or known,
+                servers=self._settings.servers,
+                dimension=made_by.dimension,
+                device=self._settings.device,
+            )
+        )
+        self._stack.callback(engine.close)
+        identity = engine.identity
+        if identity.dimension > made_by.dimension:  # vectors that were cut
+            identity = msgspec.structs.replace(identity, dimension=made_by.dimension)
+        if differences := identity.differences(made_by):
+            raise DifferentRunError(
+                f"the vectors of {info.part.title} come from another engine: {'; '.join(differences)}",
+                remedy="Name the model or server that made them (--model, --server), search the words alone"
+                " (--part full-text), or embed anew.",
+            )
+        self._engines.append((made_by, engine))
+        return engine
+
+
+def search(
+    out: str | Path,
+    query: str | None = None,
+    *,
+    image: str | Path | bytes | None = None,
+    top: int = 10,
+    documents: Sequence[str] = (),
+    pages: Sequence[str] = (),
+    languages: Sequence[str] = (),
+    labels: Sequence[str] = (),
+    parts: Sequence[str] | None = None,
+    servers: Sequence[str] = (),
+    model: str | None = None,
+    device: str | None = None,
+) -> list[SearchHit]:
+    """Find the pages of a run directory that answer a query. ``pagemill index`` makes the index that it takes.
+
+    Args:
+        out: The run directory.
+        query: Words, in any language; nothing in it is syntax.
+        image: A picture to search by, as a path or its bytes, where the vectors' engine takes images.
+        top: Most pages to give, up to 1,000.
+        documents: Patterns of document ids (``*``, ``?``, ``[...]``), any of which must fit.
+        pages: Patterns of page ids, likewise.
+        languages: Such as ``("ko",)``.
+        labels: Classes of regions such as ``("table", "chart")``: these alone are searched.
+        parts: Of the index: ``images``, ``text``, ``regions``, ``full-text``; None for all that there are.
+        servers: Base URLs of the servers that embed queries, for vectors that were made by servers.
+        model: Where the vectors' model lies, if not under the name that they tell.
+        device: Where a model computes, such as ``cuda``.
+
+    Returns:
+        The best first; none for a query that nothing fits.
+
+    Raises:
+        MissingInputError: There is no index.
+        UsageError: A filter names what is not there, or the query is empty.
+        DifferentRunError: Index, vectors and engine do not belong together; the remedy says what to do.
+    """
+    if image is None and not (query and query.strip()):
+        raise UsageError("the query is empty", remedy="Name words to look for, or an image.")
+    filters = Filters(tuple(documents), tuple(pages), tuple(languages), tuple(labels))
+    with Searcher(out, QueryEngineSettings(servers=tuple(servers), model=model, device=device)) as searcher:
+        return searcher.search(query, image=image, parts=parts, filters=filters, top=top)
+
+
+def _pixels(image: str | Path | bytes) -> NDArray[np.uint8]:
+    from pagemill.imaging.decode import decode_image
+
+    source = Path(image) if isinstance(image, str) else image
+    return decode_image(source, name=str(source) if isinstance(source, Path) else "the image").pixels
