@@ -12,7 +12,6 @@ import msgspec
 
 from pagemill.errors import UsageError
 
-
 _PROMPTS = ("text", "table", "formula", "page")
 
 

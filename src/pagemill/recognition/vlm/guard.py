@@ -22,7 +22,7 @@ MAX_CHARACTERS = 400_000
 _GRAM = 8
 """Characters by which a place is found again: about two words, or a short clause of Chinese."""
 _SHINGLE = 24
-_MIN_SHINGLED = 800
+_MIN_SHINGLED = 1500
 _REPEATED_SHARE = 0.75
 """Of all shingles that stood in the text before: prose has below 0.05, a long list of like entries up to 0.6."""
 _NOT_SPOKEN = re.compile(r"<[^<>]{0,200}>|\\[A-Za-z]{1,30}|&[a-z]{2,8};")
@@ -169,9 +169,9 @@ def repeating_runs(text: str) -> list[Run]:
 def repeated_share(text: str) -> float:
     """Share of a text's shingles that stood in it before; 0 for a short text.
 
-    White space and digits do not count, so that a loop is seen that numbers its turns.
+    Only letters count, so that a loop is seen that numbers its turns, and dot leaders are none.
     """
-    plain = re.sub(r"[\s\d]+", " ", text)
+    plain = re.sub(r"[\W\d_]+", " ", text)
     if len(plain) < _MIN_SHINGLED:
         return 0.0
     count = len(plain) - _SHINGLE + 1

@@ -107,9 +107,10 @@ def shrink(crop: Pixels, max_pixels: int) -> Pixels:
     if height * width <= max_pixels:
         return crop
     factor = math.sqrt(max_pixels / (height * width))
-    new_width, new_height = max(1, math.floor(width * factor)), max(1, math.floor(height * factor))
     # A side of one pixel cannot shrink further; the other one makes up for it.
-    return resize(crop, min(new_width, max_pixels // new_height), min(new_height, max_pixels // new_width))
+    new_height = max(1, math.floor(height * factor))
+    new_width = max(1, min(math.floor(width * factor), max_pixels // new_height))
+    return resize(crop, new_width, min(new_height, max_pixels // new_width))
 
 
 def within_aspect(crop: Pixels) -> Pixels:

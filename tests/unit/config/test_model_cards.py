@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from pagemill.config.model_cards import Kind, ModelCard, card_names, load_card
+from pagemill.errors import UsageError
+from pagemill.recognition.vlm.cleanup import STEPS
+
+GUIDE = Path(__file__).parents[3] / "docs" / "models.md"
+
+MINIMAL = """
+name = "mine"
+title = "Mine"
+kind = "recognition"
+repository = ""
+licence = "MIT"
+licence_source = ""
+parameters = 0
+download_bytes = 0
+languages = ""
+languages_source = ""
+prompts.text = "Read."
+image.max_pixels = 1000
+"""
+
+
+@pytest.fixture(params=card_names())
+def card(request: pytest.FixtureRequest) -> ModelCard:
+    return load_card(request.param)
+
+
+def test_every_card_is_named_like_its_file(card: ModelCard):
+    assert load_card(card.name) == card
+
+
+def test_facts_have_sources(card: ModelCard):
+    if card.repository:
+        assert re.fullmatch(r"[\w.-]+/[\w.-]+", card.repository)
+        assert card.licence_source.startswith("https://")
+        assert card.languages_source.startswith("https://")
+        assert card.parameters > 0
+        assert card.download_bytes > 0
+    assert card.languages
+
+
+def test_recognition_cards_ask_for_every_task_with_known_steps(card: ModelCard):
+    if card.kind is Kind.RECOGNITION:
+        assert {"text", "table", "formula"} <= card.prompts.keys()
+        assert set(card.cleanup) <= STEPS.keys()
+        assert "delimiters" in card.cleanup
+
+
+def test_images_and_answers_fit_the_longest_request(card: ModelCard):
+    if card.architecture is None:
+        return
+    assert card.server.max_model_len <= card.architecture.max_position
+    image_tokens = card.image.max_pixels / card.image.multiple**2
+    answer = card.sampling.max_tokens if card.kind is Kind.RECOGNITION else 0
+    assert image_tokens + answer + 100 <= card.server.max_model_len
+
+
+def test_flags_are_well_formed(card: ModelCard):
+    for flags in [card.server.args, *card.server.optional.values()]:
+        for position, word in enumerate(flags):
+            if not word.startswith("--"):
+                assert position > 0
+                assert flags[position - 1].startswith("--")
+            if word.startswith("{"):
+                json.loads(word)
+    assert "--trust-remote-code" not in card.server.args
+
+
+def test_embedding_cards_say_how(card: ModelCard):
+    if card.kind is Kind.EMBEDDING:
+        assert card.architecture is not None
+        assert card.embedding["dimension"] == card.architecture.hidden_size
+        assert card.embedding["max_tokens"] <= card.server.max_model_len
+        assert set(card.embedding["instructions"]) <= {"query", "image", "text"}
+        assert all(text.endswith((".", "?")) for text in card.embedding["instructions"].values())
+
+
+def test_names_by_kind():
+    by_kind = [card_names(kind) for kind in Kind]
+    assert sorted(name for names in by_kind for name in names) == card_names()
+    assert "qwen3-vl-embedding-2b" in card_names(Kind.EMBEDDING)
+
+
+def test_a_card_of_ones_own(tmp_path: Path):
+    path = tmp_path / "mine.toml"
+    path.write_text(MINIMAL)
+    assert load_card(path).prompts == load_card(str(path)).prompts == {"text": "Read."}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("typo = 1", "typo"),
+        ('prompts.tabel = "x"', "tabel"),
+        ("image.quality = 101", "quality"),
+        ("sampling.temperature = 'hot'", "temperature"),
+        ("= nonsense", "nonsense|Invalid"),
+    ],
+)
+def test_what_is_wrong_with_a_card_is_told(tmp_path: Path, line: str, message: str):
+    path = tmp_path / "mine.toml"
+    path.write_text(MINIMAL + line)
+    with pytest.raises(UsageError, match=message):
+        load_card(path)
+
+
+def test_a_recognition_card_needs_a_prompt(tmp_path: Path):
+    path = tmp_path / "mine.toml"
+    path.write_text(MINIMAL.replace('prompts.text = "Read."', ""))
+    with pytest.raises(UsageError, match="prompt for text"):
+        load_card(path)
+
+
+def test_cards_that_are_not_there(tmp_path: Path):
+    with pytest.raises(UsageError, match="no model card 'nope'"):
+        load_card("nope")
+    with pytest.raises(UsageError, match="cannot be read"):
+        load_card(tmp_path / "none.toml")
+
+
+def test_the_guide_has_the_same_table():
+    rows = [line.split("|")[1:-1] for line in GUIDE.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+    told = {cells[0].strip().strip("`"): [cell.strip() for cell in cells[1:]] for cells in rows if len(cells) == 6}
+    assert told == {
+        card.name: [
+            card.repository or "-",
+            f"{card.parameters / 1e9:.2g} B" if card.parameters else "-",
+            f"{card.download_bytes / 1e9:.1f} GB" if card.download_bytes else "-",
+            card.licence,
+            card.languages,
+        ]
+        for card in map(load_card, card_names())
+    }

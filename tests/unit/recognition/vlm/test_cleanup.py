@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pagemill.document.labels import Task
+from pagemill.document.page import ContentFormat
+from pagemill.recognition.vlm.cleanup import STEPS, clean
+
+GLM = ("fences", "delimiters", "leaders", "inline_math")
+DEEPSEEK = ("special_tokens", "center", *GLM)
+
+
+def text(said: str, steps: tuple[str, ...] = GLM) -> str:
+    cleaned = clean(said, Task.TEXT, steps)
+    assert cleaned.content_format is ContentFormat.MARKDOWN
+    assert cleaned.problem is None
+    return cleaned.content
+
+
+def formula(said: str) -> str:
+    cleaned = clean(said, Task.FORMULA, GLM)
+    assert cleaned.content_format is ContentFormat.LATEX
+    return cleaned.content
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("# 7.4 胶缝\n\ntext", "# 7.4 胶缝\n\ntext"),
+        ("```markdown\n# Title\n```", "# Title"),
+        ("```html\n<a>\n```", "```html\n<a>\n```"),  # a listing that was read
+        ("```\nint x;\n```", "```\nint x;\n```"),
+        ("a\r\nb\rc\x00\x07", "a\nb\nc"),
+        (r"mass \(m\) and \[E=mc^2\]", "mass $m$ and $$E=mc^2$$"),
+        (r"a \\[2pt] b", r"a \\[2pt] b"),
+        ("degree $ d $ and $ x^{2} $.", "degree $d$ and $x^{2}$."),
+        ("from $5 to $7 and $9", "from $5 to $7 and $9"),
+        (r"costs \$5 or $ x $", r"costs \$5 or $x$"),
+        ("$ a\n\nb $", "$ a\n\nb $"),
+        ("$$\nx\n$$", "$$\nx\n$$"),
+        ("Chapter 1 ............ 7", "Chapter 1 ... 7"),
+        ("Chapter 1 . . . . . . 7", "Chapter 1 ...7"),
+        ("wait... what", "wait... what"),
+        ("Name ________", "Name ___"),
+    ],
+)
+def test_text(said: str, kept: str):
+    assert text(said) == kept
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("$$\nx\n$$", "x"),
+        (r"\[ a \\[2pt] b \]", r"a \\[2pt] b"),
+        (r"\( x \)", "x"),
+        ("$x$", "x"),
+        (r"$x\$", r"$x\$"),
+        ("$$a$$\n\n$$b$$", "a\nb"),
+        ("$$a", "a"),
+        ("```latex\nx^2\n```", "x^2"),
+        (r"\begin{equation} x \end{equation}", r"\begin{equation} x \end{equation}"),
+        (r"a \text{ if $y$}", r"a \text{ if $y$}"),
+        (". . . . . .", ". . . . . ."),
+    ],
+)
+def test_formulas(said: str, kept: str):
+    assert formula(said) == kept
+
+
+def test_tables_are_made_anew():
+    cleaned = clean('```html\n<table onclick="x"><tr><td style="a">1</td></tr></table>\n```', Task.TABLE, GLM)
+    assert cleaned.content == "<table><tr><td>1</td></tr></table>"
+    assert cleaned.content_format is ContentFormat.HTML
+    assert cleaned.problem is None
+
+
+def test_what_stands_beside_a_table_is_told():
+    cleaned = clean("Table 2. Yields\n<table><tr><td>1</td></tr></table>\nSource: FAO", Task.TABLE, GLM)
+    assert cleaned.problem is not None
+    assert cleaned.problem.category == "beside_table"
+    assert "Table 2. Yields Source: FAO" in cleaned.problem.message
+
+
+def test_no_table_becomes_text_with_a_problem():
+    cleaned = clean("just words", Task.TABLE, GLM)
+    assert (cleaned.content, cleaned.content_format) == ("just words", ContentFormat.MARKDOWN)
+    assert cleaned.problem is not None
+    assert cleaned.problem.category == "no_table"
+
+
+def test_a_table_where_text_was_asked_for():
+    cleaned = clean("<table><tr><td>1</td></tr></table>", Task.TEXT, GLM)
+    assert cleaned.content_format is ContentFormat.HTML
+
+
+def test_deepseek_tokens():
+    said = (
+        "<|ref|>title<|/ref|><|det|>[[1, 2, 3, 4]]<|/det|>\n# T\n\n<|ref|>text<|/ref|><|det|>[[1,2,3,4]]<|/det|>\nwords"
+    )
+    assert text(said + "<｜end▁of▁sentence｜>", DEEPSEEK) == "# T\n\nwords"
+    assert text("a <|grounding|> b", DEEPSEEK) == "a  b"
+    assert text("<center>Figure 1</center>", DEEPSEEK) == "Figure 1"
+    boxed = r"<|ref|>equation<|/ref|><|det|>[[1,2,3,4]]<|/det|>" + "\n" + r"\[ x \]"
+    assert clean(boxed, Task.FORMULA, DEEPSEEK).content == "x"
+
+
+@given(st.text(max_size=300), st.sampled_from([Task.TEXT, Task.TABLE, Task.FORMULA]))
+def test_any_answer_becomes_content(said: str, task: Task):
+    cleaned = clean(said, task, STEPS)
+    assert cleaned.content == cleaned.content.strip()
+    assert "\n\n" not in cleaned.content or task is not Task.FORMULA
+
+
+@given(st.lists(st.sampled_from(["$", "$$", "\\", " ", "x", "1", "\n\n", "`", "(", ")"]), max_size=40).map("".join))
+def test_inline_math_moves_nothing_but_spaces(said: str):
+    squeezed = STEPS["inline_math"](said, Task.TEXT)
+    assert squeezed.replace(" ", "").replace("\n", "") == said.replace(" ", "").replace("\n", "")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "$" * 200_000,
+        "$ " * 100_000,
+        "\\(" * 100_000,
+        ". " * 200_000,
+        "```" * 100_000,
+        "<|ref|>" * 50_000,
+        "</div>\n" * 50_000,
+    ],
+)
+@pytest.mark.parametrize("task", [Task.TEXT, Task.TABLE, Task.FORMULA])
+def test_hostile_answers_end(said: str, task: Task):
+    clean(said, task, STEPS)

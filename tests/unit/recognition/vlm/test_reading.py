@@ -1,0 +1,224 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+
+import msgspec
+import numpy as np
+import pytest
+
+from pagemill.config.model_cards import Sampling, load_card
+from pagemill.document.labels import Task
+from pagemill.document.page import ContentFormat
+from pagemill.errors import NetworkError, UsageError
+from pagemill.recognition.base import RegionReading
+from pagemill.recognition.vlm.answer import (
+    Answer,
+    RequestFailedError,
+    RequestRefusedError,
+    RequestTimeoutError,
+)
+from pagemill.recognition.vlm.guard import Flaw
+from pagemill.recognition.vlm.reading import Reading, changed_sampling
+from pagemill.recognition.vlm.requests import RequestBuilder
+
+GOOD = Answer(text="Words of the page.", finish_reason="stop")
+LOOP = Answer(text="Words of the page. " + "and so on, " * 100, finish_reason="length")
+CUT = Answer(text="Words of the", finish_reason="length", completion_tokens=8192)
+EMPTY = Answer(text="", finish_reason="stop")
+BROKEN = Answer(text=r"\frac{a}{b", finish_reason="stop")
+REFUSED = RequestRefusedError("image too large for the encoder cache", status=400)
+
+Reply = Answer | Exception
+
+
+class Stub:
+    """Answers from a list, in the order of requests; or by a function of the request."""
+
+    def __init__(self, *replies: Reply, idle: bool = False, wait: Callable[[int], float] | None = None) -> None:
+        self.replies = list(replies)
+        self.requests: list[dict] = []
+        self.idle = idle
+        self.wait = wait
+        self.cancelled = 0
+        self.all_asked = asyncio.Event()
+
+    async def ask(self, body: bytes) -> Answer:
+        number = len(self.requests)
+        self.requests.append(json.loads(body))
+        if len(self.requests) == len(self.replies):
+            self.all_asked.set()
+        try:
+            await (asyncio.sleep(self.wait(number)) if self.wait else asyncio.sleep(0))
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        reply = self.replies[number]
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    def has_idle_capacity(self) -> bool:
+        return self.idle
+
+
+async def read(stub: Stub, task: Task = Task.TEXT, *, side: int = 40) -> RegionReading:
+    card = load_card("glm-ocr")
+    builder = RequestBuilder(card, "glm-ocr")
+    crop = np.full((side, side, 3), 200, dtype=np.uint8)
+    return await Reading(card, builder, stub, engine="vlm:glm-ocr").read(builder.prepare(crop, task))
+
+
+async def test_a_good_answer():
+    reading = await read(Stub(GOOD))
+    assert reading == RegionReading(
+        content="Words of the page.", content_format=ContentFormat.MARKDOWN, engine="vlm:glm-ocr"
+    )
+
+
+async def test_a_loop_is_asked_again_warmer_and_with_a_penalty():
+    stub = Stub(LOOP, LOOP, GOOD)
+    reading = await read(stub)
+    assert (reading.content, reading.problem, reading.attempts) == ("Words of the page.", None, 3)
+    first, second, third = stub.requests
+    assert first["messages"] == second["messages"] == third["messages"]
+    assert [request["temperature"] for request in stub.requests] == [0.0, 0.1, 0.2]
+    assert first["repetition_penalty"] < second["repetition_penalty"] < third["repetition_penalty"]
+    assert first["top_k"] == 1 < second["top_k"]  # else the temperature would change nothing
+    assert "seed" not in first
+    assert second["seed"] != third["seed"]
+
+
+async def test_what_loops_for_ever_is_accepted_up_to_the_loop():
+    stub = Stub(*[LOOP] * 4)
+    reading = await read(stub)
+    assert reading.content is not None
+    assert reading.content.startswith("Words of the page. and so on")
+    assert len(reading.content) < 60
+    assert reading.problem is not None
+    assert reading.problem.category == "repetition"
+    assert "left out" in reading.problem.message
+    assert (reading.attempts, len(stub.requests)) == (4, 4)
+
+
+async def test_what_is_cut_off_is_asked_for_twice_at_most_and_keeps_its_penalty():
+    stub = Stub(CUT, CUT)
+    reading = await read(stub)
+    assert reading.content == "Words of the"
+    assert reading.problem is not None
+    assert reading.problem.category == "truncated"
+    assert [request["repetition_penalty"] for request in stub.requests] == [1.1, 1.1]
+
+
+async def test_the_best_of_flawed_answers_is_accepted():
+    reading = await read(Stub(LOOP, EMPTY, CUT, EMPTY))
+    assert reading.content == "Words of the"
+    assert reading.problem is not None
+    assert reading.problem.category == "truncated"
+    assert reading.attempts == 4
+
+
+async def test_an_empty_answer_is_an_empty_region_with_a_problem():
+    reading = await read(Stub(EMPTY, EMPTY, EMPTY))
+    assert reading.content == ""
+    assert reading.problem is not None
+    assert reading.problem.category == "empty_text"
+
+
+async def test_a_table_without_a_table():
+    words = Answer(text="no table", finish_reason="stop")
+    reading = await read(Stub(*[words] * 4), Task.TABLE)
+    assert (reading.content, reading.content_format) == ("no table", ContentFormat.MARKDOWN)
+    assert reading.problem is not None
+    assert reading.problem.category == "no_table"
+
+
+async def test_a_broken_formula():
+    sound = Answer(text=r"$$\frac{a}{b}$$", finish_reason="stop")
+    reading = await read(Stub(BROKEN, sound), Task.FORMULA)
+    assert (reading.content, reading.problem) == (r"\frac{a}{b}", None)
+    reading = await read(Stub(*[BROKEN] * 4), Task.FORMULA)
+    assert reading.content == r"\frac{a}{b"
+    assert reading.problem is not None
+    assert reading.problem.category == "unbalanced_formula"
+
+
+async def test_idle_servers_are_asked_at_once_and_the_first_good_answer_cancels_the_others():
+    stub = Stub(LOOP, GOOD, GOOD, GOOD, idle=True, wait=lambda number: [0, 60, 0.01, 60][number])
+    reading = await asyncio.wait_for(read(stub), 5)
+    assert reading.content == "Words of the page."
+    assert len(stub.requests) == 4
+    assert stub.cancelled == 2
+    assert len({request["seed"] for request in stub.requests[1:]}) == 3
+
+
+async def test_cancelling_a_reading_cancels_its_requests():
+    stub = Stub(LOOP, GOOD, GOOD, GOOD, idle=True, wait=lambda number: 60 if number else 0)
+    task = asyncio.create_task(read(stub))
+    await stub.all_asked.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert stub.cancelled == 3
+
+
+async def test_a_refused_region_is_sent_smaller():
+    stub = Stub(REFUSED, REFUSED, GOOD)
+    reading = await read(stub, side=2000)
+    assert (reading.content, reading.problem, reading.attempts) == ("Words of the page.", None, 3)
+    sizes = [len(request["messages"][0]["content"][0]["image_url"]["url"]) for request in stub.requests]
+    assert sizes[0] > sizes[1] > sizes[2]
+
+
+@pytest.mark.parametrize(("side", "requests"), [(2000, 4), (100, 1)])
+async def test_a_region_that_stays_refused_fails_alone(side: int, requests: int):
+    stub = Stub(*[REFUSED] * 4)
+    reading = await read(stub, Task.TABLE, side=side)
+    assert (reading.content, reading.content_format) == (None, ContentFormat.HTML)
+    assert reading.problem is not None
+    assert reading.problem.category == "refused"
+    assert "encoder cache" in reading.problem.message
+    assert len(stub.requests) == requests
+
+
+async def test_another_refusal_is_not_asked_again():
+    stub = Stub(RequestRefusedError("no", status=422))
+    assert (await read(stub, side=2000)).content is None
+    assert len(stub.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "category"), [(RequestTimeoutError("late"), "timeout"), (RequestFailedError("500"), "server_error")]
+)
+async def test_a_request_that_failed_fails_its_region(error: Exception, category: str):
+    reading = await read(Stub(error))
+    assert reading.content is None
+    assert reading.problem is not None
+    assert reading.problem.category == category
+
+
+@pytest.mark.parametrize("error", [RequestTimeoutError("late"), NetworkError("gone")])
+async def test_an_answer_in_hand_is_not_lost_to_a_failure(error: Exception):
+    reading = await read(Stub(CUT, error))
+    assert reading.content == "Words of the"
+
+
+@pytest.mark.parametrize("error", [NetworkError("gone"), UsageError("no such model")])
+async def test_what_concerns_all_regions_is_raised(error: Exception):
+    with pytest.raises(type(error)):
+        await read(Stub(error))
+
+
+def test_sampling_stays_bounded():
+    first = Sampling(temperature=0.0, extra={"skip_special_tokens": False})
+    changed = [changed_sampling(first, attempt, Flaw.REPETITION) for attempt in range(1, 20)]
+    assert max(each.repetition_penalty or 0 for each in changed) == 1.3
+    assert all(each.extra["skip_special_tokens"] is False for each in changed)
+    assert changed_sampling(first, 1, Flaw.TABLE).repetition_penalty is None
+
+
+def test_an_unknown_step_of_a_card_is_refused():
+    card = msgspec.structs.replace(load_card("glm-ocr"), cleanup=("fences", "polish"))
+    with pytest.raises(UsageError, match="polish"):
+        Reading(card, RequestBuilder(card, "m"), Stub(), engine="vlm")

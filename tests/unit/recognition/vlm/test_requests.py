@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import base64
+import io
+import json
+from itertools import pairwise
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from pagemill.config.model_cards import ImageBudget, ModelCard, Sampling, load_card
+from pagemill.document.labels import Task
+from pagemill.errors import UsageError
+from pagemill.imaging.transforms import crop
+from pagemill.recognition.vlm.requests import MAX_ASPECT, RequestBuilder, shrink, within_aspect
+
+SAMPLING = Sampling()
+
+
+def card(**changes: object) -> ModelCard:
+    return msgspec.structs.replace(load_card("glm-ocr"), **changes)
+
+
+def pixels(height: int, width: int) -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 256, (height, width, 3), dtype=np.uint8)
+
+
+def image_of(body: bytes) -> Image.Image:
+    parts = json.loads(body)["messages"][-1]["content"]
+    url = next(part for part in parts if part["type"] == "image_url")["image_url"]["url"]
+    assert url.startswith("data:image/jpeg;base64,")
+    return Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2], validate=True)))
+
+
+def test_body_is_the_chat_completion_that_the_model_wants():
+    builder = RequestBuilder(card(), "ocr")
+    body = builder.body(builder.prepare(pixels(40, 60), Task.TABLE), card().sampling)
+    request = json.loads(body)
+    content = request.pop("messages")[0]["content"]
+    assert [part["type"] for part in content] == ["image_url", "text"]
+    assert content[1]["text"] == "Table Recognition:"
+    assert request == {
+        "model": "ocr",
+        "temperature": 0.0,
+        "max_tokens": 8192,
+        "top_p": 1e-5,
+        "top_k": 1,
+        "repetition_penalty": 1.1,
+    }
+    assert image_of(body).size == (60, 40)
+
+
+def test_body_with_system_message_text_first_and_hostile_names():
+    odd = card(system='say "x"\n@IMAGE@', image_first=False, prompts={"text": 'read "}]} it\n'})
+    builder = RequestBuilder(odd, 'mo"del')
+    sampling = Sampling(extra={"vllm_xargs": {"ngram_size": 30}, "skip_special_tokens": False})
+    request = json.loads(builder.body(builder.prepare(pixels(30, 30), Task.TEXT), sampling))
+    assert request["model"] == 'mo"del'
+    assert request["messages"][0] == {"role": "system", "content": 'say "x"\n@IMAGE@'}
+    assert [part["type"] for part in request["messages"][1]["content"]] == ["text", "image_url"]
+    assert request["messages"][1]["content"][0]["text"] == 'read "}]} it\n'
+    assert request["vllm_xargs"] == {"ngram_size": 30}
+    assert "top_p" not in request
+
+
+def test_a_crop_within_the_budget_keeps_every_pixel():
+    page = pixels(400, 300)
+    cut = crop(page, (10.2, 20.7, 250.3, 300.1))
+    builder = RequestBuilder(card(image=ImageBudget(max_pixels=10**6, quality=100)), "m")
+    image = image_of(builder.body(builder.prepare(cut, Task.TEXT), SAMPLING))
+    assert image.size == (241, 281)
+    assert abs(np.asarray(image, dtype=float).mean() - cut.mean()) < 1
+
+
+def test_retries_share_the_encoded_image():
+    builder = RequestBuilder(card(), "m")
+    prepared = builder.prepare(pixels(30, 40), Task.TEXT)
+    bodies = [builder.body(prepared, Sampling(temperature=t)) for t in (0.0, 0.1)]
+    assert all(prepared.image in body for body in bodies)
+    assert [json.loads(body)["temperature"] for body in bodies] == [0.0, 0.1]
+
+
+@given(st.integers(1, 3000), st.integers(1, 3000), st.integers(1, 500_000))
+def test_what_is_sent_is_within_the_budget_and_never_enlarged(height: int, width: int, budget: int):
+    shrunk = shrink(np.zeros((height, width, 3), dtype=np.uint8), budget)
+    assert shrunk.shape[0] * shrunk.shape[1] <= budget
+    assert shrunk.shape[0] <= height
+    assert shrunk.shape[1] <= width
+    if height * width <= budget:
+        assert shrunk.shape == (height, width, 3)
+    elif min(height, width) > 50 and budget > 10_000:
+        assert shrunk.shape[0] * shrunk.shape[1] > 0.85 * budget
+
+
+def test_shrinking_averages_areas():
+    stripes = np.zeros((100, 100, 3), dtype=np.uint8)
+    stripes[:, ::2] = 200
+    assert set(np.unique(shrink(stripes, 2500))) == {100}
+
+
+@given(st.integers(1, 4000), st.integers(1, 4000))
+def test_slivers_are_widened_with_their_edge(height: int, width: int):
+    widened = within_aspect(np.full((height, width, 3), 7, dtype=np.uint8))
+    assert max(widened.shape[:2]) / min(widened.shape[:2]) < MAX_ASPECT
+    assert widened.shape[0] >= height
+    assert widened.shape[1] >= width
+    assert (widened == 7).all()
+
+
+def test_a_crop_without_pixels_is_an_error():
+    with pytest.raises(ValueError, match="without pixels"):
+        RequestBuilder(card(), "m").prepare(np.zeros((0, 5, 3), dtype=np.uint8), Task.TEXT)
+
+
+def test_a_refused_region_is_made_smaller_until_it_is_small():
+    builder = RequestBuilder(card(), "m")
+    prepared = builder.prepare(pixels(1000, 2000), Task.TABLE)
+    sizes = [(prepared.width, prepared.height)]
+    while (smaller := builder.smaller(prepared)) is not None:
+        prepared = smaller
+        assert prepared.task is Task.TABLE
+        assert image_of(builder.body(prepared, SAMPLING)).size == (prepared.width, prepared.height)
+        sizes.append((prepared.width, prepared.height))
+    areas = [width * height for width, height in sizes]
+    assert all(0.45 < after / before <= 0.5 for before, after in pairwise(areas))
+    assert areas[-1] < 200_000 <= areas[-2]
+
+
+def test_a_task_without_a_prompt_is_read_as_text():
+    builder = RequestBuilder(card(prompts={"text": "Read."}), "m")
+    assert builder.prepare(pixels(30, 30), Task.FORMULA).task is Task.TEXT
+
+
+def test_a_card_without_a_text_prompt_is_refused():
+    with pytest.raises(UsageError, match="no prompt for text"):
+        RequestBuilder(load_card("qwen3-vl-embedding-2b"), "m")

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pagemill.recognition.vlm.table_answers import parse_otsl, read_table
+from pagemill.tables import parse_table
+
+
+def html(answer: str) -> str:
+    table = read_table(answer)
+    assert table is not None
+    return table.html
+
+
+@pytest.mark.parametrize(
+    ("answer", "made"),
+    [
+        ("<TABLE><TR><TD>a<TD>b</TABLE>", "<tr><td>a</td><td>b</td></tr>"),
+        ("<table><tr><td>a", "<tr><td>a</td></tr>"),
+        ("<table><tr><td>$a<b$ and $x < y$</td></tr></table>", "<tr><td>$a&lt;b$ and $x &lt; y$</td></tr>"),
+        ("<table><tr><td>12<sup>3</sup> H<sub>2</sub>O</td></tr></table>", "<tr><td>12³ H₂O</td></tr>"),
+        ("<table><tr><td>İ<td>ß</table>", "<tr><td>İ</td><td>ß</td></tr>"),
+        ("<table><tr><td><script>x()</script>a</td></tr></table>", "<tr><td>a</td></tr>"),
+        ("<fcel>a<fcel>b<nl><fcel>1<ecel><nl>", "<tr><td>a</td><td>b</td></tr><tr><td>1</td><td></td></tr>"),
+        (
+            "<fcel>a<lcel><fcel>b<nl><ucel><xcel><fcel>c<nl><fcel>1<fcel>2<ecel><nl>",
+            '<tr><td rowspan="2" colspan="2">a</td><td>b</td></tr><tr><td>c</td></tr>'
+            "<tr><td>1</td><td>2</td><td></td></tr>",
+        ),
+        ("<ched>h<nl><fcel>1<nl>", "<thead><tr><th>h</th></tr></thead><tbody><tr><td>1</td></tr></tbody>"),
+        (
+            "| a | b |\n|---|:-:|\n| 1 | 2\\|3 |",
+            "<thead><tr><th>a</th><th>b</th></tr></thead><tbody><tr><td>1</td><td>2|3</td></tr></tbody>",
+        ),
+    ],
+)
+def test_tables(answer: str, made: str):
+    assert html(answer) == f"<table>{made}</table>"
+
+
+@pytest.mark.parametrize("answer", ["", "words", "a | b", "<td>1</td>", "<nl>", "|"])
+def test_no_table(answer: str):
+    assert read_table(answer) is None
+
+
+def test_otsl_never_covers_a_cell_of_its_own():
+    table = parse_otsl("<fcel>a<lcel><lcel><nl><ucel><fcel>b<fcel>c<nl>")
+    assert table is not None
+    assert sorted(cell.text for cell in table.cells if cell.text) == ["a", "b", "c"]
+
+
+@given(
+    st.lists(
+        st.lists(st.sampled_from(["fcel", "ecel", "lcel", "ucel", "xcel", "ched"]), max_size=6), min_size=1, max_size=6
+    )
+)
+def test_otsl_of_any_shape_keeps_every_text_once(rows: list[list[str]]):
+    said, number = "", 0
+    texts = []
+    for row in rows:
+        for kind in row:
+            said += f"<{kind}>"
+            if kind in ("fcel", "ched"):
+                number += 1
+                texts.append(f"t{number}")
+                said += texts[-1]
+        said += "<nl>"
+    table = parse_otsl(said)
+    if table is None:
+        assert not any(rows)
+        return
+    assert sorted(cell.text for cell in table.cells if cell.text) == sorted(texts)
+    slots = sum(cell.row_span * cell.column_span for cell in table.cells)
+    assert slots == table.rows * table.columns
+    assert parse_table(table.to_html()) is not None
+
+
+def test_captions_and_further_tables_are_told():
+    table = read_table(
+        "x <table><caption>Cap</caption><tr><td>1</td></tr></table> y <table><tr><td>2</td></tr></table>"
+    )
+    assert table is not None
+    assert table.beside == "x y 2 Cap"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "<table" * 50_000,
+        "<table>" + "<" * 300_000,
+        "<fcel>" * 60_000,
+        "<fcel><lcel>" * 5_000,
+        "<fcel><nl>" * 9_000,
+        "<fcel>" + "<lcel>" * 9_000 + "<nl>" + "<ucel>" * 9_000,
+        "|" * 300_000,
+        "|-" * 150_000,
+        "|a|\n" * 80_000,
+        "<table>" + "<caption" * 40_000,
+    ],
+)
+def test_hostile_answers_end(answer: str):
+    read_table(answer)
