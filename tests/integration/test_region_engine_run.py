@@ -116,7 +116,7 @@ def test_a_server_that_comes_back_in_time_costs_nothing(
     corpus: Corpus, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
 ):
     out, log = tmp_path / "out", tmp_path / "log"
-    with StubProcess(*STUB, "--dies-after", "30", "--returns-after-s", "2") as server:
+    with StubProcess(*STUB, "--dies-after", "60", "--returns-after-s", "1") as server:
         arguments = ["parse", *corpus.paths, "-o", out, *OPTIONS, server.url, "--page-timeout", "1"]
         assert run(arguments, surroundings, log) == ExitCode.OK, log.read_text()
     assert differences(contents(out), contents(undisturbed)) == []
