@@ -8,7 +8,6 @@ has it, only small and random. Nothing is downloaded. The recognition models ans
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +31,6 @@ from transformers import (
     Qwen3VLVideoProcessor,
 )
 
-FORMAT = 1
-"""Raise it when what is built here changes: checkpoints of another number are built anew."""
-
 _FIRST = "ba be bi bo bu da de di do du ka ke ki ko ku la le li lo lu ma me mi mo mu na ne ni no nu".split()
 _SECOND = "ran sel tim".split()
 WORDS = [first + second for second in _SECOND for first in _FIRST]
@@ -47,14 +43,10 @@ PROMPTS = "Text Table Formula Recognition: OCR: Represent the user's input. page
 
 
 def build(folder: Path) -> None:
-    """Build all checkpoints below ``folder``, unless those of this format are there."""
-    stamp = folder / "format"
-    if stamp.is_file() and stamp.read_text(encoding="ascii") == str(FORMAT):
-        return
+    """Build all checkpoints below ``folder``."""
     for name, builder in BUILDERS.items():
         torch.manual_seed(0)
         builder(folder / name)
-    stamp.write_text(str(FORMAT), encoding="ascii")
 
 
 def glm_ocr(folder: Path) -> None:
@@ -74,7 +66,12 @@ def glm_ocr(folder: Path) -> None:
         "num_key_value_heads": 2,
         "head_dim": 64,
         "max_position_embeddings": 32768,
-        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [8, 12, 12], "partial_rotary_factor": 1.0},
+        "rope_parameters": {
+            "rope_type": "default",
+            "rope_theta": 10000.0,
+            "mrope_section": [8, 12, 12],
+            "partial_rotary_factor": 1.0,
+        },
         "eos_token_id": [number("<|endoftext|>"), number("<|user|>")],
         "pad_token_id": number("<|endoftext|>"),
     }
@@ -303,6 +300,4 @@ BUILDERS = {"glm-ocr": glm_ocr, "paddleocr-vl": paddleocr_vl, "qwen3-vl-embeddin
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    arguments = parser.parse_args()
-    build(arguments.folder)
-    print(json.dumps({name: str(arguments.folder / name) for name in BUILDERS}))
+    build(parser.parse_args().folder)
