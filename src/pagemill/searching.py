@@ -149,9 +149,9 @@ class Searcher:
         return found
 
     def _engine(self, info: VectorsInfo) -> EmbeddingEngine:
-        for identity, engine in self._engines:
+        for identity, loaded in self._engines:
             if identity == info.identity:
-                return engine
+                return loaded
         from pagemill.runtime.engines import EMBEDDING_ENGINES, load
 
         made_by = info.identity

@@ -26,6 +26,7 @@ _COMMANDS = {
     "export": ("pagemill.cli.export", "Write the pages of a run in another format."),
     "index": ("pagemill.cli.index", "Make a run searchable."),
     "search": ("pagemill.cli.search", "Search the pages of a run, by words and by likeness."),
+    "eval": ("pagemill.cli.eval", "Score what pagemill finds against what is true."),
     "plan": ("pagemill.cli.plan", "Size a model server: memory, concurrency, flags."),
     "serve-model": ("pagemill.cli.serve_model", "Start, watch and stop vLLM servers of a model."),
     "publish": ("pagemill.cli.publish", "Publish a run as a dataset on the Hub, in a folder or at a URL."),

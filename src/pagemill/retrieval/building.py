@@ -117,6 +117,7 @@ class _Builder:
         self._connection = connection
         self._tell = tell
         self._report = IndexReport()
+        self._languages = _languages_of(reader.summary.settings)
 
     def build(self) -> IndexReport:
         connection = self._connection
@@ -213,7 +214,7 @@ class _Builder:
                 page.doc_id,
                 _sound(page.source),
                 page.page_number,
-                language_of("\n".join(texts), page.languages),
+                language_of("\n".join(texts), page.languages or self._languages),
                 hashlib.sha256(words.encode()).digest(),
                 *(content.row.digest if content else None for content in digests),
                 row.crc,
@@ -324,6 +325,13 @@ def vectors_stamp(path: Path) -> tuple[int, int]:
     with reading_errors(path):
         status = path.stat()
     return status.st_size, status.st_mtime_ns
+
+
+def _languages_of(settings: dict[str, Any]) -> list[str]:
+    """What the run was told to read; nothing where it looked for itself."""
+    parse = settings.get("parse")
+    languages = parse.get("languages") if isinstance(parse, dict) else None
+    return [each for each in languages if each != "auto"] if isinstance(languages, list) else []
 
 
 def _sound(text: str) -> str:
