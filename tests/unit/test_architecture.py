@@ -41,6 +41,10 @@ MAY_IMPORT = {
     "exports": {"errors", "document", "export", "store"},
     "status": {"errors", "store"},
     "doctor": {"errors", "config", "recognition", "serving"},
+    "page_images": {"errors", "document", "imaging", "runtime", "sources", "store"},
+    "embed": {
+        *("errors", "config", "document", "embedding", "imaging", "page_images", "runtime", "sources", "store"),
+    },
     "searching": {"errors", "embedding", "imaging", "retrieval", "runtime"},
     "bench": ROOMS - {"api", "cli"},
     "api": ROOMS - {"cli"},
@@ -50,7 +54,17 @@ MAY_IMPORT = {
 
 HEAVY = {
     *("cv2", "numpy", "onnxruntime", "pyarrow", "rapidocr", "pypdfium2", "PIL", "lxml", "rich"),
-    *("torch", "torchvision", "transformers", "aiohttp", "lancedb", "numkong", "ir_measures", "sentence_transformers", "huggingface_hub"),
+    *(
+        "torch",
+        "torchvision",
+        "transformers",
+        "aiohttp",
+        "lancedb",
+        "numkong",
+        "ir_measures",
+        "sentence_transformers",
+        "huggingface_hub",
+    ),
 }
 
 

@@ -24,6 +24,7 @@ _COMMANDS = {
     "status": ("pagemill.cli.status", "Show how a run stands, also while it runs."),
     "verify": ("pagemill.cli.verify", "Check what a run wrote, and mend it."),
     "export": ("pagemill.cli.export", "Write the pages of a run in another format."),
+    "embed": ("pagemill.cli.embed", "Make vectors of the pages, regions and queries of a run."),
     "index": ("pagemill.cli.index", "Make a run searchable."),
     "search": ("pagemill.cli.search", "Search the pages of a run, by words and by likeness."),
     "eval": ("pagemill.cli.eval", "Score what pagemill finds against what is true."),

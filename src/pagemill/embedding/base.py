@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
+    from pagemill.config.model_cards import ImageBudget
     from pagemill.imaging.types import Pixels
 
 Vectors: TypeAlias = NDArray[np.float32]
@@ -111,6 +112,8 @@ class EmbeddingEngine(Protocol):
     """Most inputs of a call."""
     concurrency: int
     """Calls that may run at once, each on a thread of its own: 1 for a model here, more for servers."""
+    image_budget: ImageBudget | None
+    """How large an image it makes use of: larger ones are shrunk before they wait for their turn; None for no limit."""
 
     @property
     def identity(self) -> EngineIdentity:

@@ -188,6 +188,13 @@ class RunReader:
             (doc_id.casefold(),),
         )
 
+    def source_addresses(self) -> dict[str, str]:
+        """Where each source lay when it was last met (a path or URL), by its digest; the first of several copies."""
+        addresses: dict[str, str] = {}
+        for digest, uri in self._view.all("SELECT digest, uri FROM sources ORDER BY source"):
+            addresses.setdefault(bytes(digest).hex(), uri)
+        return addresses
+
     def preview(self, page_id: str) -> bytes | None:
         """The small image of a page for the report; None where none was kept."""
         rows = self._view.all(

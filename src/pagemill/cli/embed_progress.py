@@ -1,0 +1,83 @@
+"""How ``pagemill embed`` goes, and what came of it, on standard error."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from pagemill.cli.progress import LenientConsole
+from pagemill.cli.wording import number, short
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
+    from pagemill.embed import EmbedOutcome
+    from pagemill.embedding.vectors import Part
+    from pagemill.errors import ExitCode
+
+
+class EmbedProgress:
+    """A bar for each part, on a terminal; afterwards a summary.
+
+    Args:
+        engine: Name of the engine.
+        quiet: Show nothing but failures.
+        console: Where to draw; standard error by default.
+    """
+
+    def __init__(self, engine: str, *, quiet: bool = False, console: LenientConsole | None = None) -> None:
+        self._console = console or LenientConsole(stderr=True, highlight=False)
+        self._engine = engine
+        self._quiet = quiet
+        self._bar: Progress | None = None
+        if not quiet and self._console.is_terminal:
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=None),
+                MofNCompleteColumn(),
+                TimeRemainingColumn(),
+                console=self._console,
+                transient=True,
+                expand=True,
+            )
+            self._task = self._bar.add_task("embedding", total=None)
+
+    def __enter__(self) -> Self:
+        if self._bar:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._bar:
+            self._bar.stop()
+
+    def part(self, part: Part, total: int) -> None:
+        """A part begins."""
+        if self._bar:
+            self._bar.reset(self._task, total=total, description=part.plural)
+
+    def advance(self) -> None:
+        """One page or query is done."""
+        if self._bar:
+            self._bar.advance(self._task)
+
+    def summary(self, outcome: EmbedOutcome, folder: Path) -> ExitCode:
+        """Say what was made and what failed, and give the exit code of that."""
+        if not self._quiet:
+            for part, each in outcome.parts.items():
+                counts = [f"{each.embedded:,} new"]
+                counts += [f"{each.gone:,} gone"] if each.gone else []
+                counts += [f"{each.failed:,} failed"] if each.failed else []
+                self._console.say(f"{part}.npy  {number(each.rows, 'vector')} of {part.plural} ({', '.join(counts)})")
+            self._console.say(f"by the engine {self._engine}, in {folder}")
+        for name, message, remedy in outcome.failures:
+            self._console.say(("failed", "red"), f" {name}: {short(message)}")
+            if remedy:
+                self._console.say(f"  {short(remedy)}")
+        if outcome.failed > len(outcome.failures):
+            self._console.say(f"... and {outcome.failed - len(outcome.failures):,} more")
+        return outcome.exit_code

@@ -1,0 +1,31 @@
+"""Images within the budget of a model."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from pagemill.imaging.transforms import resize
+
+if TYPE_CHECKING:
+    from pagemill.config.model_cards import ImageBudget
+    from pagemill.imaging.types import Pixels
+
+
+def within_budget(pixels: Pixels, budget: ImageBudget | None) -> Pixels:
+    """Shrink an image to what a model makes use of, its sides rounded down to what one visual token covers.
+
+    An image within the budget comes back as it is: its model rounds the sides by itself.
+
+    Args:
+        pixels: Shape (height, width, 3).
+        budget: Of the model; None for no limit.
+    """
+    height, width = pixels.shape[:2]
+    if budget is None or height * width <= budget.max_pixels:
+        return pixels
+    factor = math.sqrt(budget.max_pixels / (height * width))
+    sides = (
+        max(budget.multiple, math.floor(side * factor / budget.multiple) * budget.multiple) for side in (width, height)
+    )
+    return resize(pixels, *sides)

@@ -1,0 +1,237 @@
+"""The embedded engine: hashed character n-grams. No model, no download, every language; lexical likeness, no meaning.
+
+Text is brought to NFKC, case-folded, and cut into words. Of each word, with its borders, all sequences of 2, 3 and 4
+characters count; of Korean words also those of 4 and 6 letters (jamo), since an ending changes a syllable
+("하다", "했다") and leaves most letters as they are. Each n-gram has a component and a sign by its hash (feature
+hashing, arXiv:0902.2206), and the weight 1 + log(occurrences).
+
+The weighting is *lnc.ltc* (Manning et al., Introduction to Information Retrieval, 6.4.3): how rare an n-gram is in the
+corpus counts in the query only. So the vector of a page never depends on other pages, and pages may come and go. It
+costs nothing: ``benchmarks/ngram_weighting.py``.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import re
+import unicodedata
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pagemill.embedding.base import EngineIdentity, Modality, Role
+from pagemill.errors import DamagedRunError, EngineError, UsageError
+from pagemill.store.files import output_errors, reading_errors, write_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from pagemill.embedding.base import EmbeddingInput, EngineSettings, Vectors
+
+Hashes: TypeAlias = NDArray[np.uint64]
+
+MODEL = "hashed character n-grams"
+DIMENSION = 4096
+STATISTICS = "ngram.statistics.npz"
+"""In how many page texts each n-gram occurs; in the folder of the vectors."""
+_CHARACTERS = (2, 3, 4)
+_JAMO = (4, 6)
+_BUCKETS = 2**20
+"""Of the statistics: n-grams that share one count as one."""
+_VERSION = 1
+_NO_WORD = re.compile(r"[\W_]+")  # one class, no alternatives: linear
+_SPACE = ord(" ")
+_MAX_DIMENSION = 2**16
+
+
+class _Counted(NamedTuple):
+    """The n-grams of a text."""
+
+    hashes: Hashes
+    """Each one once, ascending."""
+    counts: NDArray[np.int64]
+
+
+class NgramEngine:
+    """Hashed character n-grams; see the module.
+
+    Args:
+        settings: Heeds ``dimension`` and keeps its statistics in ``folder``.
+
+    Raises:
+        UsageError: A model or server was named, or the dimension is out of range.
+        DamagedRunError: The statistics cannot be read.
+    """
+
+    name = "ngram"
+    modalities = frozenset({Modality.TEXT})
+    concurrency = 1
+    image_budget = None
+
+    def __init__(self, settings: EngineSettings) -> None:
+        if settings.model not in (None, MODEL) or settings.servers:
+            raise UsageError(
+                "the engine 'ngram' has no model and asks no server", remedy="Choose another one with --engine."
+            )
+        self._dimension = settings.dimension or DIMENSION
+        if not 64 <= self._dimension <= _MAX_DIMENSION:
+            raise UsageError(f"the engine 'ngram' makes vectors of 64 to {_MAX_DIMENSION:,} components")
+        self.max_batch = settings.batch_size or 64
+        self._path = settings.folder / STATISTICS
+        self._texts, self._frequencies = _read_statistics(self._path)
+
+    @property
+    def identity(self) -> EngineIdentity:
+        """The statistics are no part of it: they weigh queries, and leave all vectors comparable."""
+        return EngineIdentity(
+            engine=self.name,
+            model=MODEL,
+            revision=str(_VERSION),
+            dimension=self._dimension,
+            details={"characters": list(_CHARACTERS), "jamo": list(_JAMO), "weighting": "lnc.ltc"},
+        )
+
+    @property
+    def fitted_on(self) -> int:
+        """Texts that the statistics were made of; without any, all n-grams of a query count the same."""
+        return self._texts
+
+    def fit(self, texts: Iterable[str]) -> None:
+        """Count in how many texts each n-gram occurs, and keep that."""
+        frequencies = np.zeros(_BUCKETS, dtype=np.uint32)
+        count = 0
+        for text in texts:
+            frequencies[np.unique(_bucket(_ngrams(text).hashes))] += np.uint32(1)
+            count += 1
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, texts=np.int64(count), frequencies=frequencies, version=np.int64(_VERSION))
+        with output_errors(self._path):
+            self._path.parent.mkdir(exist_ok=True)
+        write_whole(self._path, [buffer.getvalue()], durable=True)
+        self._texts, self._frequencies = count, frequencies
+
+    def embed(self, inputs: Sequence[EmbeddingInput]) -> Vectors:
+        """Make a vector of each text.
+
+        Raises:
+            EngineError: A text is empty.
+        """
+        return np.stack([self._vector(each) for each in inputs])
+
+    def close(self) -> None:
+        """Does nothing: there is nothing to free."""
+
+    def _vector(self, each: EmbeddingInput) -> NDArray[np.float32]:
+        ngrams = _ngrams(each.text)
+        if not ngrams.hashes.size:
+            raise EngineError("the engine 'ngram' cannot embed an empty text")
+        weights = 1 + np.log(ngrams.counts)
+        if each.role is Role.QUERY and self._texts:
+            weights *= self._rarity(ngrams.hashes)
+        places = (ngrams.hashes % np.uint64(self._dimension)).astype(np.int64)
+        signs = np.where(ngrams.hashes >> np.uint64(63), -1.0, 1.0)
+        vector = np.bincount(places, weights=weights * signs, minlength=self._dimension)
+        if not vector.any():  # all cancel out: next to impossible
+            vector[places[0]] = 1.0
+        return vector.astype(np.float32)
+
+    def _rarity(self, hashes: Hashes) -> NDArray[np.float64]:
+        """Inverse document frequency as in BM25, which stays over 0 for what is on every page."""
+        frequencies = self._frequencies[_bucket(hashes)].astype(np.float64)
+        rarity: NDArray[np.float64] = np.log1p((self._texts - frequencies + 0.5).clip(0.5) / (frequencies + 0.5))
+        return rarity
+
+
+def create(settings: EngineSettings) -> NgramEngine:
+    """The engine; its entry point."""
+    return NgramEngine(settings)
+
+
+def _ngrams(text: str) -> _Counted:
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    words = f" {_NO_WORD.sub(' ', folded).strip()} "
+    if not words.strip():  # nothing but punctuation, or nothing
+        words = " ".join(folded.split())
+        hashes = _windows(_codes(words), 1) if words else np.empty(0, dtype=np.uint64)
+        return _Counted(*np.unique(hashes, return_counts=True))
+    codes = _codes(words)
+    found = [_within_words(codes, length) for length in _CHARACTERS]
+    letters = _codes(unicodedata.normalize("NFD", words))
+    is_jamo = (letters >= 0x1100) & (letters < 0x1200)
+    if is_jamo.any():
+        for length in _JAMO:
+            hashes = _windows(letters, length)
+            wanted = _any(is_jamo, length) & ~_space_inside(letters, length)
+            found.append(_mixed(hashes[wanted]))  # other hashes than those of as many characters
+    return _Counted(*np.unique(np.concatenate(found), return_counts=True))
+
+
+def _codes(text: str) -> NDArray[np.uint64]:
+    """Code points."""
+    encoded = text.encode("utf-32-le", "replace")
+    return np.frombuffer(encoded, dtype="<u4").astype(np.uint64)
+
+
+def _within_words(codes: NDArray[np.uint64], length: int) -> Hashes:
+    return _windows(codes, length)[~_space_inside(codes, length)]
+
+
+def _windows(codes: NDArray[np.uint64], length: int) -> Hashes:
+    """A hash of every sequence of so many codes; none where there are fewer."""
+    count = len(codes) - length + 1
+    if count < 1:
+        return np.empty(0, dtype=np.uint64)
+    hashes = np.full(count, length, dtype=np.uint64)
+    for place in range(length):
+        hashes = _mixed(hashes + codes[place : place + count])
+    return hashes
+
+
+def _space_inside(codes: NDArray[np.uint64], length: int) -> NDArray[np.bool_]:
+    """Whether each sequence has a space anywhere but at its ends."""
+    count = max(len(codes) - length + 1, 0)
+    inside = np.zeros(count, dtype=np.bool_)
+    for place in range(1, length - 1):
+        inside |= codes[place : place + count] == _SPACE
+    return inside
+
+
+def _any(marks: NDArray[np.bool_], length: int) -> NDArray[np.bool_]:
+    count = max(len(marks) - length + 1, 0)
+    pieces = (marks[place : place + count] for place in range(length))
+    return functools.reduce(np.logical_or, pieces)
+
+
+def _mixed(values: NDArray[np.uint64]) -> Hashes:
+    """The finaliser of SplitMix64 (Steele et al. 2014): a bijection in which each bit changes half of the others."""
+    mixed = values + np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+def _bucket(hashes: Hashes) -> NDArray[np.int64]:
+    return (hashes % np.uint64(_BUCKETS)).astype(np.int64)
+
+
+def _read_statistics(path: Path) -> tuple[int, NDArray[np.uint32]]:
+    if not path.exists():
+        return 0, np.zeros(_BUCKETS, dtype=np.uint32)
+    try:
+        with reading_errors(path), np.load(path, allow_pickle=False) as stored:
+            texts, frequencies, version = int(stored["texts"]), stored["frequencies"], int(stored["version"])
+    except (ValueError, KeyError, EOFError, ImportError) as error:
+        raise _damaged(path, str(error)) from error
+    if version != _VERSION or frequencies.shape != (_BUCKETS,) or frequencies.dtype != np.uint32 or texts < 0:
+        raise _damaged(path, "it is of another version")
+    return texts, frequencies
+
+
+def _damaged(path: Path, reason: str) -> DamagedRunError:
+    return DamagedRunError(
+        f"{path} cannot be used: {reason}",
+        remedy=f"Delete it: the next pagemill embed {path.parent.parent} makes it anew.",
+    )

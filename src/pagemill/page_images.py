@@ -1,0 +1,157 @@
+"""Page images once more, from the sources that the records name: a run directory does not keep them."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pagemill.document.identity import KnownSource, PageKey, WaitingPage
+from pagemill.errors import MissingInputError, PagemillError, error_class
+from pagemill.imaging.transforms import rotate_quarter
+from pagemill.runtime.decoding import DecodingService
+from pagemill.sources import SourceOptions, resolve
+from pagemill.sources.catalogue import NewCatalogue
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from pagemill.document.page import PageResult
+    from pagemill.imaging.types import Pixels
+    from pagemill.runtime.flight import FlightControl, Ticket
+    from pagemill.sources.base import PageRef
+    from pagemill.store.reading import RunReader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedPage:
+    """A page of a run whose image is wanted."""
+
+    page_id: str
+    key: PageKey
+    rotation: int
+    """Degrees clockwise by which the decoded image is turned, as it was when the page was parsed."""
+
+    @classmethod
+    def of(cls, page: PageResult) -> WantedPage:
+        """The page of a record."""
+        return cls(page_id=page.page_id, key=PageKey.parse(page.page_key), rotation=page.rotation)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundPage:
+    """A page in its source, not decoded yet."""
+
+    wanted: WantedPage
+    ref: PageRef
+    ticket: Ticket
+    """Its place in flight; whoever takes the page calls ``leave`` when its pixels are no longer held."""
+
+
+class PageImages:
+    """Decodes pages of a run from their sources, which are known by their content, wherever they lie now.
+
+    Args:
+        reader: The run; used from threads, one at a time, while :meth:`find` goes on.
+        decoding: Entered.
+        options: Password, image column and the like.
+        inputs: Where the sources lie now; None for where they lay when they were parsed.
+        flight: How many pages may be under way.
+    """
+
+    def __init__(
+        self,
+        reader: RunReader,
+        decoding: DecodingService,
+        flight: FlightControl,
+        *,
+        options: SourceOptions | None = None,
+        inputs: Sequence[str | Path] | None = None,
+    ) -> None:
+        self._reader = reader
+        self._decoding = decoding
+        self._flight = flight
+        self._options = options or SourceOptions()
+        self._inputs = inputs
+
+    async def find(self, pages: Iterable[WantedPage]) -> AsyncGenerator[FoundPage | tuple[WantedPage, PagemillError]]:
+        """Yield each page as soon as it is met in its source and there is room for it, or why it cannot be had.
+
+        Args:
+            pages: Each one once. Some 300 bytes of memory each.
+        """
+        wanted: dict[tuple[str, int], list[WantedPage]] = {}
+        for page in pages:
+            wanted.setdefault((page.key.digest, page.key.page), []).append(page)
+        if not wanted:
+            return
+        digests = {digest for digest, _ in wanted}
+        addresses = await asyncio.to_thread(self._reader.source_addresses)
+        inputs = self._inputs or [addresses[digest] for digest in addresses if digest in digests]
+        source = resolve(inputs, options=self._options, decoder=self._decoding, catalogue=_OnlyThese(wanted))
+        problems: dict[str, PagemillError] = {}
+        async with aclosing(source.pages()) as refs:
+            async for ref in refs:
+                for page in wanted.pop((ref.key.digest, ref.key.page), ()):
+                    ticket = await self._flight.enter(ref.estimated_bytes)
+                    yield FoundPage(wanted=page, ref=ref, ticket=ticket)
+                if ref.error is not None:
+                    problems[ref.document.uri] = _problem(ref)
+        for left in wanted.values():
+            for page in left:
+                yield page, problems.get(addresses.get(page.key.digest, ""), self._gone(page, addresses))
+
+    async def pixels(self, page: FoundPage) -> Pixels:
+        """Decode a page and turn it upright as it was parsed.
+
+        Raises:
+            PagemillError: It cannot be decoded; the class says why.
+        """
+        if page.ref.payload is None:
+            raise _problem(page.ref)
+        decoded = await self._decoding.decode(page.ref.payload)
+        if not page.wanted.rotation:
+            return decoded.pixels
+        return await asyncio.to_thread(rotate_quarter, decoded.pixels, page.wanted.rotation)
+
+    def _gone(self, page: WantedPage, addresses: Mapping[str, str]) -> PagemillError:
+        where = addresses.get(page.key.digest, "its source")
+        return MissingInputError(
+            f"{where} is gone, or has changed since the page was parsed",
+            remedy="Name the place of the sources with --input, or parse what has changed first.",
+        )
+
+
+def _problem(ref: PageRef) -> PagemillError:
+    """What is wrong with a page or source, as the exception that it was."""
+    if ref.error is None:
+        return PagemillError(f"{ref.page_id} has no image")
+    return error_class(ref.error.category)(ref.error.message, remedy=ref.error.remedy)
+
+
+class _OnlyThese(NewCatalogue):
+    """A catalogue to which all pages have ended but some."""
+
+    def __init__(self, wanted: Mapping[tuple[str, int], object]) -> None:
+        super().__init__()
+        self._wanted: dict[str, set[int]] = {}
+        for digest, page in wanted:
+            self._wanted.setdefault(digest, set()).add(page)
+
+    def meet(self, digest: str, uri: str) -> KnownSource:
+        """Which pages are wanted; none of a further file with the same content."""
+        known = super().meet(digest, uri)
+        pages = self._wanted.get(digest, set()) if known.copy == 1 else set()
+        waiting = {page: WaitingPage(page_id=f"{digest}/{page}") for page in pages}
+        # A source without pages to give is passed over unopened: it is said to have none.
+        return KnownSource(copy=known.copy, pages=None if pages else 0, ended=_AllBut(pages), waiting=waiting)
+
+
+class _AllBut:
+    def __init__(self, pages: set[int]) -> None:
+        self._pages = pages
+
+    def __contains__(self, page: object) -> bool:
+        return page not in self._pages
