@@ -126,10 +126,14 @@ def test_a_server_that_dies_comes_back_and_that_is_told(world: World):
         assert command.out.count("\n") == 1
 
 
-def test_sigkill_leaves_no_process_behind(world: World):
+@pytest.mark.parametrize("everybody", [False, True], ids=["it", "its group"])
+def test_sigkill_leaves_no_process_behind(world: World, everybody: bool):
     with serve_model(world, words=("children",)) as command:
         command.wait_until_ready()
-        command.process.kill()
+        if everybody:
+            os.killpg(command.process.pid, signal.SIGKILL)
+        else:
+            command.process.kill()
         command.wait()
         world.wait_until_gone()
         assert is_free("127.0.0.1", command.port)

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from pagemill_process import POLL_S
 from serving_world import QUICK, World, until
 
 from pagemill.errors import ServerError
-from pagemill.serving.probe import Health, fetch, free_port, health, is_free
+from pagemill.serving.probe import Health, base_url, fetch, free_port, health, is_free
 from pagemill.serving.process import ServerProcess
 from pagemill.serving.server import Servers, What
 
@@ -138,7 +139,8 @@ async def test_a_server_that_is_killed_comes_back_at_the_same_place(world: World
 
 @pytest.mark.parametrize(("fault", "state"), [("sick", "sick"), ("mute", "silent")])
 async def test_a_server_that_is_unwell_is_ended_and_started_again(world: World, fault: str, state: str):
-    async with Servers([world.spec()], patience=QUICK, tell=world.tell):
+    patience = replace(QUICK, answer_s=0.3 if fault == "mute" else QUICK.answer_s)
+    async with Servers([world.spec()], patience=patience, tell=world.tell):
         (world.state / fault).touch()
         await until(lambda: world.told(What.DIED), "the server to be found unwell")
         (world.state / fault).unlink()
@@ -261,9 +263,10 @@ class TestReuse:
 async def test_a_killed_keeper_and_a_killed_owner_leave_no_server(world: World):
     """The kernel ends the server with its keeper: nobody else is there to do it."""
     spec = world.spec()
-    process = await ServerProcess.start(
-        spec.command(free_port("127.0.0.1")), environment=spec.environment, log=spec.log, grace_s=1
-    )
+    port = free_port("127.0.0.1")
+    process = await ServerProcess.start(spec.command(port), environment=spec.environment, log=spec.log, grace_s=1)
+    while await health(base_url("127.0.0.1", port), 20) is not Health.HEALTHY:  # noqa: ASYNC110 - of another process
+        await asyncio.sleep(POLL_S)
     process._ending.cancel()  # as if the owner were gone
     os.kill(process._keeper.pid, signal.SIGKILL)
     await until(lambda: not world.processes(), "the server to end")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,13 @@ from pagemill.serving.process import read_tail
 
 
 def keep(tmp_path: Path, *command: str, lifeline: bytes | None = None) -> list[str]:
-    """Run a command under a keeper whose lifeline holds these bytes and ends; None: it stays open to the end."""
+    """Run a command under a keeper, and give what that says.
+
+    Args:
+        tmp_path: Takes the log.
+        command: It prints something when it is ready for the end of the lifeline.
+        lifeline: What comes through it before it ends; None: it stays open to the end.
+    """
     read, write = os.pipe()
     arguments = ["--log", str(tmp_path / "log"), "--log-bytes", "1000", "--grace", "0.2", "--", *command]
     process = subprocess.Popen(
@@ -22,6 +29,8 @@ def keep(tmp_path: Path, *command: str, lifeline: bytes | None = None) -> list[s
     os.close(read)
     try:
         if lifeline is not None:
+            while not (tmp_path / "log").exists() or not (tmp_path / "log").stat().st_size:
+                time.sleep(0.01)
             os.write(write, lifeline)
             os.close(write)
         out, _ = process.communicate(timeout=60)
@@ -39,13 +48,16 @@ class TestKeeper:
         assert (tmp_path / "log").read_text() == "one\ntwo\n"
 
     def test_asks_a_server_to_end_when_the_lifeline_ends(self, tmp_path: Path):
-        assert keep(tmp_path, "sleep", "600", lifeline=b"")[-1] == "ended -15"
+        assert keep(tmp_path, "sh", "-c", "echo ready; exec sleep 600", lifeline=b"")[-1] == "ended -15"
 
     def test_kills_one_that_does_not_heed(self, tmp_path: Path):
-        assert keep(tmp_path, "sh", "-c", "trap '' TERM; while :; do sleep 1; done", lifeline=b"")[-1] == "ended -9"
+        assert (
+            keep(tmp_path, "sh", "-c", "trap '' TERM; echo ready; while :; do sleep 1; done", lifeline=b"")[-1]
+            == "ended -9"
+        )
 
     def test_kills_at_once_when_told_so(self, tmp_path: Path):
-        assert keep(tmp_path, "sleep", "600", lifeline=b"k")[-1] == "ended -9"
+        assert keep(tmp_path, "sh", "-c", "echo ready; exec sleep 600", lifeline=b"k")[-1] == "ended -9"
 
     def test_tells_when_there_is_no_such_program(self, tmp_path: Path):
         (failed,) = keep(tmp_path, str(tmp_path / "nothing"))
