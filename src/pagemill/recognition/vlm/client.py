@@ -27,11 +27,14 @@ _log = logging.getLogger(__name__)
 
 Decoded = TypeVar("Decoded")
 
-_ENOUGH = 5
-"""A request fails for good at this sum of what its failed attempts cost."""
-_COST = {Cause.TIMEOUT: 2}
+_ENOUGH = 8
+"""A request fails for good at this sum of what its failed attempts cost. A server that dies fails all that it had in
+flight, so it must be allowed to do so a few times."""
+_COST = {Cause.TIMEOUT: 3}
 """Of an attempt that failed; the others cost 1. Those of :data:`_FREE` say nothing about the request."""
 _FREE = frozenset({Cause.UNREACHABLE, Cause.BUSY})
+_OVERLOAD = frozenset({Cause.BUSY, Cause.TIMEOUT, Cause.CONNECTION, Cause.SERVER_ERROR})
+"""Signs that a server was given too much: it may also die of that."""
 _PATIENCE_S = 60.0
 """A server that answers nobody is sick; what it does to a request says nothing about the request for so long."""
 _FIRST_DELAY_S, _LONGEST_DELAY_S = 0.25, 8.0
@@ -220,7 +223,7 @@ class ServerClient:
                 ) from error
         except AttemptFailedError as failure:
             self.counts[failure.cause] += 1
-            self._learn(server, ticket, failure)
+            self._learn(server, ticket, start, failure)
             raise
         now = loop.time()
         self.counts["answers"] += 1
@@ -229,12 +232,13 @@ class ServerClient:
         server.limit.succeeded(ticket, now - start, tokens)
         return answer
 
-    def _learn(self, server: Server, ticket: Ticket, failure: AttemptFailedError) -> None:
+    def _learn(self, server: Server, ticket: Ticket, start: float, failure: AttemptFailedError) -> None:
         """What a failed attempt tells of its server."""
         _log.debug("%s", failure.message)
-        if failure.cause in (Cause.BUSY, Cause.TIMEOUT):
+        if failure.cause in _OVERLOAD:
             server.limit.overloaded(ticket)
-        else:
+        if failure.cause not in _FREE and start >= server.failed_at:  # a burst of failures is one
+            server.failed_at = asyncio.get_running_loop().time()
             server.streak += 1
             if server.streak >= _STREAK:  # else the server that fails at once would be asked most
                 self._pool.pause(server, min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** min(server.streak - _STREAK, 10)))
@@ -262,7 +266,7 @@ class ServerClient:
         if seconds >= patience and (spent >= _ENOUGH or failure.cause in _FREE):
             raise NetworkError(
                 f"no server answers: {failure.message}, for {seconds:.0f} s",
-                remedy="Look at the server's log, then parse again with --retry-failed.",
+                remedy="Look at the server's log; the same command goes on where it stopped.",
             )
 
     def _mark_down(self, server: Server, reason: str) -> None:

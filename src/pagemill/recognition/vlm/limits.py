@@ -2,9 +2,9 @@
 
 The adaptive limit climbs the hill of throughput. A server that batches answers twice the requests in hardly more time
 until it is full; from then on more requests only wait longer. So the limit is doubled as long as the time a token takes
-holds, then probed in smaller steps up and down, and lowered by a factor when the server says that it has too much: HTTP
-429 or 503, a time limit overrun, a queue in its metrics. (Lowering by a factor: Chiu and Jain, 1989; latency as the
-signal: TCP Vegas, Brakmo and Peterson, 1995.)
+holds, then probed in smaller steps up and down, and lowered by a factor when a server shows that it has too much: HTTP
+429 or 503, a time limit overrun, a queue in its metrics, a death with all that it had in flight. (Lowering by a factor:
+Chiu and Jain, 1989; latency as the signal: TCP Vegas, Brakmo and Peterson, 1995.)
 
 Nothing here knows of time, sockets or servers.
 """
@@ -18,7 +18,7 @@ SMALLEST, FIRST, LARGEST = 1, 32, 256
 _CUT = 0.7
 """What is left of the limit after an overload."""
 _OVERLOADS = 3
-_OVERLOAD_SHARE = 0.15
+_OVERLOAD_SHARE = 0.2
 """An overload is so many signs of it, and so many of the limit, within a window: not the odd one that a server with
 random faults gives, which would bring the limit down to 1 for nothing."""
 _QUEUE_CUT = 0.85
@@ -52,7 +52,7 @@ class InFlightLimit(Protocol):
         ...
 
     def overloaded(self, ticket: Ticket) -> None:
-        """The server had too much: HTTP 429 or 503, or no answer in time."""
+        """The server had too much: it said so, gave no answer in time, failed or died."""
         ...
 
     def queue(self, waiting: int) -> None:

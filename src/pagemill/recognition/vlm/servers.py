@@ -51,7 +51,9 @@ class Server:
     sent: int = 0
     """Requests that it was given so far."""
     streak: int = 0
-    """Attempts that failed since the last answer."""
+    """Attempts that failed since the last answer, each begun after the one before had failed."""
+    failed_at: float = float("-inf")
+    """Time of the event loop: when the last of them failed."""
     up: bool = True
     paused_until: float = 0.0
     """Time of the event loop: it asked to be left alone until then."""
@@ -126,8 +128,9 @@ class ServerPool:
         self._dispatch()
 
     def mark_up(self, server: Server) -> None:
-        """It can be reached again."""
-        server.up = True
+        """It can be reached; what it did before it was down is forgotten."""
+        if not server.up:
+            server.up, server.streak, server.paused_until = True, 0, 0.0
         self._dispatch()
 
     def give_up_waiting(self) -> None:
@@ -141,7 +144,7 @@ class ServerPool:
                 waiter.future.set_exception(
                     NetworkError(
                         f"no model server could be reached for {self.wait_s:g} s: {names}",
-                        remedy="Start it again, then parse again with --retry-failed.",
+                        remedy="Start it again; the same command goes on where it stopped.",
                     )
                 )
         self._waiting = deque(waiter for waiter in self._waiting if not waiter.future.done())

@@ -237,9 +237,18 @@ async def test_a_server_that_is_down_is_waited_for():
         await server.died.wait()
         await until(lambda: not client.servers[0].up)
         assert not client.has_idle_capacity()
+        server.settings = StubSettings()
         await server.start()
         assert len(await asyncio.gather(*asks)) == 20
         assert client.servers[0].up
+
+
+async def test_a_server_that_cannot_bear_the_load_is_given_less():
+    settings = StubSettings(latency_ms=10, dies_after=20, returns_after_s=0.01)
+    async with StubServer(settings) as server, talking(server.url) as client:
+        assert len(await asyncio.gather(*[client.ask(BODY) for _ in range(100)])) == 100
+        assert server.counts["deaths"] > 1
+        assert client.servers[0].limit.value < 20
 
 
 async def test_one_of_two_dies_and_the_other_does_all_the_work():
