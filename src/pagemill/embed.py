@@ -117,6 +117,8 @@ class EmbedOutcome:
     """Name, message and remedy of the first ``MAX_FAILURES`` items that failed."""
     causes: set[str] = field(default_factory=set)
     """Categories of all failures."""
+    cut_texts: int = 0
+    """Texts that were longer than the model takes, and were cut."""
 
     MAX_FAILURES = 20
 
@@ -196,6 +198,7 @@ async def embed(
             run = _Embedding(out, reader, engine, options, progress, services)
             for part in parts:
                 await run.make(part)
+        run.outcome.cut_texts = engine.cut_texts
         return run.outcome
 
 

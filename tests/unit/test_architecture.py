@@ -31,7 +31,7 @@ MAY_IMPORT = {
     "runtime": {"errors", "config", "document", "imaging", "sources", "layout", "recognition", "parsing"},
     "store": {"errors", "document"},
     "serving": {"errors", "config"},
-    "embedding": {"errors", "config", "document", "imaging", "export", "store"},
+    "embedding": {"errors", "config", "document", "imaging", "export", "recognition", "store"},
     "retrieval": {"errors", "config", "document", "export", "store", "embedding"},
     "publishing": {"errors", "document", "export", "store"},
     "evaluation": {"errors", "document"},

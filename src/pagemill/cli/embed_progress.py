@@ -73,6 +73,8 @@ class EmbedProgress:
                 counts += [f"{each.gone:,} gone"] if each.gone else []
                 counts += [f"{each.failed:,} failed"] if each.failed else []
                 self._console.say(f"{part}.npy  {number(each.rows, 'vector')} of {part.plural} ({', '.join(counts)})")
+            if outcome.cut_texts:
+                self._console.say(f"{number(outcome.cut_texts, 'text')} cut to the length that the model takes")
             self._console.say(f"by the engine {self._engine}, in {folder}")
         for name, message, remedy in outcome.failures:
             self._console.say(("failed", "red"), f" {name}: {short(message)}")

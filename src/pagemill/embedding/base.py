@@ -74,6 +74,8 @@ class EngineIdentity(msgspec.Struct, frozen=True, kw_only=True):
     def differences(self, other: EngineIdentity) -> list[str]:
         """What differs, in words, such as ``dimension 2048, not 512``; empty where the vectors may be compared."""
         mine, others = msgspec.to_builtins(self), msgspec.to_builtins(other)
+        if self.revision and self.revision == other.revision:
+            del mine["model"]  # the same files under another name or path
         return [f"{name} {mine[name]!r}, not {others[name]!r}" for name in mine if mine[name] != others[name]]
 
 
@@ -114,6 +116,9 @@ class EmbeddingEngine(Protocol):
     """Calls that may run at once, each on a thread of its own: 1 for a model here, more for servers."""
     image_budget: ImageBudget | None
     """How large an image it makes use of: larger ones are shrunk before they wait for their turn; None for no limit."""
+
+    cut_texts: int
+    """Texts so far that were longer than the model takes, and were cut at their end."""
 
     @property
     def identity(self) -> EngineIdentity:

@@ -70,6 +70,7 @@ class NgramEngine:
     modalities = frozenset({Modality.TEXT})
     concurrency = 1
     image_budget = None
+    cut_texts = 0
 
     def __init__(self, settings: EngineSettings) -> None:
         if settings.model not in (None, MODEL) or settings.servers:

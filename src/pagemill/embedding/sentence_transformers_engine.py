@@ -1,0 +1,164 @@
+"""The engine ``sentence-transformers``: any local model of that library, for texts, images, or both together."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pagemill.embedding.base import EngineIdentity, Modality, Role
+from pagemill.errors import MissingDependencyError, MissingInputError, UsageError, unreadable
+
+try:
+    from sentence_transformers import SentenceTransformer
+except ImportError as error:
+    raise MissingDependencyError(
+        "the embedding engine 'sentence-transformers' needs that library",
+        remedy="Install it: pip install 'pagemill[embed]'",
+    ) from error
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from pagemill.embedding.base import EmbeddingInput, EngineSettings
+
+_BATCH = 32
+_PROMPTS = {
+    Role.QUERY: ("query",),
+    Role.PASSAGE: ("document", "passage", "corpus"),
+    Role.IMAGE: ("image", "document", "passage", "corpus"),
+}
+"""What models call the prompts of each role."""
+_SAMPLE = 2**20
+
+
+class SentenceTransformersEngine:
+    """A model in this process.
+
+    Args:
+        settings: Model, device and batch size.
+
+    Raises:
+        UsageError: No model is named, or servers are.
+        MissingInputError: There is no such model.
+    """
+
+    name = "sentence-transformers"
+    concurrency = 1
+    image_budget = None
+
+    def __init__(self, settings: EngineSettings) -> None:
+        if not settings.model or settings.servers:
+            raise UsageError(
+                "the engine 'sentence-transformers' runs a model here",
+                remedy="Name its folder, or its name on the Hub, with --model, and no --server.",
+            )
+        try:
+            self._model: Any = SentenceTransformer(settings.model, device=settings.device, trust_remote_code=False)
+        except (OSError, ValueError) as error:
+            raise MissingInputError(
+                f"the model {settings.model} cannot be loaded: {error}",
+                remedy="Give the folder of a model that sentence-transformers can load.",
+            ) from error
+        self.max_batch = settings.batch_size or _BATCH
+        self.cut_texts = 0
+        self.modalities = frozenset(
+            modality
+            for modality, parts in (
+                (Modality.TEXT, "text"),
+                (Modality.IMAGE, "image"),
+                (Modality.IMAGE_WITH_TEXT, ("image", "text")),
+            )
+            if self._model.supports(parts)
+        )
+        prompts: dict[str, str] = self._model.prompts
+        self._prompts = {
+            role: prompt for role, names in _PROMPTS.items() if (prompt := _first(prompts, names)) is not None
+        }
+        folder = Path(settings.model)
+        self._identity = EngineIdentity(
+            engine=self.name,
+            model=str(folder.absolute()) if folder.is_dir() else settings.model,
+            revision=_digest(folder) if folder.is_dir() else _commit(self._model),
+            dimension=int(self._model.get_embedding_dimension()),
+            instructions={role.value: prompt for role, prompt in self._prompts.items()},
+        )
+
+    @property
+    def identity(self) -> EngineIdentity:
+        """By a digest of the model's files where they are local, else by its commit."""
+        return self._identity
+
+    def embed(self, inputs: Sequence[EmbeddingInput]) -> NDArray[Any]:
+        """Make one vector an input; texts are cut to the model's length by its own tokenizer."""
+        vectors = np.empty((len(inputs), self._identity.dimension), dtype=np.float32)
+        groups: dict[tuple[Role, Modality], list[int]] = {}
+        for index, each in enumerate(inputs):
+            groups.setdefault((each.role, each.modality), []).append(index)
+        for (role, _), indices in groups.items():
+            given = [_given(inputs[index]) for index in indices]
+            self._count_cut([inputs[index].text for index in indices])
+            vectors[indices] = self._model.encode(
+                given,
+                prompt=self._prompts.get(role),
+                batch_size=len(given),
+                show_progress_bar=False,
+                convert_to_numpy=True,
+            )
+        return vectors
+
+    def close(self) -> None:
+        """Let the model go."""
+        del self._model
+
+    def _count_cut(self, texts: Sequence[str]) -> None:
+        limit = self._model.max_seq_length
+        long = [text for text in texts if limit and len(text.encode()) > limit]
+        if long:
+            lengths = self._model.tokenizer(long, truncation=False, padding=False, verbose=False)["input_ids"]
+            self.cut_texts += sum(len(tokens) > limit for tokens in lengths)
+
+
+def create(settings: EngineSettings) -> SentenceTransformersEngine:
+    """The engine; its entry point."""
+    return SentenceTransformersEngine(settings)
+
+
+def _given(each: EmbeddingInput) -> Any:
+    """An input as the library takes it."""
+    if each.image is None:
+        return each.text
+    from PIL import Image
+
+    image = Image.fromarray(each.image)
+    return {"image": image, "text": each.text} if each.text else image
+
+
+def _first(prompts: dict[str, str], names: tuple[str, ...]) -> str | None:
+    return next((prompts[name] for name in names if prompts.get(name)), None)
+
+
+def _digest(folder: Path) -> str:
+    """SHA-256 over a model's files; of large ones their size, first and last MiB, as the whole takes too long."""
+    digest = hashlib.sha256()
+    try:
+        for path in sorted(folder.rglob("*")):
+            if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts):
+                size = path.stat().st_size
+                digest.update(f"{path.relative_to(folder).as_posix()}\0{size}\0".encode())
+                with path.open("rb") as stream:
+                    digest.update(stream.read(_SAMPLE))
+                    stream.seek(max(_SAMPLE, size - _SAMPLE))
+                    digest.update(stream.read(_SAMPLE))
+    except OSError as error:
+        raise unreadable(str(folder), error) from error
+    return digest.hexdigest()
+
+
+def _commit(model: Any) -> str:
+    config = getattr(getattr(model[0], "auto_model", None), "config", None)
+    return str(getattr(config, "_commit_hash", None) or "")

@@ -1,0 +1,217 @@
+"""The engine ``vllm``: a multimodal embedding model (Qwen3-VL-Embedding) behind vLLM's pooling server.
+
+A request is a list of conversations, each of which becomes one vector: the instruction as the system message, the image
+and the text as the user's, and an empty answer that is to be gone on with, so that the prompt ends where the model was
+trained to be read (last token). The server normalises.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import threading
+import unicodedata
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+import numpy as np
+
+from pagemill.config.model_cards import Kind, load_card
+from pagemill.embedding.base import EmbeddingInput, EngineIdentity, Modality, Role
+from pagemill.embedding.images import within_budget
+from pagemill.errors import UsageError
+from pagemill.imaging.encode import encode_jpeg
+from pagemill.recognition.vlm.client import ServerClient, choose_model
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Sequence
+
+    from numpy.typing import NDArray
+
+    from pagemill.config.model_cards import ModelCard
+    from pagemill.embedding.base import EngineSettings
+
+T = TypeVar("T")
+
+DEFAULT_CARD = "qwen3-vl-embedding-2b"
+API_KEY = "PAGEMILL_API_KEY"
+"""Environment variable with the key that the servers want."""
+_BATCH = 16
+_REQUESTS_A_SERVER = 4
+_TEMPLATE_TOKENS = 64
+"""What the chat template puts around instruction, image and text; some 20 in Qwen3-VL's."""
+
+
+class _Embedding(msgspec.Struct):
+    index: int
+    embedding: str
+
+
+class _Embeddings(msgspec.Struct):
+    data: list[_Embedding]
+
+
+class _Tokens(msgspec.Struct):
+    tokens: list[int]
+    max_model_len: int | None = None
+
+
+class _Text(msgspec.Struct):
+    prompt: str
+
+
+class VllmEngine:
+    """Asks servers; called from several threads at once.
+
+    Args:
+        card: Of the model.
+        settings: Servers, time limits, batch size.
+
+    Raises:
+        NetworkError: No server answers.
+        UsageError: One is none of the kind, does not serve the model, or not as one that embeds.
+    """
+
+    name = "vllm"
+    modalities = frozenset({Modality.TEXT, Modality.IMAGE, Modality.IMAGE_WITH_TEXT})
+
+    def __init__(self, card: ModelCard, settings: EngineSettings) -> None:
+        self.max_batch = settings.batch_size or _BATCH
+        self.image_budget = card.image
+        self.cut_texts = 0
+        self._card = card
+        instructions: dict[str, str] = card.embedding.get("instructions", {})
+        self._instructions = {role: _with_full_stop(text) for role, text in instructions.items() if text.strip()}
+        self._max_tokens = int(card.embedding.get("max_tokens", card.server.max_model_len))
+        self._client = ServerClient(
+            settings.servers,
+            request_timeout_s=settings.timeout_s,
+            server_wait_s=settings.wait_s,
+            api_key=os.environ.get(API_KEY) or None,
+        )
+        self.concurrency = _REQUESTS_A_SERVER * len(self._client.servers)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="pagemill.embedding", daemon=True)
+        self._thread.start()
+        try:
+            served = self._run(self._client.served_models())
+            self._model = choose_model(served, None, [card.name, card.repository])
+            self._dimension = self.embed([EmbeddingInput(role=Role.PASSAGE, text="pagemill")]).shape[1]
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def identity(self) -> EngineIdentity:
+        """By the name of the card: a server does not tell the revision of its weights."""
+        return EngineIdentity(
+            engine=self.name, model=self._card.name, dimension=self._dimension, instructions=self._instructions
+        )
+
+    def embed(self, inputs: Sequence[EmbeddingInput]) -> NDArray[np.float32]:
+        """Make one vector an input, with one request.
+
+        Raises:
+            RequestRefusedError: The server refuses it, for one of the inputs.
+            RequestFailedError: It failed on all attempts.
+            NetworkError: No server answers any more.
+        """
+        body = msgspec.json.encode(
+            {
+                "model": self._model,
+                "messages": [self._conversation(each) for each in inputs],
+                "continue_final_message": True,
+                "add_special_tokens": True,
+                "encoding_format": "base64",
+                "embed_dtype": "float32",
+            }
+        )
+        count = len(inputs)
+        return self._run(self._client.post("/v1/embeddings", body, lambda reply: (_vectors(reply, count), count)))
+
+    def close(self) -> None:
+        """Close connections and end the thread that holds them."""
+        if not self._loop.is_closed():
+            self._run(self._client.aclose())
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+
+    def _conversation(self, each: EmbeddingInput) -> list[dict[str, Any]]:
+        messages: list[dict[str, Any]] = []
+        instruction = self._instructions.get(each.role, "")
+        if instruction:
+            messages.append({"role": "system", "content": [{"type": "text", "text": instruction}]})
+        content: list[dict[str, Any]] = []
+        room = self._max_tokens - _TEMPLATE_TOKENS - len(instruction.encode())
+        if each.image is not None:
+            image = within_budget(each.image, self._card.image)
+            data = base64.b64encode(encode_jpeg(image, self._card.image.quality)).decode("ascii")
+            content.append({"type": "image_url", "image_url": {"url": f"data:image/jpeg;base64,{data}"}})
+            room -= image.shape[0] * image.shape[1] // self._card.image.multiple**2 + 2
+        if each.text:
+            content.append({"type": "text", "text": self._within(each.text, max(1, room))})
+        messages.append({"role": "user", "content": content})
+        messages.append({"role": "assistant", "content": [{"type": "text", "text": ""}]})
+        return messages
+
+    def _within(self, text: str, room: int) -> str:
+        """Cut a text to so many tokens of the model. Who has no more bytes than that needs not be counted."""
+        if len(text.encode()) <= room:
+            return text
+        prompt = {"model": self._model, "prompt": text, "add_special_tokens": False}
+        tokens = self._ask("/tokenize", prompt, _Tokens)
+        if tokens.max_model_len is not None and tokens.max_model_len < self._max_tokens:
+            room -= self._max_tokens - tokens.max_model_len  # the server was started for less than the model can
+        if len(tokens.tokens) <= room:
+            return text
+        self.cut_texts += 1
+        kept = {"model": self._model, "tokens": tokens.tokens[: max(1, room)]}
+        return self._ask("/detokenize", kept, _Text).prompt.rstrip("\N{REPLACEMENT CHARACTER}")
+
+    def _ask(self, path: str, body: dict[str, Any], answer: type[T]) -> T:
+        decoder = msgspec.json.Decoder(answer)
+        return self._run(self._client.post(path, msgspec.json.encode(body), lambda reply: (decoder.decode(reply), 1)))
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+
+def create(settings: EngineSettings) -> VllmEngine:
+    """The engine; its entry point.
+
+    Raises:
+        UsageError: There is no such model card, or it is of a model that embeds nothing.
+    """
+    card = load_card(settings.model or DEFAULT_CARD)
+    if card.kind is not Kind.EMBEDDING:
+        raise UsageError(f"{card.name} makes no vectors: it is a model for {card.kind}", remedy="Check --model.")
+    return VllmEngine(card, settings)
+
+
+def _vectors(reply: bytes, count: int) -> NDArray[np.float32]:
+    """The vectors in a server's answer, in the order of what was asked.
+
+    Raises:
+        ValueError: It is none: not one vector for each, of other lengths, not finite.
+    """
+    data = msgspec.json.decode(reply, type=_Embeddings).data
+    if sorted(each.index for each in data) != list(range(count)):
+        raise ValueError(f"{len(data)} vectors for {count} inputs")
+    rows = [
+        np.frombuffer(base64.b64decode(each.embedding, validate=True), dtype="<f4")
+        for each in sorted(data, key=lambda each: each.index)
+    ]
+    if len({row.size for row in rows}) != 1 or not rows[0].size:
+        raise ValueError("vectors of different lengths")
+    vectors = np.stack(rows)
+    if not np.isfinite(vectors).all():
+        raise ValueError("a vector that is not finite")
+    return vectors.astype(np.float32)
+
+
+def _with_full_stop(instruction: str) -> str:
+    """An instruction ends with punctuation, as it did in the model's training."""
+    instruction = instruction.strip()
+    return instruction if unicodedata.category(instruction[-1]).startswith("P") else f"{instruction}."
