@@ -171,7 +171,7 @@ class Searcher:
             identity = msgspec.structs.replace(identity, dimension=made_by.dimension)
         if differences := identity.differences(made_by):
             raise DifferentRunError(
-                f"the vectors of {info.part.title} come from another engine: {'; '.join(differences)}",
+                f"the vectors of {info.part.plural} come from another engine: {'; '.join(differences)}",
                 remedy="Name the model or server that made them (--model, --server), search the words alone"
                 " (--part full-text), or embed anew.",
             )

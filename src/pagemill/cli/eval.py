@@ -169,7 +169,7 @@ def _print(result: RetrievalResult, comparisons: list[Comparison]) -> None:
 
     console = Console(highlight=False, soft_wrap=False)
     table = Table(title=f"{result.queries:,} queries, {result.index['pages']:,} pages; mean over queries", box=None)
-    table.add_column("")
+    table.add_column("", no_wrap=True)
     for name in ("queries", *MEASURES):
         table.add_column(name, justify="right")
 
@@ -201,7 +201,7 @@ def _print(result: RetrievalResult, comparisons: list[Comparison]) -> None:
             )
         console.print(compared)
     for line in _notes(result):
-        console.print(line, markup=False)
+        console.print(line, markup=False, soft_wrap=True)
 
 
 def _notes(result: RetrievalResult) -> list[str]:

@@ -56,7 +56,7 @@ def _summary(report: IndexReport) -> str:
     if report.failed:
         lines.append(f"{report.failed:,} failed pages are not in it")
     for part, count in report.parts.items():
-        line = f"{count.vectors:,} vectors of {part.title}, {count.dimension:,} components, by {count.engine}"
+        line = f"{count.vectors:,} vectors of {part.plural}, {count.dimension:,} components, by {count.engine}"
         lines.append(line + (f"; {count.missing:,} are missing: pagemill embed" if count.missing else ""))
     if not report.parts:
         lines.append("no vectors: search goes by words alone (pagemill embed makes vectors)")

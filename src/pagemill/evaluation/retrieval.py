@@ -22,8 +22,10 @@ FUSED = "fused"
 """Name of the ranking made of all parts."""
 DEPTH = 100
 """Pages of a ranking that are looked at."""
-MEASURES = ("R@1", "R@3", "R@5", "R@10", "R@20", "nDCG@10", "RR")
-"""As ir-measures calls them; RR is the reciprocal rank within :data:`DEPTH`."""
+MEASURES = ("Success@1", "R@1", "R@3", "R@5", "R@10", "R@20", "nDCG@10", "RR")
+"""As ir-measures calls them: a right page first, recall, nDCG, and the reciprocal rank within :data:`DEPTH`. Where one
+page answers, Success@1 and R@1 are the same.
+"""
 _PERMUTATIONS = 100_000
 _BLOCK = 1000
 _SEED = 20_070

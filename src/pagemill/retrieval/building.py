@@ -183,12 +183,12 @@ class _Builder:
         """Take a page out; a contentless full-text table has to be told what was in it."""
         execute = self._connection.execute
         texts = execute("SELECT id, text FROM regions WHERE page = ? ORDER BY region", (page,)).fetchall()
-        for identifier, text in texts:
+        words_of_regions = [indexed(text) for _, text in texts]
+        for (identifier, _), words in zip(texts, words_of_regions, strict=True):
             execute(
-                "INSERT INTO region_words (region_words, rowid, words) VALUES ('delete', ?, ?)",
-                (identifier, indexed(text)),
+                "INSERT INTO region_words (region_words, rowid, words) VALUES ('delete', ?, ?)", (identifier, words)
             )
-        words = indexed("\n".join(text for _, text in texts))
+        words = _page_words(words_of_regions)
         execute("INSERT INTO page_words (page_words, rowid, words) VALUES ('delete', ?, ?)", (page, words))
         execute("DELETE FROM regions WHERE page = ?", (page,))
         execute("DELETE FROM pages WHERE page = ?", (page,))
@@ -204,7 +204,8 @@ class _Builder:
         regions = list(contents(page, Part.REGIONS, images=True))
         text_digests = {content.row.key.region: content.row for content in contents(page, Part.REGIONS, images=False)}
         texts = [_sound(content.text) for content in regions]
-        words = indexed("\n".join(texts))
+        words_of_regions = [indexed(text) for text in texts]
+        words = _page_words(words_of_regions)
         digests = [next(contents(page, part, images=False), None) for part in (Part.TEXT, Part.IMAGES)]
         cursor = execute(
             "INSERT INTO pages (page_id, doc_id, source, page_number, language, words, text_digest, image_digest, crc,"
@@ -224,7 +225,7 @@ class _Builder:
         number = cursor.lastrowid
         execute("INSERT INTO page_words (rowid, words) VALUES (?, ?)", (number, words))
         by_index = {region.index: region for region in page.regions}
-        for content, text in zip(regions, texts, strict=True):
+        for content, text, region_words in zip(regions, texts, words_of_regions, strict=True):
             index = content.row.key.region
             if index is None:
                 continue
@@ -244,7 +245,7 @@ class _Builder:
                     content.row.digest,
                 ),
             )
-            execute("INSERT INTO region_words (rowid, words) VALUES (?, ?)", (cursor.lastrowid, indexed(text)))
+            execute("INSERT INTO region_words (rowid, words) VALUES (?, ?)", (cursor.lastrowid, region_words))
 
     def _bind(self) -> None:
         """Say of each row of the vectors what it is of, all in one transaction."""
@@ -291,7 +292,7 @@ class _Builder:
         if stale := [*changed, *gone]:
             examples = ", ".join(stale[:_EXAMPLES]) + (", ..." if len(stale) > _EXAMPLES else "")
             raise DifferentRunError(
-                f"{len(stale)} vectors of {part.title} are of pages that have changed or gone since: {examples}",
+                f"{len(stale)} vectors of {part.plural} are of pages that have changed or gone since: {examples}",
                 remedy=f"Bring the vectors up to date, then the index: pagemill embed {self._out}",
             )
         identity = file.info.identity
@@ -332,6 +333,11 @@ def _languages_of(settings: dict[str, Any]) -> list[str]:
     parse = settings.get("parse")
     languages = parse.get("languages") if isinstance(parse, dict) else None
     return [each for each in languages if each != "auto"] if isinstance(languages, list) else []
+
+
+def _page_words(words_of_regions: list[str]) -> str:
+    """The words of a page: those of its regions, in reading order."""
+    return " ".join(filter(None, words_of_regions))
 
 
 def _sound(text: str) -> str:

@@ -238,7 +238,7 @@ class SearchIndex:
             path = VectorPaths(self.path / FOLDER, info.part).vectors
             if not path.exists() or vectors_stamp(path) != stamp:
                 raise DifferentRunError(
-                    f"the vectors of {info.part.title} are not those that the index was made with",
+                    f"the vectors of {info.part.plural} are not those that the index was made with",
                     remedy=f"Bring it up to date: pagemill index {self.path}",
                 )
             rows = self._query("SELECT pages, regions FROM vectors WHERE part = ?", (info.part,))[0]

@@ -62,7 +62,7 @@ def language_of(text: str, candidates: Sequence[str]) -> str:
 
 
 def _script(text: str) -> str | None:
-    letters = {name: sum(1 for _ in pattern.finditer(text)) for name, pattern in _SCRIPTS.items()}
+    letters = {name: len(pattern.findall(text)) for name, pattern in _SCRIPTS.items()}
     total = sum(letters.values())
     if not total:
         return None

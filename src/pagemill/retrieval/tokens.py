@@ -7,6 +7,7 @@ full of, and find a part of a compound. English endings are cut off by SQLite (:
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 from typing import TYPE_CHECKING, NamedTuple
@@ -51,14 +52,13 @@ def tokens(text: str) -> Iterator[Token]:
     for match in _RUN.finditer(text):
         start, end = match.span()
         run = match[0]
-        if match.lastgroup == "paired":
-            if len(run) == 1:
-                yield from _token(_folded(run), start, end)
+        if match.lastgroup == "paired" and len(run) > 1:
             for offset in range(len(run) - 1):
-                yield from _token(_folded(run[offset : offset + 2]), start + offset, start + offset + 2)
-        else:
-            # Only the beginning of what is far too long for a word is looked at.
-            yield from _token(_folded(run.replace(",", "")[:_MOST_CHARACTERS]), start, end)
+                if token := _folded(run[offset : offset + 2]):
+                    yield Token(token, start + offset, start + offset + 2)
+        # Only the beginning of what is far too long for a word is looked at.
+        elif token := _folded(run[:_MOST_CHARACTERS].replace(",", "")):
+            yield Token(token, start, end)
 
 
 def indexed(text: str) -> str:
@@ -81,11 +81,7 @@ def match_expression(query: str) -> str | None:
     return " OR ".join(asked) or None
 
 
-def _token(text: str, start: int, end: int) -> Iterator[Token]:
-    if text:
-        yield Token(text, start, end)
-
-
+@functools.lru_cache(maxsize=2**16)
 def _folded(run: str) -> str:
     if run.isascii():
         return run.lower()
