@@ -36,15 +36,16 @@ def write_parquet(
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    schema = _schema(pictures=picture is not None)
+    schema = page_schema(pictures=picture is not None)
     with pq.ParquetWriter(stream, schema, compression="zstd") as writer:
-        for rows in _row_groups(pages, picture):
+        for rows in row_groups(pages, picture):
             writer.write_table(pa.Table.from_pylist(rows, schema))
 
 
-def _row_groups(
+def row_groups(
     pages: Iterable[PageResult], picture: Callable[[ImageCrop], bytes | None] | None
 ) -> Iterator[list[dict[str, Any]]]:
+    """Pages as rows of :func:`page_schema`, as many at a time as make a row group."""
     rows: list[dict[str, Any]] = []
     size = 0
     for page in pages:
@@ -74,12 +75,17 @@ def _row(page: PageResult) -> dict[str, Any]:
         "regions": regions,
         "crops": [msgspec.structs.asdict(crop) for crop in page.image_crops],
         "errors": [msgspec.structs.asdict(error) for error in page.errors],
-        "timings": list(page.timings.items()),
+        "timings": [{"stage": stage, "seconds": seconds} for stage, seconds in page.timings.items()],
         "metadata": msgspec.json.encode(page.metadata).decode(),
     }
 
 
-def _schema(*, pictures: bool) -> pa.Schema:
+def page_schema(*, pictures: bool) -> pa.Schema:
+    """Columns of a page. No maps: the Hub's ``datasets`` library does not read them.
+
+    Args:
+        pictures: With the column ``crop_images``.
+    """
     import pyarrow as pa
 
     region = pa.struct(
@@ -134,7 +140,7 @@ def _schema(*, pictures: bool) -> pa.Schema:
         "scale": pa.float64(),
         "dpi": pa.float64(),
         "rotation": pa.int32(),
-        "timings": pa.map_(pa.string(), pa.float64()),
+        "timings": pa.list_(pa.struct({"stage": pa.string(), "seconds": pa.float64()})),
         "metadata": pa.string(),
         "schema_version": pa.string(),
     }

@@ -46,7 +46,7 @@ def test_one_row_a_page_with_nested_regions() -> None:
     assert rows[2]["status"] == "failed"
     assert rows[2]["errors"][0]["category"] == "timeout"
     assert json.loads(rows[3]["metadata"]) == {"title": "Letter", "n": 1}
-    assert rows[3]["timings"] == [("decode", 0.5)]
+    assert rows[3]["timings"] == [{"stage": "decode", "seconds": 0.5}]
     assert "crop_images" not in rows[0]
 
 

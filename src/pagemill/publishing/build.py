@@ -1,0 +1,294 @@
+"""The files of a dataset, made out of a run: once, and kept in the run directory until the run changes."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import shutil
+import tarfile
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, Self
+
+import msgspec
+
+from pagemill import __version__
+from pagemill.errors import DamagedRunError, InputError, OutputError
+from pagemill.export.parquet import page_schema, row_groups
+from pagemill.publishing.card import CardFacts, dataset_card
+from pagemill.publishing.features import with_features
+from pagemill.publishing.manifest import MANIFEST, Manifest, described, read_manifest
+from pagemill.store import paths
+from pagemill.store.files import output_errors
+from pagemill.store.ledger import PageState
+from pagemill.store.paths import crop_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import TracebackType
+
+    from pagemill.document.page import ImageCrop, PageResult
+    from pagemill.store.reading import RunReader
+
+STAGING = f"{paths.FOLDER}/publish"
+"""Below the run directory."""
+SHARD_BYTES = 400 * 2**20
+"""Of a shard, about: the Hub's viewer likes some hundred megabytes."""
+EMBEDDINGS = "embeddings"
+_RUN_FILE = "run.json"
+
+
+class Shape(StrEnum):
+    """What the dataset looks like."""
+
+    PARQUET = "parquet"
+    """Rows for ``datasets.load_dataset`` and the Hub's viewer, pictures in them."""
+    FILES = "files"
+    """The files of the reference pipeline: JSON lines, crops (in tar shards), vectors."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildOptions:
+    """How the dataset is made."""
+
+    licence: str
+    """Identifier as the Hub knows it, such as ``cc-by-4.0``."""
+    title: str
+    repository: str | None = None
+    """``USER/NAME``, for the sample code of the card."""
+    shape: Shape = Shape.PARQUET
+    crops: bool = True
+    embeddings: bool = True
+    partial: bool = False
+    """Also a run that is not at its end."""
+    shard_bytes: int = SHARD_BYTES
+
+
+def build(
+    reader: RunReader, out: Path, options: BuildOptions, tell: Callable[[PageResult], None] | None = None
+) -> tuple[Path, Manifest]:
+    """Make the dataset's files, or find those of an earlier call for the very same run and options.
+
+    Args:
+        reader: The run.
+        out: Its directory.
+        options: What to make.
+        tell: Called with each page that is written.
+
+    Returns:
+        The folder with the files, and what is in it.
+
+    Raises:
+        OutputError: The run is not at its end and ``partial`` is off; or the files cannot be written (NoSpaceError when
+            the disk is full).
+        InputError: The run has no page.
+        DamagedRunError: A record or crop is not as it was written.
+    """
+    _refuse_unfinished(reader, out, options)
+    fingerprint = _fingerprint(reader, out, options)
+    staging = out / STAGING
+    folder = staging / fingerprint
+    with contextlib.suppress(OSError):
+        manifest = read_manifest((folder / MANIFEST).read_bytes())
+        if manifest is not None and manifest.fingerprint == fingerprint:
+            return folder, manifest
+    with output_errors(staging):
+        shutil.rmtree(staging, ignore_errors=True)
+        folder.mkdir(parents=True)
+        try:
+            manifest = _Builder(reader, out, options, folder, tell).build(fingerprint)
+        except BaseException:
+            shutil.rmtree(staging, ignore_errors=True)
+            raise
+    return folder, manifest
+
+
+class _Builder:
+    """Writes the files of one dataset."""
+
+    def __init__(
+        self,
+        reader: RunReader,
+        out: Path,
+        options: BuildOptions,
+        folder: Path,
+        tell: Callable[[PageResult], None] | None,
+    ) -> None:
+        self._reader = reader
+        self._out = out
+        self._options = options
+        self._folder = folder
+        self._tell = tell
+        self._languages: dict[str, int] = {}
+        self._pages = 0
+
+    def build(self, fingerprint: str) -> Manifest:
+        if self._options.shape is Shape.PARQUET:
+            self._write_shards()
+        else:
+            self._write_files()
+        if not self._pages:
+            raise InputError(f"{self._out} holds no page to publish", remedy="Parse something first.")
+        vectors = self._copy_embeddings()
+        summary = self._reader.summary
+        (self._folder / _RUN_FILE).write_bytes(
+            msgspec.json.format(msgspec.json.encode(_public(msgspec.to_builtins(summary))), indent=2) + b"\n"
+        )
+        facts = CardFacts(
+            title=self._options.title,
+            licence=self._options.licence,
+            repository=self._options.repository,
+            parquet=self._options.shape is Shape.PARQUET,
+            crops=self._options.crops,
+            vectors=vectors,
+            languages=self._languages,
+            summary=summary,
+            pages=self._pages,
+        )
+        (self._folder / "README.md").write_text(dataset_card(facts), encoding="utf-8")
+        written = sorted(path for path in self._folder.rglob("*") if path.is_file())
+        manifest = Manifest(fingerprint=fingerprint, pages=self._pages, files=tuple(described(self._folder, written)))
+        temporary = self._folder / f"{MANIFEST}{paths.TEMPORARY_SUFFIX}"
+        temporary.write_bytes(manifest.encoded())
+        temporary.replace(self._folder / MANIFEST)
+        return manifest
+
+    def _write_shards(self) -> None:
+        """``data/train-*.parquet``, each of about the wanted size: a shard ends with the row group that fills it."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        schema = page_schema(pictures=self._options.crops)
+        schema = with_features(schema, ["crop_images"] if self._options.crops else [])
+        data = self._folder / "data"
+        data.mkdir()
+        shards: list[Path] = []
+        groups = row_groups(self._all_pages(), self._picture if self._options.crops else None)
+        rows = next(groups, None)
+        while rows is not None:
+            shards.append(data / f"shard-{len(shards)}")
+            with pq.ParquetWriter(shards[-1], schema, compression="zstd") as writer:
+                while rows is not None:
+                    writer.write_table(pa.Table.from_pylist(rows, schema))
+                    rows = next(groups, None)
+                    if shards[-1].stat().st_size >= self._options.shard_bytes:
+                        break
+        for number, shard in enumerate(shards):
+            shard.rename(data / f"train-{number:05d}-of-{len(shards):05d}.parquet")
+
+    def _write_files(self) -> None:
+        """The reference layout. Crops go into tar files: the Hub does not like a hundred thousand small ones."""
+        with (
+            (self._folder / paths.RESULTS).open("wb") as results,
+            (self._folder / paths.TEXTS).open("wb") as texts,
+            _TarShards(self._folder / paths.CROPS, self._options.shard_bytes) as tars,
+        ):
+            for page in self._all_pages():
+                results.write(msgspec.json.encode(page) + b"\n")
+                for crop in page.image_crops if self._options.crops else ():
+                    tars.add(crop.path, self._picture(crop))
+            for text in self._reader.texts():
+                texts.write(msgspec.json.encode(text) + b"\n")
+
+    def _all_pages(self) -> Iterator[PageResult]:
+        for page in self._reader.pages():
+            self._pages += 1
+            for language in page.languages:
+                self._languages[language] = self._languages.get(language, 0) + 1
+            if self._tell is not None:
+                self._tell(page)
+            yield msgspec.structs.replace(page, source=_public_name(page.source))
+
+    def _picture(self, crop: ImageCrop) -> bytes:
+        try:
+            data = crop_file(self._out, crop.path).read_bytes()
+        except (OSError, ValueError) as error:
+            raise DamagedRunError(f"{crop.path} cannot be read: {error}", remedy=_REPAIR) from error
+        if crop.sha256 and hashlib.sha256(data).hexdigest() != crop.sha256:
+            raise DamagedRunError(f"{crop.path} is not the picture that its record names", remedy=_REPAIR)
+        return data
+
+    def _copy_embeddings(self) -> list[str]:
+        """Take the vector files along, if there are any; gives the names of the arrays."""
+        source = self._out / EMBEDDINGS
+        if not self._options.embeddings or not source.is_dir():
+            return []
+        target = self._folder / EMBEDDINGS
+        target.mkdir()
+        arrays = []
+        for path in sorted(source.iterdir()):
+            if path.is_file() and path.suffix in (".npy", ".parquet", ".json"):
+                shutil.copyfile(path, target / path.name)
+                if path.suffix == ".npy":
+                    arrays.append(path.name)
+        return arrays
+
+
+class _TarShards:
+    """Files into tar archives of about a size. The archives say nothing of this machine: no owner, no times."""
+
+    def __init__(self, folder: Path, shard_bytes: int) -> None:
+        self._folder = folder
+        self._shard_bytes = shard_bytes
+        self._tar: tarfile.TarFile | None = None
+        self._number = 0
+        self._size = 0
+
+    def add(self, name: str, data: bytes) -> None:
+        if self._tar is None or self._size >= self._shard_bytes:
+            self.close()
+            self._folder.mkdir(exist_ok=True)
+            self._tar = tarfile.open(self._folder / f"crops-{self._number:05d}.tar", "w")  # noqa: SIM115
+            self._number, self._size = self._number + 1, 0
+        entry = tarfile.TarInfo(name)
+        entry.size = len(data)
+        self._tar.addfile(entry, io.BytesIO(data))
+        self._size += len(data)
+
+    def close(self) -> None:
+        if self._tar is not None:
+            self._tar.close()
+            self._tar = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+_REPAIR = "Mend the run first: pagemill verify OUT --repair"
+
+
+def _refuse_unfinished(reader: RunReader, out: Path, options: BuildOptions) -> None:
+    counts = reader.counts()
+    left = counts[PageState.RUNNING] + counts[PageState.WAITING]
+    if (left or reader.summary.finished is None or reader.summary.interrupted) and not options.partial:
+        raise OutputError(
+            f"the run in {out} is not at its end",
+            remedy="Finish it with the same pagemill parse command, or publish what is there with --partial.",
+        )
+
+
+def _fingerprint(reader: RunReader, out: Path, options: BuildOptions) -> str:
+    """Changes whenever the files would: with the records, the vectors, the options and this program."""
+    state: list[Any] = [__version__, msgspec.to_builtins(options), reader.summary.counters().decode()]
+    for path in sorted([out / paths.RESULTS, *(out / EMBEDDINGS).glob("*")]):
+        with contextlib.suppress(OSError):
+            status = path.stat()
+            state.append([path.name, status.st_size, status.st_mtime_ns])
+    return hashlib.sha256(msgspec.json.encode(state)).hexdigest()[:16]
+
+
+def _public_name(source: str) -> str:
+    """What the world may know of where a document came from: an address, or the name of a file, not its folders."""
+    return source if "://" in source and not source.startswith("file:") else PurePath(source).name
+
+
+def _public(summary: dict[str, Any]) -> dict[str, Any]:
+    """The summary without what is this machine's: paths and addresses in the settings."""
+    return {**summary, "settings": {}}

@@ -1,0 +1,148 @@
+"""The dataset card: what is in the dataset, how it was made, how to read it. Written from the run, nothing assumed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pagemill import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pagemill.store.summary import RunSummary
+
+_SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+_LANGUAGE = re.compile(r"[a-z]{2,3}")
+_COLUMNS = (
+    ("page_id", "identity of the page in this dataset"),
+    ("doc_id, page_number", "its document, and its place in it from 1"),
+    ("status, errors", "`done` or `failed`; what went wrong on the page or in a region"),
+    ("text", "plain text, tables row by row: what is embedded"),
+    ("markdown", "the page as Markdown"),
+    (
+        "regions",
+        "layout regions in reading order: `label`, `bbox_2d` (thousandths of the page), `bbox` (pixels), `content`, "
+        "`content_format` (`text`, `markdown`, `html`, `latex`), `score`",
+    ),
+    ("crops, crop_images", "pictures and charts: where they were on the page, and the images"),
+    ("width, height, dpi", "of the page image that boxes refer to"),
+    ("languages, text_source", "languages found; whether the text was read or came with the document"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardFacts:
+    """What the card tells."""
+
+    title: str
+    licence: str
+    repository: str | None
+    parquet: bool
+    crops: bool
+    vectors: list[str]
+    """Names of the arrays in ``embeddings/``."""
+    languages: Mapping[str, int]
+    """Pages by language."""
+    summary: RunSummary
+    pages: int
+
+
+def dataset_card(facts: CardFacts) -> str:
+    """The card as Markdown with the metadata block that the Hub reads."""
+    return f"---\n{_metadata(facts)}---\n\n{_body(facts)}"
+
+
+def _metadata(facts: CardFacts) -> str:
+    """The metadata block. Values are JSON, which is YAML too and needs no rules for quoting."""
+    values: dict[str, Any] = {"license": facts.licence, "pretty_name": facts.title}
+    languages = sorted(code for code in facts.languages if _LANGUAGE.fullmatch(code))
+    if languages:
+        values["language"] = languages
+    values["size_categories"] = [next((name for limit, name in _SIZES if facts.pages < limit), "n>1M")]
+    values["task_categories"] = ["image-to-text"]
+    values["tags"] = ["document-parsing", "ocr", "layout-detection", "pagemill"]
+    files = "data/train-*.parquet" if facts.parquet else "ocr_results.jsonl"
+    values["configs"] = [{"config_name": "default", "data_files": [{"split": "train", "path": files}]}]
+    return "".join(f"{key}: {msgspec.json.encode(value).decode()}\n" for key, value in values.items())
+
+
+def _body(facts: CardFacts) -> str:
+    parts = [
+        f"# {_plain(facts.title)}",
+        f"{facts.pages:,} pages parsed with [pagemill](https://pypi.org/project/pagemill/) {__version__}: layout"
+        " regions in reading order, text, HTML tables, formulas and Markdown, one row a page.",
+        "## How to read it\n\n" + _sample_code(facts),
+        "## What is in it\n\n" + _counts(facts),
+        "## How it was made\n\n" + _settings(facts.summary),
+    ]
+    if facts.parquet:
+        shown = [(name, text) for name, text in _COLUMNS if facts.crops or "crop_images" not in name]
+        parts.append("## Columns\n\n" + _table(("column", "what"), [(f"`{name}`", text) for name, text in shown]))
+    if facts.vectors:
+        parts.append(
+            "## Vectors\n\n"
+            "`embeddings/` holds NumPy arrays with one row a vector; the `.ids.parquet` beside each says which page and"
+            " region a row belongs to. Join by these ids, never by position.\n\n"
+            + "\n".join(f"- `{_plain(name)}`" for name in facts.vectors)
+        )
+    parts.append(
+        "## Whole and unchanged?\n\n`pagemill.json` lists every file with its size and SHA-256. What is wrong on a page"
+        " stands in its `errors`; text was read by machines and holds their mistakes."
+    )
+    return "\n\n".join(parts) + "\n"
+
+
+def _sample_code(facts: CardFacts) -> str:
+    place = facts.repository or "PATH/OF/THIS/FOLDER"
+    if facts.parquet:
+        lines = [
+            "from datasets import load_dataset",
+            "",
+            f'pages = load_dataset("{place}", split="train")',
+            'print(pages[0]["markdown"])',
+        ]
+    else:
+        lines = [
+            "import json",
+            "",
+            'with open("ocr_results.jsonl", encoding="utf-8") as file:',
+            "    for line in file:",
+            "        page = json.loads(line)",
+            '        print(page["page_id"], page["markdown"])',
+        ]
+    return "```python\n" + "\n".join(lines) + "\n```"
+
+
+def _counts(facts: CardFacts) -> str:
+    summary = facts.summary
+    rows = [
+        ("pages", f"{summary.pages:,}"),
+        ("of them failed", f"{summary.failed:,}"),
+        ("skipped (not in the dataset)", f"{summary.skipped:,}"),
+        ("regions", f"{summary.regions:,}"),
+        ("pictures and charts", f"{summary.crops:,}" if facts.crops else "left out"),
+    ]
+    rows += [(f"pages in `{code}`", f"{number:,}") for code, number in sorted(facts.languages.items())]
+    rows += [(f"regions: {label}", f"{number:,}") for label, number in sorted(summary.regions_by_label.items())]
+    rows += [(f"failed pages: {_plain(kind)}", f"{n:,}") for kind, n in sorted(summary.failures_by_kind.items())]
+    rows += [(f"incomplete: {_plain(kind)}", f"{n:,}") for kind, n in sorted(summary.warnings_by_kind.items())]
+    return _table(("what", "number"), rows)
+
+
+def _settings(summary: RunSummary) -> str:
+    rows = [(_plain(name), _plain(msgspec.json.encode(value).decode())) for name, value in summary.identity.items()]
+    return "The settings that decide about results:\n\n" + _table(("setting", "value"), rows)
+
+
+def _table(head: tuple[str, str], rows: list[tuple[str, str]]) -> str:
+    lines = [f"| {head[0]} | {head[1]} |", "|---|---|", *(f"| {left} | {right} |" for left, right in rows)]
+    return "\n".join(lines)
+
+
+def _plain(text: str) -> str:
+    """Text that is no Markdown and no HTML, on one line."""
+    return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", " ".join(text.split()))

@@ -1,0 +1,228 @@
+"""A small Hub on this machine: enough of its HTTP API for the real client to make, fill, list and read a dataset."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import threading
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import unquote, urlsplit
+
+TOKEN = "hf_of_the_tests"
+LARGE = (".parquet", ".npy", ".tar")
+"""Suffixes that the Hub keeps apart from Git, as its .gitattributes says."""
+
+
+@dataclass
+class Repository:
+    """A dataset."""
+
+    private: bool = False
+    branches: dict[str, dict[str, bytes]] = field(default_factory=lambda: {"main": {}})
+    commits: list[str] = field(default_factory=list)
+
+
+class LocalHub(ThreadingHTTPServer):
+    """State and faults of the Hub; a context manager."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.repositories: dict[str, Repository] = {}
+        self.objects: dict[str, bytes] = {}
+        """Large files by SHA-256, whether a commit names them or not."""
+        self.requests: list[str] = []
+        self.uploads_until_failure: int | None = None
+        """Large files that are taken before uploads fail."""
+        self.on_upload = lambda: None
+        self.failure_status = 403
+        self.spoil = False
+        """Damage what a commit stores."""
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+        self._thread = threading.Thread(target=self.serve_forever)
+
+    def __enter__(self) -> LocalHub:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+        self.server_close()
+        self._thread.join()
+
+    def uploads(self) -> int:
+        return sum(request.startswith("PUT") for request in self.requests)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: LocalHub
+
+    def do_GET(self) -> None:
+        self.handle_request(b"")
+
+    do_HEAD = do_GET
+
+    def do_POST(self) -> None:
+        self.handle_request(self.body())
+
+    def do_PUT(self) -> None:
+        self.handle_request(self.body())
+
+    def body(self) -> bytes:
+        if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
+            data = b""
+            while size := int(self.rfile.readline(), 16):
+                data += self.rfile.read(size)
+                self.rfile.readline()
+            self.rfile.readline()
+            return data
+        return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+
+    def handle_request(self, body: bytes) -> None:
+        path = unquote(urlsplit(self.path).path)
+        self.server.requests.append(f"{self.command} {path}")
+        writes = self.command == "POST" and not path.endswith("/paths-info")
+        if writes and self.headers.get("Authorization") != f"Bearer {TOKEN}":
+            self.answer({"error": "Invalid credentials"}, status=401)
+            return
+        for pattern, method in _ROUTES:
+            if match := re.fullmatch(pattern, path):
+                method(self, body, *match.groups())
+                return
+        self.answer({"error": "no such route"}, status=404)
+
+    def create(self, body: bytes) -> None:
+        asked = json.loads(body)
+        name = f"{asked['organization']}/{asked['name']}" if asked.get("organization") else asked["name"]
+        known = name in self.server.repositories
+        if not known:
+            private = bool(asked.get("private")) or asked.get("visibility") == "private"
+            self.server.repositories[name] = Repository(private=private)
+        self.answer({"url": f"{self.server.url}/datasets/{name}", "id": name}, status=409 if known else 200)
+
+    def validate(self, body: bytes) -> None:
+        self.answer({"errors": [], "warnings": []})
+
+    def branch(self, body: bytes, name: str, branch: str) -> None:
+        branches = self.server.repositories[name].branches
+        known = branch in branches
+        branches.setdefault(branch, dict(branches["main"]))
+        self.answer({}, status=409 if known else 200)
+
+    def info(self, body: bytes, name: str, revision: str | None = None) -> None:
+        repository = self.server.repositories.get(name)
+        if repository is None:
+            self.answer({"error": "Repository not found"}, status=404, headers={"X-Error-Code": "RepoNotFound"})
+            return
+        files = repository.branches[revision or "main"]
+        siblings = [{"rfilename": path} for path in files]
+        self.answer({"id": name, "sha": "a" * 40, "private": repository.private, "siblings": siblings, "tags": []})
+
+    def preupload(self, body: bytes, name: str, revision: str) -> None:
+        files = [
+            {
+                "path": file["path"],
+                "uploadMode": "lfs" if file["path"].endswith(LARGE) else "regular",
+                "shouldIgnore": False,
+                "oid": None,
+            }
+            for file in json.loads(body)["files"]
+        ]
+        self.answer({"files": files})
+
+    def batch(self, body: bytes, name: str) -> None:
+        objects = []
+        for wanted in json.loads(body)["objects"]:
+            answer = dict(wanted)
+            if wanted["oid"] not in self.server.objects:
+                answer["actions"] = {"upload": {"href": f"{self.server.url}/storage/{wanted['oid']}", "header": {}}}
+            objects.append(answer)
+        self.answer({"transfer": "basic", "objects": objects})
+
+    def store(self, body: bytes, digest: str) -> None:
+        left = self.server.uploads_until_failure
+        if left is not None:
+            if left == 0:
+                self.answer({"error": "no"}, status=self.server.failure_status)
+                return
+            self.server.uploads_until_failure = left - 1
+        if hashlib.sha256(body).hexdigest() != digest:
+            self.answer({"error": "wrong digest"}, status=400)
+            return
+        self.server.objects[digest] = body
+        self.server.on_upload()
+        self.answer({})
+
+    def commit(self, body: bytes, name: str, revision: str) -> None:
+        files = self.server.repositories[name].branches[revision]
+        for line in body.splitlines():
+            entry = json.loads(line)
+            kind, value = entry["key"], entry["value"]
+            if kind == "header":
+                self.server.repositories[name].commits.append(value["summary"])
+            elif kind == "file":
+                files[value["path"]] = base64.b64decode(value["content"])
+            elif kind == "lfsFile":
+                data = self.server.objects[value["oid"]]
+                files[value["path"]] = b"spoilt" + data[6:] if self.server.spoil else data
+            elif kind == "deletedFile":
+                del files[value["path"]]
+        self.answer({"commitUrl": f"{self.server.url}/datasets/{name}/commit/b", "commitOid": "b" * 40})
+
+    def tree(self, body: bytes, name: str, revision: str) -> None:
+        files = self.server.repositories[name].branches[revision]
+        self.answer([_entry(path, data) for path, data in files.items()])
+
+    def file(self, body: bytes, name: str, revision: str, path: str) -> None:
+        data = self.server.repositories[name].branches[revision].get(path)
+        if data is None:
+            self.answer({"error": "not found"}, status=404, headers={"X-Error-Code": "EntryNotFound"})
+            return
+        headers = {"ETag": f'"{_git_digest(data)}"', "X-Repo-Commit": "a" * 40}
+        self.send(data, headers=headers, kind="application/octet-stream")
+
+    def answer(self, value: object, *, status: int = 200, headers: dict[str, str] | None = None) -> None:
+        self.send(json.dumps(value).encode(), status=status, headers=headers or {})
+
+    def send(self, data: bytes, *, status: int = 200, headers: dict[str, str], kind: str = "application/json") -> None:
+        self.send_response(status)
+        for key, value in {"Content-Type": kind, "Content-Length": str(len(data)), **headers}.items():
+            self.send_header(key, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data)
+
+    def log_message(self, *_: object) -> None:
+        """Keep quiet."""
+
+
+def _entry(path: str, data: bytes) -> dict[str, object]:
+    entry: dict[str, object] = {"type": "file", "path": path, "size": len(data), "oid": _git_digest(data)}
+    if path.endswith(LARGE):
+        entry["lfs"] = {"oid": hashlib.sha256(data).hexdigest(), "size": len(data), "pointerSize": 134}
+    return entry
+
+
+def _git_digest(data: bytes) -> str:
+    return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
+
+
+_NAME = r"([^/]+/[^/]+)"
+_ROUTES = [
+    (r"/api/repos/create", _Handler.create),
+    (r"/api/validate-yaml", _Handler.validate),
+    (rf"/api/datasets/{_NAME}/branch/([^/]+)", _Handler.branch),
+    (rf"/api/datasets/{_NAME}/preupload/([^/]+)", _Handler.preupload),
+    (rf"/api/datasets/{_NAME}/commit/([^/]+)", _Handler.commit),
+    (rf"/api/datasets/{_NAME}/tree/([^/]+)", _Handler.tree),
+    (rf"/api/datasets/{_NAME}/revision/([^/]+)", _Handler.info),
+    (rf"/api/datasets/{_NAME}", _Handler.info),
+    (rf"/datasets/{_NAME}\.git/info/lfs/objects/batch", _Handler.batch),
+    (r"/storage/([0-9a-f]{64})", _Handler.store),
+    (rf"/datasets/{_NAME}/resolve/([^/]+)/(.+)", _Handler.file),
+]

@@ -1,0 +1,316 @@
+"""``pagemill publish`` as a process: to a small Hub on this machine through the real client, to a folder and a URL."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import synthetic_run
+from local_hub import TOKEN, LocalHub
+from PIL import Image
+from synthetic_run import page, region, sample_pages, write_run
+
+from pagemill.document.labels import Label
+from pagemill.errors import ExitCode
+from pagemill.publishing.build import BuildOptions, Shape, build
+from pagemill.store.reading import RunReader
+
+pytestmark = pytest.mark.integration
+
+REPO = "mills/pages"
+PATIENCE_S = 120
+
+
+@pytest.fixture
+def hub():
+    with LocalHub() as hub:
+        yield hub
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    buffer = io.BytesIO()
+    Image.new("RGB", (60, 40), "navy").save(buffer, "JPEG")
+    monkeypatch.setattr(synthetic_run, "JPEG", buffer.getvalue())
+    out = tmp_path / "out"
+    pages = sample_pages()
+    pages[0].source = "/home/miller/secret folder/report.pdf"
+    write_run(out, pages)
+    vectors = out / "embeddings"
+    vectors.mkdir()
+    (vectors / "corpus_ocr_text.npy").write_bytes(b"vectors")
+    (vectors / "corpus_ocr_text.ids.parquet").write_bytes(b"ids")
+    return out
+
+
+def publish(out: Path, *arguments: str, hub: LocalHub | None = None, token: str | None = TOKEN, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "pagemill", "publish", str(out), *arguments],
+        env=environment(hub, token),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        stdin=subprocess.DEVNULL,
+        **options,
+    )
+
+
+def environment(hub: LocalHub | None, token: str | None) -> dict[str, str]:
+    environment = {name: value for name, value in os.environ.items() if name not in ("HF_TOKEN", "HF_HUB_OFFLINE")}
+    environment |= {"HF_HUB_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_XET": "1"}
+    environment |= {"HF_ENDPOINT": hub.url} if hub else {}
+    environment |= {"HF_TOKEN": token} if token else {}
+    return environment
+
+
+def to_hub(out: Path, hub: LocalHub, *arguments: str, **options):
+    return publish(out, "--repo", REPO, "--licence", "cc-by-4.0", *arguments, hub=hub, **options)
+
+
+def test_made_uploaded_and_verified(run, hub):
+    ended = to_hub(run, hub, "--private")
+    assert ended.returncode == 0, ended.stderr
+    repository = hub.repositories[REPO]
+    assert repository.private
+    assert len(repository.commits) == 1
+    files = repository.branches["main"]
+    assert set(files) == {
+        *("README.md", "pagemill.json", "run.json", "data/train-00000-of-00001.parquet"),
+        *("embeddings/corpus_ocr_text.npy", "embeddings/corpus_ocr_text.ids.parquet"),
+    }
+    for file in json.loads(files["pagemill.json"])["files"]:
+        assert hashlib.sha256(files[file["path"]]).hexdigest() == file["sha256"]
+    assert b'license: "cc-by-4.0"' in files["README.md"]
+    assert TOKEN not in ended.stderr + ended.stdout
+    assert not any(TOKEN.encode() in path.read_bytes() for path in run.rglob("*") if path.is_file())
+
+
+def test_nothing_of_this_machine_is_published(run, hub):
+    assert to_hub(run, hub).returncode == 0
+    files = hub.repositories[REPO].branches["main"]
+    rows = pq.read_table(io.BytesIO(files["data/train-00000-of-00001.parquet"])).to_pylist()
+    assert sorted(row["source"] for row in rows) == ["letter.pdf", "report.pdf", "report.pdf", "report.pdf"]
+    assert not any(b"secret folder" in data or str(run).encode() in data for data in files.values())
+
+
+def test_the_second_time_nothing_is_sent(run, hub):
+    assert to_hub(run, hub).returncode == 0
+    uploads = hub.uploads()
+    assert to_hub(run, hub).returncode == 0
+    assert hub.uploads() == uploads
+    assert len(hub.repositories[REPO].commits) == 1
+
+
+def test_killed_in_the_middle_and_gone_on(run, hub):
+    """Killed when the first large file has arrived: nothing is shown yet, and that file is not sent again."""
+    process = None
+
+    def kill() -> None:
+        process.kill()
+
+    hub.on_upload = kill
+    command = [sys.executable, "-m", "pagemill", "publish", str(run), "--repo", REPO, "--licence", "cc-by-4.0"]
+    process = subprocess.Popen(command, env=environment(hub, TOKEN), stderr=subprocess.DEVNULL)
+    assert process.wait(PATIENCE_S) == -signal.SIGKILL
+    assert hub.repositories[REPO].branches["main"] == {}
+    assert hub.uploads() == 1
+    hub.on_upload = lambda: None
+    ended = to_hub(run, hub)
+    assert ended.returncode == 0, ended.stderr
+    assert hub.uploads() == 3
+    assert len(hub.repositories[REPO].branches["main"]) == 6
+
+
+def test_an_upload_that_fails_goes_on(run, hub):
+    hub.uploads_until_failure = 2
+    ended = to_hub(run, hub)
+    assert ended.returncode == ExitCode.OUTPUT  # the Hub said 403
+    assert "Log in" in ended.stderr
+    assert hub.repositories[REPO].branches["main"] == {}
+    hub.uploads_until_failure = None
+    assert to_hub(run, hub).returncode == 0
+    assert hub.uploads() == 4
+
+
+def test_what_the_hub_spoils_is_seen(run, hub):
+    hub.spoil = True
+    ended = to_hub(run, hub)
+    assert ended.returncode == ExitCode.DAMAGED
+    assert "not as they were uploaded" in ended.stderr
+
+
+def test_a_changed_run_replaces_its_files_and_no_others(run, hub, tmp_path):
+    assert to_hub(run, hub, "--format", "files").returncode == 0
+    files = hub.repositories[REPO].branches["main"]
+    files["LICENSE.txt"] = b"by hand"
+    assert "ocr_results.jsonl" in files
+    assert to_hub(run, hub).returncode == 0
+    assert "ocr_results.jsonl" not in files
+    assert "data/train-00000-of-00001.parquet" in files
+    assert files["LICENSE.txt"] == b"by hand"
+
+
+def test_a_branch(run, hub):
+    assert to_hub(run, hub, "--revision", "v2").returncode == 0
+    branches = hub.repositories[REPO].branches
+    assert branches["main"] == {}
+    assert "README.md" in branches["v2"]
+
+
+def test_without_a_token(run, hub):
+    ended = to_hub(run, hub, token=None)
+    assert ended.returncode == ExitCode.OUTPUT
+    assert "HF_TOKEN" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_public_repository_is_not_taken_for_a_private_one(run, hub):
+    assert to_hub(run, hub).returncode == 0
+    ended = to_hub(run, hub, "--private", "--title", "Other")
+    assert ended.returncode == ExitCode.OUTPUT
+    assert "public" in ended.stderr
+
+
+def test_no_hub_there(run):
+    ended = publish(run, "--repo", REPO, "--licence", "cc-by-4.0", "--hf-token", TOKEN, token=None, hub=Nowhere())
+    assert ended.returncode == ExitCode.NETWORK
+    assert "same command again" in ended.stderr
+    assert TOKEN not in ended.stderr
+
+
+class Nowhere:
+    url = "http://127.0.0.1:1"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--repo", REPO], "--licence"),
+        (["--licence", "cc0-1.0"], "--repo USER/NAME or --to URL"),
+        (["--repo", "pages", "--licence", "cc0-1.0"], "USER/NAME"),
+        (["--repo", REPO, "--licence", "CC BY: yes"], "identifier"),
+        (["--to", "folder", "--private", "--licence", "cc0-1.0"], "--private"),
+    ],
+)
+def test_mistakes(run, arguments, said):
+    ended = publish(run, *arguments)
+    assert ended.returncode == ExitCode.USAGE
+    assert said in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_dry_run_shows_the_card_and_sends_nothing(run, hub):
+    ended = to_hub(run, hub, "--dry-run", token=None)
+    assert ended.returncode == 0
+    assert ended.stdout.startswith("---\nlicense:")
+    assert hub.requests == []
+
+
+def test_an_unfinished_run_needs_a_word(tmp_path):
+    out = tmp_path / "out"
+    with synthetic_run.open_run(out) as unfinished:
+        each = page("d", 1, [region(0, Label.TEXT, "words")])
+        synthetic_run.start(unfinished, each)
+        synthetic_run.write(unfinished, each, 0)
+    target = ("--to", str(tmp_path / "published"), "--licence", "cc0-1.0")
+    ended = publish(out, *target)
+    assert (ended.returncode, "--partial" in ended.stderr) == (ExitCode.OUTPUT, True)
+    assert publish(out, *target, "--partial").returncode == 0
+
+
+def test_a_folder_and_reading_it_back(run, tmp_path):
+    datasets = pytest.importorskip("datasets")
+    target = tmp_path / "published"
+    ended = publish(run, "--to", str(target), "--licence", "cc0-1.0")
+    assert ended.returncode == 0, ended.stderr
+    pages = datasets.load_dataset(str(target), split="train", cache_dir=str(tmp_path / "cache"))
+    rows = {row["page_id"]: row for row in pages}
+    assert sorted(rows) == ["letter_1", "report_1", "report_2", "report_3"]
+    assert rows["report_1"]["crop_images"][0].size == (60, 40)
+    assert rows["report_2"]["regions"][2]["content"].startswith("<table>")
+    assert rows["report_3"]["status"] == "failed"
+    assert not list(target.rglob("*.pagemill-tmp"))
+
+
+def test_a_folder_is_brought_up_to_date(run, tmp_path):
+    target = tmp_path / "published"
+    arguments = ("--to", target.as_uri(), "--licence", "cc0-1.0")
+    assert publish(run, *arguments, "--format", "files").returncode == 0
+    assert (target / "crops" / "crops-00000.tar").is_file()
+    (target / "data").mkdir()
+    assert publish(run, *arguments).returncode == 0
+    assert not (target / "ocr_results.jsonl").exists()
+    damaged = target / "data" / "train-00000-of-00001.parquet"
+    whole = damaged.read_bytes()
+    damaged.write_bytes(b"x" * len(whole))
+    assert publish(run, *arguments).returncode == 0
+    assert damaged.read_bytes() == whole
+
+
+def test_a_folder_of_somebody_else_is_left_alone(run, tmp_path):
+    target = tmp_path / "photos"
+    target.mkdir()
+    (target / "cat.jpg").write_bytes(b"meow")
+    ended = publish(run, "--to", str(target), "--licence", "cc0-1.0")
+    assert ended.returncode == ExitCode.OUTPUT
+    assert "cat.jpg" in ended.stderr
+    assert [path.name for path in target.iterdir()] == ["cat.jpg"]
+
+
+def test_files_hold_records_texts_and_crops(run):
+    with RunReader.open(run) as reader:
+        options = BuildOptions(licence="other", title="t", shape=Shape.FILES)
+        folder, manifest = build(reader, run, options)
+    records = [json.loads(line) for line in (folder / "ocr_results.jsonl").read_text().splitlines()]
+    texts = [json.loads(line) for line in (folder / "parsed_texts.jsonl").read_text().splitlines()]
+    assert len(records) == manifest.pages == 4
+    assert {text["page_id"] for text in texts} <= {record["page_id"] for record in records}
+    crops = {crop["path"]: crop["sha256"] for record in records for crop in record["image_crops"]}
+    with tarfile.open(folder / "crops" / "crops-00000.tar") as tar:
+        found = {name: hashlib.sha256(tar.extractfile(name).read()).hexdigest() for name in tar.getnames()}
+    assert found == crops
+
+
+def test_shards_end_when_they_are_full(tmp_path, monkeypatch):
+    from pagemill.export import parquet
+
+    monkeypatch.setattr(parquet, "ROW_GROUP_PAGES", 2)
+    out = tmp_path / "out"
+    write_run(out, [page("d", number, [region(0, Label.TEXT, f"page {number}")]) for number in range(1, 8)])
+    with RunReader.open(out) as reader:
+        options = BuildOptions(licence="other", title="t", shard_bytes=1)
+        folder, manifest = build(reader, out, options)
+    names = [file.path for file in manifest.files if file.path.startswith("data/")]
+    assert names == [f"data/train-{number:05d}-of-00004.parquet" for number in range(4)]
+    ids = [value for name in names for value in pq.read_table(folder / name)["page_id"].to_pylist()]
+    assert ids == [f"d_{number}" for number in range(1, 8)]
+
+
+def test_made_anew_only_when_something_changed(run):
+    options = BuildOptions(licence="other", title="t")
+    with RunReader.open(run) as reader:
+        folder, manifest = build(reader, run, options)
+        made = (folder / "README.md").stat().st_mtime_ns
+        assert build(reader, run, options) == (folder, manifest)
+        assert (folder / "README.md").stat().st_mtime_ns == made
+        (run / "embeddings" / "corpus_ocr_text.npy").write_bytes(b"other vectors")
+        changed, _ = build(reader, run, options)
+    assert changed != folder
+    assert not folder.exists()
+
+
+def test_a_damaged_crop_is_not_published(run):
+    next((run / "crops").iterdir()).write_bytes(b"other")
+    ended = publish(run, "--to", str(run.parent / "published"), "--licence", "cc0-1.0")
+    assert ended.returncode == ExitCode.DAMAGED
+    assert "--repair" in ended.stderr
+    assert not (run / ".pagemill" / "publish").exists()
