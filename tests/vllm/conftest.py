@@ -1,4 +1,4 @@
-"""A real vLLM, on the CPU, with tiny checkpoints: ``make test-vllm`` installs it and names it in an environment variable."""
+"""A real vLLM, on the CPU, with tiny checkpoints. ``make test-vllm`` installs it and says where it is."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 VARIABLE = "PAGEMILL_TEST_VLLM"
-"""The folder of an environment with vLLM's CPU build. Another variable than the product's own ``PAGEMILL_VLLM``: who has
-a vLLM for his GPU does not want these tests on it."""
+"""The folder of an environment with vLLM's CPU build. Another variable than the product's own ``PAGEMILL_VLLM``, which
+may name a vLLM for a GPU."""
 HERE = Path(__file__).parent
 
 
@@ -40,7 +40,7 @@ def checkpoints(vllm: VllmEnvironment, tmp_path_factory: pytest.TempPathFactory)
 def serving(
     request: pytest.FixtureRequest, vllm: VllmEnvironment, checkpoints: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ServingProcess]:
-    """``pagemill serve-model`` with the model that the module names as ``MODEL``, ready, for all tests of the module."""
+    """``pagemill serve-model`` with the model that a module names as ``MODEL``, ready, for all tests of the module."""
     process = ServingProcess(vllm, request.module.MODEL, checkpoints, tmp_path_factory.mktemp("serving"))
     try:
         process.wait_until_ready()

@@ -16,8 +16,8 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PIL import Image, ImageDraw, ImageFont
 from pagemill_process import PagemillProcess
+from PIL import Image, ImageDraw, ImageFont
 from recording_proxy import RecordingProxy
 from vllm_process import ServingProcess, VllmEnvironment, is_free, kill, wait_for
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 MODEL = "glm-ocr"
 SAMPLES = Path(__file__).parents[2] / "samples"
+PROSE = "the mill turns slowly in spring when water is high and paper dries on racks beside the river"
 PAGES = 14
 """Pages of the run in which the server is killed."""
 
@@ -141,13 +142,14 @@ def draw_pages(folder: Path) -> Path:
     folder.mkdir()
     chance = random.Random(0)
     font = ImageFont.load_default(22)
-    words = "the mill turns slowly in spring when water is high and paper dries on racks beside the river".split()
     for number in range(PAGES):
         page = Image.new("RGB", (1000, 1400), "white")
         draw = ImageDraw.Draw(page)
         for top in range(100, 1200, 260):
             for line in range(chance.randint(3, 6)):
-                draw.text((100, top + 32 * line), " ".join(chance.choices(words, k=12)), fill="black", font=font)
+                draw.text(
+                    (100, top + 32 * line), " ".join(chance.choices(PROSE.split(), k=12)), fill="black", font=font
+                )
         page.save(folder / f"page-{number:02}.png")
     return folder
 

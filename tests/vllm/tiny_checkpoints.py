@@ -31,15 +31,15 @@ from transformers import (
     Qwen3VLVideoProcessor,
 )
 
-_FIRST = "ba be bi bo bu da de di do du ka ke ki ko ku la le li lo lu ma me mi mo mu na ne ni no nu".split()
-_SECOND = "ran sel tim".split()
-WORDS = [first + second for second in _SECOND for first in _FIRST]
+_BEGINNINGS = "ba be bi bo bu da de di do du ka ke ki ko ku la le li lo lu ma me mi mo mu na ne ni no nu"
+_ENDS = "ran sel tim"
+WORDS = [first + second for second in _ENDS.split() for first in _BEGINNINGS.split()]
 """What the models say: each word is one token."""
 REACH = 6
 """After a word comes one of so many next ones in the list, so that no answer repeats itself and each ends."""
 OPENING = 20
 """An answer begins with one of so many first words."""
-PROMPTS = "Text Table Formula Recognition: OCR: Represent the user's input. page document".split()
+PROMPTS = "Text Table Formula Recognition: OCR: Represent the user's input. page document"
 
 
 def build(folder: Path) -> None:
@@ -53,7 +53,7 @@ def glm_ocr(folder: Path) -> None:
     """GLM-OCR with 2 + 2 layers."""
     tokenizer = make_tokenizer(
         "<|endoftext|> [MASK] [gMASK] [sMASK] <sop> <eop> <|system|> <|user|> <|assistant|> <|observation|> "
-        "<|begin_of_image|> <|end_of_image|> <|begin_of_video|> <|end_of_video|> <|image|> <|video|>".split(),
+        "<|begin_of_image|> <|end_of_image|> <|begin_of_video|> <|end_of_video|> <|image|> <|video|>",
         end="<|endoftext|>",
     )
     number = tokenizer.convert_tokens_to_ids
@@ -102,7 +102,7 @@ def paddleocr_vl(folder: Path) -> None:
     """PaddleOCR-VL with 2 + 2 layers."""
     tokenizer = make_tokenizer(
         "<unk> <s> </s> <|begin_of_sentence|> <|end_of_sentence|> <|IMAGE_START|> <|IMAGE_END|> "
-        "<|IMAGE_PLACEHOLDER|> <|video_pad|>".split(),
+        "<|IMAGE_PLACEHOLDER|> <|video_pad|>",
         end="</s>",
         image_token="<|IMAGE_PLACEHOLDER|>",
     )
@@ -143,7 +143,7 @@ def paddleocr_vl(folder: Path) -> None:
 def qwen3_vl_embedding(folder: Path) -> None:
     """Qwen3-VL-Embedding with 2 + 2 layers; its vectors have 256 dimensions."""
     tokenizer = make_tokenizer(
-        "<|endoftext|> <|im_start|> <|im_end|> <|vision_start|> <|vision_end|> <|image_pad|> <|video_pad|>".split(),
+        "<|endoftext|> <|im_start|> <|im_end|> <|vision_start|> <|vision_end|> <|image_pad|> <|video_pad|>",
         end="<|im_end|>",
     )
     number = tokenizer.convert_tokens_to_ids
@@ -198,7 +198,7 @@ def qwen3_vl_embedding(folder: Path) -> None:
     save(folder, model, processor)
 
 
-def make_tokenizer(special: list[str], *, end: str, **roles: str) -> PreTrainedTokenizerFast:
+def make_tokenizer(special: str, *, end: str, **roles: str) -> PreTrainedTokenizerFast:
     """A byte-level BPE tokenizer, as the real ones are, that has a token for each of :data:`WORDS`."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -208,9 +208,10 @@ def make_tokenizer(special: list[str], *, end: str, **roles: str) -> PreTrainedT
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    tokenizer.train_from_iterator([f" {word}" for word in WORDS + PROMPTS] + PROMPTS, trainer)
-    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=end, pad_token=special[0], **roles)
-    fast.add_special_tokens({"additional_special_tokens": special})
+    tokenizer.train_from_iterator([f" {word}" for word in WORDS + PROMPTS.split()] + PROMPTS.split(), trainer)
+    tokens = special.split()
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=end, pad_token=tokens[0], **roles)
+    fast.add_special_tokens({"additional_special_tokens": tokens})
     return fast
 
 
@@ -294,7 +295,7 @@ QWEN_TEMPLATE = """
 {%- if add_generation_prompt %}<|im_start|>assistant
 {% endif %}"""
 
-BUILDERS = {"glm-ocr": glm_ocr, "paddleocr-vl": paddleocr_vl, "qwen3-vl-embedding": qwen3_vl_embedding}
+BUILDERS = {"glm-ocr": glm_ocr, "paddleocr-vl": paddleocr_vl, "qwen3-vl-embedding-2b": qwen3_vl_embedding}
 
 
 if __name__ == "__main__":
