@@ -249,7 +249,7 @@ class _Run:
         )
         self._life.vitals.page_postponed()
         self._landed(page)
-        if self._progress:
+        if self._progress and not page.unserved:  # else the error that ends the run tells it once for all of them
             self._progress.postponed(page)
 
     async def _take(self, page: ParsedPage | SkippedPage) -> None:
