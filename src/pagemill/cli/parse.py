@@ -94,6 +94,13 @@ class _Directory(click.Path):
     metavar="N",
     help="Most pages under way at once  [default: three a thread, and as many more as keep the servers busy]",
 )
+@click.option(
+    "--layout-batch",
+    type=click.IntRange(min=0, max=256),
+    default=0,
+    metavar="N",
+    help="Most pages in one call of pp-doclayout-v3  [default: 16 on a GPU, 1 on the CPU]",
+)
 @click.option("--crops/--no-crops", default=True, help="Save image and chart regions  [default: on]")
 @click.option("--report/--no-report", default=True, help="Write report.html, or delete an earlier one  [default: on]")
 @click.option("--resume", is_flag=True, help="Only go on with the run in the output directory; an error without one.")
@@ -126,6 +133,7 @@ def command(
     threads: int,
     decoders: int,
     pages_in_flight: int,
+    layout_batch: int,
     crops: bool,
     report: bool,
     resume: bool,
@@ -169,7 +177,9 @@ def command(
         recognition=recognition,
         page_timeout_s=page_timeout,
     )
-    runtime = RuntimeSettings(threads=threads, decoders=decoders, pages_in_flight=pages_in_flight)
+    runtime = RuntimeSettings(
+        threads=threads, decoders=decoders, pages_in_flight=pages_in_flight, layout_batch=layout_batch
+    )
     options = SourceOptions(
         pages=PageRanges.parse(pages) if pages else None,
         password=password,

@@ -94,6 +94,8 @@ class RuntimeSettings:
     """Processes that render PDF pages; 0: one for two cores, at most 8."""
     pages_in_flight: int = 0
     """Most pages under way at once; 0: three a thread, and with a region engine as many more as may wait for it."""
+    layout_batch: int = 0
+    """Most pages in one call of a layout engine that takes several; 0: what suits its device."""
     bytes_in_flight: int = 2 * 2**30
     """Most bytes of decoded pixels under way at once."""
     postponed_bytes: int = 256 * 2**20

@@ -114,7 +114,7 @@ def create(settings: LayoutSettings | None = None) -> PPDocLayoutEngine:
             device=chosen.device,
             precision=chosen.precision,
             compile=chosen.compile,
-            max_batch=chosen.max_batch,
+            max_batch=settings.max_batch or chosen.max_batch,
         )
     )
     if predictor.device.type == "cpu":

@@ -77,7 +77,9 @@ class Pipeline:
         self._asked_runtime = runtime or RuntimeSettings()
         self.runtime = self._asked_runtime.resolved()
         self._layout_engine = layout_engine
-        self._layout_settings = LayoutSettings(model_path=Path(layout_model) if layout_model else None)
+        self._layout_settings = LayoutSettings(
+            model_path=Path(layout_model) if layout_model else None, max_batch=self.runtime.layout_batch or None
+        )
         self._source: PageSource | None = None
         self._stream: PageStream | None = None
         self._stopped = False
