@@ -37,6 +37,13 @@ def test_a_page():
     assert page.elements[5].content == "Table 1"
 
 
+def test_a_caption_keeps_a_table_of_its_own():
+    box = "<|det|>[[1,2,3,4]]<|/det|>"
+    first, second = "<table><tr><td>1</td></tr></table>", "<table><tr><td>2</td></tr></table>"
+    page = parse_grounded(f"<|ref|>table<|/ref|>{box}{first}<|ref|>table_caption<|/ref|>{box}Table 1 {second}")
+    assert [element.content for element in page.elements] == [first, f"Table 1 {second}"]
+
+
 def test_text_without_references():
     assert parse_grounded("just words").elements == (GroundedElement("", (), "just words"),)
     assert parse_grounded("").elements == ()

@@ -76,6 +76,13 @@ def test_a_crop_within_the_budget_keeps_every_pixel():
     assert abs(np.asarray(image, dtype=float).mean() - cut.mean()) < 1
 
 
+def test_a_crop_over_the_budget_is_shrunk():
+    builder = RequestBuilder(card(image=ImageBudget(max_pixels=20_000)), "m")
+    prepared = builder.prepare(pixels(300, 600), Task.TEXT)
+    assert (prepared.width, prepared.height) == (200, 100)
+    assert image_of(builder.body(prepared, SAMPLING)).size == (200, 100)
+
+
 def test_retries_share_the_encoded_image():
     builder = RequestBuilder(card(), "m")
     prepared = builder.prepare(pixels(30, 40), Task.TEXT)
