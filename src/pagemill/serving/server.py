@@ -28,6 +28,7 @@ _TAIL_LINES = 15
 _POLL_S = 0.25
 """How often a starting server is asked whether it is ready."""
 _DIAGNOSED_LINES = 200
+_LAST_WORD_S = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,18 +237,25 @@ class Server:
     async def _until_bad(self) -> str:
         """Wait until it is dead or sick, and give the reason. A server of ours is ended then."""
         bad = 0
-        while True:
-            if self._process is None:
-                await asyncio.sleep(self._patience.check_s)
-            elif (status := await self._process.wait(self._patience.check_s)) is not None:
-                self._process = None
-                cause = diagnose(read_tail(self._spec.log, _DIAGNOSED_LINES, since=self._since), status).cause
-                return f"it ended ({_describe(status)})" + ("" if cause is Cause.UNKNOWN else f": {cause}")
+        while bad < self._patience.sick_checks:
+            if await self._ended_within(self._patience.check_s):
+                break
             state = await health(self.url, self._patience.answer_s)
             bad = 0 if state is Health.HEALTHY else bad + 1
-            if bad >= self._patience.sick_checks:
-                await self.stop()
-                return f"/health: {state}, {bad} times in a row"
+        # It may be about to end, and then that is the reason.
+        status = await self._process.wait(_LAST_WORD_S) if self._process is not None else None
+        await self.stop()
+        if status is None:
+            return f"/health: {state}, {bad} times in a row"
+        cause = diagnose(read_tail(self._spec.log, _DIAGNOSED_LINES, since=self._since), status).cause
+        return f"it ended ({_describe(status)})" + ("" if cause is Cause.UNKNOWN else f": {cause}")
+
+    async def _ended_within(self, seconds: float) -> bool:
+        """Let time pass; whether a server of ours ends in it."""
+        if self._process is None:
+            await asyncio.sleep(seconds)
+            return False
+        return await self._process.wait(seconds) is not None
 
     def _failure(self, status: int) -> ServerError:
         found = diagnose(read_tail(self._spec.log, _DIAGNOSED_LINES, since=self._since), status)
