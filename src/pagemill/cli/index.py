@@ -31,9 +31,9 @@ def command(out: Path, quiet: bool) -> int:
     with console.status("indexing") if console.is_terminal and not quiet else _Nothing() as shown:
         report = build_index(out, tell=lambda done, total: shown.update(f"indexing: {done:,} of {total:,} pages"))
     for message in report.damages[:20]:
-        console.print(f"left out: {message}", markup=False)
+        console.print(f"left out: {message}", markup=False, soft_wrap=True)
     if not quiet:
-        console.print(_summary(report), markup=False)
+        console.print(_summary(report), markup=False, soft_wrap=True)
     return ExitCode.DAMAGED if report.damages else ExitCode.OK
 
 

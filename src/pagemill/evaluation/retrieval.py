@@ -180,7 +180,7 @@ def collapsed(pages: Sequence[str], relevant: Iterable[str], duplicates: Mapping
 
 
 def compare(result: RetrievalResult, other: RetrievalResult) -> list[Comparison]:
-    """Compare two evaluations of the same queries, part by part.
+    """Compare two evaluations of the same queries, by the parts and measures that both have.
 
     Raises:
         InputError: They are not of the same queries.
@@ -194,7 +194,7 @@ def compare(result: RetrievalResult, other: RetrievalResult) -> list[Comparison]
                 f"the two evaluations are not of the same queries: {len(set(mine) ^ set(theirs))} are in one alone",
                 remedy="Compare evaluations of the same query file.",
             )
-        for measure in MEASURES:
+        for measure in [name for name in MEASURES if name in other.parts[part].overall.means]:
             ours = np.array([mine[query][measure] for query in mine])
             others = np.array([theirs[query][measure] for query in mine])
             found.append(
