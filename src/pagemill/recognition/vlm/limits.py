@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from typing import Protocol
 
-SMALLEST, FIRST, LARGEST = 1, 32, 256
+SMALLEST, FIRST, LARGEST = 4, 32, 256
 _CUT = 0.7
 """What is left of the limit after an overload."""
 _OVERLOADS = 3
