@@ -28,7 +28,7 @@ _MOST_ATTEMPTS = 4
 all is often what there is. What the network loses does not count."""
 MAX_SHRINKS = 3
 """Each halves the pixels of a region that a server refuses as too large."""
-_LONG = 4000
+_LONG = 1500
 """Characters of an answer that is judged and cleaned on a thread: longer than a millisecond's work."""
 _TEMPERATURE_STEP = 0.1
 _PENALTY_STEP = 0.05
