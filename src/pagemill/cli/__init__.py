@@ -31,6 +31,7 @@ _COMMANDS = {
     "plan": ("pagemill.cli.plan", "Size a model server: memory, concurrency, flags."),
     "serve-model": ("pagemill.cli.serve_model", "Start, watch and stop vLLM servers of a model."),
     "publish": ("pagemill.cli.publish", "Publish a run as a dataset on the Hub, in a folder or at a URL."),
+    "run": ("pagemill.cli.run", "Do all of it: model server, parsing, embeddings, upload."),
     "doctor": ("pagemill.cli.doctor", "Check that this machine has what a task needs."),
     "models": ("pagemill.cli.models", "List, find and download the models that engines use."),
     "bench": ("pagemill.cli.bench", "Measure parts of pagemill on this machine."),

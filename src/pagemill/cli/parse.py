@@ -99,7 +99,7 @@ class _Directory(click.Path):
     type=click.IntRange(min=0, max=256),
     default=0,
     metavar="N",
-    help="Most pages in one call of pp-doclayout-v3  [default: 16 on a GPU, 1 on the CPU]",
+    help="Most pages in one call of pp-doclayout-v3  [default: 8 on a GPU, 1 on the CPU]",
 )
 @click.option("--crops/--no-crops", default=True, help="Save image and chart regions  [default: on]")
 @click.option("--report/--no-report", default=True, help="Write report.html, or delete an earlier one  [default: on]")
