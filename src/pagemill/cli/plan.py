@@ -50,8 +50,8 @@ def sizing_options(function: Callable[..., object]) -> Callable[..., object]:
 
 @click.command(name="plan", short_help="Size a model server: memory, concurrency, flags.")
 @sizing_options
-@click.option("--sequence-tokens", type=click.IntRange(min=1), default=3000, show_default=True, help="Of a request.")
-@click.option("--prefill-tokens", type=click.IntRange(min=1), default=450, show_default=True, help="Of its image.")
+@click.option("--sequence-tokens", type=click.IntRange(min=1), help="Of a typical request, answer included.")
+@click.option("--prefill-tokens", type=click.IntRange(min=1), help="Of its image and prompt.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 def command(
     model: str,
@@ -62,8 +62,8 @@ def command(
     max_model_len: int | None,
     workers: int | None,
     ocr_dtype: str | None,
-    sequence_tokens: int,
-    prefill_tokens: int,
+    sequence_tokens: int | None,
+    prefill_tokens: int | None,
     as_json: bool,
 ) -> None:
     """Show how a model fits on a machine, how many requests it bears there, and the flags of 'vllm serve' for that.
@@ -75,7 +75,7 @@ def command(
     pagemill plan --profile b200 --gpu-mem-util 0.90 --max-model-len 32768
     """  # noqa: D301 - click wants the control character
     from pagemill.config.hardware import Dtype
-    from pagemill.serving.planning import Wishes, Workload
+    from pagemill.serving.planning import Wishes
     from pagemill.serving.replicas import ServingOptions, plan_for
 
     wishes = Wishes(
@@ -84,10 +84,11 @@ def command(
         max_model_len=max_model_len,
         workers=workers,
         dtype=Dtype(ocr_dtype) if ocr_dtype else None,
-        workload=Workload(sequence_tokens=sequence_tokens, prefill_tokens=prefill_tokens),
+        sequence_tokens=sequence_tokens,
+        prefill_tokens=prefill_tokens,
     )
     card, plan = plan_for(ServingOptions(model=model, weights=weights, profile=profile, wishes=wishes))
-    click.echo(_json(plan) if as_json else "\n".join(_lines(card, plan, wishes.workload.sequence_tokens)))
+    click.echo(_json(plan) if as_json else "\n".join(_lines(card, plan)))
 
 
 def _json(plan: Plan) -> str:
@@ -99,11 +100,11 @@ def _json(plan: Plan) -> str:
     return msgspec.json.format(msgspec.json.encode(answer), indent=2).decode()
 
 
-def _lines(card: ModelCard, plan: Plan, sequence_tokens: int) -> Iterator[str]:
+def _lines(card: ModelCard, plan: Plan) -> Iterator[str]:
     budget, bounds = plan.budget, plan.bounds
     yield f"{card.title} ({plan.dtype}) on {plan.profile.title}"
     yield ""
-    yield from _memory(plan, sequence_tokens)
+    yield from _memory(plan)
     yield ""
     yield f"Concurrency: {bounds.effective}, the least of"
     for name, title in _BOUNDS.items():
@@ -124,7 +125,7 @@ def _lines(card: ModelCard, plan: Plan, sequence_tokens: int) -> Iterator[str]:
         yield f"Note: {note}"
 
 
-def _memory(plan: Plan, sequence_tokens: int) -> Iterator[str]:
+def _memory(plan: Plan) -> Iterator[str]:
     budget = plan.budget
     rows = (
         ("memory", budget.memory_gib, ""),
@@ -137,7 +138,7 @@ def _memory(plan: Plan, sequence_tokens: int) -> Iterator[str]:
     yield "Memory, GiB"
     for name, value, remark in rows:
         yield f"  {name:<30}{value:>12.2f}  {remark}".rstrip()
-    typical = min(sequence_tokens, budget.max_model_len)
+    typical = min(plan.workload.sequence_tokens, budget.max_model_len)
     yield "Sequences in the cache"
     yield f"  {f'worst case, {budget.max_model_len:,} tokens':<30}{budget.worst_case_sequences:>12,.1f}"
     yield f"  {f'typical, {typical:,} tokens':<30}{budget.typical_sequences:>12,.1f}"

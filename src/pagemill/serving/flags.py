@@ -11,7 +11,7 @@ from pagemill.config.model_cards import Kind
 
 if TYPE_CHECKING:
     from pagemill.config.model_cards import ModelCard
-    from pagemill.serving.planning import Bounds, Budget, Weights, Wishes
+    from pagemill.serving.planning import Bounds, Budget, Weights, Wishes, Workload
 
 MIN_LEFT_GIB = 1.5
 """Less than this outside vLLM's share is too little for the layout model beside it: an estimate."""
@@ -38,6 +38,7 @@ def choose_flags(
     weights: Weights,
     dtype: Dtype,
     budget: Budget,
+    workload: Workload,
     max_num_seqs: int,
 ) -> list[Flag]:
     """The flags of a server, each with its reason."""
@@ -58,7 +59,7 @@ def choose_flags(
     seqs = (
         "the profile's limit"
         if max_num_seqs == profile.max_num_seqs
-        else f"as many typical sequences of {wishes.workload.sequence_tokens:,} tokens as the cache holds"
+        else f"as many typical sequences of {workload.sequence_tokens:,} tokens as the cache holds"
     )
     flags = [
         memory,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pagemill.config.hardware import Device, Dtype, Fp8, Profile
-from pagemill.config.model_cards import Architecture
+from pagemill.config.model_cards import Architecture, Kind
 from pagemill.errors import UsageError
 from pagemill.serving.flags import Flag, choose_flags, remarks
 
@@ -42,12 +42,17 @@ KV_BYTES = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """What a request is like, in tokens. The defaults are those of the reference corpus."""
+    """What a typical request is like, in tokens."""
 
-    sequence_tokens: int = 3000
-    """Of a typical request, image and answer."""
-    prefill_tokens: int = 450
-    """Of its image and prompt: a region of 812 x 422 pixels is 437 image tokens of 28 x 28 pixels."""
+    sequence_tokens: int
+    """Image and answer."""
+    prefill_tokens: int
+    """Image and prompt."""
+
+
+REGION = Workload(sequence_tokens=3000, prefill_tokens=450)
+"""A region of the reference corpus: 812 x 422 pixels are 437 image tokens of 28 x 28 pixels."""
+_PROMPT_TOKENS = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +124,8 @@ class Plan:
     """Requests in flight a server."""
     batch_size: int
     """Pages of one call of the layout model."""
+    workload: Workload
+    """What a typical request is taken for."""
     budget: Budget
     bounds: Bounds
     encoder_cache_tokens: int
@@ -144,7 +151,8 @@ class Wishes:
     workers: int | None = None
     batch_size: int | None = None
     dtype: Dtype | None = None
-    workload: Workload = Workload()
+    sequence_tokens: int | None = None
+    prefill_tokens: int | None = None
 
     def __post_init__(self) -> None:
         if self.memory_share is not None and not 0 < self.memory_share <= 1:
@@ -216,15 +224,15 @@ def make_plan(card: ModelCard, profile: Profile, wishes: Wishes | None = None, w
         raise UsageError(
             f"{card.name} reads at most {longest:,} tokens, not {max_model_len:,}", remedy="Lower --max-model-len."
         )
-    largest_image = image_tokens(card.image.max_pixels, card.image.multiple)
-    budget = _budget(card, profile, wishes, weights, dtype, max_model_len, max(largest_image, 1))
+    workload = _workload(card, wishes)
+    budget = _budget(card, profile, wishes, weights, dtype, max_model_len, workload)
     workers = wishes.workers or profile.workers
     max_num_seqs = max(1, min(profile.max_num_seqs, math.floor(budget.typical_sequences)))
     bounds = Bounds(
         client=workers,
         max_num_seqs=max_num_seqs,
         kv_cache=max(1, math.floor(budget.typical_sequences)),
-        batched_tokens=max(1, profile.max_num_batched_tokens // wishes.workload.prefill_tokens),
+        batched_tokens=max(1, profile.max_num_batched_tokens // workload.prefill_tokens),
     )
     cache_tokens = max(profile.max_num_batched_tokens, profile.encoder_cache_tokens)
     return Plan(
@@ -233,12 +241,25 @@ def make_plan(card: ModelCard, profile: Profile, wishes: Wishes | None = None, w
         dtype=dtype,
         workers=workers,
         batch_size=wishes.batch_size or profile.batch_size,
+        workload=workload,
         budget=budget,
         bounds=bounds,
         encoder_cache_tokens=cache_tokens,
         max_image_pixels=min(card.image.max_pixels, cache_tokens * card.image.multiple**2),
-        flags=tuple(choose_flags(card, profile, wishes, weights, dtype, budget, max_num_seqs)),
+        flags=tuple(choose_flags(card, profile, wishes, weights, dtype, budget, workload, max_num_seqs)),
         notes=tuple(remarks(profile, weights, dtype, budget, bounds)),
+    )
+
+
+def _workload(card: ModelCard, wishes: Wishes) -> Workload:
+    """Regions for a model that reads, whole pages for one that embeds, unless the user knows better."""
+    usual = REGION
+    if card.kind is Kind.EMBEDDING:
+        page = image_tokens(card.image.max_pixels, card.image.multiple) + _PROMPT_TOKENS
+        usual = Workload(sequence_tokens=page, prefill_tokens=page)
+    return Workload(
+        sequence_tokens=wishes.sequence_tokens or usual.sequence_tokens,
+        prefill_tokens=wishes.prefill_tokens or usual.prefill_tokens,
     )
 
 
@@ -256,7 +277,7 @@ def _budget(
     weights: Weights,
     dtype: Dtype,
     max_model_len: int,
-    largest_image: int,
+    workload: Workload,
 ) -> Budget:
     memory = wishes.memory_gib or profile.memory_gib
     if memory is None:
@@ -264,6 +285,7 @@ def _budget(
     share = wishes.memory_share or profile.memory_share
     claimed = memory * share
     model = weights_gib(weights, dtype)
+    largest_image = image_tokens(card.image.max_pixels, card.image.multiple)
     step_tokens = max(profile.max_num_batched_tokens, largest_image)
     activations = activations_gib(step_tokens, weights.architecture.hidden_size)
     per_token = kv_bytes_per_token(weights.architecture)
@@ -286,7 +308,7 @@ def _budget(
         left_gib=memory - claimed,
         max_model_len=max_model_len,
         worst_case_sequences=slots / max_model_len,
-        typical_sequences=slots / min(wishes.workload.sequence_tokens, max_model_len),
+        typical_sequences=slots / min(workload.sequence_tokens, max_model_len),
     )
 
 

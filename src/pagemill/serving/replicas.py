@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pagemill.config.hardware import AUTO, Device, Profile
-from pagemill.config.model_cards import ModelCard, load_card
+from pagemill.config.model_cards import Kind, ModelCard, load_card
 from pagemill.config.model_files import find_in_mirror, find_model
 from pagemill.errors import MissingInputError, OutputError, UsageError
 from pagemill.serving.checkpoint import read_weights
@@ -63,6 +63,10 @@ def plan_for(options: ServingOptions) -> tuple[ModelCard, Plan]:
         UsageError: It does not fit, or makes no sense.
     """
     card = load_card(options.model)
+    if card.kind not in (Kind.RECOGNITION, Kind.EMBEDDING):
+        raise UsageError(
+            f"{card.name} is no model for a server", remedy="'pagemill models list' tells what each is for."
+        )
     profile = resolve_profile(options.profile)
     weights = read_weights(options.weights) if options.weights else None
     return card, make_plan(card, profile, options.wishes, weights)

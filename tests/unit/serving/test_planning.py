@@ -13,7 +13,6 @@ from pagemill.serving.planning import (
     Plan,
     Weights,
     Wishes,
-    Workload,
     activations_gib,
     image_tokens,
     kv_bytes_per_token,
@@ -165,6 +164,11 @@ def test_a_small_encoder_cache_bounds_the_image():
     assert plan.max_image_pixels == 4800 * 28 * 28
 
 
+def test_an_embedding_model_is_sized_for_whole_pages():
+    card = load_card("qwen3-vl-embedding-2b")
+    assert plan_of("l4", card=card).workload.prefill_tokens == 1_843_200 // 32**2 + 50
+
+
 def test_an_embedding_model_gets_no_limit_of_its_own():
     card = msgspec.structs.replace(GLM, kind=Kind.EMBEDDING)
     assert "--limit-mm-per-prompt" not in plan_of("l4", card=card).arguments
@@ -196,7 +200,8 @@ def test_a_plan_holds_together_or_is_refused(
         memory_gib=memory,
         memory_share=share,
         max_model_len=length,
-        workload=Workload(sequence_tokens=sequence, prefill_tokens=prefill),
+        sequence_tokens=sequence,
+        prefill_tokens=prefill,
     )
     try:
         plan = make_plan(GLM, load_profile(profile), wishes)
