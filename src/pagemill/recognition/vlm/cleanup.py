@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING
 
 from pagemill.document.labels import Task
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_LONGEST_CAPTION = 300
 _FENCE = re.compile(r"(`{3,}|~{3,})([^`\n]*)")
 _WHOLE_TABLE = re.compile(r"<table\b.*</table\s{0,9}>", re.IGNORECASE | re.DOTALL)
 _UNWRAPPED = {
@@ -57,8 +59,8 @@ def clean(text: str, task: Task, steps: Iterable[str]) -> Cleaned:
 
     Returns:
         Markdown for text, HTML for a table (also where text was asked for and nothing but a table came), LaTeX for a
-        formula. A table's answer that holds no table is given as text, with a problem; what stood beside a table is
-        told in one.
+        formula. A table's answer that holds no table is given as text, with a problem. A few words beside a table
+        become its caption; more is told in a problem.
     """
     text = _CONTROL.sub("", text[:MAX_CHARACTERS].replace("\r\n", "\n").replace("\r", "\n"))
     for step in steps:
@@ -69,7 +71,10 @@ def clean(text: str, task: Task, steps: Iterable[str]) -> Cleaned:
         return Cleaned("\n".join(line for line in lines if line), ContentFormat.LATEX)
     table = read_table(text) if task is Task.TABLE or _WHOLE_TABLE.fullmatch(text) else None
     if table:
-        beside = Problem("beside_table", f"left out beside the table: {table.beside[:500]}") if table.beside else None
+        if len(table.beside) <= _LONGEST_CAPTION:
+            caption = f"<caption>{escape(table.beside, quote=False)}</caption>" if table.beside else ""
+            return Cleaned(f"<table>{caption}{table.html.removeprefix('<table>')}", ContentFormat.HTML)
+        beside = Problem("beside_table", f"left out beside the table: {table.beside[:500]}")
         return Cleaned(table.html, ContentFormat.HTML, beside)
     if task is Task.TABLE:
         problem = Problem(Flaw.NO_TABLE, "the model wrote no table where one was found; its words are kept as text")

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from pagemill.document.labels import Task
 from pagemill.document.page import ContentFormat
 from pagemill.recognition.vlm.cleanup import STEPS, clean
+from pagemill.tables import parse_table
 
 GLM = ("fences", "delimiters", "leaders", "inline_math")
 DEEPSEEK = ("special_tokens", "center", *GLM)
@@ -77,11 +78,21 @@ def test_tables_are_made_anew():
     assert cleaned.problem is None
 
 
-def test_what_stands_beside_a_table_is_told():
-    cleaned = clean("Table 2. Yields\n<table><tr><td>1</td></tr></table>\nSource: FAO", Task.TABLE, GLM)
+def test_a_few_words_beside_a_table_are_its_caption():
+    cleaned = clean("Table 2. <Yields>\n<table><tr><td>1</td></tr></table>\nSource: R & D", Task.TABLE, GLM)
+    assert cleaned.content == "<table><caption>Table 2. Source: R &amp; D</caption><tr><td>1</td></tr></table>"
+    assert cleaned.problem is None
+    table = parse_table(cleaned.content)
+    assert table is not None
+    assert [cell.text for cell in table.cells] == ["1"]
+
+
+def test_much_beside_a_table_is_told():
+    cleaned = clean("words " * 100 + "<table><tr><td>1</td></tr></table>", Task.TABLE, GLM)
+    assert cleaned.content == "<table><tr><td>1</td></tr></table>"
     assert cleaned.problem is not None
     assert cleaned.problem.category == "beside_table"
-    assert "Table 2. Yields Source: FAO" in cleaned.problem.message
+    assert "words words" in cleaned.problem.message
 
 
 def test_no_table_becomes_text_with_a_problem():
