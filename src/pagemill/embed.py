@@ -44,7 +44,7 @@ from pagemill.store.lock import RunLock
 from pagemill.store.reading import RunReader
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -239,7 +239,7 @@ class _Embedding:
         self._threads = ComputeThreads(engine.concurrency, name="pagemill.embed")
         services.push_async_callback(self._threads.close)
         self._batcher: MicroBatcher[EmbeddingInput, NDArray[Any]] = MicroBatcher(
-            engine.embed,  # type: ignore[arg-type]  # an array is a sequence of its rows
+            self._call,
             name=f"the embedding engine {engine.name!r}",
             threads=self._threads,
             max_batch=engine.max_batch,
@@ -283,17 +283,20 @@ class _Embedding:
             else:
                 self.outcome.parts[part].embedded += 1
 
-        async with asyncio.TaskGroup() as tasks:
-            if part is Part.IMAGES:
-                await self._images(writer, rows, one, tasks)
-            else:
-                async for content in self._contents(part):
-                    rows.append(content.row)
-                    if writer.has(content.row):
-                        continue
-                    await self._room.acquire()
-                    task = tasks.create_task(one(content.row, partial(self._load, part, content)))
-                    task.add_done_callback(lambda _: self._room.release())
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                if part is Part.IMAGES:
+                    await self._images(writer, rows, one, tasks)
+                else:
+                    async for content in self._contents(part):
+                        rows.append(content.row)
+                        if writer.has(content.row):
+                            continue
+                        await self._room.acquire()
+                        task = tasks.create_task(one(content.row, partial(self._load, part, content)))
+                        task.add_done_callback(lambda _: self._room.release())
+        except BaseExceptionGroup as group:  # of tasks: the first says why
+            raise _first_of(group) from group
         return [row for row in rows if row not in failed]
 
     async def _contents(self, part: Part) -> AsyncIterator[Content]:
@@ -381,7 +384,8 @@ class _Embedding:
         if not isinstance(engine, CorpusEngine):
             return
         count = await asyncio.to_thread(lambda: sum(1 for _ in self._texts()))
-        if count and abs(count - engine.fitted_on) > _STALE * engine.fitted_on:
+        stale = self._options.fresh or abs(count - engine.fitted_on) > _STALE * engine.fitted_on
+        if count and stale:
             await asyncio.to_thread(engine.fit, self._texts())
 
     def _texts(self) -> Iterator[str]:
@@ -401,8 +405,20 @@ class _Embedding:
         images = part is Part.REGIONS and Modality.IMAGE in self._engine.modalities
         return VectorsInfo(part=part, identity=identity, dtype=self._options.dtype, images=images)
 
+    def _call(self, inputs: Sequence[EmbeddingInput]) -> list[NDArray[Any]]:
+        """The rows of a batch; what is wrong with them is found out one by one (:meth:`_check`)."""
+        return list(np.asarray(self._engine.embed(inputs)))
+
     def _check(self, _: EmbeddingInput, vector: NDArray[Any]) -> NDArray[Any]:
-        row: NDArray[Any] = _checked(self._engine, np.asarray(vector)[None], 1, self._options.dimension)[0]
+        """A vector as it is kept: finite, cut, of length 1."""
+        name = f"the embedding engine {self._engine.name!r}"
+        wanted = (self._engine.identity.dimension,)
+        if vector.shape != wanted:
+            raise EngineError(f"{name} gave a vector of shape {vector.shape}, not {wanted}")
+        try:
+            row: NDArray[Any] = normalised(vector[None], self._options.dimension)[0]
+        except ValueError as error:
+            raise EngineError(f"{name} gave what is no vector: {error}") from error
         return row
 
     async def _on_disk(self, work: Callable[[], T]) -> T:
@@ -420,6 +436,11 @@ class _Embedding:
 _MEND = "Mend the run: pagemill verify --repair, then pagemill parse once more."
 
 
+def _first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    first = group.exceptions[0]
+    return _first_of(first) if isinstance(first, BaseExceptionGroup) else first
+
+
 def _raising(error: PagemillError) -> Load:
     async def load() -> EmbeddingInput:
         raise error
@@ -430,14 +451,3 @@ def _raising(error: PagemillError) -> Load:
 def _size(each: EmbeddingInput) -> float:
     """Inputs of like size travel together."""
     return len(each.text) + (each.image.size if each.image is not None else 0)
-
-
-def _checked(engine: EmbeddingEngine, vectors: Any, count: int, dimension: int | None) -> NDArray[Any]:
-    name = f"the embedding engine {engine.name!r}"
-    vectors = np.asarray(vectors)
-    if vectors.shape != (count, engine.identity.dimension):
-        raise EngineError(f"{name} gave vectors of shape {vectors.shape}, not {(count, engine.identity.dimension)}")
-    try:
-        return normalised(vectors, dimension)
-    except ValueError as error:
-        raise EngineError(f"{name} gave what is no vector: {error}") from error

@@ -1,0 +1,342 @@
+"""Vectors of a run: each one belongs to its page and region, whatever happened to the run in between."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from PIL import Image
+from synthetic_run import JPEG, failed_page, open_run, page, region, sample_pages, write_run
+
+from pagemill.document.identity import PageKey
+from pagemill.document.labels import Label
+from pagemill.document.page import PageResult
+from pagemill.embed import EmbedOptions, EmbedOutcome, embed, open_engine
+from pagemill.embedding.base import EmbeddingInput, EngineIdentity, EngineSettings, Modality, Role, normalised
+from pagemill.embedding.contents import contents
+from pagemill.embedding.vectors import FOLDER, Part, RowKey, VectorFile, parts_of
+from pagemill.errors import DifferentRunError, ExitCode, LockedError, NetworkError, UsageError
+from pagemill.store.lock import RunLock
+from pagemill.store.opening import OpenMode
+from pagemill.store.reading import RunReader
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+DIMENSION = 16
+
+
+def vector_of(role: Role, text: str, image: np.ndarray | None = None) -> np.ndarray:
+    """A vector that says what was embedded."""
+    seed = hashlib.sha256(f"{role}\0{text}\0".encode() + (image.tobytes() if image is not None else b"")).digest()
+    return np.random.default_rng(int.from_bytes(seed[:8], "big")).normal(size=DIMENSION)
+
+
+class TellingEngine:
+    """Its vectors tell their input."""
+
+    name = "telling"
+    concurrency = 2
+    max_batch = 3
+    image_budget = None
+    cut_texts = 0
+
+    def __init__(self, *modalities: Modality, model: str = "m") -> None:
+        self.modalities = frozenset(modalities or [Modality.TEXT])
+        self.identity = EngineIdentity(engine=self.name, model=model, dimension=DIMENSION)
+        self.embedded: list[str] = []
+
+    def embed(self, inputs: Sequence[EmbeddingInput]) -> np.ndarray:
+        assert 1 <= len(inputs) <= self.max_batch
+        assert {each.modality for each in inputs} <= self.modalities
+        self.embedded += [each.text for each in inputs]
+        return np.stack([vector_of(each.role, each.text, each.image) for each in inputs])
+
+    def close(self) -> None: ...
+
+
+def run_embed(out: Path, engine: Any, **options: Any) -> EmbedOutcome:
+    return asyncio.run(embed(out, engine, EmbedOptions(**options)))
+
+
+def check_texts(out: Path, dtype_tolerance: float = 1e-6) -> None:
+    """Each vector is that of its page or region as the records have it now, and none is missing."""
+    with RunReader.open(out) as reader:
+        pages = list(reader.pages())
+    for part in (Part.TEXT, Part.REGIONS):
+        wanted = [each for page in pages for each in contents(page, part, images=False)]
+        with VectorFile.open(out, part) as file:
+            assert file.rows == [each.row for each in wanted]
+            for each in wanted:
+                expected = normalised(vector_of(Role.PASSAGE, each.text)[None])[0]
+                np.testing.assert_allclose(file.find(*each.row.key), expected, atol=dtype_tolerance)
+
+
+def test_pages_regions_and_queries(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    write_run(out, sample_pages())
+    engine = TellingEngine()
+    outcome = run_embed(out, engine, queries=(("q1", "who turns the wheel?"), ("q2", "바퀴")))
+    assert (outcome.exit_code, outcome.failed) == (ExitCode.OK, 0)
+    assert parts_of(out) == [Part.TEXT, Part.REGIONS, Part.QUERIES]
+    check_texts(out)
+    with VectorFile.open(out, Part.TEXT) as file:
+        assert [row.key for row in file.rows] == [RowKey("report_1"), RowKey("report_2"), RowKey("letter_1")]
+    with VectorFile.open(out, Part.REGIONS) as file:  # captions go with their figures; a footer says nothing
+        assert [tuple(row.key) for row in file.rows] == [
+            *(("report_1", index) for index in (0, 1, 2)),
+            *(("report_2", index) for index in (0, 2)),
+            ("letter_1", 0),
+        ]
+    assert "Figure 1: The mill" in engine.embedded
+    assert "Table 1: Weights\nVat | Weight\nin | out\n1 | -4.5 | =1+1" in engine.embedded
+    with VectorFile.open(out, Part.QUERIES) as file:
+        expected = normalised(vector_of(Role.QUERY, "바퀴")[None])[0]
+        np.testing.assert_allclose(file.find("q2"), expected, atol=1e-6)
+
+
+def test_only_what_changed_is_embedded_again(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    write_run(out, sample_pages())
+    run_embed(out, TellingEngine())
+    again = TellingEngine()
+    assert run_embed(out, again).parts[Part.TEXT].embedded == 0
+    assert not again.embedded
+    pages = sample_pages()
+    pages[3].regions[0].content = "Dear baker,"
+    write_run(out, [*pages[1:], page("new", 1, [region(0, Label.TEXT, "new")])])
+    outcome = run_embed(out, again)
+    assert sorted(again.embedded) == sorted(["Dear baker,", "new"] * 2)
+    text = outcome.parts[Part.TEXT]
+    assert (text.rows, text.embedded, text.gone) == (3, 2, 1)
+    check_texts(out)
+
+
+@pytest.mark.parametrize("options", [{"dtype": "float16"}, {"dimension": 4}])
+def test_half_precision_and_fewer_components(tmp_path: Path, options: dict[str, Any]) -> None:
+    out = tmp_path / "run"
+    write_run(out, sample_pages())
+    run_embed(out, TellingEngine(), **options)
+    with VectorFile.open(out, Part.TEXT) as file:
+        assert file.vectors.shape == (3, options.get("dimension", DIMENSION))
+        assert str(file.vectors.dtype) == options.get("dtype", "float32")
+        np.testing.assert_allclose(np.linalg.norm(file.vectors.astype(np.float64), axis=1), 1, atol=1e-3)
+        with RunReader.open(out) as reader:
+            text = next(contents(next(reader.pages()), Part.TEXT, images=False)).text
+        expected = normalised(vector_of(Role.PASSAGE, text)[None], options.get("dimension"))[0]
+        np.testing.assert_allclose(file.find("report_1"), expected, atol=1e-3)
+    with pytest.raises(DifferentRunError):
+        run_embed(out, TellingEngine())
+    with pytest.raises(UsageError, match="16 components, not of 17"):
+        run_embed(out, TellingEngine(), dimension=17)
+
+
+def test_another_engine_is_refused_until_fresh(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    write_run(out, sample_pages())
+    run_embed(out, TellingEngine())
+    with pytest.raises(DifferentRunError, match="model 'other', not 'm'"):
+        run_embed(out, TellingEngine(model="other"))
+    check_texts(out)
+    assert run_embed(out, TellingEngine(model="other"), fresh=True).parts[Part.TEXT].embedded == 3
+
+
+def test_a_bad_item_costs_no_other(tmp_path: Path) -> None:
+    class Picky(TellingEngine):
+        def embed(self, inputs: Sequence[EmbeddingInput]) -> np.ndarray:
+            if any("miller" in each.text for each in inputs):
+                raise RuntimeError("I do not like millers")
+            vectors = super().embed(inputs)
+            for vector, each in zip(vectors, inputs, strict=True):
+                if "Machines" in each.text:
+                    vector[:] = bad
+            return vectors
+
+    for bad, said in ((np.nan, "not finite"), (0, "zero")):
+        out = tmp_path / f"run-{bad}"
+        write_run(out, sample_pages())
+        outcome = run_embed(out, Picky())
+        assert outcome.exit_code == ExitCode.PAGES_FAILED
+        messages = {name: message for name, message, _ in outcome.failures}
+        assert set(messages) == {"report_1", "letter_1", "report_1, region 0", "letter_1, region 0"}
+        assert said in messages["report_1"]
+        assert "I do not like millers" in messages["letter_1"]
+        with VectorFile.open(out, Part.TEXT) as file:
+            assert [row.key.page_id for row in file.rows] == ["report_2"]
+        assert run_embed(out, TellingEngine()).failed == 0
+        check_texts(out)
+
+
+def test_a_server_that_is_gone_ends_it_and_keeps_what_there_is(tmp_path: Path) -> None:
+    class Dying(TellingEngine):
+        concurrency = max_batch = 1
+
+        def embed(self, inputs: Sequence[EmbeddingInput]) -> np.ndarray:
+            if len(self.embedded) == 2:
+                raise NetworkError("no server answers")
+            return super().embed(inputs)
+
+    out = tmp_path / "run"
+    write_run(out, sample_pages())
+    with pytest.raises(NetworkError, match="no server answers"):
+        run_embed(out, Dying())
+    assert parts_of(out) == []
+    rest = TellingEngine()
+    run_embed(out, rest, parts=frozenset({Part.TEXT}))
+    assert 1 <= len(rest.embedded) <= 2  # one may have been on its way to the disk
+    run_embed(out, rest)
+    check_texts(out)
+
+
+def test_two_at_once(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    write_run(out, sample_pages())
+    lock = RunLock(out / ".pagemill" / "embeddings.lock")
+    try:
+        with pytest.raises(LockedError, match=f"{out} is in use"):
+            run_embed(out, TellingEngine())
+    finally:
+        lock.release()
+
+
+def test_what_an_engine_cannot_do(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    write_run(out, sample_pages())
+    with pytest.raises(UsageError, match="cannot embed images"):
+        run_embed(out, TellingEngine(), parts=frozenset({Part.IMAGES, Part.TEXT}))
+    with pytest.raises(UsageError, match="there is no embedding engine 'nobody'"):
+        open_engine("nobody", EngineSettings(folder=out / FOLDER))
+
+
+words = st.text("abcdef 가나다", min_size=1, max_size=6)
+runs = st.dictionaries(
+    st.tuples(st.sampled_from(["one", "two"]), st.integers(1, 4)), st.lists(words, max_size=3), min_size=1, max_size=6
+)
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.tuples(runs, st.randoms(use_true_random=False)), min_size=1, max_size=3))
+def test_each_vector_belongs_to_its_page_and_region(moments: list[tuple[dict[Any, list[str]], random.Random]]) -> None:
+    """Pages come, go, change places and are parsed anew with other regions."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "run"
+        for wanted, chance in moments:
+            pages = [
+                page(name, number, [region(index, Label.TEXT, text) for index, text in enumerate(texts)])
+                for (name, number), texts in wanted.items()
+            ]
+            chance.shuffle(pages)
+            write_run(out, [*pages, failed_page("three", 1)])
+            run_embed(out, TellingEngine())
+            check_texts(out)
+
+
+class Pictures:
+    """Page images of one colour each, and a run in which they were parsed."""
+
+    def __init__(self, folder: Path, count: int = 5) -> None:
+        self.folder = folder
+        folder.mkdir()
+        self.pages: dict[str, np.ndarray] = {}
+        self.out = folder.parent / "run"
+        records = []
+        for number in range(1, count + 1):
+            pixels = np.zeros((30, 20, 3), dtype=np.uint8)
+            pixels[:10, :, number % 3] = 40 * number
+            Image.fromarray(pixels).save(self.path(number))
+            self.pages[f"scan{number}_1"] = np.ascontiguousarray(np.rot90(pixels, -1)) if number == 2 else pixels
+            records.append(self.record(number))
+        with open_run(self.out, OpenMode.FRESH) as run:
+            for record in records:
+                key = PageKey.parse(record.page_key)
+                known = run.catalogue.meet(key.digest, record.source)
+                assert known.copy == 1
+                place = {name: getattr(record, name) for name in ("page_id", "doc_id", "page_number", "page_idx")}
+                run.start_page(key, uri=record.source, **place)
+                run.write_page(record, [])
+            run.finish(interrupted=False, complete=True)
+
+    def path(self, number: int) -> Path:
+        return self.folder / f"scan{number}.png"
+
+    def record(self, number: int) -> PageResult:
+        digest = hashlib.sha256(self.path(number).read_bytes()).hexdigest()
+        return msgspec.structs.replace(
+            page(f"scan{number}", 1),
+            page_idx=number,
+            source=str(self.path(number)),
+            page_key=f"{digest}/1",
+            rotation=90 if number == 2 else 0,
+        )
+
+    def check(self, *missing: str) -> None:
+        with VectorFile.open(self.out, Part.IMAGES) as file:
+            assert {row.key.page_id for row in file.rows} == self.pages.keys() - set(missing)
+            for row in file.rows:
+                expected = normalised(vector_of(Role.IMAGE, "", self.pages[row.key.page_id])[None])[0]
+                np.testing.assert_allclose(file.find(row.key.page_id), expected, atol=1e-6)
+
+
+def test_page_images_come_from_their_sources(tmp_path: Path) -> None:
+    pictures = Pictures(tmp_path / "scans")
+    engine = TellingEngine(Modality.IMAGE)
+    assert run_embed(pictures.out, engine).exit_code == ExitCode.OK
+    pictures.check()
+    assert run_embed(pictures.out, engine).parts[Part.IMAGES].embedded == 0
+    assert len(engine.embedded) == 5
+
+
+def test_sources_that_are_gone_changed_or_moved(tmp_path: Path) -> None:
+    pictures = Pictures(tmp_path / "scans")
+    pictures.path(1).unlink()
+    Image.new("RGB", (9, 9)).save(pictures.path(3))
+    outcome = run_embed(pictures.out, TellingEngine(Modality.IMAGE))
+    assert outcome.exit_code == ExitCode.PAGES_FAILED
+    assert {name for name, _, _ in outcome.failures} == {"scan1_1", "scan3_1"}
+    assert any("scan1.png' does not exist" in message for _, message, _ in outcome.failures), outcome.failures
+    assert any("has changed since" in message for _, message, _ in outcome.failures)
+    pictures.check("scan1_1", "scan3_1")
+
+
+def test_sources_lie_elsewhere_now(tmp_path: Path) -> None:
+    pictures = Pictures(tmp_path / "scans")
+    pictures.folder.rename(tmp_path / "moved")
+    outcome = run_embed(pictures.out, TellingEngine(Modality.IMAGE))
+    assert (outcome.failed, outcome.exit_code) == (5, ExitCode.INPUT)
+    assert run_embed(pictures.out, TellingEngine(Modality.IMAGE), inputs=(str(tmp_path / "moved"),)).failed == 0
+    pictures.check()
+
+
+def test_regions_with_their_pictures(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    write_run(out, sample_pages())  # its crop is no picture
+    both = (Modality.TEXT, Modality.IMAGE, Modality.IMAGE_WITH_TEXT)
+    outcome = run_embed(out, TellingEngine(*both), parts=frozenset({Part.REGIONS}))
+    assert [name for name, _, _ in outcome.failures] == ["report_1, region 2"]
+    (crop,) = out.glob("crops/*.jpg")
+    crop.write_bytes(JPEG + b"other")
+    outcome = run_embed(out, TellingEngine(*both), parts=frozenset({Part.REGIONS}))
+    assert "is not the picture that its record names" in outcome.failures[0][1]
+
+
+def test_the_embedded_engine(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    korean = page("ko", 1, [region(0, Label.TEXT, "한지 제작 체험 교실을 열었습니다")])
+    write_run(out, [*sample_pages(), korean])
+    engine = open_engine(None, EngineSettings(folder=out / FOLDER))
+    assert run_embed(out, engine).exit_code == ExitCode.OK
+    again = open_engine("ngram", EngineSettings(folder=out / FOLDER))
+    with VectorFile.open(out, Part.TEXT) as file:
+        file.require(again.identity)
+        for query, page_id in (("체험 교실은 언제 여나요", "ko_1"), ("the wheels turning", "report_1")):
+            vector = normalised(again.embed([EmbeddingInput(role=Role.QUERY, text=query)]))[0]
+            assert file.rows[int(np.argmax(file.vectors @ vector))].key.page_id == page_id
