@@ -21,7 +21,6 @@ import hashlib
 import importlib.util
 import json
 import random
-import resource
 import subprocess
 import sys
 import tempfile
@@ -135,7 +134,12 @@ def _lancedb(vectors: NDArray[Any], folder: Path) -> Callable[[NDArray[np.float3
 
     table = lancedb.connect(folder).create_table("vectors", data=batches(), schema=schema, mode="overwrite")
     return lambda query: (
-        table.search(query.astype(np.float16)).metric("dot").limit(NEAREST).select(["id"]).to_arrow()["id"].to_numpy()
+        table.search(query.astype(np.float16))
+        .metric("dot")
+        .limit(NEAREST)
+        .select(["id", "_distance"])
+        .to_arrow()["id"]
+        .to_numpy()
     )
 
 
@@ -151,21 +155,20 @@ def work(name: str, path: Path) -> None:
         start, busy = time.perf_counter(), time.process_time()
         rows = search(queries[int(line)])
         seconds, busy = time.perf_counter() - start, time.process_time() - busy
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         answer = {
             "s": seconds,
             "cpu": busy,
-            "peak": peak,
-            "anonymous": _anonymous(),
+            "peak": _memory("VmHWM"),
+            "anonymous": _memory("RssAnon"),
             "rows": [int(row) for row in rows],
         }
         print(json.dumps(answer), flush=True)
 
 
-def _anonymous() -> float:
-    """Memory of this process that is no page of a file, in MiB; Linux."""
+def _memory(name: str) -> float:
+    """What Linux says of the memory of this process, in MiB: VmHWM is the peak, RssAnon what is no page of a file."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
-    return int(status.partition("RssAnon:")[2].split()[0]) / 1024
+    return int(status.partition(f"{name}:")[2].split()[0]) / 1024
 
 
 def compare_vectors(rows: int, only: str | None, folder: Path) -> None:
@@ -321,9 +324,7 @@ def whole_search(pages: int, folder: Path) -> None:
     build_index(out)
     print(f"vectors checked and bound in {time.perf_counter() - start:.1f} s")
     size = sum(file.stat().st_size for file in (out / "index").iterdir()) / 2**20
-    print(
-        f"index {size:.0f} MiB; memory until here {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB"
-    )
+    print(f"index {size:.0f} MiB; memory until here {_memory('VmHWM'):.0f} MiB")
     start = time.perf_counter()
     SearchIndex.open(out).close()
     print(f"opened in {1e3 * (time.perf_counter() - start):.1f} ms")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from pagemill.searching import Searcher
 
 _EXAMPLES = 3
+_TABLE_WIDTH = 116
 
 
 @click.group(name="eval", short_help="Score what pagemill finds.")
@@ -167,7 +169,7 @@ def _print(result: RetrievalResult, comparisons: list[Comparison]) -> None:
 
     from pagemill.evaluation.retrieval import FUSED, MEASURES
 
-    console = Console(highlight=False, soft_wrap=False)
+    console = Console(highlight=False, width=max(_TABLE_WIDTH, shutil.get_terminal_size().columns))
     table = Table(title=f"{result.queries:,} queries, {result.index['pages']:,} pages; mean over queries", box=None)
     table.add_column("", no_wrap=True)
     for name in ("queries", *MEASURES):

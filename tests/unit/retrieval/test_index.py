@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from synthetic_run import write_run
+
+from pagemill.embedding.vectors import FOLDER, Part
+from pagemill.errors import DifferentRunError, MissingInputError, UsageError
+from pagemill.retrieval.building import build_index
+from pagemill.retrieval.hits import Filters, IndexPart
+from pagemill.retrieval.index import SearchIndex
+
+_spec = importlib.util.spec_from_file_location("retrieval_runs", Path(__file__).with_name("runs.py"))
+assert _spec and _spec.loader
+runs = sys.modules.setdefault("retrieval_runs", importlib.util.module_from_spec(_spec))
+_spec.loader.exec_module(runs)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    write_run(tmp_path / "run", runs.pages())
+    build_index(tmp_path / "run")
+    return tmp_path / "run"
+
+
+@pytest.fixture
+def embedded(run: Path) -> Path:
+    for part in (Part.TEXT, Part.REGIONS, Part.IMAGES):
+        runs.embed(run, part, dtype="float16")
+    build_index(run)
+    return run
+
+
+def found(out: Path, query: str | None, **options) -> list[str]:
+    with SearchIndex.open(out) as index:
+        return [hit.page_id for hit in index.search(query, **options)]
+
+
+@pytest.mark.parametrize(
+    ("query", "page_id"),
+    [
+        ("한지 교실", "공고_1"),
+        ("체험 교실", "공고_1"),
+        ("한지체험", "공고_1"),
+        ("수강료", "공고_2"),
+        ("30000원", "공고_2"),
+        ("turning wheels", "mill_1"),
+        ("SHUTTER", "mill_2"),
+        ("tail race", "mill_2"),
+    ],
+)
+def test_words_find_the_page_that_has_them(run: Path, query: str, page_id: str) -> None:
+    assert found(run, query)[:1] == [page_id]
+
+
+@pytest.mark.parametrize("query", ["", "?!", "unheardof", '"', "NEAR(", "a" * 100_000])
+def test_what_stands_nowhere_finds_nothing(run: Path, query: str) -> None:
+    assert found(run, query) == []
+
+
+def test_running_heads_are_not_searched(run: Path) -> None:
+    assert found(run, "물레시") == []
+
+
+def test_a_hit_tells_where_it_is(run: Path) -> None:
+    with SearchIndex.open(run) as index:
+        (hit,) = index.search("the tail race", top=1)
+    assert (hit.rank, hit.page_id, hit.doc_id, hit.page_number, hit.source) == (1, "mill_2", "mill", 2, "mill.pdf")
+    assert (hit.region, hit.label, hit.bbox_2d) == (1, "image", (100, 0, 190, 90))
+    assert hit.crop == "crops/mill_2_1.jpg"
+    assert [hit.snippet[start:end] for start, end in hit.marks] == ["The", "tail", "race"]
+    assert hit.parts[IndexPart.FULL_TEXT].rank == 1
+    assert hit.score == pytest.approx(1 / 61)
+
+
+def test_words_on_most_pages_are_not_marked(tmp_path: Path) -> None:
+    pages = [*runs.pages(), *runs.pages()[:1]]
+    pages[-1].doc_id, pages[-1].page_id = "mill-2", "mill-2_1"
+    write_run(tmp_path / "run", pages)
+    build_index(tmp_path / "run")
+    with SearchIndex.open(tmp_path / "run") as index:  # "the" is on 3 of 5 pages
+        (hit,) = index.search("the shutters", top=1)
+    assert [hit.snippet[start:end] for start, end in hit.marks] == ["shutters"]
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        (Filters(documents=("mi*",)), {"mill_1", "mill_2"}),
+        (Filters(documents=("공고", "x")), set()),
+        (Filters(pages=("*_2",)), {"mill_2"}),
+        (Filters(documents=("mi*",), pages=("*_1",)), {"mill_1"}),
+        (Filters(labels=("image",)), {"mill_2"}),
+        (Filters(labels=("doc_title", "image")), {"mill_1", "mill_2"}),
+        (Filters(labels=("image",), pages=("*_1",)), set()),
+        (Filters(languages=("und-latn",)), {"mill_1", "mill_2"}),
+        (Filters(languages=("ko",)), set()),
+    ],
+)
+def test_filters(embedded: Path, filters: Filters, expected: set[str]) -> None:
+    assert set(found(embedded, "the", filters=filters)) == expected
+    with SearchIndex.open(embedded) as index:
+        vectors = dict.fromkeys(index.vectors, runs.letters("the"))
+        by_vectors = index.search(None, vectors=vectors, filters=filters)
+    for hit in by_vectors:
+        assert not filters.labels or hit.label in filters.labels
+        assert not filters.languages or hit.language.lower() in filters.languages
+
+
+@pytest.mark.parametrize("filters", [Filters(labels=("tabel",)), Filters(languages=("fr",))])
+def test_filters_that_name_what_is_not_there_say_what_is(run: Path, filters: Filters) -> None:
+    with SearchIndex.open(run) as index, pytest.raises(UsageError) as caught:
+        index.search("the", filters=filters)
+    assert "There are: " in (caught.value.remedy or "")
+
+
+def test_parts_are_fused_by_reciprocal_rank(embedded: Path) -> None:
+    with SearchIndex.open(embedded) as index:
+        vectors = {part: runs.letters("Water turns the wheel.") for part in (IndexPart.TEXT, IndexPart.REGIONS)}
+        rankings = index.rankings("loft shutters", vectors=vectors)
+        hits = index.search("loft shutters", vectors=vectors)
+    assert set(rankings) == {IndexPart.TEXT, IndexPart.REGIONS, IndexPart.FULL_TEXT}
+    for hit in hits:
+        assert hit.score == pytest.approx(sum(1 / (60 + place.rank) for place in hit.parts.values()))
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+
+
+def test_chosen_parts_alone_are_searched(embedded: Path) -> None:
+    with SearchIndex.open(embedded) as index:
+        vectors = dict.fromkeys(index.vectors, runs.letters("wheel"))
+        hits = index.search("wheel", vectors=vectors, parts=[IndexPart.REGIONS])
+    assert {part for hit in hits for part in hit.parts} == {IndexPart.REGIONS}
+
+
+def test_dense_search_is_exact(tmp_path: Path) -> None:
+    write_run(tmp_path / "run", runs.pages())
+    random = np.random.default_rng(0)
+    known = {}
+
+    def vector(text: str) -> np.ndarray:
+        known[text] = random.standard_normal(runs.DIMENSION).astype(np.float32)
+        known[text] /= np.linalg.norm(known[text])
+        return known[text]
+
+    runs.embed(tmp_path / "run", Part.TEXT, vector=vector)
+    build_index(tmp_path / "run")
+    query = next(iter(known.values()))
+    with SearchIndex.open(tmp_path / "run") as index:
+        ranking = index.rankings(None, vectors={IndexPart.TEXT: query})[IndexPart.TEXT]
+    expected = sorted((float(each @ query) for each in known.values() if each @ query > 0), reverse=True)
+    assert [ranked.score for ranked in ranking] == pytest.approx(expected)
+
+
+def test_vectors_that_were_replaced_are_refused(embedded: Path) -> None:
+    path = embedded / FOLDER / "corpus_ocr_text.npy"
+    path.write_bytes(path.read_bytes() + b"\0")
+    with SearchIndex.open(embedded) as index:
+        assert index.search("wheel")  # words need no vectors
+        with pytest.raises(DifferentRunError) as caught:
+            index.search("wheel", vectors={IndexPart.TEXT: runs.letters("wheel")})
+    assert "pagemill index" in (caught.value.remedy or "")
+
+
+def test_the_index_of_a_run_that_was_started_over_is_refused(run: Path) -> None:
+    with SearchIndex.open(run):
+        pass
+    import sqlite3
+
+    with sqlite3.connect(run / "index" / "index.sqlite") as connection:
+        connection.execute("UPDATE state SET run_started = '2001-01-01'")
+    connection.close()
+    with pytest.raises(DifferentRunError, match="earlier run"):
+        SearchIndex.open(run)
+
+
+def test_without_an_index_the_remedy_names_the_command(tmp_path: Path) -> None:
+    with pytest.raises(MissingInputError) as caught:
+        SearchIndex.open(tmp_path)
+    assert "pagemill index" in (caught.value.remedy or "")
+
+
+def test_near_duplicates_say_the_same_or_look_the_same(tmp_path: Path) -> None:
+    pages = [*runs.pages(), *runs.pages()[:1]]
+    pages[-1].doc_id, pages[-1].page_id = "copy", "copy_1"
+    write_run(tmp_path / "run", pages)
+    build_index(tmp_path / "run")
+    with SearchIndex.open(tmp_path / "run") as index:
+        assert index.near_duplicates("mill_1", similarity=0.98) == ["copy_1"]
+        assert index.near_duplicates("mill_2", similarity=0.98) == []
+        assert index.near_duplicates("unknown", similarity=0.98) == []
+    runs.embed(tmp_path / "run", Part.TEXT, vector=lambda text: runs.letters("all the same"))
+    build_index(tmp_path / "run")
+    with SearchIndex.open(tmp_path / "run") as index:
+        assert len(index.near_duplicates("mill_2", similarity=0.98)) == 4
+
+
+def test_an_index_is_read_where_nothing_may_be_written(run: Path) -> None:
+    folder = run / "index"
+    for name in ("index.sqlite-wal", "index.sqlite-shm"):
+        (folder / name).unlink(missing_ok=True)
+    folder.chmod(0o555)
+    try:
+        assert found(run, "wheel") == ["mill_1"]
+    finally:
+        folder.chmod(0o755)
