@@ -32,6 +32,7 @@ _UNWRAPPED = {
     Task.FORMULA: None,
 }
 """Languages of a fence around a whole answer that is the model's own, not the page's."""
+_LISTING = re.compile(r"(^(?:`{3,}|~{3,}).*?(?:^(?:`{3,}|~{3,})[ \t]*$|\Z)|`[^`\n]{1,500}`)", re.MULTILINE | re.DOTALL)
 _MATH_MARK = re.compile(r"\\[\\$]|\$\$?")
 _INLINE_DELIMITERS = re.compile(r"(?<!\\)\\([()])")
 _DISPLAY_DELIMITERS = re.compile(r"(?<!\\)\\[\[\]]|\$\$")
@@ -98,7 +99,7 @@ def fences(text: str, task: Task) -> str:
 def delimiters(text: str, task: Task) -> str:
     r"""Take stray delimiters off a formula (``$$``, ``\[``, ``\(``, ``$``); in text make ``\(`` and ``\[`` dollars."""
     if task is not Task.FORMULA:
-        return _DISPLAY_DELIMITERS.sub("$$", _INLINE_DELIMITERS.sub("$", text))
+        return _outside_listings(text, lambda prose: _DISPLAY_DELIMITERS.sub("$$", _INLINE_DELIMITERS.sub("$", prose)))
     text = _DISPLAY_DELIMITERS.sub("\n", text).strip()
     if text.startswith("\\(") and text.endswith("\\)"):
         text = text[2:-2]
@@ -111,19 +112,14 @@ def inline_math(text: str, task: Task) -> str:
     """Close formulas in text up to their dollars: ``$ x $`` is read as a formula by few, ``$x$`` by all."""
     if task is not Task.TEXT or "$" not in text:
         return text
-    pieces = _math_pieces(text)
-    # Odd pieces are formulas; one that a paragraph or a price parts from its other dollar is left as it stands.
-    return "".join(
-        f"${said.strip()}$" if mark == "$" and said.strip() else f"{mark}{said}{mark}" if mark else said
-        for mark, said in pieces
-    )
+    return _outside_listings(text, _closed_up)
 
 
 def leaders(text: str, task: Task) -> str:
     """Shorten dot leaders and blanks to fill in to three marks."""
     if task is Task.FORMULA:
         return text
-    return _LEADERS.sub(lambda match: match.group()[0] * 3, text)
+    return _outside_listings(text, lambda prose: _LEADERS.sub(lambda match: match.group()[0] * 3, prose))
 
 
 def special_tokens(text: str, task: Task) -> str:
@@ -147,6 +143,19 @@ STEPS: Mapping[str, Callable[[str, Task], str]] = {
     "center": center,
 }
 """What a card's ``cleanup`` may name."""
+
+
+def _outside_listings(text: str, change: Callable[[str], str]) -> str:
+    """Change what stands outside of code, in which dollars, brackets and dots are what they are."""
+    return "".join(piece if index % 2 else change(piece) for index, piece in enumerate(_LISTING.split(text)))
+
+
+def _closed_up(text: str) -> str:
+    # Of a formula that a paragraph or a price parts from its other dollar, the dollar is left as it stands.
+    return "".join(
+        f"${said.strip()}$" if mark == "$" and said.strip() else f"{mark}{said}{mark}" if mark else said
+        for mark, said in _math_pieces(text)
+    )
 
 
 def _math_pieces(text: str) -> list[tuple[str, str]]:
