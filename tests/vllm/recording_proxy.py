@@ -73,10 +73,14 @@ class RecordingProxy:
     async def _forward(self, request: web.Request) -> web.Response:
         body = await request.read()
         headers = {"Content-Type": request.content_type} if body else {}
-        async with self._session.request(
-            request.method, self._target + request.path_qs, data=body, headers=headers
-        ) as answer:
-            told = await answer.read()
+        url = self._target + request.path_qs
+        try:
+            async with self._session.request(request.method, url, data=body, headers=headers) as answer:
+                told = await answer.read()
+        except aiohttp.ClientError:  # the server is gone: so is this, for who asked
+            if request.transport is not None:
+                request.transport.abort()
+            raise
         if request.method == "POST":
             self.exchanges.append(Exchange(request.path, json.loads(body), answer.status, json.loads(told)))
         return web.Response(body=told, status=answer.status, content_type=answer.content_type)

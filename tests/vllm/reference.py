@@ -1,7 +1,8 @@
 """What transformers says to the bodies of requests: ``python reference.py CHECKPOINT < BODIES``, in vLLM's environment.
 
 Standard input holds a JSON list of bodies as they were sent to the server. Standard output gets a JSON list: of
-``{"content", "logprobs"}`` for bodies of ``/v1/chat/completions``, of vectors for those of ``/v1/embeddings``.
+``{"content", "logprobs"}`` for bodies of ``/v1/chat/completions``, of lists of vectors for those of ``/v1/embeddings``,
+whose messages are lists of conversations.
 """
 
 from __future__ import annotations
@@ -49,18 +50,14 @@ def generate(model: Any, processor: Any, body: dict[str, Any]) -> dict[str, Any]
     }
 
 
-def embed(model: Any, processor: Any, body: dict[str, Any]) -> list[float]:
-    """The hidden state of the last token, normalised."""
-    going_on = body.get("continue_final_message", False)
-    inputs = encode(
-        processor,
-        body["messages"],
-        add_generation_prompt=body.get("add_generation_prompt", False),
-        continue_final_message=going_on,
-    )
-    hidden = model.model(**inputs).last_hidden_state[0, -1]
-    vector: list[float] = (hidden / hidden.norm()).tolist()
-    return vector
+def embed(model: Any, processor: Any, body: dict[str, Any]) -> list[list[float]]:
+    """For each conversation the hidden state of its last token, normalised."""
+    vectors = []
+    for messages in body["messages"]:
+        inputs = encode(processor, messages, continue_final_message=body["continue_final_message"])
+        hidden = model.model(**inputs).last_hidden_state[0, -1]
+        vectors.append((hidden / hidden.norm()).tolist())
+    return vectors
 
 
 def encode(processor: Any, messages: list[dict[str, Any]], **options: bool) -> Any:

@@ -10,14 +10,14 @@ import io
 import json
 import math
 import os
-import random
 import signal
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pagemill_process import PagemillProcess
-from PIL import Image, ImageDraw, ImageFont
+from paragraph_pages import draw_pages
+from PIL import Image
 from recording_proxy import RecordingProxy
 from vllm_process import ServingProcess, VllmEnvironment, is_free, kill, wait_for
 
@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 
 MODEL = "glm-ocr"
 SAMPLES = Path(__file__).parents[2] / "samples"
-PROSE = "the mill turns slowly in spring when water is high and paper dries on racks beside the river"
 PAGES = 14
-"""Pages of the run in which the server is killed."""
+"""Of the run in which the server is killed."""
 
 
 def test_records_hold_what_transformers_reads_in_the_crops(
@@ -54,7 +53,7 @@ def test_records_hold_what_transformers_reads_in_the_crops(
 
 
 def test_a_killed_server_loses_no_page_and_no_region(serving: ServingProcess, tmp_path: Path) -> None:
-    pages = draw_pages(tmp_path / "pages")
+    pages = draw_pages(tmp_path / "pages", PAGES)
     run = start_parse([pages, "--workers", "2"], serving.url, tmp_path / "killed")
     try:
         results = tmp_path / "killed" / "out" / "ocr_results.jsonl"
@@ -135,23 +134,6 @@ def contents(records: list[dict[str, Any]]) -> dict[str, list[str]]:
 def lines(path: Path) -> int:
     """Lines of a file; none when it is not there yet."""
     return path.read_bytes().count(b"\n") if path.exists() else 0
-
-
-def draw_pages(folder: Path) -> Path:
-    """Make :data:`PAGES` images of pages with some paragraphs each, all different."""
-    folder.mkdir()
-    chance = random.Random(0)
-    font = ImageFont.load_default(22)
-    for number in range(PAGES):
-        page = Image.new("RGB", (1000, 1400), "white")
-        draw = ImageDraw.Draw(page)
-        for top in range(100, 1200, 260):
-            for line in range(chance.randint(3, 6)):
-                draw.text(
-                    (100, top + 32 * line), " ".join(chance.choices(PROSE.split(), k=12)), fill="black", font=font
-                )
-        page.save(folder / f"page-{number:02}.png")
-    return folder
 
 
 def image_size(body: dict[str, Any]) -> tuple[int, int]:
