@@ -73,7 +73,8 @@ def code_block(text: str) -> str:
 def formula(latex: str, number: str | None = None) -> str:
     """A display formula in Markdown, with its number where it has one."""
     tag = f" \\tag{{{number}}}" if number else ""
-    return f"$$\n{_harmless_formula(_NO_FORMULA.sub('', latex))}{tag}\n$$"
+    lines = [line.rstrip() for line in _LINE_END.split(_harmless_formula(_NO_FORMULA.sub("", latex))) if line.strip()]
+    return "\n".join(["$$", "\n".join(lines) + tag, "$$"])  # an empty line would end it
 
 
 def plain(text: str) -> str:

@@ -193,6 +193,7 @@ def test_what_changes():
     assert harmless("```\nx") == "```\nx\n```"
     assert harmless("[a](b) [c](https://d)") == "[a]\\(b) [c](https://d)"
     assert code_block("x <b>\ny") == "```\nx <b>\ny\n```"
+    assert formula("\na <b\n \n+ c\n") == "$$\na \\lt b\n+ c\n$$"
     assert formula("a $$ b", "3.1") == "$$\na  b \\tag{3.1}\n$$"
 
 

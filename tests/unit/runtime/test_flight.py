@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pagemill.runtime.flight import FlightControl
+from pagemill.runtime.flight import FlightControl, Ticket
 
 
 async def test_pages_wait_for_a_free_slot():
@@ -67,5 +67,80 @@ def test_bounds_hold_for_any_pages(sizes, pages, limit):
         await asyncio.wait_for(asyncio.gather(*(page(i, s) for i, s in enumerate(sizes))), 5)
         assert (flight.pages, flight.bytes) == (0, 0)
         assert order == sorted(order)
+
+    asyncio.run(go())
+
+
+async def admitted(flight: FlightControl, size: int = 10) -> Ticket | None:
+    """A ticket where there is room at once."""
+    entering = asyncio.create_task(flight.enter(size))
+    await asyncio.sleep(0)
+    if not entering.done():
+        entering.cancel()
+        return None
+    return entering.result()
+
+
+async def test_a_page_without_pixels_makes_room_for_one_with():
+    flight = FlightControl(max_pages=9, max_bytes=100, max_with_pixels=2, enough_requests=99)
+    first, second = await flight.enter(40), await flight.enter(40)
+    assert await admitted(flight) is None
+    waiting = asyncio.create_task(flight.enter(50))
+    await asyncio.sleep(0)
+    first.pixels_gone(kept_bytes=5, requests=3)
+    await waiting
+    assert (flight.pages, flight.with_pixels, flight.bytes, flight.requests) == (3, 2, 95, 3)
+    for ticket in (first, second, waiting.result()):
+        ticket.leave()
+    assert (flight.pages, flight.with_pixels, flight.bytes, flight.requests) == (0, 0, 0, 0)
+
+
+async def test_no_page_is_admitted_while_enough_requests_are_outstanding():
+    flight = FlightControl(max_pages=9, max_bytes=100, enough_requests=4)
+    first = await flight.enter(1)
+    first.pixels_gone(kept_bytes=0, requests=5)
+    assert await admitted(flight) is None
+    waiting = asyncio.create_task(flight.enter(1))
+    await asyncio.sleep(0)
+    first.request_ended()
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    first.request_ended()
+    await waiting
+
+
+async def test_what_a_page_reports_after_it_has_left_counts_no_more():
+    flight = FlightControl(max_pages=9, max_bytes=100)
+    ticket = await flight.enter(10)
+    ticket.pixels_gone(kept_bytes=200, requests=2)
+    assert flight.bytes == 10  # never more than it was estimated at
+    ticket.leave()
+    ticket.request_ended()
+    assert (flight.pages, flight.bytes, flight.requests) == (0, 0, 0)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    sizes=st.lists(st.tuples(st.integers(0, 50), st.integers(0, 12)), max_size=30),
+    with_pixels=st.integers(1, 3),
+    enough=st.integers(1, 10),
+)
+def test_bounds_hold_for_pages_that_wait_for_answers(sizes, with_pixels, enough):
+    async def go():
+        flight = FlightControl(max_pages=8, max_bytes=100, max_with_pixels=with_pixels, enough_requests=enough)
+
+        async def page(size, requests):
+            ticket = await flight.enter(size)
+            assert flight.with_pixels <= with_pixels or flight.pages == 1
+            await asyncio.sleep(0)
+            ticket.pixels_gone(kept_bytes=size // 4, requests=requests)
+            assert flight.requests < enough + with_pixels * 12
+            for _ in range(requests):
+                await asyncio.sleep(0)
+                ticket.request_ended()
+            ticket.leave()
+
+        await asyncio.wait_for(asyncio.gather(*(page(*each) for each in sizes)), 5)
+        assert (flight.pages, flight.bytes, flight.with_pixels, flight.requests) == (0, 0, 0, 0)
 
     asyncio.run(go())

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
-from pagemill.config.settings import ParseSettings
+from pagemill.config.settings import ParseSettings, RecognitionSettings
 from pagemill.errors import MissingInputError
 from pagemill.layout.pp_doclayout.settings import PPDocLayoutSettings
-from pagemill.runtime.identity import settings_identity
+from pagemill.runtime.identity import settings_identity, without_credentials
 
 
 @pytest.fixture
@@ -74,3 +75,47 @@ def test_weights_that_are_not_there(weights: Path):
     (weights / "model.safetensors").unlink()
     with pytest.raises(MissingInputError, match=r"model\.safetensors"):
         model_of(settings_file(weights, "layout.toml", ""))
+
+
+def identity(**recognition):
+    settings = RecognitionSettings(engine="vlm", **recognition)
+    return settings_identity(ParseSettings(recognition=settings), "onnx", None)
+
+
+def test_reading_lines_says_nothing_of_models():
+    assert "model" not in settings_identity(ParseSettings(), "onnx", None)
+
+
+def test_servers_and_patience_do_not_count_in_reading_regions():
+    other = identity(servers=("http://a:1", "http://b:2"), workers=7, request_timeout_s=1.0, server_wait_s=2.0)
+    assert other == identity(servers=("http://c:3",))
+
+
+def test_the_model_counts_and_what_its_card_says_of_reading(tmp_path: Path):
+    card = (files("pagemill.config") / "models" / "glm-ocr.toml").read_text(encoding="utf-8")
+    path = tmp_path / "mine.toml"
+
+    def with_card(text: str):
+        path.write_text(text, encoding="utf-8")
+        return identity(model=str(path))
+
+    mine = with_card(card)
+    assert mine["model"] == "mine.toml"
+    assert mine["model_card"] == identity()["model_card"]
+    assert identity(model="paddleocr-vl")["model_card"] != mine["model_card"]
+    assert with_card(card.replace("max_model_len = 16384", "max_model_len = 8192")) == mine
+    for before, after in (("Text Recognition:", "Read:"), ("temperature = 0.0", "temperature = 0.1"), ("8192", "4096")):
+        assert before in card
+        assert with_card(card.replace(before, after, 1)) != mine
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://user:secret@host:8000/v1?key=k", "https://host:8000/v1"),
+        ("http://host/a@b", "http://host/a@b"),
+        ("http://host:8000", "http://host:8000"),
+    ],
+)
+def test_credentials_are_not_written_down(url: str, shown: str):
+    assert without_credentials(url) == shown

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from pagemill.document.identity import PageKey
 from pagemill.document.page import PageError, PageResult, Status
+from pagemill.errors import NetworkError
 from pagemill.parsing.page import ParsedPage
 from pagemill.runtime.flight import FlightControl, Ticket
 from pagemill.runtime.stream import PageStream
@@ -241,3 +243,45 @@ async def test_a_stream_that_is_stopped_before_it_begins_is_empty():
 
 async def collect(running: PageStream) -> list:
     return [result async for result in running.pages()]
+
+
+def unserved(ref: PageRef) -> ParsedPage:
+    error = PageError(component="recognition", category="network", message="no server answers", remedy="Start one.")
+    page = ended(ref, retryable=True)
+    page.record.errors[:] = [error]
+    return replace(page, unserved=True)
+
+
+async def test_a_page_that_no_server_reads_ends_the_stream_and_those_in_flight_land():
+    gate = asyncio.Event()
+    begun = []
+
+    async def parse(ref, ticket):
+        begun.append(ref.page_number)
+        if ref.page_number == 2:
+            gate.set()
+            return unserved(ref)
+        await gate.wait()
+        await turns(3)
+        return ended(ref)
+
+    source = Source(*map(page, range(1, 101)))
+    out = []
+    with pytest.raises(NetworkError) as raised:
+        async for result in stream(source, parse, pages=3).pages():
+            out.append(result.record.page_number)
+    assert (raised.value.message, raised.value.remedy) == ("no server answers", "Start one.")
+    assert set(out) == set(begun) - {2}
+    assert len(begun) < 10
+    assert source.closed
+
+
+async def test_a_page_that_no_server_reads_when_it_is_alone_has_failed():
+    async def parse(ref, ticket):
+        return unserved(ref)
+
+    out = []
+    with pytest.raises(NetworkError):
+        async for result in stream(Source(page(1, attempts=1), page(2, attempts=1)), parse).pages():
+            out.append((result.record.page_number, result.record.status))
+    assert out == [(1, Status.FAILED)]
