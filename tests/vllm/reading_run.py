@@ -1,0 +1,100 @@
+"""``pagemill parse`` with a model behind a server, and whether its records hold what the model says."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import math
+import os
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pagemill_process import PagemillProcess
+from PIL import Image
+from recording_proxy import RecordingProxy
+
+from pagemill.errors import ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from vllm_process import ServingProcess, VllmEnvironment
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+
+
+def check_reading(serving: ServingProcess, vllm: VllmEnvironment, folder: Path) -> None:
+    """Parse a scanned page, and compare what was asked, answered and recorded with what transformers says."""
+    with RecordingProxy(serving.url) as proxy:
+        records = parse(serving.model, [SAMPLES / "report-scan.pdf", "--pages", "1"], proxy.url, folder)
+    asked = [exchange for exchange in proxy.exchanges if exchange.path == "/v1/chat/completions"]
+    read = [region for record in records for region in record["regions"] if region["engine"] == f"vlm:{serving.model}"]
+    assert len(read) >= 10
+    assert {exchange.status for exchange in asked} == {200}
+    # One request a region, with the region's own pixels ...
+    assert sorted(image_size(exchange.body) for exchange in asked) == sorted(crop_size(region) for region in read)
+    # ... whose answer is what stands in the record ...
+    said = [exchange.answer["choices"][0]["message"]["content"] for exchange in asked]
+    assert Counter(text.strip() for text in said) == Counter(region["content"] for region in read)
+    assert len(set(said)) > len(said) / 2, "the model reads the image"
+    # ... and what transformers says to the same crops.
+    expected = vllm.reference(serving.checkpoint, [exchange.body for exchange in asked])
+    assert said == [answer["content"] for answer in expected]
+
+
+def parse(model: str, inputs: Sequence[str | os.PathLike[str]], server: str, folder: Path) -> list[dict[str, Any]]:
+    """Run ``pagemill parse`` to its end; gives its records."""
+    run = start_parse(model, inputs, server, folder)
+    try:
+        assert run.wait() == ExitCode.OK, run.log.read_text()
+        run.wait_until_gone()
+    finally:
+        run.clear()
+    return read_records(folder)
+
+
+def read_records(folder: Path) -> list[dict[str, Any]]:
+    """The records of a run."""
+    return [json.loads(line) for line in (folder / "out" / "ocr_results.jsonl").read_text().splitlines()]
+
+
+def start_parse(model: str, inputs: Sequence[str | os.PathLike[str]], server: str, folder: Path) -> PagemillProcess:
+    """Start ``pagemill parse`` with a model behind a server, into ``folder/out``."""
+    folder.mkdir(exist_ok=True)
+    options = ["--recognition-engine", "vlm", "--model", model, "--server", server, "--quiet", "--no-report"]
+    command = ["parse", *map(str, inputs), "-o", folder / "out", *options]
+    return PagemillProcess(command, dict(os.environ), folder / "log")
+
+
+def contents(model: str, records: list[dict[str, Any]]) -> dict[str, list[str]]:
+    """What was read on each page. There is one record a page, and nothing in any that failed."""
+    found = {}
+    for record in records:
+        assert record["page_id"] not in found, "one record a page"
+        assert record["status"] == "done"
+        assert not record["errors"]
+        read = [region["content"] for region in record["regions"] if region["engine"] == f"vlm:{model}"]
+        assert read
+        assert all(read)
+        found[record["page_id"]] = read
+    return found
+
+
+def lines(path: Path) -> int:
+    """Lines of a file; none when it is not there yet."""
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def image_size(body: dict[str, Any]) -> tuple[int, int]:
+    """Width and height of the image in a request."""
+    url = body["messages"][0]["content"][0]["image_url"]["url"]
+    with Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))) as image:
+        return image.size
+
+
+def crop_size(region: dict[str, Any]) -> tuple[int, int]:
+    """Width and height of a region's crop: every pixel that its box touches."""
+    left, top, right, bottom = region["bbox"]
+    return math.ceil(right) - math.floor(left), math.ceil(bottom) - math.floor(top)
