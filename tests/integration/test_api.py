@@ -15,9 +15,10 @@ from PIL import Image, ImageDraw, ImageFont
 from test_bad_input_decoding import encrypted_pdf, faulty_worker, make_pdf
 
 import pagemill
+from pagemill.bench.stub_server import StubServer, StubSettings
 from pagemill.document.labels import Label
 from pagemill.document.page import Status
-from pagemill.errors import EncryptedError, InputError, LanguageError, MissingInputError, UsageError
+from pagemill.errors import EncryptedError, InputError, LanguageError, MissingInputError, NetworkError, UsageError
 
 pytestmark = pytest.mark.integration
 
@@ -185,3 +186,21 @@ async def test_the_decoding_processes_end_with_the_stream(png: Path, monkeypatch
     await pages.aclose()
     assert not [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
     assert all(process._process.returncode is not None for process in started)
+
+
+async def test_a_model_behind_a_server_reads_regions(png: Path):
+    async with StubServer(StubSettings(model="glm-ocr", text="a **word**")) as server:
+        recognition = pagemill.RecognitionSettings(engine="vlm", servers=(server.url,))
+        document = await asyncio.to_thread(pagemill.parse, png, recognition=recognition)
+        assert document.markdown == "a **word**\n"
+        assert document.pages[0].regions[0].engine == "vlm:glm-ocr"
+        streamed = [page.markdown async for page in pagemill.stream(png, recognition=recognition)]
+        assert streamed == ["a **word**"]
+    with pytest.raises(UsageError, match="languages are for reading lines"):
+        pagemill.parse(png, recognition=recognition, languages=["en"])
+
+
+def test_without_a_server_parse_raises(png: Path):
+    recognition = pagemill.RecognitionSettings(engine="vlm", servers=("http://127.0.0.1:9",), server_wait_s=0.2)
+    with pytest.raises(NetworkError):
+        pagemill.parse(png, recognition=recognition)
