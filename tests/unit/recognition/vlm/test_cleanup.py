@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pagemill.document.labels import Task
@@ -121,6 +121,7 @@ def test_deepseek_tokens():
     assert clean(boxed, Task.FORMULA, DEEPSEEK).content == "x"
 
 
+@settings(deadline=None)
 @given(st.text(max_size=300), st.sampled_from([Task.TEXT, Task.TABLE, Task.FORMULA]))
 def test_any_answer_becomes_content(said: str, task: Task):
     cleaned = clean(said, task, STEPS)
@@ -128,6 +129,7 @@ def test_any_answer_becomes_content(said: str, task: Task):
     assert "\n\n" not in cleaned.content or task is not Task.FORMULA
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(["$", "$$", "\\", " ", "x", "1", "\n\n", "`", "(", ")"]), max_size=40).map("".join))
 def test_inline_math_moves_nothing_but_spaces(said: str):
     squeezed = STEPS["inline_math"](said, Task.TEXT)

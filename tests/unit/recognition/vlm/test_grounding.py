@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pagemill.recognition.vlm.grounding import GRID, GroundedElement, page_box, parse_grounded
@@ -87,6 +87,7 @@ BOXES = st.lists(
 CONTENTS = st.text(alphabet="ab #$\\n\n|", max_size=30).map(str.strip)
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(LABELS, BOXES, CONTENTS), max_size=8))
 def test_what_is_written_is_read_again(elements: list[tuple[str, list[tuple[int, ...]], str]]):
     written = "\n".join(
@@ -98,6 +99,7 @@ def test_what_is_written_is_read_again(elements: list[tuple[str, list[tuple[int,
     assert [(e.label, list(e.boxes), e.content) for e in read.elements] == elements
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(["<|ref|>", "<|/ref|>", "<|det|>", "<|/det|>", "[[1,2,3,4]]", "text", "<", "|", "\n"])))
 def test_any_order_of_pieces_is_read(pieces: list[str]):
     for element in parse_grounded("".join(pieces)).elements:

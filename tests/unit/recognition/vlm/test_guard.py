@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pagemill.document.labels import Task
@@ -134,6 +134,7 @@ def test_severity_puts_emptiness_last():
     assert [each.severity for each in flaws] == sorted({each.severity for each in flaws})
 
 
+@settings(deadline=None)
 @given(
     st.text(alphabet="ab<td>/ \n", max_size=60),
     st.text(alphabet="abc {}<>", min_size=1, max_size=30),
@@ -150,6 +151,7 @@ def test_a_period_is_found_where_there_is_one(head: str, unit: str, repeats: int
     assert all(text[i] == text[i - last.period] for i in range(last.start + last.period, last.end))
 
 
+@settings(deadline=None)
 @given(st.text(max_size=400), st.sampled_from(list(Task)), st.sampled_from(["stop", "length", "repetition", None]))
 def test_any_text_has_a_verdict(text: str, task: Task, finish: str | None):
     found = verdict(text, task, finish)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pagemill.recognition.vlm.table_answers import parse_otsl, read_table
@@ -51,6 +51,7 @@ def test_otsl_never_covers_a_cell_of_its_own():
     assert sorted(cell.text for cell in table.cells if cell.text) == ["a", "b", "c"]
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.lists(st.sampled_from(["fcel", "ecel", "lcel", "ucel", "xcel", "ched"]), max_size=6), min_size=1, max_size=6
