@@ -129,12 +129,19 @@ def special_tokens(text: str, task: Task) -> str:
     return _SPECIAL.sub("", text)
 
 
+def reasoning(text: str, task: Task) -> str:
+    """Take off what a reasoning model thinks before it answers."""
+    head, mark, rest = text.partition("</think>")
+    return rest if mark and head.lstrip().startswith("<think>") else text
+
+
 def center(text: str, task: Task) -> str:
     """Take off ``<center>`` around captions and the like."""
     return _CENTER.sub("", text)
 
 
 STEPS: Mapping[str, Callable[[str, Task], str]] = {
+    "reasoning": reasoning,
     "fences": fences,
     "delimiters": delimiters,
     "inline_math": inline_math,

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 MAX_CHARACTERS = 400_000
 """An answer of 8,192 tokens has some 40,000 characters; of a longer one than this, only so much is looked at."""
+_UNFINISHED = frozenset({"length", "max_tokens", "repetition", "abort", "error", "content_filter"})
+"""Finish reasons of answers that the model did not end by itself. Servers have several names for one that it did."""
 _GRAM = 8
 """Characters by which a place is found again: about two words, or a short clause of Chinese."""
 _SHINGLE = 24
@@ -97,7 +99,7 @@ def judge(answer: Answer, task: Task, prompt: str) -> Verdict:
         return Verdict(flaw=Flaw.EMPTY, message="the model answered nothing")
     if _is_echo(text, prompt):
         return Verdict(flaw=Flaw.ECHO, message="the model repeated the question")
-    unfinished = answer.finish_reason not in (None, "stop")
+    unfinished = answer.finish_reason in _UNFINISHED
     loop = find_loop(text, unfinished=unfinished, task=task)
     if loop is not None:
         said = " ".join(text[loop.start : loop.start + min(loop.period, 40)].split())

@@ -110,6 +110,11 @@ def test_a_table_where_text_was_asked_for():
     assert cleaned.content_format is ContentFormat.HTML
 
 
+def test_what_a_model_thinks_is_no_content():
+    assert text("<think>\nA page.\n</think>\n\n# Title", ("reasoning",)) == "# Title"
+    assert text("a </think> b", ("reasoning",)) == "a </think> b"
+
+
 def test_deepseek_tokens():
     said = (
         "<|ref|>title<|/ref|><|det|>[[1, 2, 3, 4]]<|/det|>\n# T\n\n<|ref|>text<|/ref|><|det|>[[1,2,3,4]]<|/det|>\nwords"

@@ -75,6 +75,7 @@ def test_truncation():
     assert found.flaw is Flaw.TRUNCATED
     assert "8192" in found.message
     assert verdict(PROSE, finish=None).flaw is None
+    assert verdict(PROSE, finish="eos_token").flaw is None
 
 
 def test_the_server_ended_a_repetition():
