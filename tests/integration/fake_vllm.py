@@ -2,7 +2,8 @@
 
 ``FAKE_VLLM`` holds words: ``crash`` (at the start), ``oom`` (the same, with vLLM's words), ``busy`` (its port is
 taken), ``hang`` (never listens), ``stubborn`` (ignores SIGTERM), ``children`` (has children that ignore signals, one in
-a session of its own), ``dies-again`` (crashes at the start from the second life on), ``flood`` (prints much). In the
+a session of its own), ``dies-again`` (crashes at the start from the second life on), ``flood`` (prints much),
+``buried`` (the cause stands far above the end of the log). In the
 folder ``FAKE_VLLM_STATE`` it notes its lives; it is unwell while the file ``sick`` or ``mute`` is there.
 """
 
@@ -84,6 +85,8 @@ def main() -> None:
             child.stdout.readline()
     if "flood" in WORDS:
         print("x" * 200_000, flush=True)
+    if "buried" in WORDS:
+        sys.exit("ValueError: the root of it\n" + "  a frame\n" * 50 + "RuntimeError: see root cause above")
     if "oom" in WORDS:
         sys.exit(
             "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\nRuntimeError: Engine core failed"

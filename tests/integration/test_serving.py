@@ -90,6 +90,14 @@ async def test_a_server_that_dies_at_its_start_is_an_error_with_the_end_of_its_l
     assert not world.processes()
 
 
+async def test_a_cause_far_above_the_end_of_the_log_is_in_the_error(world: World):
+    with pytest.raises(ServerError) as caught:
+        async with Servers([world.spec("buried")], patience=QUICK, tell=world.tell):
+            pass
+    assert "  | ValueError: the root of it\n  | ...\n  | a frame" in caught.value.message
+    assert "see root cause above" in caught.value.message
+
+
 async def test_the_error_holds_nothing_of_an_earlier_life_in_the_same_log(world: World):
     world.log.write_text("CUDA out of memory, last week\n")
     with pytest.raises(ServerError) as caught:

@@ -105,6 +105,16 @@ _SIGNS: tuple[tuple[Cause, tuple[str, ...], str], ...] = (
 _KILLED = -9
 
 
+def exceptions(log: Sequence[str]) -> list[str]:
+    """The lines of a log that hold an exception with its message, oldest first, each once."""
+    return list(dict.fromkeys(line for line in log if any(map(_names_exception, line.split()))))
+
+
+def _names_exception(word: str) -> bool:
+    """Whether a word is an exception's name before its message; one in quotes is only spoken of."""
+    return word.endswith(("Error:", "Exception:")) and word[:-1].replace(".", "").replace("_", "").isalnum()
+
+
 def diagnose(log: Sequence[str], status: int | None = None) -> Diagnosis:
     """Find the cause in the last lines of a log; the line nearest to the end decides.
 

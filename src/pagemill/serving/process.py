@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 LOG_BYTES = 8 * 2**20
 """The log is renamed at this size; the one before it is dropped."""
-_TAIL_BYTES = 2**16
+_TAIL_BYTES = 2**18
+_LINE_BYTES = 2**12
 _KEEPER_START_S = 30.0
 _KEEPER_END_S = 10.0
 _GROUP_CHECKS = 50
@@ -142,15 +143,14 @@ def read_tail(log: Path, lines: int, *, since: int = 0) -> list[str]:
         lines: How many at most.
         since: Bytes at its beginning that belong to an earlier life.
     """
+    most = min(_TAIL_BYTES, lines * _LINE_BYTES)
     try:
         with log.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             since = since if since <= size else 0  # it was renamed in between
-            file.seek(max(since, size - _TAIL_BYTES))
-            text = file.read(_TAIL_BYTES).decode("utf-8", "replace")
+            file.seek(max(since, size - most))
+            text = file.read(most).decode("utf-8", "replace")
     except OSError:
         return []
-    rows = (
-        "".join(c for c in row.rpartition("\r")[2] if c.isprintable() or c == "\t").strip() for row in text.split("\n")
-    )
-    return [row for row in rows if row][-lines:]
+    rows = [shown for row in text.split("\n") if (shown := row.rstrip("\r").rpartition("\r")[2].strip())]
+    return ["".join(filter(str.isprintable, row)) for row in rows[-lines:]]

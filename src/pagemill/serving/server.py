@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Self
 
 from pagemill.errors import ServerError
-from pagemill.serving.diagnosis import Cause, diagnose
+from pagemill.serving.diagnosis import Cause, diagnose, exceptions
 from pagemill.serving.probe import Health, base_url, free_port, health, is_free, served_models
 from pagemill.serving.process import ServerProcess, read_tail
 
@@ -27,7 +27,9 @@ HOST = "127.0.0.1"
 _TAIL_LINES = 15
 _POLL_S = 0.25
 """How often a starting server is asked whether it is ready."""
-_DIAGNOSED_LINES = 200
+_DIAGNOSED_LINES = 1000
+_ROOT_LINES = 3
+_LINE_WIDTH = 400
 _LAST_WORD_S = 2.0
 
 
@@ -266,8 +268,12 @@ class Server:
         )
 
     def _quoted(self) -> str:
-        lines = read_tail(self._spec.log, _TAIL_LINES, since=self._since)
-        return "\n".join([f"  | {line}" for line in lines] or ["  | (it said nothing)"]) + f"\n  log: {self._spec.log}"
+        log = read_tail(self._spec.log, _DIAGNOSED_LINES, since=self._since)
+        tail = log[-_TAIL_LINES:]
+        # vLLM's processes each print a traceback; the first exception is the cause, the last one says to look above.
+        root = [line for line in exceptions(log)[:_ROOT_LINES] if line not in tail]
+        lines = [*root, *(["..."] if root else []), *tail] or ["(it said nothing)"]
+        return "\n".join(f"  | {line[:_LINE_WIDTH]}" for line in lines) + f"\n  log: {self._spec.log}"
 
     def _diagnosis_remedy(self) -> str:
         found = diagnose(read_tail(self._spec.log, _DIAGNOSED_LINES, since=self._since))

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pagemill.serving.diagnosis import Cause, diagnose
+from pagemill.serving.diagnosis import Cause, diagnose, exceptions
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,14 @@ def test_the_line_nearest_to_the_end_decides():
 def test_a_kill_without_words_is_the_machines_memory():
     assert diagnose(["INFO loading"], -9).cause is Cause.HOST_MEMORY
     assert diagnose(["CUDA out of memory"], -9).cause is Cause.DEVICE_MEMORY
+
+
+def test_the_exceptions_of_a_log_are_found_among_its_tracebacks():
+    log = [
+        "WARNING this can cause errors like `OSError: too many`",
+        "(Worker pid=1) ERROR 11-21 RuntimeError: fp8_quant() expected at most 0 arguments",
+        "    raise RuntimeError(",
+        "torch.OutOfMemoryError: CUDA out of memory",
+        "torch.OutOfMemoryError: CUDA out of memory",
+    ]
+    assert exceptions(log) == [log[1], log[3]]
