@@ -1,4 +1,4 @@
-"""The whole pipeline: steps that are commands of their own, around model servers that live as long as one needs them."""
+"""The whole pipeline: steps that are commands of their own, around model servers that live while one needs them."""
 
 from __future__ import annotations
 
