@@ -40,7 +40,6 @@ def sizing_options(function: Callable[..., object]) -> Callable[..., object]:
             click.option("--memory", type=click.FloatRange(min=0, min_open=True), metavar="GIB", help="Its memory."),
             click.option("--gpu-mem-util", type=float, metavar="SHARE", help="Share of the memory that vLLM claims."),
             click.option("--max-model-len", type=click.IntRange(min=1), metavar="TOKENS", help="Longest request."),
-            click.option("--workers", type=click.IntRange(min=1), help="Requests in flight a server."),
             click.option("--ocr-dtype", type=click.Choice(["fp8", "bf16", "auto"]), help="How weights are held."),
         )
     ):
@@ -50,6 +49,7 @@ def sizing_options(function: Callable[..., object]) -> Callable[..., object]:
 
 @click.command(name="plan", short_help="Size a model server: memory, concurrency, flags.")
 @sizing_options
+@click.option("--workers", type=click.IntRange(min=1), help="Requests in flight a server.")
 @click.option("--sequence-tokens", type=click.IntRange(min=1), help="Of a typical request, answer included.")
 @click.option("--prefill-tokens", type=click.IntRange(min=1), help="Of its image and prompt.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
