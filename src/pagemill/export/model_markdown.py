@@ -54,9 +54,8 @@ def harmless(text: str) -> str:
     """
     out: list[str] = []
     for piece in _pieces(text):
-        # An empty line ends a block of HTML, in which a fence would be none.
-        if out and (piece.is_code or out[-1].endswith(("```", "~~~"))) and not out[-1].endswith("\n"):
-            out.append("")
+        if piece.is_code and out and out[-1].rpartition("\n")[2].strip():
+            out.append("")  # an empty line ends a block of HTML, in which a fence would be none
         out.append(_fenced(piece) if piece.is_code else _harmless_text(piece.text))
     return "\n".join(out)
 

@@ -65,7 +65,7 @@ class Reader:
         answer = self.answers.get(crop.shape[:2])
         if isinstance(answer, EngineError):
             raise answer
-        self.prepared.append((crop.shape[:2], task, bool((crop == 255).all())))
+        self.prepared.append((crop.shape[:2], task, crop[-1, -1].tolist()))
         return crop.shape[:2], task
 
     async def read(self, prepared):
@@ -174,7 +174,9 @@ async def test_crops_hold_every_pixel_of_a_box_and_what_lies_outside_of_an_outli
     ]
     services = Services(regions, Reader())
     await parse_page(REF, services, BY_REGIONS)
-    assert {shape for shape, _, _ in services.reader.prepared} == {(11, 11), (40, 40), (10, 100)}
+    corners = {shape: corner for shape, _, corner in services.reader.prepared}
+    grey, white = [128] * 3, [255] * 3
+    assert corners == {(11, 11): grey, (40, 40): white, (10, 100): grey}
 
 
 async def test_tasks_follow_labels_and_abandoned_regions_are_kept_unread():
@@ -230,13 +232,16 @@ async def test_pixels_are_gone_before_anything_is_read():
     reader.gate = asyncio.Event()
     services = Services([region(Label.TEXT, (0, 0, 50, 50)), region(Label.IMAGE, (50, 50, 99, 99))], reader)
 
+    kept = []
+
     def look():
         gc.collect()
-        assert services.alive() is None
+        kept.append(services.alive())
 
     ticket = Ticket(look)
     page = asyncio.create_task(parse_page(REF, services, BY_REGIONS, ticket))
     await reader.begun.wait()
+    assert kept == [None]
     assert (ticket.requests, ticket.ended) == (1, 0)
     assert ticket.kept > 1250
     reader.gate.set()
