@@ -129,7 +129,10 @@ def parse(
 
 
 def violations(outcome: Outcome, undisturbed: Outcome) -> list[str]:
-    """In what a run with faults differs from one without, but for regions whose flaw the record tells."""
+    """In what a run with faults differs from one without, but for regions whose flaw the record tells.
+
+    Regions without any content count, whatever the record tells of them: servers failed, but were there.
+    """
     expected = ExitCode.PAGES_FAILED if outcome.errors else ExitCode.OK
     found = [] if outcome.status == expected else [f"exit status {outcome.status}"]
     if outcome.pages != undisturbed.pages:
@@ -139,6 +142,6 @@ def violations(outcome: Outcome, undisturbed: Outcome) -> list[str]:
     found += [
         f"page {page}, region {region}: {content!r}"
         for (page, region), content in outcome.contents.items()
-        if content != undisturbed.contents.get((page, region)) and (page, region) not in outcome.flawed
+        if not content or (content != undisturbed.contents.get((page, region)) and (page, region) not in outcome.flawed)
     ]
     return found
