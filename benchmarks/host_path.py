@@ -5,9 +5,9 @@ so what is left is the cost of feeding one. Both get the same files, boxes, serv
 turn, each run in a fresh process that warms up first. The stub is a process of its own, whose CPU time is not counted;
 it takes its share of the cores from both.
 
-Prints what decoding alone costs, then pages a second, CPU time a page and requests in flight (mean and most, and the
-mean as a share of the limit from the first request to the last: while work remains), then the peak memory of a short
-and of a long run.
+Prints pages a second, CPU time a page and requests in flight (mean and most, and the mean as a share of the limit from
+the first request to the last: while work remains) beside what decoding alone takes, the physical limit of them all: on
+one thread, and as a rate on all cores. Then the peak memory of a short and of a long run.
 
     python benchmarks/host_path.py --glmocr-python glm/bin/python
     python benchmarks/host_path.py --kinds JPEG --latencies 200 --rounds 1 --no-memory
@@ -35,9 +35,11 @@ from typing import TYPE_CHECKING, Any
 
 from pagemill.bench.crops import BOXES, sample_page
 from pagemill.bench.glmocr_process import glmocr_process
+from pagemill.config.settings import available_cores
+from pagemill.imaging.decode import decode_image
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
+    from collections.abc import AsyncGenerator, Iterator, Sequence
 
     from pagemill.imaging.types import Pixels
     from pagemill.layout.base import DetectedRegion
@@ -106,13 +108,15 @@ def main() -> None:
         bench = Bench(folder, options.glmocr_python, options.in_flight)
         for kind in options.kinds:
             files = write_pages(folder / kind, kind, options.pages if options.no_memory else options.many)
-            print_decoding(kind, files[:DISTINCT])
+            size = statistics.mean(file.stat().st_size for file in files) / 1e6
             for latency in options.latencies:
                 runs: dict[str, list[Run]] = {side: [] for side in sides}
+                decoding: list[float] = []
                 for _ in range(options.rounds):
+                    decoding.append(decoding_ms(files[:DISTINCT]))
                     for side in sides:
                         runs[side].append(bench.run(side, files[: options.pages], latency))
-                print_case(kind, latency, options.pages, options.in_flight, runs)
+                print_case(f"{kind} of {size:.1f} MB", latency, options, runs, decoding)
             if not options.no_memory:
                 peaks = {
                     side: [bench.run(side, files[:count], 200).peak_mib for count in (options.pages, options.many)]
@@ -202,8 +206,12 @@ async def serve_stub() -> None:
         cpu_s = time.process_time()
         async with aclosing(questions()) as asked:
             async for question in asked:
-                mean, most = while_work_remained(samples)
-                answer(url=stub.url, mean=mean, most=most, cpu_s=time.process_time() - cpu_s)
+                answer(
+                    url=stub.url,
+                    mean=while_work_remained(samples),
+                    most=stub.counts.pop("max_in_flight", 0),
+                    cpu_s=time.process_time() - cpu_s,
+                )
                 samples.clear()
                 cpu_s = time.process_time()
                 if "latency_ms" in question:
@@ -211,17 +219,14 @@ async def serve_stub() -> None:
         watching.cancel()
 
 
-def while_work_remained(samples: Sequence[tuple[float, int, int]]) -> tuple[float, int]:
-    """Mean and most in flight, from the arrival of the first request to that of the last."""
-    if not samples or samples[0][2] == samples[-1][2]:
-        return 0.0, 0
+def while_work_remained(samples: Sequence[tuple[float, int, int]]) -> float:
+    """Mean in flight from the arrival of the first request to that of the last, of (time, in flight, requests)."""
+    if not samples:
+        return 0.0
     first, last = samples[0][2], samples[-1][2]
-    within = [
-        (after[0] - before[0], before[1]) for before, after in itertools.pairwise(samples) if first < before[2] < last
-    ]
+    within = [(after[0] - now[0], now[1]) for now, after in itertools.pairwise(samples) if first < now[2] < last]
     seconds = sum(duration for duration, _ in within)
-    mean = sum(duration * in_flight for duration, in_flight in within) / seconds if seconds else 0.0
-    return mean, max(in_flight for _, in_flight, _ in samples)
+    return sum(duration * in_flight for duration, in_flight in within) / seconds if seconds else 0.0
 
 
 # ---- our side -------------------------------------------------------------------------------------------------------
@@ -310,7 +315,7 @@ def install_layout_engine(folder: Path) -> Path:
     return folder
 
 
-async def questions() -> AsyncIterator[Any]:
+async def questions() -> AsyncGenerator[Any]:
     """The lines of standard input, from JSON."""
     while line := await asyncio.to_thread(sys.stdin.readline):
         yield json.loads(line)
@@ -385,41 +390,33 @@ def answer(question):
 # ---- what is printed ------------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def cpu_ms(spent: list[float], pages: int) -> Iterator[None]:
-    """Add the CPU milliseconds a page of what is inside, on this thread."""
-    start = time.thread_time()
-    yield
-    spent.append((time.thread_time() - start) * 1000 / pages)
-
-
-def print_decoding(kind: str, files: Sequence[Path]) -> None:
-    """What no pipeline around our decoder can do without."""
-    from pagemill.imaging.decode import decode_image
-
+def decoding_ms(files: Sequence[Path]) -> float:
+    """CPU milliseconds a page of what no pipeline around our decoder can do without."""
     decode_image(files[0])
-    spent: list[float] = []
-    for _ in range(3):
-        with cpu_ms(spent, len(files)):
-            for file in files:
-                decode_image(file)
-    size = statistics.mean(file.stat().st_size for file in files)
-    print(f"\n{kind} pages of {size / 1e6:.1f} MB: decoding alone {statistics.median(spent):.1f} ms of CPU a page")
+    start = time.thread_time()
+    for file in files:
+        decode_image(file)
+    return (time.thread_time() - start) * 1000 / len(files)
 
 
-def print_case(kind: str, latency: int, pages: int, limit: int, runs: dict[str, list[Run]]) -> None:
-    """One table: a row a side, medians of its runs, and the ratios of each round's median."""
-    print(f"\n{kind}, {pages} pages, {latency:,} ms, {limit} in flight at most")
-    print(f"{'':10}{'pages/s':>9}{'CPU ms a page':>15}{'most':>6}{'mean':>7}{'share':>7}{'peak MiB':>10}{'stub ms':>9}")
+def print_case(
+    what: str, latency: int, options: argparse.Namespace, runs: dict[str, list[Run]], decoding: Sequence[float]
+) -> None:
+    """One table: a row a side, medians of its runs, and the median ratio of the rounds."""
+    pages, limit = options.pages, options.in_flight
+    print(f"\n{pages} pages, {what}, {latency:,} ms, {limit} in flight at most")
+    print(f"{'':18}{'pages/s':>9}{'CPU ms a page':>15}{'most':>6}{'mean':>7}{'share':>7}{'peak MiB':>10}{'stub ms':>9}")
     for side, each in runs.items():
         rate = statistics.median(pages / run.seconds for run in each)
         cpu = statistics.median(run.cpu_s * 1000 / pages for run in each)
         mean = statistics.median(run.in_flight_mean for run in each)
         print(
-            f"{side:10}{rate:9.1f}{cpu:15.1f}{max(run.in_flight_most for run in each):6}{mean:7.1f}{mean / limit:7.0%}"
+            f"{side:18}{rate:9.1f}{cpu:15.1f}{max(run.in_flight_most for run in each):6}{mean:7.1f}{mean / limit:7.0%}"
             f"{max(run.peak_mib for run in each):10.0f}"
             f"{statistics.median(run.stub_cpu_s * 1000 / pages for run in each):9.1f}"
         )
+    alone = statistics.median(decoding)
+    print(f"{'decoding alone':18}{available_cores() * 1000 / alone:9.1f}{alone:15.1f}")
     if "glmocr" in runs:
         pairs = list(zip(runs["pagemill"], runs["glmocr"], strict=True))
         faster = statistics.median(theirs.seconds / ours.seconds for ours, theirs in pairs)
