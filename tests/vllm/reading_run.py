@@ -9,8 +9,11 @@ import math
 import os
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+import pypdfium2
+from numpy.typing import NDArray
 from pagemill_process import PagemillProcess
 from PIL import Image
 from recording_proxy import RecordingProxy
@@ -23,18 +26,28 @@ if TYPE_CHECKING:
     from vllm_process import ServingProcess, VllmEnvironment
 
 SAMPLES = Path(__file__).parents[2] / "samples"
+DPI = 200
+MOST_DIFFERENCE = 4.0
+"""Between a crop and the JPEG of it, mean of 0-255: a few pixels beside it are more."""
+Pixels: TypeAlias = NDArray[np.uint8]
 
 
 def check_reading(serving: ServingProcess, vllm: VllmEnvironment, folder: Path) -> None:
     """Parse a scanned page, and compare what was asked, answered and recorded with what transformers says."""
+    page = scanned_page()
+    Image.fromarray(page).save(folder / "page.png")
     with RecordingProxy(serving.url) as proxy:
-        records = parse(serving.model, [SAMPLES / "report-scan.pdf", "--pages", "1"], proxy.url, folder)
+        records = parse(serving.model, [folder / "page.png"], proxy.url, folder)
     asked = [exchange for exchange in proxy.exchanges if exchange.path == "/v1/chat/completions"]
     read = [region for record in records for region in record["regions"] if region["engine"] == f"vlm:{serving.model}"]
     assert len(read) >= 10
     assert {exchange.status for exchange in asked} == {200}
     # One request a region, with the region's own pixels ...
-    assert sorted(image_size(exchange.body) for exchange in asked) == sorted(crop_size(region) for region in read)
+    sent = [sent_image(exchange.body) for exchange in asked]
+    crops = [page[rows, columns] for rows, columns in map(box_slices, read)]
+    assert sorted(image.shape for image in sent) == sorted(crop.shape for crop in crops)
+    for crop in crops:
+        assert min(difference(crop, image) for image in sent if image.shape == crop.shape) < MOST_DIFFERENCE
     # ... whose answer is what stands in the record ...
     said = [exchange.answer["choices"][0]["message"]["content"] for exchange in asked]
     assert Counter(text.strip() for text in said) == Counter(region["content"] for region in read)
@@ -87,14 +100,25 @@ def lines(path: Path) -> int:
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
-def image_size(body: dict[str, Any]) -> tuple[int, int]:
-    """Width and height of the image in a request."""
+def scanned_page() -> Pixels:
+    """The page that is parsed, shape (height, width, 3)."""
+    with pypdfium2.PdfDocument(SAMPLES / "report-scan.pdf") as document:
+        return np.asarray(document[0].render(scale=DPI / 72).to_pil().convert("RGB"))
+
+
+def sent_image(body: dict[str, Any]) -> Pixels:
+    """The image in a request, shape (height, width, 3)."""
     url = body["messages"][0]["content"][0]["image_url"]["url"]
     with Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))) as image:
-        return image.size
+        return np.asarray(image.convert("RGB"))
 
 
-def crop_size(region: dict[str, Any]) -> tuple[int, int]:
-    """Width and height of a region's crop: every pixel that its box touches."""
+def box_slices(region: dict[str, Any]) -> tuple[slice, slice]:
+    """Rows and columns of a region: every pixel that its box touches."""
     left, top, right, bottom = region["bbox"]
-    return math.ceil(right) - math.floor(left), math.ceil(bottom) - math.floor(top)
+    return slice(math.floor(top), math.ceil(bottom)), slice(math.floor(left), math.ceil(right))
+
+
+def difference(one: Pixels, other: Pixels) -> float:
+    """Mean absolute difference of two images of a size, 0-255."""
+    return float(np.abs(one.astype(int) - other).mean())
