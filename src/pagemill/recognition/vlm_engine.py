@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from pagemill.config.model_cards import Kind, load_card
 from pagemill.errors import UsageError
@@ -61,7 +64,15 @@ class VlmReader:
         """
         served = await self._client.served_models()
         model = choose_model(served, self._served_model, [self._card.name, self._card.repository])
-        self._reading = Reading(self._card, RequestBuilder(self._card, model), self._client, engine=self.name)
+        card = self._within(min((models[model] or sys.maxsize for models in served.values()), default=sys.maxsize))
+        self._reading = Reading(card, RequestBuilder(card, model), self._client, engine=self.name)
+
+    def _within(self, max_tokens: int) -> ModelCard:
+        """The card, asking for no longer answers than the servers allow: vLLM refuses requests that ask for more."""
+        sampling = self._card.sampling
+        if sampling.max_tokens <= max_tokens:
+            return self._card
+        return msgspec.structs.replace(self._card, sampling=msgspec.structs.replace(sampling, max_tokens=max_tokens))
 
     def prepare(self, crop: Pixels, task: Task) -> PreparedRegion:
         """As :meth:`pagemill.recognition.base.RegionReader.prepare`."""

@@ -53,6 +53,16 @@ async def test_asks_for_the_model_by_the_name_that_the_server_gives_it(named):
         assert msgspec.json.decode(server.bodies[0])["model"] == "served-as-this"
 
 
+async def test_asks_for_no_longer_answers_than_the_server_allows():
+    async with StubServer(StubSettings(model="glm-ocr", max_model_len=4096, keep_bodies=1)) as server:
+        reader = create(settings(server.url))
+        try:
+            await reader.read(reader.prepare(CROP, Task.TEXT))
+        finally:
+            await reader.aclose()
+        assert msgspec.json.decode(server.bodies[0])["max_tokens"] == 4096
+
+
 async def test_a_model_that_is_not_served():
     async with StubServer(StubSettings(model="other")) as server:
         reader = create(settings(server.url, served_model="glm-ocr"))

@@ -19,7 +19,7 @@ from pagemill.recognition.vlm.metrics import requests_waiting
 from pagemill.recognition.vlm.servers import Server, ServerPool, server_root
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from pagemill.recognition.vlm.limits import Ticket
 
@@ -71,6 +71,7 @@ class _Completion(msgspec.Struct):
 
 class _Model(msgspec.Struct):
     id: str
+    max_model_len: int | None = None
 
 
 class _Models(msgspec.Struct):
@@ -112,7 +113,8 @@ class ServerClient:
         self._server_wait_s = server_wait_s
         self._api_key = api_key
         self._exchange: Exchange | None = None
-        self._answered_at = float("-inf")
+        self._newest_answered = float("-inf")
+        """When the newest request that was answered had been sent."""
         self._probes: dict[Server, asyncio.Task[None]] = {}
         self._polls: dict[Server, asyncio.Task[None]] = {}
 
@@ -170,8 +172,10 @@ class ServerClient:
             await self._exchange.close()
             self._exchange = None
 
-    async def served_models(self) -> dict[str, list[str]]:
-        """The names of the models of each server that can be reached, by its base URL.
+    async def served_models(self) -> dict[str, dict[str, int | None]]:
+        """The models of each server that can be reached, by its base URL: names, and the most tokens of a request.
+
+        Only vLLM and its like tell how many tokens; None where a server does not.
 
         Raises:
             NetworkError: None can be reached.
@@ -181,7 +185,7 @@ class ServerClient:
         for server in self.servers:
             try:
                 reply = _MODELS.decode(await self._open().get(f"{server.root}/v1/models", _PROBE_TIMEOUT_S))
-                found[server.root] = [model.id for model in reply.data]
+                found[server.root] = {model.id: _count(model.max_model_len) or None for model in reply.data}
             except AttemptFailedError as error:
                 if error.cause is Cause.BAD_ANSWER:
                     raise _not_compatible(server, error.message) from error
@@ -227,7 +231,7 @@ class ServerClient:
             raise
         now = loop.time()
         self.counts["answers"] += 1
-        self._answered_at = now
+        self._newest_answered = max(self._newest_answered, start)
         server.streak = 0
         server.limit.succeeded(ticket, now - start, tokens)
         return answer
@@ -258,7 +262,7 @@ class ServerClient:
             seconds: Time since the first of them.
             since: When that was.
         """
-        answered = self._answered_at > since
+        answered = self._newest_answered > since  # one that ends may still answer what it was sent before
         if answered and spent >= _ENOUGH:
             kind = RequestTimeoutError if failure.cause is Cause.TIMEOUT else RequestFailedError
             raise kind(f"{failure.message} (the last of several attempts)", remedy=None)
@@ -357,11 +361,11 @@ def _count(given: int | None) -> int | None:
     return given if given is not None and 0 <= given <= _MOST_TOKENS else None
 
 
-def choose_model(served: dict[str, list[str]], wanted: str | None, known: Sequence[str]) -> str:
+def choose_model(served: Mapping[str, Collection[str]], wanted: str | None, known: Sequence[str]) -> str:
     """The name by which a model is asked for, the same on all servers.
 
     Args:
-        served: What :meth:`ServerClient.served_models` found.
+        served: The models of each server (:meth:`ServerClient.served_models`).
         wanted: The name the user gave; None to choose.
         known: Names that the model goes by, the best first.
 

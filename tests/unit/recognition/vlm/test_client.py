@@ -303,7 +303,7 @@ async def test_the_api_key_goes_along_and_is_told_nowhere(caplog):
     async with StubServer(StubSettings(api_key="hunter2")) as server:
         async with talking(server.url, api_key="hunter2") as client:
             assert (await client.ask(BODY)).text
-            assert await client.served_models() == {server.url: ["stub"]}
+            assert await client.served_models() == {server.url: {"stub": 16384}}
         async with talking(server.url, api_key="hunter3") as client:
             with pytest.raises(UsageError, match="401") as caught:
                 await client.ask(BODY)
@@ -380,9 +380,9 @@ def test_numbers_of_tokens_that_cannot_be():
 async def test_what_servers_serve():
     async with StubServer(StubSettings(model="a")) as one, StubServer(StubSettings(model="b")) as two:
         async with talking(one.url, two.url) as client:
-            assert await client.served_models() == {one.url: ["a"], two.url: ["b"]}
+            assert await client.served_models() == {one.url: {"a": 16384}, two.url: {"b": 16384}}
         async with talking(one.url, closed_port()) as client:
-            assert await client.served_models() == {one.url: ["a"]}
+            assert await client.served_models() == {one.url: {"a": 16384}}
             assert [server.up for server in client.servers] == [True, False]
     async with talking(closed_port()) as client:
         with pytest.raises(NetworkError, match="no model server answers"):
