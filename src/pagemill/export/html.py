@@ -235,7 +235,7 @@ def _block(region: Region) -> _Block:
     if region.level:
         level = min(region.level, 6)
         return _Block("", markup=f"<h{level}>{_text(' '.join(content.split()))}</h{level}>")
-    if region.content_format is ContentFormat.MARKDOWN and "\n" in content.strip():
+    if region.content_format is ContentFormat.MARKDOWN and "\n" in (region.content or "").strip():
         return _Block("", markup=markdown_html(_CONTROL.sub("", region.content or "")))
     if region.list_item:
         return _Block("", items=content.split("\n"))

@@ -69,15 +69,23 @@ function pictureNode(box, image, label) {
   return canvas;
 }
 
+/** The lines of a listing that a model fenced, when that is all it wrote; else null. */
+function fencedCode(text) {
+  const lines = text.trim().split("\n");
+  const fence = lines[0].slice(0, 3);
+  return (fence === "```" || fence === "~~~") && lines.length > 2 && lines.at(-1).startsWith(fence) ? lines.slice(1, -1).join("\n") : null;
+}
+
 /** What a region says. `image` is the page's image element or null. */
 function contentNode(region, pattern, image) {
-  const text = region.content;
+  const code = region.format === "markdown" && region.content ? fencedCode(region.content) : null;
+  const text = code ?? (region.format === "markdown" && region.level ? region.content?.replace(/^#{1,6} /, "") : region.content);
   if (region.format === "html" && text) return tableNodes(text, pattern);
   const shown = make("div", { class: "content", dir: "auto" });
   if (familyOf(region.label) === "figure" && image) shown.append(pictureNode(region.box, image, region.label));
   if (text === null || text === undefined || text === "") {
     if (!shown.hasChildNodes()) shown.append(make("p", { class: "nothing" }, text === "" ? "Nothing was read here." : "Not read."));
-  } else if (region.format === "latex" || region.format === "formula_text") {
+  } else if (code !== null || region.format === "latex" || region.format === "formula_text") {
     shown.append(appendText(make("code", { class: "formula" }), text, pattern));
   } else if (region.level) {
     const level = Math.min(region.level + 1, 6);
