@@ -15,8 +15,9 @@ pytestmark = pytest.mark.integration
 
 ENGINES = """
 from pagemill.document.labels import Label
+from pagemill.document.page import ContentFormat
 from pagemill.layout.base import DetectedRegion
-from pagemill.recognition.base import RecognizedText, RecognizerOffer
+from pagemill.recognition.base import Problem, RecognizedText, RecognizerOffer, RegionReading
 
 def half(page, index, label):
     height, width = page.shape[:2]
@@ -44,6 +45,31 @@ class Parrot:
     def close(self):
         pass
 
+class Echo:
+    name = "echo"
+    in_flight = 4
+
+    async def check(self):
+        pass
+
+    def prepare(self, crop, task):
+        return crop.shape, task
+
+    async def read(self, prepared):
+        (height, width, _), task = prepared
+        if height > 250 and width == 900 and task == "text" and not hasattr(self, "refused"):
+            self.refused = True
+            problem = Problem("refused", "the first is refused")
+            return RegionReading(content=None, content_format=ContentFormat.TEXT, engine=self.name, problem=problem)
+        said = f"{task} {width}x{height}"
+        return RegionReading(content=said, content_format=ContentFormat.MARKDOWN, engine=self.name)
+
+    async def aclose(self):
+        pass
+
+def create_reader(settings):
+    return Echo()
+
 def create(settings):
     return Halves()
 
@@ -54,6 +80,8 @@ ENTRY_POINTS = """[pagemill.layout_engines]
 halves = third_party_engines:create
 [pagemill.text_engines]
 parrot = third_party_engines:offers
+[pagemill.region_engines]
+echo = third_party_engines:create_reader
 """
 
 
@@ -103,6 +131,16 @@ def test_the_text_engine_of_another_package_reads_its_languages(packages, page, 
     assert run.returncode == 0, run.stderr
     record = json.loads((tmp_path / "out" / "ocr_results.jsonl").read_text(encoding="utf-8"))
     assert [region["content"] for region in record["regions"]] == ["xin chào", "xin chào"]
+
+
+def test_the_region_engine_of_another_package(packages, page, tmp_path):
+    arguments = ["--layout-engine", "halves", "--recognition-engine", "echo", "-o", tmp_path / "out"]
+    run = parse(packages, page, *arguments)
+    assert run.returncode == 3, run.stderr
+    record = json.loads((tmp_path / "out" / "ocr_results.jsonl").read_text(encoding="utf-8"))
+    assert [(r["content"], r["engine"]) for r in record["regions"]] == [(None, "echo"), ("text 900x300", "echo")]
+    assert [(e["category"], e["region"]) for e in record["errors"]] == [("refused", 0)]
+    assert "the first is refused" in run.stdout
 
 
 def test_an_unknown_engine_is_told_before_the_output_is_touched(packages, page, tmp_path):
