@@ -7,7 +7,7 @@ hashing, arXiv:0902.2206), and the weight 1 + log(occurrences).
 
 The weighting is *lnc.ltc* (Manning et al., Introduction to Information Retrieval, 6.4.3): how rare an n-gram is in the
 corpus counts in the query only. So the vector of a page never depends on other pages, and pages may come and go. It
-costs nothing: ``benchmarks/ngram_weighting.py``.
+costs nothing: ``benchmarks/embedding_quality.py``.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
+    from pagemill.config.model_cards import ImageBudget
     from pagemill.embedding.base import EmbeddingInput, EngineSettings, Vectors
 
 Hashes: TypeAlias = NDArray[np.uint64]
@@ -70,7 +71,7 @@ class NgramEngine:
     name = "ngram"
     modalities = frozenset({Modality.TEXT})
     concurrency = 1
-    image_budget = None
+    image_budget: ImageBudget | None = None
     cut_texts = 0
 
     def __init__(self, settings: EngineSettings) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pagemill.config.model_cards import ImageBudget
     from pagemill.embedding.base import EmbeddingInput, EngineSettings
 
 _BATCH = 32
@@ -49,7 +50,7 @@ class SentenceTransformersEngine:
 
     name = "sentence-transformers"
     concurrency = 1
-    image_budget = None
+    image_budget: ImageBudget | None = None
 
     def __init__(self, settings: EngineSettings) -> None:
         if not settings.model or settings.servers:
