@@ -43,17 +43,19 @@ class _Dense(NamedTuple):
 
 
 class _Allowed(NamedTuple):
-    """What the filters leave, as masks over the numbers of pages and regions; None where they say nothing."""
+    """What the filters leave; None where they say nothing."""
 
     pages: NDArray[np.bool_] | None
-    regions: NDArray[np.bool_] | None
+    """By the number of a page: whether it may be found."""
+    regions: NDArray[np.int64] | None
+    """By the number of a region: its page, 0 where it may not be found."""
 
     def rows(self, dense: _Dense) -> NDArray[np.bool_] | None:
         wanted = None
         if self.pages is not None:
             wanted = self.pages[dense.pages]
         if self.regions is not None:
-            labels = self.regions[dense.regions]
+            labels = self.regions[dense.regions] > 0
             wanted = labels if wanted is None else wanted & labels
         return wanted
 
@@ -265,11 +267,13 @@ class SearchIndex:
             if languages and not pages.any():
                 self._refuse_unknown("language", "pages", languages)
         if filters.labels:
-            regions = np.zeros(self._highest("regions", "id") + 1, dtype=bool)
+            regions = np.zeros(self._highest("regions", "id") + 1, dtype=np.int64)
             marks = ", ".join("?" * len(filters.labels))
-            found = self._query(f"SELECT id FROM regions WHERE label IN ({marks})", filters.labels)
-            regions[[number for (number,) in found]] = True
-            if not found:
+            found = np.array(
+                self._query(f"SELECT id, page FROM regions WHERE label IN ({marks})", filters.labels), dtype=np.int64
+            ).reshape(-1, 2)
+            regions[found[:, 0]] = found[:, 1]
+            if not len(found):
                 self._refuse_unknown("label", "regions", filters.labels)
         return _Allowed(pages, regions)
 
@@ -288,23 +292,15 @@ class SearchIndex:
         return self._query(f"SELECT max({column}) FROM {table}")[0][0] or 0
 
     def _by_words(self, expression: str, allowed: _Allowed, depth: int) -> list[Ranked]:
-        found: dict[int, Ranked] = {}
-        if allowed.regions is None:
-            statement = "SELECT rowid, 0, rank FROM page_words WHERE page_words MATCH ? ORDER BY rank"
-        else:
-            statement = (
-                "SELECT page, id, rank FROM region_words JOIN regions ON id = region_words.rowid"
-                " WHERE region_words MATCH ? ORDER BY rank"
-            )
+        table = "page_words" if allowed.regions is None else "region_words"
+        statement = f"SELECT rowid, rank FROM {table} WHERE {table} MATCH ? ORDER BY rank"
         if allowed.pages is None and allowed.regions is None:
             statement += f" LIMIT {int(depth)}"
-        rows = self._each(statement, (expression,))
-        for page, region, rank in rows:
-            if allowed.pages is not None and not allowed.pages[page]:
-                continue
-            if allowed.regions is not None and not allowed.regions[region]:
-                continue
-            found.setdefault(page, Ranked(page, -rank, region))
+        found: dict[int, Ranked] = {}
+        for number, rank in self._each(statement, (expression,)):
+            page = number if allowed.regions is None else int(allowed.regions[number])
+            if page and (allowed.pages is None or allowed.pages[page]):
+                found.setdefault(page, Ranked(page, -rank, 0 if allowed.regions is None else number))
             if len(found) == depth:
                 break
         return list(found.values())
