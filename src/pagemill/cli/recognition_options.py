@@ -35,6 +35,11 @@ _OPTIONS = (
         metavar="URL[,URL...]",
         help="Base URL of an OpenAI-compatible server with the model, as in http://127.0.0.1:8000; repeatable.",
     ),
+    click.option(
+        "--footnotes/--no-footnotes",
+        default=None,
+        help="Have the model read footnotes as well; they stand at the end of their page.  [default: on]",
+    ),
     click.option("--served-model", metavar="NAME", help="The model's name on the servers; found out otherwise."),
     click.option(
         "--workers",
@@ -70,6 +75,7 @@ def recognition_settings(
     recognition_engine: str,
     model: str | None,
     servers: tuple[str, ...],
+    footnotes: bool | None,
     served_model: str | None,
     workers: int | None,
     request_timeout: float | None,
@@ -83,6 +89,7 @@ def recognition_settings(
     given = {
         "--model": model,
         "--server": servers,
+        "--footnotes": footnotes is not None,
         "--served-model": served_model,
         "--workers": workers,
         "--request-timeout": request_timeout,
@@ -103,6 +110,7 @@ def recognition_settings(
         engine=recognition_engine,
         model=model or _DEFAULTS.model,
         servers=urls,
+        footnotes=_DEFAULTS.footnotes if footnotes is None else footnotes,
         served_model=served_model,
         workers=workers or 0,
         request_timeout_s=request_timeout or _DEFAULTS.request_timeout_s,

@@ -33,6 +33,8 @@ class RecognitionSettings:
     """Model card by name, or the path of one (``.toml``)."""
     servers: tuple[str, ...] = ()
     """Base URLs of OpenAI-compatible servers, such as ``http://127.0.0.1:8000``, all with the same model."""
+    footnotes: bool = True
+    """Have footnotes read as well; GLM-OCR's own pipeline leaves them out."""
     served_model: str | None = None
     """The model's name on the servers; None: the only one they serve, or the one that is called like the card."""
     workers: int = 0

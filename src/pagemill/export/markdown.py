@@ -102,7 +102,7 @@ def _parts(page: PageResult, *, footnotes: bool, crops_root: str) -> list[_Part]
     notes: list[_Part] = []
     for region in page.regions:
         if region.label is Label.FOOTNOTE and footnotes and region.content:
-            notes.append(_Part(escape(region.content)))
+            notes.append(_Part(region_markdown(region)))
         elif TASK_OF_LABEL[region.label] is Task.SKIP and region.index in crops:
             parts.append(_Part(f"![{_figure_name(region, captions)}]({quote(crops[region.index])})"))
         elif region.content is None and region.index in unread:

@@ -213,6 +213,7 @@ async def _parse(
             page,
             detected,
             reader.prepare,
+            footnotes=settings.recognition.footnotes,
             crops=settings.crops,
             preview=ref.position < settings.preview_pages,
         )

@@ -65,6 +65,7 @@ def prepare_page(
     detected: Sequence[DetectedRegion],
     prepare: Callable[[Pixels, Task], Any],
     *,
+    footnotes: bool,
     crops: bool,
     preview: bool,
 ) -> PreparedPage:
@@ -78,6 +79,7 @@ def prepare_page(
         page: Its pixels; nothing in the answer refers to them.
         detected: Regions that the layout engine found.
         prepare: Of the region engine (:meth:`pagemill.recognition.base.RegionReader.prepare`).
+        footnotes: Footnotes are read as well.
         crops: Cut and encode pictures and formulas.
         preview: Make the small image for the report.
     """
@@ -102,7 +104,7 @@ def prepare_page(
     requests: list[tuple[int, Any]] = []
     kept = 0
     for region in record.regions:
-        task = TASK_OF_LABEL[region.label]
+        task = Task.TEXT if footnotes and region.label is Label.FOOTNOTE else TASK_OF_LABEL[region.label]
         if task not in _READ:
             continue
         cut = crop(pixels, region.bbox, region.polygon)

@@ -49,13 +49,14 @@ def settings_identity(settings: ParseSettings, layout_engine: str, layout_model:
     return identity
 
 
-def _recognition(settings: RecognitionSettings) -> dict[str, str | None]:
+def _recognition(settings: RecognitionSettings) -> dict[str, str | bool | None]:
     """What decides about what a region engine reads; not which servers do it, nor how many requests at once."""
     return {
         "recognition_engine": settings.engine,
         "model": _model_name(settings.model),
         "model_card": _card_digest(settings),
         "served_model": settings.served_model,
+        "footnotes": settings.footnotes,
     }
 
 

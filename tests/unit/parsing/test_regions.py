@@ -189,7 +189,7 @@ async def test_tasks_follow_labels_and_abandoned_regions_are_kept_unread():
     assert asked[Label.SEAL] is Task.TEXT
     unread = set(Label) - set(asked)
     assert unread == {
-        *(Label.CHART, Label.IMAGE, Label.ASIDE_TEXT, Label.FOOTER, Label.FOOTER_IMAGE, Label.FOOTNOTE),
+        *(Label.CHART, Label.IMAGE, Label.ASIDE_TEXT, Label.FOOTER, Label.FOOTER_IMAGE),
         *(Label.HEADER, Label.HEADER_IMAGE, Label.NUMBER, Label.REFERENCE),
     }
     assert len(page.record.regions) == len(Label)
@@ -335,3 +335,13 @@ async def test_without_a_region_engine_no_reader_is_asked_for():
 
     page = await parse_page(REF, Lines([], Reader()), ParseSettings())
     assert page.record.errors[0].message == "lines are read"
+
+
+async def test_footnotes_are_read_and_stand_at_the_end_unless_they_are_not_wanted():
+    regions = [region(Label.FOOTNOTE, (0, 180, 60, 190), order=0), region(Label.TEXT, (0, 10, 50, 20), order=1)]
+    answers = {(10, 60): "1 See <b> [here](x).", (10, 50): "Text"}
+    record = (await parsed(regions, answers)).record
+    assert record.markdown == "Text\n\n1 See &lt;b> [here]\\(x)."
+    without = replace(BY_REGIONS, recognition=replace(BY_REGIONS.recognition, footnotes=False))
+    record = (await parsed(regions, answers, without)).record
+    assert [r.content for r in record.regions] == [None, "Text"]
