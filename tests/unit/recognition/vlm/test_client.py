@@ -184,7 +184,7 @@ def boom() -> web.Response:
 
 
 async def test_a_server_that_ends_in_order_loses_no_request():
-    """It answers what it has and refuses all else (``vllm serve --shutdown-timeout``), until another takes its place."""
+    """It answers what it has and refuses all else (``vllm serve --shutdown-timeout``), until another is there."""
     async with StubServer(StubSettings(latency_ms=50)) as server, talking(server.url) as client:
         old = asyncio.create_task(client.ask(BODY))
         await until(lambda: server.in_flight)
