@@ -48,6 +48,7 @@ class Verdict(StrEnum):
 class Area(StrEnum):
     """What somebody wants to do."""
 
+    MACHINE = "machine"
     PARSE = "parse"
     GPU = "gpu"
     VLM = "vlm"
@@ -58,6 +59,7 @@ class Area(StrEnum):
 
 
 PURPOSE = {
+    Area.MACHINE: "what every run needs",
     Area.PARSE: "parse with the embedded engines",
     Area.GPU: "layout detection with PyTorch",
     Area.VLM: "recognition by a model on a server",
@@ -79,16 +81,20 @@ class Finding:
     remedy: str | None = None
 
 
-def examine(areas: Iterable[Area], *, servers: Sequence[str] = (), vllm: str | None = None) -> Iterator[Finding]:
+def examine(
+    areas: Iterable[Area], *, servers: Sequence[str] = (), vllm: str | None = None, token: str | None = None
+) -> Iterator[Finding]:
     """Look at what the areas need, one after the other.
 
     Args:
         areas: What is wanted.
         servers: Base URLs of model servers that should answer.
         vllm: Where vLLM is, as ``serve-model --vllm`` takes it.
+        token: For the Hub; None for the one of the environment or of a login.
     """
     checks: dict[Area, list[Callable[[], Finding]]] = {
-        Area.PARSE: [_python, _cores_and_memory, _embedded_engines, _tesseract, _temporary_space, _open_files],
+        Area.MACHINE: [_python, _cores_and_memory, _temporary_space, _open_files],
+        Area.PARSE: [_embedded_engines, _tesseract],
         Area.GPU: [
             functools.partial(_package, Area.GPU, "torch", "gpu"),
             functools.partial(_package, Area.GPU, "transformers", "gpu"),
@@ -109,7 +115,10 @@ def examine(areas: Iterable[Area], *, servers: Sequence[str] = (), vllm: str | N
             functools.partial(_model, Area.EMBED, "qwen3-vl-embedding-2b"),
         ],
         Area.SEARCH: [_full_text],
-        Area.PUBLISH: [functools.partial(_package, Area.PUBLISH, "huggingface-hub", "hub"), _hub_login],
+        Area.PUBLISH: [
+            functools.partial(_package, Area.PUBLISH, "huggingface-hub", "hub"),
+            functools.partial(_hub_login, token),
+        ],
     }
     for area in areas:
         for check in checks[area]:
@@ -120,23 +129,29 @@ def _python() -> Finding:
     found = f"Python {platform.python_version()} on {platform.system()} {platform.machine()}"
     if platform.system() == "Windows":
         return Finding(
-            Area.PARSE, "system", Verdict.WARNING, f"{found}: not tried there", "Linux and macOS are supported."
+            Area.MACHINE, "system", Verdict.WARNING, f"{found}: not tried there", "Linux and macOS are supported."
         )
-    return Finding(Area.PARSE, "system", Verdict.OK, found)
+    return Finding(Area.MACHINE, "system", Verdict.OK, found)
 
 
 def _cores_and_memory() -> Finding:
     memory = _memory_bytes()
-    detail = f"{available_cores()} cores, {memory / 2**30:.1f} GiB of memory"
-    if memory < _LEAST_MEMORY:
+    detail = f"{available_cores()} cores" + (f", {memory / 2**30:.1f} GiB of memory" if memory else "")
+    if memory is not None and memory < _LEAST_MEMORY:
         return Finding(
-            Area.PARSE, "machine", Verdict.WARNING, detail, "Keep few pages under way: --threads 1 --pages-in-flight 2"
+            Area.MACHINE,
+            "machine",
+            Verdict.WARNING,
+            detail,
+            "Keep few pages under way: --threads 1 --pages-in-flight 2",
         )
-    return Finding(Area.PARSE, "machine", Verdict.OK, detail)
+    return Finding(Area.MACHINE, "machine", Verdict.OK, detail)
 
 
-def _memory_bytes() -> int:
-    """What this process may use: the machine's memory, or less where its control group says so."""
+def _memory_bytes() -> int | None:
+    """What this process may use: the machine's memory, or less where its control group says so; None: nobody tells."""
+    if not hasattr(os, "sysconf"):  # Windows
+        return None
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         limit = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
@@ -175,18 +190,20 @@ def _temporary_space() -> Finding:
     free = shutil.disk_usage(folder).free
     detail = f"{free / 2**30:.1f} GiB free in {folder}"
     if free < _LEAST_TEMPORARY:
-        return Finding(Area.PARSE, "temporary files", Verdict.WARNING, detail, "Free some space, or set TMPDIR.")
-    return Finding(Area.PARSE, "temporary files", Verdict.OK, detail)
+        return Finding(Area.MACHINE, "temporary files", Verdict.WARNING, detail, "Free some space, or set TMPDIR.")
+    return Finding(Area.MACHINE, "temporary files", Verdict.OK, detail)
 
 
 def _open_files() -> Finding:
+    if platform.system() == "Windows":
+        return Finding(Area.MACHINE, "open files", Verdict.OK, "no limit that matters")
     import resource
 
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if limit != resource.RLIM_INFINITY and limit < _LEAST_FILES:
-        return Finding(Area.PARSE, "open files", Verdict.WARNING, f"at most {limit}", f"ulimit -n {_LEAST_FILES}")
+        return Finding(Area.MACHINE, "open files", Verdict.WARNING, f"at most {limit}", f"ulimit -n {_LEAST_FILES}")
     shown = "no limit" if limit == resource.RLIM_INFINITY else f"at most {limit:,}"
-    return Finding(Area.PARSE, "open files", Verdict.OK, shown)
+    return Finding(Area.MACHINE, "open files", Verdict.OK, shown)
 
 
 def _package(area: Area, package: str, extra: str) -> Finding:
@@ -271,11 +288,14 @@ def _model(area: Area, name: str) -> Finding:
 
 def _server(url: str) -> Finding:
     """Ask a server for its models."""
+    remedy = "Start one with pagemill serve-model, or check the address."
     parts = urlsplit(url if "//" in url else f"http://{url}")
+    try:
+        shown = f"{parts.scheme}://{parts.hostname or ''}" + (f":{parts.port}" if parts.port else "")
+    except ValueError as error:
+        return Finding(Area.VLM, "server", Verdict.MISSING, f"{error}", remedy)
     path = parts.path.rstrip("/").removesuffix("/v1") + "/v1/models"
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    shown = f"{parts.scheme}://{parts.hostname or ''}" + (f":{parts.port}" if parts.port else "")
-    remedy = "Start one with pagemill serve-model, or check the address."
     headers = {"Authorization": f"Bearer {key}"} if (key := os.environ.get("PAGEMILL_API_KEY")) else {}
     try:
         connection = kind(parts.hostname or "", parts.port, timeout=_SERVER_S)
@@ -307,14 +327,14 @@ def _full_text() -> Finding:
     return Finding(Area.SEARCH, "full text", Verdict.OK, f"SQLite {sqlite3.sqlite_version} with FTS5")
 
 
-def _hub_login() -> Finding:
+def _hub_login(token: str | None) -> Finding:
     try:
         from huggingface_hub import get_token
     except ImportError:
         return Finding(Area.PUBLISH, "login", Verdict.MISSING, "cannot be looked up", "pip install 'pagemill[hub]'")
-    if get_token():
+    if token or get_token():
         return Finding(Area.PUBLISH, "login", Verdict.OK, "there is a token (not tried)")
-    return Finding(Area.PUBLISH, "login", Verdict.WARNING, "there is no token", "hf auth login, or set HF_TOKEN")
+    return Finding(Area.PUBLISH, "login", Verdict.MISSING, "there is no token", "hf auth login, or set HF_TOKEN")
 
 
 def _probed(area: Area, what: str, code: str, good: str | None, remedy: str) -> Finding:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import shlex
 import signal
 import sys
+import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
-from pagemill.errors import ExitCode, ServerError
+from pagemill.errors import ExitCode, ServerError, WorkerCrashError
+from pagemill.supervise import SAME_REQUEST_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +26,7 @@ _GOES_ON_AFTER = frozenset({ExitCode.OK, ExitCode.PAGES_FAILED})
 """Statuses of a step after which the next one makes sense: some pages may have failed, the others are there."""
 _PR_SET_PDEATHSIG = 1
 _DRAIN_S = 10.0
-"""So long a step may take to end once its servers are gone for good; what it has done by then is kept."""
+"""So long a step may take to end after each request to do so once nobody waits for it any more."""
 
 
 class Step(StrEnum):
@@ -41,12 +44,8 @@ class Tell(Protocol):
         """A step begins; ``command`` does the same on its own, while its servers run."""
         ...
 
-
-class MakesServers(Protocol):
-    """Makes the servers of a step."""
-
-    def __call__(self) -> Servers:
-        """Servers that are not started yet."""
+    def ending(self, step: Step | None) -> None:
+        """A signal asks for the end; the step that is under way, if one is, may end in order."""
         ...
 
 
@@ -56,15 +55,15 @@ class PlannedStep:
 
     step: Step
     arguments: tuple[str, ...]
-    """Of ``pagemill``, without the servers' addresses."""
-    servers: MakesServers | None = None
-    """None for a step without a model server of ours."""
+    """Of ``pagemill``, without the addresses of servers that are started for it."""
+    servers: Callable[[], Servers] | None = None
+    """Makes its servers; None for a step that needs none of ours."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """What the step alone may know, such as a token: not for the command line, which everybody can read."""
+    """What this step alone may know, such as a token: not for the command line, which everybody can read."""
 
     def command(self, urls: Sequence[str]) -> list[str]:
-        """The arguments with the addresses of its servers."""
-        return [*self.arguments, *(word for url in urls for word in ("--server", url))]
+        """Its command line, with the addresses of its servers."""
+        return ["pagemill", *self.arguments, *(word for url in urls for word in ("--server", url))]
 
 
 class Pipeline:
@@ -78,126 +77,170 @@ class Pipeline:
     def __init__(self, steps: Sequence[PlannedStep], tell: Tell) -> None:
         self._steps = steps
         self._tell = tell
+        self._step: Step | None = None
         self._child: asyncio.subprocess.Process | None = None
         self._servers: Servers | None = None
-        self._signals = 0
         self._working: asyncio.Task[int] | None = None
+        self._requests = 0
+        """How often a signal asked for the end."""
+        self._requested_at = -math.inf
 
     async def run(self) -> int:
         """Do all steps; gives the exit status: that of the step that ended it, or 3 when some pages failed on the way.
 
-        A first signal lets the step under way end in order, and ends the pipeline; a second one ends both at once.
+        A first SIGINT or SIGTERM lets the step under way end in order, and is the end of the pipeline; a second one
+        ends step and servers at once. Call it in the main thread.
 
         Raises:
             ServerError: The servers of a step did not start, or died for good.
+            WorkerCrashError: A step died.
         """
         loop = asyncio.get_running_loop()
         self._working = asyncio.create_task(self._run())
-        numbers = (signal.SIGINT, signal.SIGTERM)
-        for number in numbers:
-            loop.add_signal_handler(number, self._on_signal, number)
+        handlers: dict[signal.Signals, Callable[[], None]] = {
+            signal.SIGINT: lambda: self._end(signal.SIGINT),
+            signal.SIGTERM: lambda: self._end(signal.SIGTERM),
+            signal.SIGTSTP: self._pause,
+        }
+        heeded = [number for number in handlers if signal.getsignal(number) is not signal.SIG_IGN]  # as under nohup
+        for number in heeded:
+            loop.add_signal_handler(number, handlers[number])
         try:
             return await self._working
         except asyncio.CancelledError:
-            if self._signals:
+            if self._requests:
                 return ExitCode.INTERRUPTED
             raise
         finally:
-            for number in numbers:
+            for number in heeded:
                 loop.remove_signal_handler(number)
 
     async def _run(self) -> int:
         status: int = ExitCode.OK
         for planned in self._steps:
-            if planned.servers is None:
-                code = await self._do(planned, ())
-            else:
-                servers = self._servers = planned.servers()
-                async with servers:
-                    code = await self._do_beside(planned, servers)
-                self._servers = None
-            if self._signals:
+            code = await self._do(planned, ()) if planned.servers is None else await self._do_served(planned)
+            if self._requests:
                 return ExitCode.INTERRUPTED
             if code not in _GOES_ON_AFTER:
                 return code
             status = status or code
         return status
 
-    async def _do_beside(self, planned: PlannedStep, servers: Servers) -> int:
-        """Do a step as long as one of its servers is alive, or comes back."""
-        doing = asyncio.create_task(self._do(planned, servers.urls))
-        watching = asyncio.create_task(servers.wait())
-        try:
-            await asyncio.wait({doing, watching}, return_when=asyncio.FIRST_COMPLETED)
-            if not doing.done():
-                await self._end_child()
-                await asyncio.wait({doing})
-                if not self._signals:
-                    await watching  # raises why
-                    raise ServerError("the servers ended")
-            return await doing
-        finally:
-            for task in (doing, watching):
-                task.cancel()
-            await asyncio.gather(doing, watching, return_exceptions=True)
+    async def _do_served(self, planned: PlannedStep) -> int:
+        """Start the servers of a step, do it as long as one of them is alive or comes back, and end them."""
+        assert planned.servers is not None
+        servers = self._servers = planned.servers()
+        async with servers:
+            doing = asyncio.create_task(self._do(planned, servers.urls))
+            watching = asyncio.create_task(servers.wait())
+            try:
+                await asyncio.wait({doing, watching}, return_when=asyncio.FIRST_COMPLETED)
+                if not doing.done():
+                    await self._end_child()
+                    await asyncio.wait({doing})
+                    if not self._requests:
+                        await watching  # raises why
+                        raise ServerError(f"the servers of the step {planned.step} are gone")
+                return await doing
+            finally:
+                for task in (doing, watching):
+                    task.cancel()
+                await asyncio.gather(doing, watching, return_exceptions=True)
+                if self._requests > 1:
+                    servers.kill()
 
     async def _do(self, planned: PlannedStep, urls: Sequence[str]) -> int:
-        arguments = planned.command(urls)
-        self._tell.step(planned.step, shlex.join(["pagemill", *arguments]))
+        """Do a step in a process of its own; gives its exit status."""
+        if self._requests:
+            return ExitCode.INTERRUPTED
+        command = planned.command(urls)
+        self._tell.step(planned.step, shlex.join(command))
+        self._step = planned.step
         child = self._child = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *("-m", "pagemill", *arguments),
+            *(sys.executable, "-m", *command),
             env={**os.environ, **planned.environment},
-            process_group=0,  # the terminal's Ctrl-C comes here, and goes to it once
-            preexec_fn=_dying_with_parent(),
+            stdin=asyncio.subprocess.DEVNULL,
+            process_group=0,  # the terminal's Ctrl-C comes to this process alone, which passes it on once
+            preexec_fn=_as_background_child(),
         )
+        if self._requests:  # while it was made
+            child.terminate()
         try:
             code = await child.wait()
         except asyncio.CancelledError:
-            with suppress(ProcessLookupError):
-                child.kill()
+            self._signal_child(signal.SIGKILL)
             await child.wait()
             raise
         finally:
             self._child = None
-        return code if code >= 0 else ExitCode.INTERRUPTED if -code in (signal.SIGINT, signal.SIGTERM) else 128 - code
+        if code >= 0:
+            return code
+        if self._requests or -code in (signal.SIGINT, signal.SIGTERM):
+            return ExitCode.INTERRUPTED
+        raise WorkerCrashError(
+            f"the step {planned.step} died ({_name(-code)})",
+            remedy="Give the same command again: it goes on where it stopped. SIGKILL mostly means too little memory.",
+        )
 
     async def _end_child(self) -> None:
-        """Ask the step to end in order, then to end at once: it waits for servers that do not come back."""
-        for _ in range(2):
+        """Ask the step to end in order, then at once, then end it: it may wait for servers that do not come back."""
+        for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
             if (child := self._child) is None:
                 return
-            with suppress(ProcessLookupError):
-                child.send_signal(signal.SIGTERM)
+            self._signal_child(number)
             with suppress(TimeoutError):
                 async with asyncio.timeout(_DRAIN_S):
                     await child.wait()
-        if self._child is not None:
-            with suppress(ProcessLookupError):
-                self._child.kill()
 
-    def _on_signal(self, number: int) -> None:
-        self._signals += 1
+    def _end(self, number: signal.Signals) -> None:
+        now = time.monotonic()
+        if now - self._requested_at < SAME_REQUEST_S:
+            return
+        self._requests += 1
+        self._requested_at = now
+        self._tell.ending(self._step if self._child else None)
+        self._signal_child(number)
+        if self._requests > 1:
+            asyncio.get_running_loop().call_later(_DRAIN_S, self._signal_child, signal.SIGKILL)
+            if self._servers is not None and self._child is None:
+                self._servers.kill()
+        elif self._servers is not None and not self._servers.ready and self._working is not None:
+            self._working.cancel()  # nobody needs what is being started
+
+    def _pause(self) -> None:
+        """Ctrl-Z: the step is stopped with this process, and goes on with it. Its servers wait."""
+        self._signal_child(signal.SIGTSTP)
+        signal.raise_signal(signal.SIGSTOP)
+        self._signal_child(signal.SIGCONT)
+
+    def _signal_child(self, number: signal.Signals) -> None:
         if self._child is not None:
             with suppress(ProcessLookupError):
                 self._child.send_signal(number)
-        elif self._working is not None:  # servers are being started or ended
-            self._working.cancel()
-        if self._signals > 1 and self._servers is not None:
-            self._servers.kill()
 
 
-def _dying_with_parent() -> Callable[[], None] | None:
-    """What a child does before it becomes ``pagemill``: have the kernel kill it when its parent dies (Linux)."""
-    if sys.platform != "linux":
-        return None
-    import ctypes
+def _as_background_child() -> Callable[[], None]:
+    """What a child does before it becomes ``pagemill``.
 
-    prctl, parent = ctypes.CDLL(None).prctl, os.getpid()  # nothing is imported between fork and exec
+    It may write to the terminal from a group of its own, and the kernel kills it when its parent dies (Linux).
+    """
+    import ctypes  # here: nothing is imported between fork and exec
 
-    def die_with_parent() -> None:
-        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before the line above
-            os._exit(ExitCode.INTERRUPTED)
+    prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
+    parent = os.getpid()
 
-    return die_with_parent
+    def prepare() -> None:
+        signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+        if prctl is not None:
+            prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != parent:  # it died before the line above
+                os._exit(ExitCode.INTERRUPTED)
+
+    return prepare
+
+
+def _name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

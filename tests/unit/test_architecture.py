@@ -40,7 +40,7 @@ MAY_IMPORT = {
     "run": {"errors", "document", "exporters", "parsing", "runtime", "sources", "store", "supervise"},
     "exports": {"errors", "document", "export", "store"},
     "status": {"errors", "store"},
-    "steps": {"errors", "serving"},
+    "steps": {"errors", "serving", "supervise"},
     "doctor": {"errors", "config", "recognition", "serving"},
     "page_images": {"errors", "document", "imaging", "runtime", "sources", "store"},
     "embed": {

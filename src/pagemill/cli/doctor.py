@@ -6,7 +6,7 @@ import click
 
 from pagemill.errors import ExitCode
 
-_AREAS = ("parse", "gpu", "vlm", "serve", "embed", "search", "publish")
+_AREAS = ("machine", "parse", "gpu", "vlm", "serve", "embed", "search", "publish")
 _SIGNS = {"ok": ("ok", "green"), "warning": ("note", "yellow"), "missing": ("MISSING", "red")}
 
 
@@ -18,8 +18,8 @@ _SIGNS = {"ok": ("ok", "green"), "warning": ("note", "yellow"), "missing": ("MIS
 def command(areas: tuple[str, ...], servers: tuple[str, ...], vllm: str | None, as_json: bool) -> None:
     """Check that this machine has what a task needs, and say how to mend what is missing.
 
-    AREA is one of parse, gpu, vlm, serve, embed, search, publish. Without any, all are looked at, and only what
-    parsing needs must be there; areas that are named must be complete, else the exit status is 6.
+    AREA is one of machine, parse, gpu, vlm, serve, embed, search, publish. Without any, all are looked at, and only
+    what parsing needs must be there; areas that are named must be complete, else the exit status is 6.
 
     \b
     pagemill doctor
@@ -30,7 +30,7 @@ def command(areas: tuple[str, ...], servers: tuple[str, ...], vllm: str | None, 
     wanted = [Area(name) for name in areas] or list(Area)
     if servers and Area.VLM not in wanted:
         wanted.append(Area.VLM)
-    required = {Area(name) for name in areas} or {Area.PARSE}
+    required = {Area(name) for name in areas} or {Area.MACHINE, Area.PARSE}
     required |= {Area.VLM} if servers else set()
     findings = []
     shown: Area | None = None

@@ -12,8 +12,8 @@ import click
 if TYPE_CHECKING:
     from pagemill.publishing.manifest import Manifest
 
-_LICENCE = re.compile(r"[a-z0-9][a-z0-9.+\-]{0,63}")
-_REPOSITORY = re.compile(r"[\w.\-]{1,96}/[\w.\-]{1,96}")
+LICENCE = re.compile(r"[a-z0-9][a-z0-9.+\-]{0,63}")
+REPOSITORY = re.compile(r"[\w.\-]{1,96}/[\w.\-]{1,96}")
 
 
 @click.command(name="publish", short_help="Publish a run as a dataset.")
@@ -68,7 +68,7 @@ def command(
     """  # noqa: D301 - click wants the control character
     if (repo is None) == (url is None) and not (dry_run and repo is None):
         raise click.UsageError("name one place: --repo USER/NAME or --to URL")
-    if repo is not None and not _REPOSITORY.fullmatch(repo):
+    if repo is not None and not REPOSITORY.fullmatch(repo):
         raise click.BadParameter("it looks like USER/NAME", param_hint="--repo")
     if repo is None and (private or revision != "main"):
         raise click.UsageError("--private and --revision go with --repo")
@@ -76,7 +76,7 @@ def command(
         if not sys.stdin.isatty():
             raise click.UsageError("name the licence of the pages: --licence ID, such as cc-by-4.0, other, unknown")
         licence = click.prompt("Licence of the pages (cc-by-4.0, cc0-1.0, other, unknown, ...)", err=True)
-    if not _LICENCE.fullmatch(licence):
+    if not LICENCE.fullmatch(licence):
         raise click.BadParameter("it is an identifier such as cc-by-4.0", param_hint="--licence")
 
     from pagemill.publishing.build import BuildOptions, Shape, build

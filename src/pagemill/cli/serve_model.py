@@ -88,13 +88,14 @@ def command(
         )
     )
     if dry_run:
-        for line in _commands(serving):
+        for line in server_commands(serving):
             click.echo(line)
         return ExitCode.OK
     return asyncio.run(_serve(serving, Patience(start_s=start_timeout), quiet=quiet))
 
 
-def _commands(serving: Serving) -> list[str]:
+def server_commands(serving: Serving) -> list[str]:
+    """Lines for a shell that start the servers."""
     import os
     import shlex
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from pagemill.config.settings import ReadingMode
 from pagemill.errors import UsageError
 
 _PROMPTS = ("text", "table", "formula", "page")
@@ -95,6 +96,8 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Where they say it, and measured figures where they are published."""
     prompts: dict[str, str] = {}
     """Prompt by task: ``text``, ``table``, ``formula``, and ``page`` for whole pages."""
+    reads: ReadingMode = ReadingMode.REGIONS
+    """What the model is made for: regions that a layout engine found, or whole pages, which takes a prompt ``page``."""
     system: str | None = None
     """System message; none when absent."""
     image_first: bool = True
@@ -114,6 +117,8 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             raise ValueError(f"[prompts] knows {', '.join(_PROMPTS)}, not {', '.join(sorted(unknown))}")
         if self.kind is Kind.RECOGNITION and not self.prompts.get("text"):
             raise ValueError("a recognition model needs a prompt for text")
+        if self.reads is ReadingMode.PAGES and not self.prompts.get("page"):
+            raise ValueError("a model that reads pages needs a prompt for a page")
         if self.image.max_pixels < 1 or not 1 <= self.image.quality <= 100:
             raise ValueError("[image] max_pixels must be at least 1, quality 1 to 100")
 
@@ -129,10 +134,10 @@ def card_names(kind: Kind | None = None) -> list[str]:
 
 
 def load_card(name: str | Path) -> ModelCard:
-    """A card by its name, or from a TOML file of the user's.
+    """A card by its name or by that of its repository, or from a TOML file of the user's.
 
     Args:
-        name: Of a card that comes with pagemill, or a path that ends in ``.toml``.
+        name: Of a card that comes with pagemill, or of its repository on the Hub; or a path that ends in ``.toml``.
 
     Raises:
         UsageError: There is no such card, or the file is not a valid one; the message names the field.
@@ -144,12 +149,31 @@ def load_card(name: str | Path) -> ModelCard:
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"the model card {path} cannot be read: {error}", remedy="Check --model.") from error
         return _parse(text, str(path))
-    if name not in card_names():
+    if name in card_names():
+        return _own(name)
+    of_repositories = {card.repository.lower(): card for card in map(_own, card_names()) if card.repository}
+    if (known := of_repositories.get(name.lower())) is not None:
+        return known
+    close = [card for card in of_repositories.values() if _base(name).startswith(_base(card.repository))]
+    if close:  # Qwen/Qwen3-VL-Embedding-2B-FP8
+        best = max(close, key=lambda card: len(card.repository))
         raise UsageError(
-            f"there is no model card {name!r}",
-            remedy=f"Known: {', '.join(card_names())}; or give the path of a card of your own, MODEL.toml.",
+            f"there is no model card for {name!r}",
+            remedy=f"It seems to be a variant of {best.name}. Take that, with the variant's files as its weights (a "
+            "folder, fetched with: hf download), or copy its card and change the repository: MODEL.toml.",
         )
+    raise UsageError(
+        f"there is no model card {name!r}",
+        remedy=f"Known: {', '.join(card_names())}; or give the path of a card of your own, MODEL.toml.",
+    )
+
+
+def _own(name: str) -> ModelCard:
     return _parse(files("pagemill.config").joinpath("models", f"{name}.toml").read_text(encoding="utf-8"), name)
+
+
+def _base(repository: str) -> str:
+    return repository.rpartition("/")[2].lower()
 
 
 def _parse(text: str, name: str) -> ModelCard:

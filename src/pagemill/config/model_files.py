@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 MODELS_VARIABLE = "PAGEMILL_MODELS"
 """Names a folder with a folder for each model, by the name of its card: a local mirror."""
-_WANTED = ("*.json", "*.safetensors", "*.txt", "*.jinja", "*.model", "*.tiktoken")
-"""What loading needs. No ``*.py``: nothing that comes with a model is run."""
+_SMALL_FILES = ("*.json", "*.txt", "*.jinja", "*.model", "*.tiktoken")
+_WEIGHTS = ("*.safetensors",)
+"""With the small files all that loading needs. No ``*.py``: nothing that comes with a model is run."""
 _SPARE = 1.05  # of the download: what the file system needs beside the content
 _MAX_INDEX = 64 * 2**20  # bytes
 
@@ -91,9 +92,10 @@ def download_model(card: ModelCard, *, folder: Path | None = None, endpoint: str
         )
     _require_space(folder or Path(constants.HF_HUB_CACHE), card)
     try:
-        fetched = Path(
-            snapshot_download(card.repository, local_dir=folder, allow_patterns=list(_WANTED), endpoint=endpoint)
-        )
+        for patterns in (_SMALL_FILES, _WEIGHTS):  # weights last: where they are the rest is, too
+            fetched = Path(
+                snapshot_download(card.repository, local_dir=folder, allow_patterns=list(patterns), endpoint=endpoint)
+            )
     except RepositoryNotFoundError as error:
         raise MissingInputError(
             f"{card.repository} is not on the Hub, or may not be read",

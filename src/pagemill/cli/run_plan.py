@@ -1,0 +1,344 @@
+"""What ``pagemill run`` does for its options: which steps, with which arguments, around which servers."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import click
+
+from pagemill.config.hardware import Dtype
+from pagemill.config.model_cards import Kind, load_card
+from pagemill.config.model_files import find_model
+from pagemill.errors import MissingDependencyError, UsageError
+from pagemill.serving.command import find_vllm
+from pagemill.serving.planning import Wishes
+from pagemill.serving.probe import base_url
+from pagemill.serving.replicas import Serving, ServingOptions, prepare
+from pagemill.serving.server import Servers
+from pagemill.steps import PlannedStep, Step
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from pagemill.doctor import Area
+
+EMBEDDED = "ngram"
+LARGE_EMBEDDING = "qwen3-vl-embedding-2b"
+LAYOUT_MODEL = "pp-doclayout-v3"
+_OF_A_MODEL = ("model", "weights", "servers", "workers", "ocr_dtype", "max_model_len")
+"""Options that say how a model reads."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """What the command line says."""
+
+    inputs: tuple[str, ...]
+    out: Path
+    steps: tuple[str, ...]
+    resume: bool
+    fresh: bool
+    retry_failed: bool
+    recursive: bool
+    limit: int | None
+    image_column: str | None
+    id_column: str | None
+    recognition: str
+    model: str
+    weights: Path | None
+    profile: str
+    memory: float | None
+    gpu_mem_util: float | None
+    max_model_len: int | None
+    ocr_dtype: str | None
+    servers: tuple[str, ...]
+    replicas: int
+    vllm: str | None
+    workers: int | None
+    layout_engine: str | None
+    layout_model: Path | None
+    batch_size: int | None
+    crops: bool
+    embedding_model: str | None
+    embedding_weights: Path | None
+    embedding_servers: tuple[str, ...]
+    queries: Path | None
+    hf_repo: str | None
+    hf_token: str | None
+    licence: str | None
+    private: bool
+    quiet: bool
+
+    @property
+    def chosen(self) -> frozenset[Step]:
+        """The steps that are to be done."""
+        every = not self.steps or "all" in self.steps
+        chosen = set(Step) if every else {Step(name) for name in self.steps}
+        return frozenset(chosen - {Step.UPLOAD} if every and self.hf_repo is None else chosen)
+
+    @property
+    def token(self) -> dict[str, str]:
+        """The token for the Hub, as an environment."""
+        return {"HF_TOKEN": self.hf_token} if self.hf_token else {}
+
+
+@dataclass(frozen=True, slots=True)
+class StepPlan:
+    """A step, and what has to be there for it."""
+
+    planned: PlannedStep
+    serving: Serving | None = None
+    areas: tuple[Area, ...] = ()
+    """What the machine needs for it."""
+    asked: tuple[str, ...] = ()
+    """Servers of others that it asks."""
+
+
+def plan(options: RunOptions) -> list[StepPlan]:
+    """The steps for the options. Whatever can be known to be wrong is told now, not after a night of parsing.
+
+    Raises:
+        click.UsageError: Options are missing or do not go together.
+        UsageError: A model does not fit, or is not known.
+        MissingDependencyError: There is no vLLM, and no server was named.
+    """
+    options = replace(options, servers=_urls(options.servers), embedding_servers=_urls(options.embedding_servers))
+    _refuse(options)
+    makers = {Step.OCR: _recognition, Step.EMBED: _embedding, Step.UPLOAD: _upload}
+    return [make(options) for step, make in makers.items() if step in options.chosen]
+
+
+def commands(steps: Sequence[StepPlan]) -> Iterator[str]:
+    """Lines for a shell that do the same."""
+    from pagemill.cli.serve_model import server_commands
+
+    for each in steps:
+        urls = []
+        if each.serving is not None:
+            yield "# In a terminal of its own; Ctrl-C after the next command:"
+            yield from server_commands(each.serving)
+            urls = [base_url(spec.host, spec.port or spec.preferred_port) for spec in each.serving.specs]
+        yield shlex.join(each.planned.command(urls))
+
+
+def check(options: RunOptions, steps: Sequence[StepPlan]) -> None:
+    """Look at what the steps need before anything is started, and say what is missing.
+
+    Raises:
+        MissingDependencyError: Something is missing.
+        InputError: The file of queries cannot be read.
+    """
+    from pagemill.doctor import Verdict, examine
+
+    lacking = []
+    areas = dict.fromkeys(area for each in steps for area in each.areas)
+    servers = dict.fromkeys(url for each in steps for url in each.asked)
+    for finding in examine(areas, servers=list(servers), token=options.hf_token):
+        if finding.verdict is Verdict.OK or (finding.verdict is Verdict.WARNING and options.quiet):
+            continue
+        click.echo(f"{finding.verdict}: {finding.what}: {finding.detail}", err=True)
+        if finding.remedy:
+            click.echo(f"  {finding.remedy}", err=True)
+        if finding.verdict is Verdict.MISSING:
+            lacking.append(finding.what)
+    if lacking:
+        raise MissingDependencyError(f"this machine lacks: {', '.join(lacking)}", remedy="See the lines above.")
+    if options.queries is not None and Step.EMBED in options.chosen:
+        from pagemill.embedding.queries import read_queries
+
+        read_queries(options.queries)
+
+
+def _refuse(options: RunOptions) -> None:
+    from pagemill.cli.publish import LICENCE, REPOSITORY
+
+    chosen = options.chosen
+    if Step.OCR in chosen and not options.inputs:
+        raise click.UsageError("name an INPUT to parse: files, folders, hf://datasets/OWNER/NAME")
+    if "" in options.inputs:
+        raise click.UsageError("an INPUT is empty: is a variable of the shell not set?")
+    if options.fresh and (options.resume or options.retry_failed):
+        raise click.UsageError("--fresh starts over: it goes with neither --resume nor --retry-failed")
+    if options.recognition == "lines":
+        context = click.get_current_context()
+        for parameter in context.command.params:
+            source = context.get_parameter_source(parameter.name or "")
+            if parameter.name in _OF_A_MODEL and source is not click.core.ParameterSource.DEFAULT:
+                raise click.UsageError(f"{parameter.opts[0]} goes with --recognition-engine vlm")
+    if Step.UPLOAD not in chosen:
+        return
+    if options.hf_repo is None:
+        raise click.UsageError("--step upload needs --hf-repo USER/NAME")
+    if options.licence is None:
+        raise click.UsageError("name the licence of the pages for --hf-repo: --licence ID, such as cc-by-4.0")
+    if not REPOSITORY.fullmatch(options.hf_repo):
+        raise click.BadParameter("it looks like USER/NAME", param_hint="--hf-repo")
+    if not LICENCE.fullmatch(options.licence):
+        raise click.BadParameter("it is an identifier such as cc-by-4.0", param_hint="--licence")
+
+
+def _recognition(options: RunOptions) -> StepPlan:
+    from pagemill.doctor import Area
+
+    by_model = options.recognition == "vlm"
+    model = _card_name(options.model, Kind.RECOGNITION)
+    serving = None
+    if by_model and not options.servers:
+        wishes = Wishes(
+            memory_gib=options.memory,
+            memory_share=options.gpu_mem_util,
+            max_model_len=options.max_model_len,
+            workers=options.workers,
+            dtype=Dtype(options.ocr_dtype) if options.ocr_dtype else None,
+        )
+        serving = _prepared(options, model, options.weights, wishes)
+    layout = options.layout_engine or _layout_engine()
+    batch = options.batch_size or (serving.plan.batch_size if serving and layout == LAYOUT_MODEL else None)
+    reading = (
+        *("--recognition-engine", "vlm", "--model", model),
+        *_option("--workers", options.workers),
+        *_servers(options.servers),
+    )
+    arguments = (
+        *("parse", *options.inputs, "-o", str(options.out), "--layout-engine", layout),
+        *_option("--layout-model", options.layout_model),
+        *_option("--layout-batch", batch),
+        *(reading if by_model else ()),
+        *_option("--limit", options.limit),
+        *_option("--image-column", options.image_column),
+        *_option("--id-column", options.id_column),
+        *_flag("--recursive", options.recursive),
+        *_flag("--no-crops", not options.crops),
+        *_flag("--resume", options.resume),
+        *_flag("--fresh", options.fresh),
+        *_flag("--retry-failed", options.retry_failed),
+        *_flag("--quiet", options.quiet),
+    )
+    areas = [Area.MACHINE, Area.VLM if by_model else Area.PARSE, *([Area.GPU] if layout == LAYOUT_MODEL else [])]
+    return StepPlan(
+        # The token also opens datasets that are read from the Hub.
+        PlannedStep(
+            step=Step.OCR, arguments=arguments, servers=_made(serving, options.quiet), environment=options.token
+        ),
+        serving,
+        tuple(areas),
+        options.servers,
+    )
+
+
+def _embedding(options: RunOptions) -> StepPlan:
+    from pagemill.doctor import Area
+
+    model = options.embedding_model or _default_embedding(options)
+    common = (*_option("--queries", options.queries), *_flag("--quiet", options.quiet))
+    if model == EMBEDDED:
+        arguments: tuple[str, ...] = ("embed", str(options.out), "--engine", EMBEDDED, *common)
+        return StepPlan(PlannedStep(step=Step.EMBED, arguments=arguments))
+    model, serving = _card_name(model, Kind.EMBEDDING), None
+    if not options.embedding_servers:
+        # Vectors of one corpus are compared with each other: weights as they were published, not quantised.
+        wishes = Wishes(memory_gib=options.memory, memory_share=options.gpu_mem_util, dtype=Dtype.AUTO)
+        serving = _prepared(options, model, options.embedding_weights, wishes)
+    arguments = (
+        *("embed", str(options.out), "--engine", "vllm", "--model", model),
+        *common,
+        *_servers(options.embedding_servers),
+    )
+    return StepPlan(
+        # As in the step before: pages of a dataset are read again where they lie.
+        PlannedStep(
+            step=Step.EMBED, arguments=arguments, servers=_made(serving, options.quiet), environment=options.token
+        ),
+        serving,
+        (Area.VLM,),
+        options.embedding_servers,
+    )
+
+
+def _upload(options: RunOptions) -> StepPlan:
+    from pagemill.doctor import Area
+
+    arguments = (
+        *("publish", str(options.out), "--repo", str(options.hf_repo), "--licence", str(options.licence)),
+        *_flag("--private", options.private),
+        *_flag("--no-crops", not options.crops),
+    )
+    planned = PlannedStep(step=Step.UPLOAD, arguments=arguments, environment=options.token)
+    return StepPlan(planned, areas=(Area.PUBLISH,))
+
+
+def _prepared(options: RunOptions, model: str, weights: Path | None, wishes: Wishes) -> Serving:
+    try:
+        find_vllm(options.vllm)
+    except MissingDependencyError as error:
+        raise MissingDependencyError(
+            error.message,
+            remedy=f"{error.remedy} Or name a server that runs elsewhere, with --server and --embedding-server; or let "
+            f"this machine's processor do it: --recognition-engine lines --embedding-model {EMBEDDED}.",
+        ) from error
+    return prepare(
+        ServingOptions(
+            model=model,
+            weights=weights,
+            profile=options.profile,
+            wishes=wishes,
+            replicas=options.replicas,
+            vllm=options.vllm,
+        )
+    )
+
+
+def _card_name(model: str, kind: Kind) -> str:
+    """What a model is called in commands: a repository's name and its card's are the same to a run."""
+    card = load_card(model)
+    if card.kind is not kind:
+        raise UsageError(f"{card.name} is a model for {card.kind}, not for {kind}", remedy="See: pagemill models list")
+    return model if model.endswith(".toml") else card.name
+
+
+def _layout_engine() -> str:
+    """The better engine where all that it needs is there."""
+    installed = find_spec("torch") is not None and find_spec("transformers") is not None
+    return LAYOUT_MODEL if installed and find_model(load_card(LAYOUT_MODEL)) is not None else "onnx"
+
+
+def _default_embedding(options: RunOptions) -> str:
+    """The large model where it can be served."""
+    if options.embedding_servers or options.embedding_weights:
+        return LARGE_EMBEDDING
+    if options.servers:  # the models are somewhere else: this machine is not asked for a second one
+        return EMBEDDED
+    try:
+        find_vllm(options.vllm)
+    except MissingDependencyError:
+        return EMBEDDED
+    return LARGE_EMBEDDING
+
+
+def _made(serving: Serving | None, quiet: bool) -> Callable[[], Servers] | None:
+    """What makes the servers of a step."""
+    if serving is None:
+        return None
+    from pagemill.cli.server_display import ServerDisplay
+
+    return lambda: Servers(serving.specs, tell=ServerDisplay(quiet=quiet))
+
+
+def _urls(values: Sequence[str]) -> tuple[str, ...]:
+    return tuple(url.strip() for value in values for url in value.split(",") if url.strip())
+
+
+def _servers(urls: Sequence[str]) -> tuple[str, ...]:
+    return tuple(word for url in urls for word in ("--server", url))
+
+
+def _option(name: str, value: object) -> tuple[str, ...]:
+    return () if value is None else (name, str(value))
+
+
+def _flag(name: str, wanted: bool) -> tuple[str, ...]:
+    return (name,) if wanted else ()
