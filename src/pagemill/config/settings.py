@@ -13,6 +13,15 @@ from pagemill.errors import UsageError
 
 LINES = "lines"
 """The embedded way of reading: lines of text, not regions."""
+VLM = "vlm"
+"""The region engine that model cards are for."""
+
+
+class ReadingMode(StrEnum):
+    """What a region engine is given at a time."""
+
+    REGIONS = "regions"  # what a layout engine found, cut out
+    PAGES = "pages"  # the page, of which it tells the regions itself
 
 
 class TextLayerMode(StrEnum):
@@ -31,6 +40,8 @@ class RecognitionSettings:
     """``lines``: lines of text are found and read on the CPU; else the name of an installed region engine (``vlm``)."""
     model: str = "glm-ocr"
     """Model card by name, or the path of one (``.toml``)."""
+    reading: ReadingMode | None = None
+    """What the model is given at a time; None: what its card, or the engine of another package, says it is made for."""
     servers: tuple[str, ...] = ()
     """Base URLs of OpenAI-compatible servers, such as ``http://127.0.0.1:8000``, all with the same model."""
     footnotes: bool = True
@@ -58,6 +69,18 @@ class RecognitionSettings:
     def reads_regions(self) -> bool:
         """Whether a region engine reads whole regions, in place of the embedded reading of lines."""
         return self.engine != LINES
+
+    def reading_mode(self) -> ReadingMode | None:
+        """What the model is given at a time, as far as it is known without the engine: opens the model card.
+
+        Raises:
+            UsageError: There is no such model card, or it is not valid.
+        """
+        if self.reading is not None or self.engine != VLM:
+            return self.reading
+        from pagemill.config.model_cards import load_card
+
+        return load_card(self.model).reads
 
     @property
     def text_layer(self) -> TextLayerMode:

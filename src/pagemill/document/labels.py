@@ -41,13 +41,14 @@ class Label(StrEnum):
 
 
 class Task(StrEnum):
-    """What recognition does with a region."""
+    """What recognition does with a region, or with a page as a whole."""
 
     TEXT = "text"
     TABLE = "table"
     FORMULA = "formula"
     SKIP = "skip"  # saved as a crop, not read
     ABANDON = "abandon"  # kept in the record, left out of the Markdown
+    PAGE = "page"  # of no label: the page and all that stands on it
 
 
 _TASKS: dict[Task, tuple[Label, ...]] = {

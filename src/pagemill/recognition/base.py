@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pagemill.document.geometry import Point
+from pagemill.config.settings import ReadingMode
+from pagemill.document.geometry import Box, Point
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pagemill.document.labels import Task
+    from pagemill.document.labels import Label, Task
     from pagemill.document.page import ContentFormat
     from pagemill.imaging.types import Pixels
 
@@ -102,14 +103,44 @@ class RegionReading:
     problem: Problem | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageElement:
+    """Something that a model saw on a page."""
+
+    label: Label
+    boxes: tuple[Box, ...]
+    """Where it stands, as shares (0-1) of the page's width and height, corners in order; several where it is spread
+    over columns; none where the model did not tell."""
+    content: str | None
+    """None for what is not read, such as a picture."""
+    content_format: ContentFormat
+    problem: Problem | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageReading:
+    """What a model read on a page."""
+
+    elements: tuple[PageElement, ...] | None
+    """In reading order. None when the page failed; ``problem`` says why then."""
+    engine: str
+    """As in :attr:`RegionReading.engine`."""
+    attempts: int = 1
+    problem: Problem | None = None
+    """Of the page as a whole: its answer is cut off, repeats itself, tells no places, ..."""
+
+
 class RegionReader(Protocol):
     """Reads regions with a model that takes one image a request. Its methods but ``prepare`` run on the event loop.
 
     Work is cut in two so that a page can let its pixels go: all its regions are prepared in one go on a thread, then
-    their requests are under way for seconds.
+    their requests are under way for seconds. An engine that reads whole pages is given the page as one request.
     """
 
     name: str
+    reads: ReadingMode
+    """Whether it is given regions (:meth:`read`) or pages (:meth:`read_page`); of an engine that does not say it, and
+    need not have ``read_page`` then, regions."""
     in_flight: int
     """Requests that it can keep under way at once at most: as many regions should be ready."""
 
@@ -126,7 +157,7 @@ class RegionReader(Protocol):
 
         Args:
             crop: The region, shape (height, width, 3), uint8 RGB; may be a view into the page, which is not kept.
-            task: ``TEXT``, ``TABLE`` or ``FORMULA``.
+            task: ``TEXT``, ``TABLE`` or ``FORMULA``; ``PAGE`` for an engine that reads pages.
         """
         ...
 
@@ -136,6 +167,10 @@ class RegionReader(Protocol):
         Raises:
             NetworkError: No server could be reached for so long that the page should fail and be tried again later.
         """
+        ...
+
+    async def read_page(self, prepared: Any) -> PageReading:
+        """Read a page that was prepared with the task ``PAGE``. Otherwise as :meth:`read`."""
         ...
 
     async def aclose(self) -> None:

@@ -59,7 +59,7 @@ class RequestBuilder:
         self._budget = card.image
         self._around = {
             task: _around(card, card.prompts[task.value], served_model)
-            for task in (Task.TEXT, Task.TABLE, Task.FORMULA)
+            for task in (Task.TEXT, Task.TABLE, Task.FORMULA, Task.PAGE)
             if task.value in card.prompts
         }
         if Task.TEXT not in self._around:
