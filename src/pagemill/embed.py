@@ -64,7 +64,7 @@ LOCK = f"{paths.FOLDER}/embeddings.lock"
 _NEEDS = {
     Part.TEXT: {Modality.TEXT},
     Part.IMAGES: {Modality.IMAGE},
-    Part.REGIONS: {Modality.TEXT, Modality.IMAGE},
+    Part.REGIONS: {Modality.TEXT},
     Part.QUERIES: {Modality.TEXT},
 }
 """An engine makes a part when it takes one of these."""
