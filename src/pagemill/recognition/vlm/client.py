@@ -13,7 +13,7 @@ import msgspec
 
 from pagemill.errors import NetworkError, PagemillError, UsageError
 from pagemill.recognition.vlm.answer import Answer, RequestFailedError, RequestRefusedError, RequestTimeoutError
-from pagemill.recognition.vlm.exchange import AttemptFailedError, Cause, Exchange
+from pagemill.recognition.vlm.exchange import AttemptFailedError, Cause, Exchange, NotThereError
 from pagemill.recognition.vlm.limits import AdaptiveLimit, FixedLimit
 from pagemill.recognition.vlm.metrics import requests_waiting
 from pagemill.recognition.vlm.servers import Server, ServerPool, server_root
@@ -181,7 +181,8 @@ class ServerClient:
             NetworkError: None can be reached.
             UsageError: One is no OpenAI-compatible server, or does not take the API key.
         """
-        found, silent = {}, []
+        found: dict[str, dict[str, int | None]] = {}
+        silent: list[tuple[Server, AttemptFailedError]] = []
         for server in self.servers:
             try:
                 reply = _MODELS.decode(await self._open().get(f"{server.root}/v1/models", _PROBE_TIMEOUT_S))
@@ -189,15 +190,16 @@ class ServerClient:
             except AttemptFailedError as error:
                 if error.cause is Cause.BAD_ANSWER:
                     raise _not_compatible(server, error.message) from error
-                silent.append(error)
-                self._mark_down(server, error.message)
-            except (RequestRefusedError, ValueError, RecursionError) as error:
+                silent.append((server, error))
+            except (NotThereError, RequestRefusedError, ValueError, RecursionError) as error:
                 raise _not_compatible(server, "it does not list its models") from error
         if not found:
             raise NetworkError(
-                "no model server answers: " + "; ".join(error.message for error in silent),
+                "no model server answers: " + "; ".join(error.message for _, error in silent),
                 remedy="Start one (pagemill serve-model), or check --server.",
             )
+        for server, failure in silent:
+            self._mark_down(server, failure.message)
         return found
 
     def _open(self) -> Exchange:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
@@ -60,6 +61,10 @@ class AttemptFailedError(Exception):
         self.message = message
         self.retry_after_s = retry_after_s
         """Seconds, at most :data:`MAX_RETRY_AFTER_S`, that the server wants to be left alone."""
+
+
+class NotThereError(UsageError):
+    """HTTP 404: no such path, or no such model."""
 
 
 class Exchange:
@@ -154,7 +159,7 @@ def _error(status: int, message: str, url: str, headers: Mapping[str, str]) -> E
     if status in (401, 403):
         return UsageError(told, remedy="Set the environment variable PAGEMILL_API_KEY to a key of this server.")
     if status == 404:
-        return UsageError(told, remedy="Check --server (a base URL) and --served-model (a name that it serves).")
+        return NotThereError(told, remedy="Check --server (a base URL) and --served-model (a name that it serves).")
     if 400 <= status < 500:
         return RequestRefusedError(told, status=status)
     return UsageError(told, remedy="Check --server: it should be the base URL of an OpenAI-compatible server.")
@@ -176,13 +181,12 @@ def retry_after(value: str | None) -> float | None:
 
 def _message(body: bytes) -> str:
     """What a server says in the body of an error, on one line and not too long."""
-    text: object = None
     try:
         parsed = msgspec.json.decode(body)
-        error = parsed.get("error", parsed) if isinstance(parsed, dict) else parsed
-        text = error.get("message", error.get("detail")) if isinstance(error, dict) else error
     except (ValueError, RecursionError):
-        text = body.decode("utf-8", "replace")
+        return ""  # a web page of a proxy, mostly
+    error = parsed.get("error", parsed) if isinstance(parsed, dict) else parsed
+    text = error.get("message", error.get("detail")) if isinstance(error, dict) else error
     shown = " ".join((text if isinstance(text, str) else "").split())
     shown = "".join(character for character in shown[: 2 * _SHOWN] if character.isprintable())
     return shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "…"
@@ -191,6 +195,6 @@ def _message(body: bytes) -> str:
 def _said(error: BaseException) -> str:
     """What a network library says, on one line."""
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-    if isinstance(cause, OSError) and cause.strerror:
-        return cause.strerror
+    if isinstance(cause, OSError) and cause.errno and cause.errno > 0:
+        return os.strerror(cause.errno)
     return " ".join(str(cause).split())[:_SHOWN] or type(error).__name__
