@@ -1,4 +1,4 @@
-"""The region engine ``vlm``: regions read by a vision-language model behind OpenAI-compatible servers."""
+"""The region engine ``vlm``: regions, or whole pages, read by a vision-language model behind OpenAI-compatible servers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pagemill.config.model_cards import Kind, load_card
+from pagemill.config.settings import ReadingMode
 from pagemill.errors import UsageError
 from pagemill.recognition.vlm.client import ChatClient, choose_model
 from pagemill.recognition.vlm.reading import Reading
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from pagemill.config.settings import RecognitionSettings
     from pagemill.document.labels import Task
     from pagemill.imaging.types import Pixels
-    from pagemill.recognition.base import RegionReading
+    from pagemill.recognition.base import PageReading, RegionReading
     from pagemill.recognition.vlm.requests import PreparedRegion
 
 API_KEY = "PAGEMILL_API_KEY"
@@ -30,17 +31,19 @@ API_KEY = "PAGEMILL_API_KEY"
 
 
 class VlmReader:
-    """Reads regions with one model card: a :class:`pagemill.recognition.base.RegionReader`."""
+    """Reads with one model card: a :class:`pagemill.recognition.base.RegionReader`."""
 
-    def __init__(self, card: ModelCard, client: ChatClient, served_model: str | None) -> None:
+    def __init__(self, card: ModelCard, client: ChatClient, served_model: str | None, reads: ReadingMode) -> None:
         """Wrap a client; use ``create`` to make one.
 
         Args:
             card: Of the model.
             client: Of its servers.
             served_model: The name that the user gave for it; None: whatever the servers call it.
+            reads: Regions, or pages.
         """
         self.name = f"vlm:{card.name}"
+        self.reads = reads
         self.in_flight = client.in_flight
         self._card = card
         self._client = client
@@ -80,27 +83,41 @@ class VlmReader:
 
     async def read(self, prepared: PreparedRegion) -> RegionReading:
         """As :meth:`pagemill.recognition.base.RegionReader.read`; looks for the model first if nobody has yet."""
+        return await (await self._checked()).read(prepared)
+
+    async def read_page(self, prepared: PreparedRegion) -> PageReading:
+        """As :meth:`pagemill.recognition.base.RegionReader.read_page`; looks for the model first likewise."""
+        return await (await self._checked()).read_page(prepared)
+
+    async def aclose(self) -> None:
+        """Close connections."""
+        await self._client.aclose()
+
+    async def _checked(self) -> Reading:
         if self._reading is None:
             async with self._checking:
                 if self._reading is None:
                     await self.check()
         assert self._reading is not None
-        return await self._reading.read(prepared)
-
-    async def aclose(self) -> None:
-        """Close connections."""
-        await self._client.aclose()
+        return self._reading
 
 
 def create(settings: RecognitionSettings) -> VlmReader:
     """A reader for a model card and its servers. Reaches out to nothing yet.
 
     Raises:
-        UsageError: There is no such model card, it is of another kind, or no server is named.
+        UsageError: There is no such model card, it is of another kind, it cannot read what it is to, or no server is
+            named.
     """
     card = load_card(settings.model)
     if card.kind is not Kind.RECOGNITION:
         raise UsageError(f"{card.name} does not read pages: it is a model for {card.kind}", remedy="Check --model.")
+    reads = settings.reading or card.reads
+    if reads is ReadingMode.PAGES and not card.prompts.get("page"):
+        raise UsageError(
+            f"{card.name} does not read whole pages: its card has no prompt for one",
+            remedy="Say --reading regions, or choose another --model.",
+        )
     client = ChatClient(
         settings.servers,
         workers=settings.workers,
@@ -108,4 +125,4 @@ def create(settings: RecognitionSettings) -> VlmReader:
         server_wait_s=settings.server_wait_s,
         api_key=os.environ.get(API_KEY) or None,
     )
-    return VlmReader(card, client, settings.served_model)
+    return VlmReader(card, client, settings.served_model, reads)

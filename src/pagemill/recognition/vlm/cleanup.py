@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-_LONGEST_CAPTION = 300
+LONGEST_CAPTION = 300
 _FENCE = re.compile(r"(`{3,}|~{3,})([^`\n]*)")
 _WHOLE_TABLE = re.compile(r"<table\b.*</table\s{0,9}>", re.IGNORECASE | re.DOTALL)
 _UNWRAPPED = {
@@ -72,7 +72,7 @@ def clean(text: str, task: Task, steps: Iterable[str]) -> Cleaned:
         return Cleaned("\n".join(line for line in lines if line), ContentFormat.LATEX)
     table = read_table(text) if task is Task.TABLE or _WHOLE_TABLE.fullmatch(text) else None
     if table:
-        if len(table.beside) <= _LONGEST_CAPTION:
+        if len(table.beside) <= LONGEST_CAPTION:
             caption = f"<caption>{escape(table.beside, quote=False)}</caption>" if table.beside else ""
             return Cleaned(f"<table>{caption}{table.html.removeprefix('<table>')}", ContentFormat.HTML)
         beside = Problem("beside_table", f"left out beside the table: {table.beside[:500]}")

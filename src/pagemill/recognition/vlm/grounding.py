@@ -15,12 +15,15 @@ from pagemill.document.geometry import Box
 
 GRID = 999
 """Coordinate of the right and lower edge."""
-MAX_ELEMENTS = 5000
+MAX_ELEMENTS = 1000
+"""The densest newspaper pages have some 300."""
 _REFERENCE = re.compile(r"<\|ref\|>([^<|]{0,200})<\|/ref\|>\s{0,8}(?:<\|det\|>([\[\]\d\s,.+-]{0,20000})<\|/det\|>)?")
 _BOX = re.compile(r"\[\s{0,8}" + r"\s{0,8},\s{0,8}".join([r"(-?\d{1,6}(?:\.\d{1,6})?)"] * 4) + r"\s{0,8}\]")
 _END = re.compile(r"<[|｜]end▁of▁sentence[|｜]>|</s>")
 _OPEN_TAIL = re.compile(r"<\|(?:ref|det)\|>[^<]{0,20000}(?:<[|/a-z]{0,8})?$|<\|?(?:/?(?:r|re|ref|d|de|det)?\|?)?$")
 _CENTER = re.compile(r"</?center>", re.IGNORECASE)
+_OPENING = re.compile(r"<table", re.IGNORECASE | re.ASCII)
+_TABLE_TAG = re.compile(r"<(/?)table", re.IGNORECASE | re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +71,8 @@ def parse_grounded(text: str) -> GroundedPage:
         boxes = tuple(box for found in _BOX.finditer(match.group(2) or "") if (box := _box(found.groups())))
         content = _CENTER.sub("", body[match.end() : end]).strip()
         elements.append(GroundedElement(match.group(1).strip(), boxes, content))
-    lower = body.lower()
-    open_table = lower.rfind("<table") > lower.rfind("</table")
+    tags = [tag.group(1) for tag in _TABLE_TAG.finditer(body)]
+    open_table = bool(tags) and not tags[-1]
     return GroundedPage(tuple(_untangled(elements)), truncated or open_table or len(matches) > MAX_ELEMENTS)
 
 
@@ -91,7 +94,7 @@ def _untangled(elements: list[GroundedElement]) -> list[GroundedElement]:
     result: list[GroundedElement] = []
     for element in elements:
         table = result[-1] if result else None
-        start = element.content.lower().find("<table")
+        start = opening.start() if (opening := _OPENING.search(element.content)) else -1
         if (
             table is not None
             and table.label == "table"

@@ -32,6 +32,7 @@ _NOT_SPOKEN = re.compile(r"<[^<>]{0,200}>|\\[A-Za-z]{1,30}|&[a-z]{2,8};")
 _LATEX_TOKEN = re.compile(r"\\(?:begin|end)\s{0,3}\{([A-Za-z*]{1,30})\}|\\[A-Za-z]{1,30}|\\.|[{}]", re.DOTALL)
 _SPACING = re.compile(r"(?:\\(?:quad|qquad|hspace\{[^{}]{0,20}\}|[,;:! ])[\s~&]{0,8}){24}")
 _TABLE_TAG = re.compile(r"<(/?)table\b", re.IGNORECASE)
+_REFERENCE = re.compile(r"<\|(ref|det)\|>[^<>|]{0,200}<\|/\1\|>")
 _TABLE_MARK = re.compile(r"<table\b|<[fel]cel>|^\s{0,3}\|.{0,400}\|\s{0,3}$", re.IGNORECASE | re.MULTILINE)
 
 
@@ -107,7 +108,7 @@ def judge(answer: Answer, task: Task, prompt: str) -> Verdict:
         return Verdict(flaw=Flaw.REPETITION, message=message, sound_end=loop.start + loop.period)
     if answer.finish_reason == "repetition":  # the server has seen what was taken off the end
         return Verdict(flaw=Flaw.REPETITION, message="the server ended an answer that repeated itself")
-    if task is not Task.TABLE and repeated_share(text) >= _REPEATED_SHARE:
+    if task is not Task.TABLE and repeated_share(_prose(text) if task is Task.PAGE else text) >= _REPEATED_SHARE:
         return Verdict(flaw=Flaw.REPETITION, message="nearly all of the answer is said more than once")
     if unfinished:
         length = f" after {answer.completion_tokens} tokens" if answer.completion_tokens else ""
@@ -125,7 +126,7 @@ def find_loop(text: str, *, unfinished: bool, task: Task) -> Run | None:
     Args:
         text: The answer.
         unfinished: It ran into its limit, so a repetition that reaches its end would have gone on.
-        task: In a table, equal rows and cells are common.
+        task: In a table, and so on a page that may hold one, equal rows and cells are common.
     """
     grams = len(text) - _GRAM + 1
     # A quick look first: of 64 characters that repeat themselves four times, 40 grams stood there before.
@@ -170,6 +171,22 @@ def repeating_runs(text: str) -> list[Run]:
     if period and len(text) - start >= 2 * period:
         runs.append(Run(start, period, len(text) - start))
     return runs
+
+
+def _prose(text: str) -> str:
+    """A page's answer without its references, which are all alike, and without its tables."""
+    text = _REFERENCE.sub(" ", text)
+    pieces: list[str] = []
+    done, inside = 0, False
+    for tag in _TABLE_TAG.finditer(text):
+        closes = bool(tag.group(1))
+        if closes == inside:
+            if not closes:
+                pieces.append(text[done : tag.start()])
+            done, inside = tag.end(), not closes
+    if not inside:
+        pieces.append(text[done:])
+    return " ".join(pieces)
 
 
 def repeated_share(text: str) -> float:

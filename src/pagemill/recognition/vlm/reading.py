@@ -1,8 +1,11 @@
-"""Reading one region: ask, judge the answer, ask again with changed sampling, accept the best with its problem told."""
+"""Reading one region, or one page: ask, judge the answer, ask again with changed sampling, accept the best with its
+problem told.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -10,10 +13,11 @@ import msgspec
 from pagemill.document.labels import Task
 from pagemill.document.page import ContentFormat
 from pagemill.errors import NetworkError, UsageError
-from pagemill.recognition.base import Problem, RegionReading
+from pagemill.recognition.base import PageReading, Problem, RegionReading
 from pagemill.recognition.vlm.answer import RequestFailedError, RequestRefusedError
 from pagemill.recognition.vlm.cleanup import STEPS, Cleaned, clean
 from pagemill.recognition.vlm.guard import Flaw, Verdict, judge
+from pagemill.recognition.vlm.page_answers import PageAnswer, read_answer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,8 +67,18 @@ def changed_sampling(first: Sampling, attempt: int, flaw: Flaw | None) -> Sampli
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Accepted:
+    """The best of all answers."""
+
+    text: str
+    """Its sound part."""
+    problem: Problem | None
+    attempts: int
+
+
 class Reading:
-    """Reads regions with one model. Runs on the event loop; what takes longer than a millisecond goes to a thread."""
+    """Reads regions and pages with one model. Runs on the event loop; what takes longer than a millisecond goes to a thread."""
 
     def __init__(self, card: ModelCard, builder: RequestBuilder, asker: Asker, *, engine: str) -> None:
         """Put together what makes requests and what sends them.
@@ -99,28 +113,48 @@ class Reading:
             NetworkError: No server could be reached: the page should fail and be tried again later.
             UsageError: The servers do not serve the model.
         """
-        prompt = self._card.prompts[prepared.task.value]
         try:
-            prepared, answer, shrinks = await self._first_answer(prepared)
+            accepted = await self._accepted(prepared)
         except (RequestRefusedError, RequestFailedError) as error:
             return self._failed(prepared, error)
-        candidates = [(await _judged(answer, prepared.task, prompt), answer)]
-        if candidates[0][0].flaw:
-            candidates += await self._again(prepared, prompt, candidates[0][0].flaw)
-        verdict, answer = min(candidates, key=_rank)
-        cleaned = await _cleaned(answer.text[: verdict.sound_end], prepared.task, self._card.cleanup)
-        attempts = shrinks + len(candidates)
-        is_cut = verdict.sound_end is not None and verdict.sound_end < len(answer.text)
-        problem = _problem(verdict, attempts, is_cut) or cleaned.problem
+        cleaned = await _cleaned(accepted.text, prepared.task, self._card.cleanup)
+        problem = accepted.problem or cleaned.problem
         if problem is None and not cleaned.content:
             problem = Problem(Flaw.EMPTY, "nothing is left of the answer after its clean-up")
         return RegionReading(
             content=cleaned.content,
             content_format=cleaned.content_format,
             engine=self._engine,
-            attempts=attempts,
+            attempts=accepted.attempts,
             problem=problem,
         )
+
+    async def read_page(self, prepared: PreparedRegion) -> PageReading:
+        """Read one page, prepared with the task ``PAGE``; otherwise as :meth:`read`."""
+        try:
+            accepted = await self._accepted(prepared)
+        except (RequestRefusedError, RequestFailedError) as error:
+            problem = Problem(error.category, error.message, error.remedy)
+            return PageReading(elements=None, engine=self._engine, problem=problem)
+        answer = await _page_answer(accepted.text, self._card.cleanup)
+        return PageReading(
+            elements=answer.elements,
+            engine=self._engine,
+            attempts=accepted.attempts,
+            problem=accepted.problem or answer.problem,
+        )
+
+    async def _accepted(self, prepared: PreparedRegion) -> _Accepted:
+        """Ask, and ask again, until an answer is good or there have been enough."""
+        prompt = self._card.prompts[prepared.task.value]
+        prepared, answer, shrinks = await self._first_answer(prepared)
+        candidates = [(await _judged(answer, prepared.task, prompt), answer)]
+        if candidates[0][0].flaw:
+            candidates += await self._again(prepared, prompt, candidates[0][0].flaw)
+        verdict, answer = min(candidates, key=_rank)
+        attempts = shrinks + len(candidates)
+        is_cut = verdict.sound_end is not None and verdict.sound_end < len(answer.text)
+        return _Accepted(answer.text[: verdict.sound_end], _problem(verdict, attempts, is_cut), attempts)
 
     async def _first_answer(self, prepared: PreparedRegion) -> tuple[PreparedRegion, Answer, int]:
         """Ask; a region that a server refuses with status 400 or 413 is made smaller and asked about again."""
@@ -204,6 +238,12 @@ async def _cleaned(text: str, task: Task, steps: Sequence[str]) -> Cleaned:
     if len(text) > _LONG:
         return await asyncio.to_thread(clean, text, task, steps)
     return clean(text, task, steps)
+
+
+async def _page_answer(text: str, steps: Sequence[str]) -> PageAnswer:
+    if len(text) > _LONG:
+        return await asyncio.to_thread(read_answer, text, steps)
+    return read_answer(text, steps)
 
 
 def _rank(candidate: tuple[Verdict, Answer]) -> tuple[int, int]:

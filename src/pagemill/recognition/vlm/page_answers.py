@@ -1,0 +1,175 @@
+"""From the answer about a whole page to what stands on it: labels, places, cleaned contents.
+
+The answer is grounded (:mod:`pagemill.recognition.vlm.grounding`). Nothing that the model wrote is left out: what stands
+outside of all references, what it wrote for a picture and what stands around a table become texts of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from pagemill.document.labels import TASK_OF_LABEL, Label, Task
+from pagemill.document.page import ContentFormat
+from pagemill.recognition.base import PageElement, Problem
+from pagemill.recognition.vlm.cleanup import LONGEST_CAPTION, STEPS, clean
+from pagemill.recognition.vlm.grounding import MAX_ELEMENTS, page_box, parse_grounded
+from pagemill.recognition.vlm.guard import MAX_CHARACTERS, Flaw, latex_fault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pagemill.document.geometry import Box
+    from pagemill.recognition.vlm.grounding import GroundedElement
+
+LABELS: Mapping[str, Label] = MappingProxyType(
+    {
+        "title": Label.DOC_TITLE,
+        "sub_title": Label.PARAGRAPH_TITLE,
+        "figure": Label.IMAGE,
+        "image_caption": Label.FIGURE_TITLE,
+        "figure_caption": Label.FIGURE_TITLE,
+        "chart_caption": Label.FIGURE_TITLE,
+        "table_caption": Label.FIGURE_TITLE,
+        "code_caption": Label.FIGURE_TITLE,
+        "image_footnote": Label.VISION_FOOTNOTE,
+        "figure_footnote": Label.VISION_FOOTNOTE,
+        "table_footnote": Label.VISION_FOOTNOTE,
+        "equation": Label.DISPLAY_FORMULA,
+        "formula": Label.DISPLAY_FORMULA,
+        "equation_number": Label.FORMULA_NUMBER,
+        "page_number": Label.NUMBER,
+        "page_footnote": Label.FOOTNOTE,
+        "code": Label.ALGORITHM,
+        "list": Label.TEXT,
+        **{label.value: label for label in Label},
+    }
+)
+"""Ours by the model's: those of published outputs of DeepSeek-OCR, their near relations, and our own."""
+
+_WHOLE_ANSWER = frozenset({"reasoning", "fences"})
+"""Clean-up steps for what stands around an answer, so that they are for the whole one."""
+_PICTURES = frozenset({Label.HEADER_IMAGE, Label.FOOTER_IMAGE})
+_TABLE_TAG = re.compile(r"<(/?)table\b[^<>]{0,1000}>", re.IGNORECASE | re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class PageAnswer:
+    """What an answer says of a page."""
+
+    elements: tuple[PageElement, ...]
+    """In the order of the answer, which is that of reading."""
+    problem: Problem | None = None
+
+
+def read_answer(text: str, steps: Sequence[str]) -> PageAnswer:
+    """Read the answer about a page.
+
+    Args:
+        text: As the model wrote it, or its sound part.
+        steps: Names of :data:`pagemill.recognition.vlm.cleanup.STEPS`, for the content of each element.
+
+    Returns:
+        Its elements. An answer without references is one text without a place, which the problem tells.
+    """
+    text = text[:MAX_CHARACTERS]
+    for step in steps:
+        if step in _WHOLE_ANSWER:
+            text = STEPS[step](text, Task.TEXT)
+    page = parse_grounded(text)
+    if not any(element.label for element in page.elements):
+        return _without_places(text, steps)
+    elements = tuple(read for element in page.elements for read in _read(element, steps))
+    if page.truncated:
+        message = f"the answer ends inside of a place or a table, or tells of more than {MAX_ELEMENTS:,} elements"
+        return PageAnswer(elements, Problem(Flaw.TRUNCATED, message))
+    return PageAnswer(elements)
+
+
+def label_of(name: str) -> Label | None:
+    """The layout class that a model means by a label; None for one that nobody knows."""
+    return LABELS.get(re.sub(r"[\s-]+", "_", name.strip().lower()))
+
+
+def _without_places(text: str, steps: Sequence[str]) -> PageAnswer:
+    cleaned = clean(text, Task.TEXT, steps)
+    if not cleaned.content:
+        return PageAnswer((), Problem(Flaw.EMPTY, "nothing is left of the answer after its clean-up"))
+    problem = Problem(
+        "no_grounding",
+        "the model told no places: what it read is one text of the whole page",
+        "The server must run the model of the card, and leave special tokens in its answers (skip_special_tokens).",
+    )
+    return PageAnswer((PageElement(label=Label.TEXT, boxes=(), content=cleaned.content,
+                                   content_format=cleaned.content_format, problem=cleaned.problem),), problem)
+
+
+def _read(element: GroundedElement, steps: Sequence[str]) -> Iterator[PageElement]:
+    """An element and, where it holds more than its label says, what else it holds."""
+    boxes = tuple(page_box(box, 1, 1) for box in element.boxes)
+    label, content = label_of(element.label), element.content
+    if label is None:
+        # In answers to "OCR this image" a text stands in place of the label, and nothing behind it.
+        label, content = Label.TEXT, content or element.label
+    if TASK_OF_LABEL[label] is Task.SKIP or label in _PICTURES:
+        yield PageElement(label=label, boxes=boxes, content=None, content_format=ContentFormat.TEXT)
+        if not content:
+            return
+        label = Label.TEXT
+    pieces = _pieces(content)
+    around = sum(len(piece) for piece, is_table in pieces if not is_table)
+    if label is Label.TABLE and (len(pieces) == 1 or (_tables(pieces) == 1 and around <= LONGEST_CAPTION)):
+        yield _cleaned(Label.TABLE, boxes, content, steps)  # with its caption
+        return
+    for piece, is_table in pieces:
+        if is_table:
+            yield _cleaned(Label.TABLE, boxes, piece, steps)
+        else:
+            yield _cleaned(Label.TEXT if label is Label.TABLE else label, boxes, piece, steps)
+
+
+def _tables(pieces: Sequence[tuple[str, bool]]) -> int:
+    return sum(is_table for _, is_table in pieces)
+
+
+def _cleaned(label: Label, boxes: tuple[Box, ...], content: str, steps: Sequence[str]) -> PageElement:
+    task = TASK_OF_LABEL[label]
+    cleaned = clean(content, task if task in (Task.TABLE, Task.FORMULA) else Task.TEXT, steps)
+    problem = cleaned.problem
+    if not cleaned.content and task is not Task.ABANDON:
+        problem = Problem(Flaw.EMPTY, "the model saw something here and wrote nothing")
+    elif task is Task.FORMULA and (fault := latex_fault(cleaned.content)):
+        problem = Problem(Flaw.FORMULA, f"the formula is broken: {fault}")
+    return PageElement(
+        label=label,
+        boxes=boxes,
+        content=cleaned.content or None,
+        content_format=cleaned.content_format,
+        problem=problem,
+    )
+
+
+def _pieces(content: str) -> list[tuple[str, bool]]:
+    """A content cut into tables and what stands around them, in order; at least one piece. Tables inside of tables
+    belong to the outer one; one that is not closed goes to the end.
+    """
+    pieces: list[tuple[str, bool]] = []
+    done = depth = 0
+    for tag in _TABLE_TAG.finditer(content):
+        if tag.group(1):
+            depth -= depth > 0
+            if depth == 0 and pieces and pieces[-1] == ("", True):
+                pieces[-1] = (content[done : tag.end()], True)
+                done = tag.end()
+        else:
+            depth += 1
+            if depth == 1:
+                pieces += [(content[done : tag.start()], False), ("", True)]
+                done = tag.start()
+    if pieces and pieces[-1] == ("", True):
+        pieces[-1] = (content[done:], True)
+    else:
+        pieces.append((content[done:], False))
+    return [(piece.strip(), is_table) for piece, is_table in pieces if piece.strip()] or [("", False)]
