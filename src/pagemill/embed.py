@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, ExitStack, aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -17,18 +17,17 @@ from pagemill.config.settings import RuntimeSettings
 from pagemill.embedding.base import DEFAULT_ENGINE, CorpusEngine, EmbeddingInput, Modality, Role, normalised
 from pagemill.embedding.contents import contents, query
 from pagemill.embedding.images import within_budget
+from pagemill.embedding.outcome import EmbedOutcome, PartOutcome, name_of
 from pagemill.embedding.vectors import FOLDER, Part, Row, VectorPaths, VectorsInfo
 from pagemill.embedding.writing import VectorWriter
 from pagemill.errors import (
     EngineError,
-    ExitCode,
     InputError,
     MissingDependencyError,
     NetworkError,
     OutputError,
     PagemillError,
     UsageError,
-    error_class,
 )
 from pagemill.imaging.decode import decode_image
 from pagemill.page_images import FoundPage, PageImages, WantedPage
@@ -52,6 +51,7 @@ if TYPE_CHECKING:
     from pagemill.document.page import ImageCrop, PageResult
     from pagemill.embedding.base import EmbeddingEngine, EngineSettings
     from pagemill.embedding.contents import Content
+    from pagemill.errors import DamagedRunError
     from pagemill.imaging.types import Pixels
     from pagemill.sources import SourceOptions
 
@@ -93,56 +93,6 @@ class EmbedOptions:
     """What decoding the page images needs: password, image column."""
     inputs: tuple[str, ...] = ()
     """Where the sources of the pages lie now; empty for where they lay."""
-
-
-@dataclass(slots=True)
-class PartOutcome:
-    """What became of one part."""
-
-    rows: int = 0
-    """In the file."""
-    embedded: int = 0
-    """Of these, made this time."""
-    gone: int = 0
-    """Rows of the earlier file whose page or region is no more."""
-    failed: int = 0
-
-
-@dataclass(slots=True)
-class EmbedOutcome:
-    """What came of it."""
-
-    parts: dict[Part, PartOutcome] = field(default_factory=dict)
-    failures: list[tuple[str, str, str | None]] = field(default_factory=list)
-    """Name, message and remedy of the first ``MAX_FAILURES`` items that failed."""
-    causes: set[str] = field(default_factory=set)
-    """Categories of all failures."""
-    cut_texts: int = 0
-    """Texts that were longer than the model takes, and were cut."""
-
-    MAX_FAILURES = 20
-
-    def add(self, part: Part, row: Row, error: PagemillError) -> None:
-        """Take note of an item that failed."""
-        self.parts[part].failed += 1
-        self.causes.add(error.category)
-        if len(self.failures) < self.MAX_FAILURES:
-            key = row.key
-            name = key.page_id if key.region is None else f"{key.page_id}, region {key.region}"
-            self.failures.append((name, error.message, error.remedy))
-
-    @property
-    def failed(self) -> int:
-        """Items without a vector."""
-        return sum(part.failed for part in self.parts.values())
-
-    @property
-    def exit_code(self) -> ExitCode:
-        """0 when all is well; the cause's own code when nothing succeeded for one cause; else "some failed"."""
-        codes = {error_class(cause).exit_code for cause in self.causes}
-        if self.failed and not any(part.rows for part in self.parts.values()) and len(codes) == 1:
-            return codes.pop()
-        return ExitCode.PAGES_FAILED if self.failed else ExitCode.OK
 
 
 class Progress(Protocol):
@@ -279,7 +229,7 @@ class _Embedding:
                 raise
             except PagemillError as error:
                 failed.add(row)
-                self.outcome.add(part, row, error)
+                self.outcome.add(part, name_of(row), error)
             else:
                 self.outcome.parts[part].embedded += 1
 
@@ -313,7 +263,11 @@ class _Embedding:
     async def _pages(self, part: Part) -> AsyncIterator[PageResult]:
         counts = await asyncio.to_thread(self._reader.counts)
         self._begin(part, counts[PageState.DONE] + counts[PageState.FAILED])
-        async with aclosing(on_thread(self._reader.pages())) as pages:
+
+        def damaged(error: DamagedRunError) -> None:
+            self.outcome.add(part, "a page", error)
+
+        async with aclosing(on_thread(self._reader.pages(on_damage=damaged))) as pages:
             async for page in pages:
                 yield page
                 self._advance()
@@ -334,23 +288,29 @@ class _Embedding:
             self._reader, decoding, flight, options=self._options.sources, inputs=self._options.inputs or None
         )
         self._begin(Part.IMAGES, len(missing))
+        engine = self._engine
+        room = asyncio.Semaphore(engine.max_batch * engine.concurrency + runtime.pages_in_flight)
 
         async def page_image(row: Row, found: FoundPage) -> None:
             async def load() -> EmbeddingInput:
-                whole = await images.pixels(found)
-                pixels = await asyncio.to_thread(within_budget, whole, self._engine.image_budget)
+                try:
+                    whole = await images.pixels(found)
+                    pixels = await asyncio.to_thread(within_budget, whole, engine.image_budget)
+                finally:
+                    found.ticket.leave()
                 return EmbeddingInput(role=Role.IMAGE, image=pixels)
 
             try:
                 await one(row, load)
             finally:
-                found.ticket.leave()
+                room.release()
                 self._advance()
 
         async with aclosing(images.find([wanted for _, wanted in missing.values()])) as pages:
             async for found in pages:
                 if isinstance(found, FoundPage):
                     row, _ = missing[found.wanted.page_id]
+                    await room.acquire()
                     tasks.create_task(page_image(row, found))
                 else:
                     wanted, error = found

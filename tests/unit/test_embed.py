@@ -20,9 +20,10 @@ from synthetic_run import JPEG, failed_page, open_run, page, region, sample_page
 from pagemill.document.identity import PageKey
 from pagemill.document.labels import Label
 from pagemill.document.page import PageResult
-from pagemill.embed import EmbedOptions, EmbedOutcome, embed, open_engine
+from pagemill.embed import EmbedOptions, embed, open_engine
 from pagemill.embedding.base import EmbeddingInput, EngineIdentity, EngineSettings, Modality, Role, normalised
 from pagemill.embedding.contents import contents
+from pagemill.embedding.outcome import EmbedOutcome
 from pagemill.embedding.vectors import FOLDER, Part, RowKey, VectorFile, parts_of
 from pagemill.errors import DifferentRunError, ExitCode, LockedError, NetworkError, UsageError
 from pagemill.store.lock import RunLock
@@ -195,6 +196,17 @@ def test_a_server_that_is_gone_ends_it_and_keeps_what_there_is(tmp_path: Path) -
     assert 1 <= len(rest.embedded) <= 2  # one may have been on its way to the disk
     run_embed(out, rest)
     check_texts(out)
+
+
+def test_a_damaged_record_costs_no_other_page(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    write_run(out, sample_pages())
+    records = out / "ocr_results.jsonl"
+    records.write_bytes(records.read_bytes().replace(b"Dear miller", b"Dear Miller", 1))
+    outcome = run_embed(out, TellingEngine(), parts=frozenset({Part.TEXT}))
+    assert outcome.exit_code == ExitCode.PAGES_FAILED
+    assert "is damaged at byte" in outcome.failures[0][1]
+    assert outcome.parts[Part.TEXT].rows == 2
 
 
 def test_two_at_once(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from pagemill.embed import EmbedOutcome
+    from pagemill.embedding.outcome import EmbedOutcome
     from pagemill.embedding.vectors import Part
     from pagemill.errors import ExitCode
 

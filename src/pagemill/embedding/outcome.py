@@ -1,0 +1,66 @@
+"""What came of a go over a run: rows by part, and what has no vector and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pagemill.errors import ExitCode, error_class
+
+if TYPE_CHECKING:
+    from pagemill.embedding.vectors import Part, Row
+    from pagemill.errors import PagemillError
+
+
+@dataclass(slots=True)
+class PartOutcome:
+    """What became of one part."""
+
+    rows: int = 0
+    """In the file."""
+    embedded: int = 0
+    """Of these, made this time."""
+    gone: int = 0
+    """Rows of the earlier file whose page or region is no more."""
+    failed: int = 0
+
+
+@dataclass(slots=True)
+class EmbedOutcome:
+    """What came of it."""
+
+    parts: dict[Part, PartOutcome] = field(default_factory=dict)
+    failures: list[tuple[str, str, str | None]] = field(default_factory=list)
+    """Name, message and remedy of the first ``MAX_FAILURES`` items that failed."""
+    causes: set[str] = field(default_factory=set)
+    """Categories of all failures."""
+    cut_texts: int = 0
+    """Texts that were longer than the model takes, and were cut."""
+
+    MAX_FAILURES = 20
+
+    def add(self, part: Part, name: str, error: PagemillError) -> None:
+        """Take note of an item that failed."""
+        self.parts[part].failed += 1
+        self.causes.add(error.category)
+        if len(self.failures) < self.MAX_FAILURES:
+            self.failures.append((name, error.message, error.remedy))
+
+    @property
+    def failed(self) -> int:
+        """Items without a vector."""
+        return sum(part.failed for part in self.parts.values())
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """0 when all is well; the cause's own code when nothing succeeded for one cause; else "some failed"."""
+        codes = {error_class(cause).exit_code for cause in self.causes}
+        if self.failed and not any(part.rows for part in self.parts.values()) and len(codes) == 1:
+            return codes.pop()
+        return ExitCode.PAGES_FAILED if self.failed else ExitCode.OK
+
+
+def name_of(row: Row) -> str:
+    """A page, region or query in words."""
+    key = row.key
+    return key.page_id if key.region is None else f"{key.page_id}, region {key.region}"
