@@ -14,6 +14,9 @@ DIMENSION = 32
 LOG = "PAGEMILL_TEST_EMBEDDED"
 """Environment variable: the file that gets a character for each text that was embedded."""
 
+HOLD = "PAGEMILL_TEST_HOLD"
+"""Environment variable: a file; while it is there, nothing more is embedded."""
+
 
 def vector_of(text: str) -> np.ndarray:
     """A vector that only this text has."""
@@ -36,6 +39,8 @@ class SlowEngine:
         if LOG in os.environ:
             with open(os.environ[LOG], "a") as log:  # noqa: PTH123
                 log.write("." * len(inputs))
+        while os.path.exists(os.environ.get(HOLD, "")):  # noqa: PTH110
+            time.sleep(0.01)
         return np.stack([vector_of(each.text) for each in inputs])
 
     def close(self):

@@ -106,9 +106,11 @@ def test_killed_at_many_moments(out: Path, environment: dict[str, str], tmp_path
 
 
 def test_a_second_one_is_told(out: Path, environment: dict[str, str], tmp_path: Path) -> None:
-    log = tmp_path / "embedded"
+    log, hold = tmp_path / "embedded", tmp_path / "hold"
     log.touch()
-    first = start({**environment, slow_embedding.LOG: str(log)}, out, "--engine", "slow")
+    hold.touch()
+    held = {**environment, slow_embedding.LOG: str(log), slow_embedding.HOLD: str(hold)}
+    first = start(held, out, "--engine", "slow")
     while not log.stat().st_size:
         assert first.poll() is None
         time.sleep(0.002)
@@ -117,6 +119,7 @@ def test_a_second_one_is_told(out: Path, environment: dict[str, str], tmp_path: 
     assert second.returncode == ExitCode.OUTPUT
     assert f"in use by process {first.pid}" in said
     first.send_signal(signal.SIGINT)
+    hold.unlink()
     said, _ = first.communicate()
     assert first.returncode == ExitCode.INTERRUPTED
     assert "Traceback" not in said
