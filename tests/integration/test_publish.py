@@ -295,6 +295,34 @@ def test_shards_end_when_they_are_full(tmp_path, monkeypatch):
     assert ids == [f"d_{number}" for number in range(1, 8)]
 
 
+def test_page_images_from_the_sources(tmp_path):
+    """A PNG byte for byte, a turned JPEG and a PDF page as JPEGs; one that is gone is told."""
+    source = tmp_path / "in"
+    source.mkdir()
+    drawing = Image.new("RGB", (300, 200), "white")
+    drawing.save(source / "plain.png")
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    drawing.save(source / "turned.jpg", exif=turned)
+    drawing.save(source / "sheet.pdf")
+    drawing.save(source / "gone.png", compress_level=0)
+    out, target = tmp_path / "out", tmp_path / "published"
+    parse = [sys.executable, "-m", "pagemill", "parse", str(source), "-o", str(out), "-q", "--no-report"]
+    subprocess.run(parse, check=True, timeout=PATIENCE_S)
+    (source / "gone.png").unlink()
+    ended = publish(out, "--to", str(target), "--licence", "cc0-1.0", "--page-images")
+    assert ended.returncode == ExitCode.PAGES_FAILED, ended.stderr
+    assert "gone" in ended.stderr
+    rows = {Path(row["source"]).name: row for row in pq.read_table(target / "data").to_pylist()}
+    assert next(iter(rows["plain.png"])) == "image"
+    assert rows["plain.png"]["image"]["bytes"] == (source / "plain.png").read_bytes()
+    for name in ("turned.jpg", "sheet.pdf"):
+        with Image.open(io.BytesIO(rows[name]["image"]["bytes"])) as image:
+            assert image.size == (rows[name]["width"], rows[name]["height"])
+    assert rows["turned.jpg"]["width"] == 200
+    assert rows["gone.png"]["image"] is None
+
+
 def test_made_anew_only_when_something_changed(run):
     options = BuildOptions(licence="other", title="t")
     with RunReader.open(run) as reader:

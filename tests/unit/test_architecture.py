@@ -40,6 +40,7 @@ MAY_IMPORT = {
     "run": {"errors", "document", "exporters", "parsing", "runtime", "sources", "store", "supervise"},
     "exports": {"errors", "document", "export", "store"},
     "status": {"errors", "store"},
+    "published_images": {"errors", "config", "document", "imaging", "page_images", "runtime", "sources", "store"},
     "steps": {"errors", "serving", "supervise"},
     "doctor": {"errors", "config", "recognition", "serving"},
     "page_images": {"errors", "document", "imaging", "runtime", "sources", "store"},

@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pagemill.errors import ExitCode
+
 if TYPE_CHECKING:
     from pagemill.publishing.manifest import Manifest
 
 LICENCE = re.compile(r"[a-z0-9][a-z0-9.+\-]{0,63}")
 REPOSITORY = re.compile(r"[\w.\-]{1,96}/[\w.\-]{1,96}")
+
+_SHOWN = 20
 
 
 @click.command(name="publish", short_help="Publish a run as a dataset.")
@@ -34,6 +38,10 @@ REPOSITORY = re.compile(r"[\w.\-]{1,96}/[\w.\-]{1,96}")
 @click.option("--revision", default="main", show_default=True, metavar="BRANCH", help="Branch of the repository.")
 @click.option("--crops/--no-crops", default=True, help="Take pictures and charts along  [default: on]")
 @click.option("--embeddings/--no-embeddings", default=True, help="Take the vectors along  [default: on]")
+@click.option("--page-images", is_flag=True, help="parquet: take the image of each page along, from its source.")
+@click.option("--input", "inputs", multiple=True, metavar="PATH", help="Where the parsed files lie now, for images.")
+@click.option("--image-column", metavar="NAME", help="Image column of a dataset, as for pagemill parse.")
+@click.option("--password", envvar="PAGEMILL_PASSWORD", metavar="TEXT", help="Password of encrypted PDFs, for images.")
 @click.option("--partial", is_flag=True, help="Publish a run that is not at its end.")
 @click.option("--dry-run", is_flag=True, help="Make the files and show the card; upload nothing.")
 @click.option(
@@ -53,10 +61,14 @@ def command(
     revision: str,
     crops: bool,
     embeddings: bool,
+    page_images: bool,
+    inputs: tuple[str, ...],
+    image_column: str | None,
+    password: str | None,
     partial: bool,
     dry_run: bool,
     hf_token: str | None,
-) -> None:
+) -> int:
     """Publish a run as a dataset: on the Hugging Face Hub, in a folder, or at any URL that fsspec can write to.
 
     The licence is that of the pages, so you have to name it. An upload that stops goes on with the same command; what
@@ -72,6 +84,10 @@ def command(
         raise click.BadParameter("it looks like USER/NAME", param_hint="--repo")
     if repo is None and (private or revision != "main"):
         raise click.UsageError("--private and --revision go with --repo")
+    if page_images and shape != "parquet":
+        raise click.UsageError("--page-images goes with --format parquet")
+    if (inputs or image_column) and not page_images:
+        raise click.UsageError("--input and --image-column go with --page-images")
     if licence is None:
         if not sys.stdin.isatty():
             raise click.UsageError("name the licence of the pages: --licence ID, such as cc-by-4.0, other, unknown")
@@ -79,9 +95,11 @@ def command(
     if not LICENCE.fullmatch(licence):
         raise click.BadParameter("it is an identifier such as cc-by-4.0", param_hint="--licence")
 
+    from pagemill.published_images import PublishedImages
     from pagemill.publishing.build import BuildOptions, Shape, build
     from pagemill.publishing.hub import HubDataset
     from pagemill.publishing.storage import StoredDataset
+    from pagemill.sources import SourceOptions
     from pagemill.store.reading import RunReader
 
     options = BuildOptions(
@@ -91,6 +109,7 @@ def command(
         shape=Shape(shape),
         crops=crops,
         embeddings=embeddings,
+        page_images=page_images,
         partial=partial,
     )
     target: HubDataset | StoredDataset = (
@@ -100,16 +119,26 @@ def command(
         RunReader.open(out) as reader,
         click.progressbar(length=reader.summary.pages, label="Making", file=sys.stderr) as bar,
     ):
-        folder, manifest = build(reader, out, options, lambda page: bar.update(1))
+        images = PublishedImages(
+            reader, out, inputs, SourceOptions(password=password, image_column=image_column, recursive=True)
+        )
+        folder, manifest = build(
+            reader, out, options, lambda page: bar.update(1), images.opened if page_images else None
+        )
     _describe(folder, manifest)
     if dry_run:
         click.echo((folder / "README.md").read_text(encoding="utf-8"))
         click.echo("Nothing was uploaded (--dry-run).", err=True)
-        return
+        return ExitCode.OK
     size = sum(file.size for file in manifest.files)
     with click.progressbar(length=size, label="Uploading", file=sys.stderr) as bar:
         address = target.publish(folder, manifest, lambda file: bar.update(file.size))
     click.echo(f"Published and verified: {address}", err=True)
+    for page_id, error in images.problems[:_SHOWN]:
+        click.echo(f"{page_id} has no image: {error.message}", err=True)
+    if len(images.problems) > _SHOWN:
+        click.echo(f"... and {len(images.problems) - _SHOWN:,} more", err=True)
+    return ExitCode.PAGES_FAILED if images.problems else ExitCode.OK
 
 
 def _describe(folder: Path, manifest: Manifest) -> None:

@@ -43,9 +43,17 @@ def write_parquet(
 
 
 def row_groups(
-    pages: Iterable[PageResult], picture: Callable[[ImageCrop], bytes | None] | None
+    pages: Iterable[PageResult],
+    picture: Callable[[ImageCrop], bytes | None] | None,
+    image: Callable[[PageResult], bytes | None] | None = None,
 ) -> Iterator[list[dict[str, Any]]]:
-    """Pages as rows of :func:`page_schema`, as many at a time as make a row group."""
+    """Pages as rows of :func:`page_schema`, as many at a time as make a row group.
+
+    Args:
+        pages: In the order of the rows.
+        picture: As for :func:`write_parquet`.
+        image: Gives the image of a page, for the column ``image``; null where it gives None.
+    """
     rows: list[dict[str, Any]] = []
     size = 0
     for page in pages:
@@ -55,6 +63,10 @@ def row_groups(
             images = [(crop.path, picture(crop)) for crop in page.image_crops]
             row["crop_images"] = [None if data is None else {"bytes": data, "path": path} for path, data in images]
             size += sum(len(data) for _, data in images if data)
+        if image is not None:
+            data = image(page)
+            row["image"] = None if data is None else {"bytes": data, "path": None}
+            size += len(data or b"")
         rows.append(row)
         if len(rows) >= ROW_GROUP_PAGES or size >= ROW_GROUP_BYTES:
             yield rows
@@ -80,11 +92,12 @@ def _row(page: PageResult) -> dict[str, Any]:
     }
 
 
-def page_schema(*, pictures: bool) -> pa.Schema:
+def page_schema(*, pictures: bool, images: bool = False) -> pa.Schema:
     """Columns of a page. No maps: the Hub's ``datasets`` library does not read them.
 
     Args:
         pictures: With the column ``crop_images``.
+        images: With the column ``image``, the first one.
     """
     import pyarrow as pa
 
@@ -119,7 +132,9 @@ def page_schema(*, pictures: bool) -> pa.Schema:
     error = pa.struct(
         {name: pa.string() for name in ("component", "category", "message", "remedy")} | {"region": pa.int32()}
     )
-    columns: dict[str, pa.DataType] = {
+    picture = pa.struct({"bytes": pa.binary(), "path": pa.string()})
+    columns: dict[str, pa.DataType] = {"image": picture} if images else {}
+    columns |= {
         "page_id": pa.string(),
         "page_idx": pa.int64(),
         "doc_id": pa.string(),
@@ -145,5 +160,5 @@ def page_schema(*, pictures: bool) -> pa.Schema:
         "schema_version": pa.string(),
     }
     if pictures:
-        columns["crop_images"] = pa.list_(pa.struct({"bytes": pa.binary(), "path": pa.string()}))
+        columns["crop_images"] = pa.list_(picture)
     return pa.schema(columns, metadata={"pagemill.version": __version__, "pagemill.schema_version": SCHEMA_VERSION})

@@ -7,6 +7,7 @@ import hashlib
 import io
 import shutil
 import tarfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path, PurePath
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from pagemill import __version__
+from pagemill.document.page import PageResult
 from pagemill.errors import DamagedRunError, InputError, OutputError
 from pagemill.export.parquet import page_schema, row_groups
 from pagemill.publishing.card import CardFacts, dataset_card
@@ -26,10 +28,10 @@ from pagemill.store.ledger import PageState
 from pagemill.store.paths import crop_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from types import TracebackType
 
-    from pagemill.document.page import ImageCrop, PageResult
+    from pagemill.document.page import ImageCrop
     from pagemill.store.reading import RunReader
 
 STAGING = f"{paths.FOLDER}/publish"
@@ -38,6 +40,10 @@ SHARD_BYTES = 400 * 2**20
 """Of a shard, about: the Hub's viewer likes some hundred megabytes."""
 EMBEDDINGS = "embeddings"
 _RUN_FILE = "run.json"
+
+
+OpenImages = Callable[[], contextlib.AbstractContextManager[Callable[[PageResult], bytes | None]]]
+"""Makes what gives the encoded image of a page, or None for one that cannot be had."""
 
 
 class Shape(StrEnum):
@@ -61,13 +67,19 @@ class BuildOptions:
     shape: Shape = Shape.PARQUET
     crops: bool = True
     embeddings: bool = True
+    page_images: bool = False
+    """Parquet: the image of each page, too."""
     partial: bool = False
     """Also a run that is not at its end."""
     shard_bytes: int = SHARD_BYTES
 
 
 def build(
-    reader: RunReader, out: Path, options: BuildOptions, tell: Callable[[PageResult], None] | None = None
+    reader: RunReader,
+    out: Path,
+    options: BuildOptions,
+    tell: Callable[[PageResult], None] | None = None,
+    open_images: OpenImages | None = None,
 ) -> tuple[Path, Manifest]:
     """Make the dataset's files, or find those of an earlier call for the very same run and options.
 
@@ -76,6 +88,7 @@ def build(
         out: Its directory.
         options: What to make.
         tell: Called with each page that is written.
+        open_images: For ``page_images``: makes what gives them. Not called when the files are there already.
 
     Returns:
         The folder with the files, and what is in it.
@@ -98,7 +111,8 @@ def build(
         shutil.rmtree(staging, ignore_errors=True)
         folder.mkdir(parents=True)
         try:
-            manifest = _Builder(reader, out, options, folder, tell).build(fingerprint)
+            with contextlib.nullcontext() if open_images is None else open_images() as image:
+                manifest = _Builder(reader, out, options, folder, tell, image).build(fingerprint)
         except BaseException:
             shutil.rmtree(staging, ignore_errors=True)
             raise
@@ -115,12 +129,14 @@ class _Builder:
         options: BuildOptions,
         folder: Path,
         tell: Callable[[PageResult], None] | None,
+        image: Callable[[PageResult], bytes | None] | None,
     ) -> None:
         self._reader = reader
         self._out = out
         self._options = options
         self._folder = folder
         self._tell = tell
+        self._image = image
         self._languages: dict[str, int] = {}
         self._pages = 0
 
@@ -142,6 +158,7 @@ class _Builder:
             repository=self._options.repository,
             parquet=self._options.shape is Shape.PARQUET,
             crops=self._options.crops,
+            page_images=self._image is not None,
             vectors=vectors,
             languages=self._languages,
             summary=summary,
@@ -160,12 +177,12 @@ class _Builder:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        schema = page_schema(pictures=self._options.crops)
-        schema = with_features(schema, ["crop_images"] if self._options.crops else [])
+        schema = page_schema(pictures=self._options.crops, images=self._image is not None)
+        schema = with_features(schema, {"image", "crop_images"})
         data = self._folder / "data"
         data.mkdir()
         shards: list[Path] = []
-        groups = row_groups(self._all_pages(), self._picture if self._options.crops else None)
+        groups = row_groups(self._all_pages(), self._picture if self._options.crops else None, self._image)
         rows = next(groups, None)
         while rows is not None:
             shards.append(data / f"shard-{len(shards)}")

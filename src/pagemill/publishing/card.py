@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
 _COLUMNS = (
+    ("image", "the page, as it was stored where it was an image"),
     ("page_id", "identity of the page in this dataset"),
     ("doc_id, page_number", "its document, and its place in it from 1"),
     ("status, errors", "`done` or `failed`; what went wrong on the page or in a region"),
@@ -43,6 +44,7 @@ class CardFacts:
     repository: str | None
     parquet: bool
     crops: bool
+    page_images: bool
     vectors: list[str]
     """Names of the arrays in ``embeddings/``."""
     languages: Mapping[str, int]
@@ -80,7 +82,9 @@ def _body(facts: CardFacts) -> str:
         "## How it was made\n\n" + _settings(facts.summary),
     ]
     if facts.parquet:
-        shown = [(name, text) for name, text in _COLUMNS if facts.crops or "crop_images" not in name]
+        hidden = {"image"} if not facts.page_images else set()
+        hidden |= {"crops, crop_images"} if not facts.crops else set()
+        shown = [(name, text) for name, text in _COLUMNS if name not in hidden]
         parts.append("## Columns\n\n" + _table(("column", "what"), [(f"`{name}`", text) for name, text in shown]))
     if facts.vectors:
         parts.append(
