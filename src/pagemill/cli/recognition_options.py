@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from pagemill.config.settings import LINES, RecognitionSettings
+from pagemill.config.settings import LINES, VLM, ReadingMode, RecognitionSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +34,12 @@ _OPTIONS = (
         multiple=True,
         metavar="URL[,URL...]",
         help="Base URL of an OpenAI-compatible server with the model, as in http://127.0.0.1:8000; repeatable.",
+    ),
+    click.option(
+        "--reading",
+        type=click.Choice([mode.value for mode in ReadingMode]),
+        help="What the model is given at a time: regions that a layout engine finds, or whole pages, of which it tells "
+        "the regions itself.  [default: what the model is made for]",
     ),
     click.option(
         "--footnotes/--no-footnotes",
@@ -75,6 +81,7 @@ def recognition_settings(
     recognition_engine: str,
     model: str | None,
     servers: tuple[str, ...],
+    reading: str | None,
     footnotes: bool | None,
     served_model: str | None,
     workers: int | None,
@@ -89,6 +96,7 @@ def recognition_settings(
     given = {
         "--model": model,
         "--server": servers,
+        "--reading": reading,
         "--footnotes": footnotes is not None,
         "--served-model": served_model,
         "--workers": workers,
@@ -101,7 +109,7 @@ def recognition_settings(
             "say --recognition-engine vlm"
         )
     urls = tuple(url.strip() for value in servers for url in value.split(",") if url.strip())
-    if recognition_engine == "vlm" and not urls:
+    if recognition_engine == VLM and not urls:
         raise click.UsageError(
             "--recognition-engine vlm needs --server URL, the address of a server with the model; "
             "`pagemill serve-model` starts one"
@@ -110,6 +118,7 @@ def recognition_settings(
         engine=recognition_engine,
         model=model or _DEFAULTS.model,
         servers=urls,
+        reading=ReadingMode(reading) if reading else None,
         footnotes=_DEFAULTS.footnotes if footnotes is None else footnotes,
         served_model=served_model,
         workers=workers or 0,

@@ -12,8 +12,17 @@ from pagemill.imaging.encode import encode_jpeg
 from pagemill.imaging.transforms import crop
 
 if TYPE_CHECKING:
-    from pagemill.document.page import PageResult
+    from pagemill.document.page import PageResult, Region
     from pagemill.imaging.types import Pixels
+
+
+WHOLE_PAGE = "whole-page"
+"""``Region.source`` of what stands somewhere on a page: its box is the page's."""
+
+
+def is_picture(region: Region) -> bool:
+    """Whether a region is kept as a picture."""
+    return TASK_OF_LABEL[region.label] is Task.SKIP or region.label is Label.DISPLAY_FORMULA
 
 
 def cut_pictures(record: PageResult, pixels: Pixels) -> tuple[tuple[str, bytes], ...]:
@@ -24,7 +33,7 @@ def cut_pictures(record: PageResult, pixels: Pixels) -> tuple[tuple[str, bytes],
     """
     files: list[tuple[str, bytes]] = []
     for region in record.regions:
-        if TASK_OF_LABEL[region.label] is not Task.SKIP and region.label is not Label.DISPLAY_FORMULA:
+        if not is_picture(region) or region.source == WHOLE_PAGE:
             continue
         cut = crop(pixels, region.bbox)
         if not cut.size:

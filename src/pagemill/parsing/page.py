@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
-from pagemill.config.settings import TextLayerMode
+from pagemill.config.settings import ReadingMode, TextLayerMode
 from pagemill.document.page import PageError, PageResult, Status
 from pagemill.errors import ExitCode, NetworkError, PagemillError, PageTimeoutError, UsageError, WorkerCrashError
 from pagemill.export.markdown import page_markdown
@@ -21,9 +21,10 @@ from pagemill.parsing.crops import cut_pictures
 from pagemill.parsing.deskew import StraightPage, estimate_skew, straighten
 from pagemill.parsing.regions import finish_page, prepare_page
 from pagemill.parsing.text_layer_soundness import judge, merge_lines
+from pagemill.parsing.whole_pages import UnreadPageError, finish_whole_page, prepare_whole_page
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 
     from pagemill.config.settings import ParseSettings
     from pagemill.document.page import TextLine
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from pagemill.imaging.types import Pixels
     from pagemill.layout.base import DetectedRegion
     from pagemill.parsing.text_layer_soundness import Verdict
-    from pagemill.recognition.base import RegionReader, RegionReading
+    from pagemill.recognition.base import RegionReader
     from pagemill.recognition.reader import ReadPage
     from pagemill.sources.base import DocumentRef, EncodedImage, PageRef, PdfPage
 
@@ -203,7 +204,32 @@ async def _parse(
     if trusted or not settings.recognition.reads_regions:
         return await _parse_lines(ref, page, verdict, services, settings, clock, trusted=trusted)
 
+    # Both ways let the page's pixels go before they wait: seconds go by until the answers are there, and the next page
+    # wants the memory. What is read elsewhere has limits of its own: a server that starts anew is no fault of the page.
     reader = await services.region_reader()
+    if reader.reads is ReadingMode.PAGES:
+        with clock.stage("preparation"):
+            whole = await services.compute(
+                prepare_whole_page,
+                ref,
+                page,
+                reader.prepare,
+                crops=settings.crops,
+                preview=ref.position < settings.preview_pages,
+            )
+        del page
+        limit.reschedule(None)
+        with clock.stage("recognition"):
+            page_readings = await _read_all(reader.read_page, whole.requests, whole.kept_bytes, ticket)
+            reading = page_readings[0] if page_readings else None
+            if reading is not None and reading.elements is None:
+                raise UnreadPageError(reading)
+        _start(limit, settings)
+        with clock.stage("analysis"):
+            crops = await services.compute(finish_whole_page, whole, reading, footnotes=settings.recognition.footnotes)
+        whole.record.timings = clock.seconds
+        return ParsedPage(document=ref.document, record=whole.record, crops=crops, preview=whole.preview)
+
     with clock.stage("layout"):
         detected = await services.detect_regions(page.pixels)
     with clock.stage("preparation"):
@@ -217,13 +243,11 @@ async def _parse(
             crops=settings.crops,
             preview=ref.position < settings.preview_pages,
         )
-    del page, detected  # seconds go by until the answers are there, and the next page wants the memory
-    # What is read elsewhere has limits of its own: a server that starts anew is no fault of the page.
+    del page, detected
     limit.reschedule(None)
-    if ticket is not None:
-        ticket.pixels_gone(kept_bytes=prepared.kept_bytes, requests=len(prepared.requests))
     with clock.stage("recognition"):
-        readings = await _read_all(reader, [request for _, request in prepared.requests], ticket)
+        requests = [request for _, request in prepared.requests]
+        readings = await _read_all(reader.read, requests, prepared.kept_bytes, ticket)
     _start(limit, settings)
     with clock.stage("analysis"):
         await services.compute(finish_page, prepared, readings)
@@ -243,17 +267,21 @@ class _UnservedError(PagemillError):
         self.category, self.exit_code = error.category, error.exit_code
 
 
-async def _read_all(reader: RegionReader, requests: Sequence[Any], ticket: PageTicket | None) -> list[RegionReading]:
-    """Have all regions of a page read at once. An error of one that concerns the page gives the others up."""
+async def _read_all(
+    read: Callable[[Any], Coroutine[Any, Any, R]], requests: Sequence[Any], kept_bytes: int, ticket: PageTicket | None
+) -> list[R]:
+    """Have all that a page asks for read at once. An error of one that concerns the page gives the others up."""
+    if ticket is not None:
+        ticket.pixels_gone(kept_bytes=kept_bytes, requests=len(requests))
 
-    async def read(request: Any) -> RegionReading:
+    async def read_one(request: Any) -> R:
         try:
-            return await reader.read(request)
+            return await read(request)
         finally:
             if ticket is not None:
                 ticket.request_ended()
 
-    readings = [asyncio.ensure_future(read(request)) for request in requests]
+    readings = [asyncio.ensure_future(read_one(request)) for request in requests]
     try:
         return list(await asyncio.gather(*readings))
     except (NetworkError, UsageError) as error:

@@ -21,7 +21,7 @@ from pagemill.layout.base import DetectedRegion
 from pagemill.layout.reading_order import reading_order
 from pagemill.parsing.blocks import PICTURES, RUNNING_TEXT
 from pagemill.parsing.captions import caption_targets
-from pagemill.parsing.crops import cut_pictures
+from pagemill.parsing.crops import WHOLE_PAGE, cut_pictures
 from pagemill.parsing.headings import numbered_level
 from pagemill.parsing.paragraphs import ends_sentence
 
@@ -39,7 +39,7 @@ _BREAKS_PARAGRAPH = frozenset({Label.DISPLAY_FORMULA, Label.TABLE, Label.ALGORIT
 """Labels that no paragraph runs over, as it runs over a picture."""
 _MIN_OPEN = 40
 """Characters from which a text that ends without a full stop is taken for a paragraph that goes on, and not a label."""
-_BYTES_A_PIXEL = 0.5
+BYTES_A_PIXEL = 0.5
 """What a prepared region takes, about, for each pixel of its crop: a JPEG of text in base64."""
 _BLANK_CONTRAST = 32
 """Least difference of brightness on a page that is not blank."""
@@ -86,7 +86,30 @@ def prepare_page(
     pixels = page.pixels
     height, width = pixels.shape[:2]
     ordered = in_reading_order(detected or _whole_page(pixels), width, height)
-    record = PageResult(
+    record = begun_record(ref, page)
+    record.regions = [_region(index, region, width, height) for index, region in enumerate(ordered)]
+    requests: list[tuple[int, Any]] = []
+    kept = 0
+    for region in record.regions:
+        task = Task.TEXT if footnotes and region.label is Label.FOOTNOTE else TASK_OF_LABEL[region.label]
+        if task not in _READ:
+            continue
+        cut = crop(pixels, region.bbox, region.polygon)
+        try:
+            requests.append((region.index, prepare(cut, task)))
+        except PagemillError as error:
+            record.errors.append(region_error(region.index, error.category, error.message, error.remedy))
+        kept += round(cut.shape[0] * cut.shape[1] * BYTES_A_PIXEL)
+    files = cut_pictures(record, pixels) if crops else ()
+    small = encode_preview(pixels) if preview else None
+    kept += sum(len(encoded) for _, encoded in files) + len(small or b"")
+    return PreparedPage(record=record, requests=tuple(requests), crops=files, preview=small, kept_bytes=kept)
+
+
+def begun_record(ref: PageRef, page: DecodedPage) -> PageResult:
+    """The record of a page of which nothing is known yet but where it comes from and how large it is."""
+    height, width = page.pixels.shape[:2]
+    return PageResult(
         page_id=ref.page_id,
         page_idx=ref.position,
         page_key=str(ref.key),
@@ -99,24 +122,7 @@ def prepare_page(
         dpi=page.dpi,
         attempts=ref.attempts + 1,
         metadata={**ref.metadata, "notes": list(page.notes)} if page.notes else dict(ref.metadata),
-        regions=[_region(index, region, width, height) for index, region in enumerate(ordered)],
     )
-    requests: list[tuple[int, Any]] = []
-    kept = 0
-    for region in record.regions:
-        task = Task.TEXT if footnotes and region.label is Label.FOOTNOTE else TASK_OF_LABEL[region.label]
-        if task not in _READ:
-            continue
-        cut = crop(pixels, region.bbox, region.polygon)
-        try:
-            requests.append((region.index, prepare(cut, task)))
-        except PagemillError as error:
-            record.errors.append(_region_error(region.index, error.category, error.message, error.remedy))
-        kept += round(cut.shape[0] * cut.shape[1] * _BYTES_A_PIXEL)
-    files = cut_pictures(record, pixels) if crops else ()
-    small = encode_preview(pixels) if preview else None
-    kept += sum(len(encoded) for _, encoded in files) + len(small or b"")
-    return PreparedPage(record=record, requests=tuple(requests), crops=files, preview=small, kept_bytes=kept)
 
 
 def in_reading_order(detected: Sequence[DetectedRegion], width: int, height: int) -> list[DetectedRegion]:
@@ -136,7 +142,12 @@ def finish_page(prepared: PreparedPage, readings: Sequence[RegionReading]) -> No
         region.content, region.content_format = reading.content, reading.content_format
         region.engine = reading.engine
         if (problem := reading.problem) is not None:
-            record.errors.append(_region_error(index, problem.category, problem.message, problem.remedy))
+            record.errors.append(region_error(index, problem.category, problem.message, problem.remedy))
+    complete(record)
+
+
+def complete(record: PageResult) -> None:
+    """Complete a record whose regions have their content: what they are to each other, and the Markdown."""
     record.errors.sort(key=lambda error: -1 if error.region is None else error.region)
     record.text_source = "ocr" if any(region.content for region in record.regions) else ""
     _mark_levels(record.regions)
@@ -146,14 +157,19 @@ def finish_page(prepared: PreparedPage, readings: Sequence[RegionReading]) -> No
     record.markdown = page_markdown(record)
 
 
+def is_blank(pixels: Pixels) -> bool:
+    """Whether there is nothing to be seen on a page."""
+    sample = pixels[::4, ::4]
+    return int(sample.max()) - int(sample.min()) < _BLANK_CONTRAST
+
+
 def _whole_page(pixels: Pixels) -> list[DetectedRegion]:
     """The page as one region of text; nothing for a blank page."""
-    sample = pixels[::4, ::4]
-    if int(sample.max()) - int(sample.min()) < _BLANK_CONTRAST:
+    if is_blank(pixels):
         return []
     height, width = pixels.shape[:2]
     whole = (0.0, 0.0, float(width), float(height))
-    return [DetectedRegion(box=whole, label=Label.TEXT, score=None, source="whole-page")]
+    return [DetectedRegion(box=whole, label=Label.TEXT, score=None, source=WHOLE_PAGE)]
 
 
 def _region(index: int, detected: DetectedRegion, width: int, height: int) -> Region:
@@ -169,7 +185,8 @@ def _region(index: int, detected: DetectedRegion, width: int, height: int) -> Re
     )
 
 
-def _region_error(index: int, category: str, message: str, remedy: str | None) -> PageError:
+def region_error(index: int | None, category: str, message: str, remedy: str | None) -> PageError:
+    """An error of one region, or of the page as a whole (None)."""
     return PageError(component="recognition", category=category, message=message, remedy=remedy, region=index)
 
 

@@ -1,4 +1,4 @@
-"""The region engine ``vlm``: regions, or whole pages, read by a vision-language model behind OpenAI-compatible servers."""
+"""The region engine ``vlm``: regions, or pages, read by a vision-language model behind OpenAI-compatible servers."""
 
 from __future__ import annotations
 

@@ -14,10 +14,10 @@ from pagemill.document.labels import Label
 from pagemill.document.page import ContentFormat
 from pagemill.errors import EngineError, PagemillError
 from pagemill.layout.base import DetectedRegion
-from pagemill.recognition.base import DetectedLine, Problem, RecognizedText, RegionReading
+from pagemill.recognition.base import DetectedLine, PageElement, PageReading, Problem, RecognizedText, RegionReading
 
 if TYPE_CHECKING:
-    from pagemill.document.geometry import Point
+    from pagemill.document.geometry import Box, Point
     from pagemill.imaging.types import Pixels
 
 log = logging.getLogger(__name__)
@@ -152,18 +152,63 @@ def checked_reading(name: str, reading: Any) -> RegionReading:
     """
     if not isinstance(reading, RegionReading):
         raise EngineError(f"{name} gave {type(reading).__name__} instead of the reading of a region")
-    content = reading.content
+    _check_content(name, reading)
+    if reading.content is None and reading.problem is None:
+        raise EngineError(f"{name} gave neither a content nor a reason why there is none")
+    return reading
+
+
+def checked_page_reading(name: str, reading: Any) -> PageReading:
+    """Check what an engine read on a page; boxes are clipped to it.
+
+    Raises:
+        EngineError: It is of another type, too long, nothing without a reason, or tells of labels or places that are
+            none.
+    """
+    if not isinstance(reading, PageReading):
+        raise EngineError(f"{name} gave {type(reading).__name__} instead of the reading of a page")
+    _check_problem(name, reading.problem)
+    if reading.elements is None:
+        if reading.problem is None:
+            raise EngineError(f"{name} gave neither elements of a page nor a reason why there are none")
+        return reading
+    if not isinstance(reading.elements, (list, tuple)):
+        raise EngineError(f"{name} gave {type(reading.elements).__name__} instead of elements of a page")
+    elements = tuple(_checked_element(name, element) for element in reading.elements)
+    if sum(len(element.content or "") for element in elements) > _LONGEST_CONTENT:
+        raise EngineError(f"{name} gave more than {_LONGEST_CONTENT:,} characters for one page")
+    return replace(reading, elements=elements)
+
+
+def _checked_element(name: str, element: Any) -> PageElement:
+    if not isinstance(element, PageElement):
+        raise EngineError(f"{name} gave {type(element).__name__} instead of an element of a page")
+    if not isinstance(element.label, Label):
+        raise EngineError(f"{name} gave the label {element.label!r}, which is no layout class")
+    _check_content(name, element)
+    boxes: list[Box] = []
+    for box in element.boxes:
+        numbers = _finite(box)
+        if numbers is None or len(numbers) != 4 or numbers[2] < numbers[0] or numbers[3] < numbers[1]:
+            raise EngineError(f"{name} gave an element the box {box!r}, which is not four finite numbers in order")
+        boxes.append(clip((numbers[0], numbers[1], numbers[2], numbers[3]), 1.0, 1.0))
+    return replace(element, boxes=tuple(boxes))
+
+
+def _check_content(name: str, read: RegionReading | PageElement) -> None:
+    content = read.content
     if content is not None and not isinstance(content, str):
         raise EngineError(f"{name} gave a content that is {type(content).__name__}")
     if content is not None and len(content) > _LONGEST_CONTENT:
         raise EngineError(f"{name} gave a content of {len(content):,} characters for one region")
-    if not isinstance(reading.content_format, ContentFormat):
-        raise EngineError(f"{name} gave the format {reading.content_format!r}, which is none of ours")
-    if reading.problem is not None and not isinstance(reading.problem, Problem):
-        raise EngineError(f"{name} gave a problem that is {type(reading.problem).__name__}")
-    if content is None and reading.problem is None:
-        raise EngineError(f"{name} gave neither a content nor a reason why there is none")
-    return reading
+    if not isinstance(read.content_format, ContentFormat):
+        raise EngineError(f"{name} gave the format {read.content_format!r}, which is none of ours")
+    _check_problem(name, read.problem)
+
+
+def _check_problem(name: str, problem: Any) -> None:
+    if problem is not None and not isinstance(problem, Problem):
+        raise EngineError(f"{name} gave a problem that is {type(problem).__name__}")
 
 
 def _share(number: Any) -> float | None:

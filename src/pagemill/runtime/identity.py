@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pagemill.config.model_cards import load_card
+from pagemill.config.settings import VLM, ReadingMode, TextLayerMode
 from pagemill.document.page import SCHEMA_VERSION
 from pagemill.errors import MissingInputError
 from pagemill.layout.pp_doclayout_engine import PPDocLayoutEngine, deciding
@@ -35,16 +36,19 @@ def settings_identity(settings: ParseSettings, layout_engine: str, layout_model:
         MissingInputError: The model cannot be read.
         UsageError: It is a settings file, or a model card, that is not valid.
     """
+    recognition = _recognition(settings.recognition) if settings.recognition.reads_regions else {}
     values: dict[str, Any] = {
         "languages": settings.languages,
         "text_layer": settings.text_layer,
         "crops": settings.crops,
-        "layout_engine": layout_engine,
-        "layout_model": _layout_model(layout_engine, layout_model),
+        "layout_engine": None,
+        "layout_model": None,
         "schema_version": SCHEMA_VERSION,
+        **recognition,
     }
-    if settings.recognition.reads_regions:
-        values |= _recognition(settings.recognition)
+    if recognition.get("reading") is not ReadingMode.PAGES or settings.text_layer is not TextLayerMode.NEVER:
+        # Else no page is laid out, and the layout engine need not even be there.
+        values |= {"layout_engine": layout_engine, "layout_model": _layout_model(layout_engine, layout_model)}
     identity: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(values))  # as it comes back from a file
     return identity
 
@@ -55,6 +59,7 @@ def _recognition(settings: RecognitionSettings) -> dict[str, str | bool | None]:
         "recognition_engine": settings.engine,
         "model": _model_name(settings.model),
         "model_card": _card_digest(settings),
+        "reading": settings.reading_mode(),
         "served_model": settings.served_model,
         "footnotes": settings.footnotes,
     }
@@ -69,7 +74,7 @@ def _card_digest(settings: RecognitionSettings) -> str | None:
 
     None for a model that another package's engine knows by itself.
     """
-    if settings.engine != "vlm":
+    if settings.engine != VLM:
         return None
     card = load_card(settings.model)
     decides = {

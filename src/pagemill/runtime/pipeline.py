@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 import msgspec
 
-from pagemill.config.settings import ParseSettings, RuntimeSettings
+from pagemill.config.settings import ParseSettings, ReadingMode, RuntimeSettings, TextLayerMode
 from pagemill.layout.settings import LayoutSettings
 from pagemill.parsing.page import parse_page
 from pagemill.runtime import engines
@@ -172,6 +172,8 @@ class Pipeline:
         if self.settings.recognition.reads_regions:
             reader = await self.region_reader()
             await reader.check()
+            if reader.reads is ReadingMode.PAGES and self.settings.text_layer is TextLayerMode.NEVER:
+                return  # no page is laid out
         elif self.settings.languages:
             await self._text.check(self.settings.languages)
         if self._layout_engine != EMBEDDED_LAYOUT or self._layout_settings.model_path:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pagemill.config.settings import ReadingMode
 from pagemill.document.page import ContentFormat
 from pagemill.errors import NetworkError, PagemillError, UsageError
-from pagemill.recognition.base import Problem, RegionReading
+from pagemill.recognition.base import PageReading, Problem, RegionReading
 from pagemill.runtime import engines
-from pagemill.runtime.contract import checked_reading, engine_error
+from pagemill.runtime.contract import checked_page_reading, checked_reading, engine_error
 from pagemill.runtime.once import Once
 
 if TYPE_CHECKING:
@@ -48,7 +49,13 @@ class RegionReadingService:
 
     async def _load(self) -> CheckedReader:
         create = await self._threads.run(engines.load, engines.REGION_ENGINES, self._settings.engine)
-        return CheckedReader(create(self._settings), self._settings.engine)
+        reader = CheckedReader(create(self._settings), self._settings.engine)
+        if self._settings.reading not in (None, reader.reads):
+            raise UsageError(
+                f"the region engine {self._settings.engine!r} does not read {self._settings.reading}",
+                remedy="Leave --reading away, or choose another engine.",
+            )
+        return reader
 
 
 class CheckedReader:
@@ -64,6 +71,7 @@ class CheckedReader:
     def __init__(self, engine: RegionReader, name: str) -> None:
         self.name = name
         self.in_flight = max(1, int(engine.in_flight))
+        self.reads = ReadingMode(getattr(engine, "reads", ReadingMode.REGIONS))
         self._engine = engine
         self._what = f"the region engine {name!r}"
 
@@ -101,6 +109,17 @@ class CheckedReader:
                 engine=self.name,
                 problem=Problem(error.category, error.message, error.remedy),
             )
+
+    async def read_page(self, prepared: Any) -> PageReading:
+        """Read one page; an error of this page alone is in the answer. Otherwise as :meth:`read`."""
+        try:
+            return checked_page_reading(self._what, await self._engine.read_page(prepared))
+        except (NetworkError, UsageError):
+            raise
+        except Exception as raised:
+            error: PagemillError = engine_error(self._what, raised)
+            problem = Problem(error.category, error.message, error.remedy)
+            return PageReading(elements=None, engine=self.name, problem=problem)
 
     async def aclose(self) -> None:
         """Close connections."""

@@ -9,13 +9,14 @@ from click.testing import CliRunner
 
 from pagemill.cli import cli
 from pagemill.cli.recognition_options import recognition_settings
-from pagemill.config.settings import RecognitionSettings, TextLayerMode
+from pagemill.config.settings import ReadingMode, RecognitionSettings, TextLayerMode
 from pagemill.errors import UsageError
 
 NOTHING = {
     "recognition_engine": "lines",
     "model": None,
     "servers": (),
+    "reading": None,
     "footnotes": None,
     "served_model": None,
     "workers": None,
@@ -35,6 +36,7 @@ def test_all_options_arrive():
         recognition_engine="vlm",
         model="paddleocr-vl",
         servers=("http://a:1, http://b:2", "https://c"),
+        reading="pages",
         footnotes=False,
         served_model="mine",
         workers=8,
@@ -45,6 +47,7 @@ def test_all_options_arrive():
         engine="vlm",
         model="paddleocr-vl",
         servers=("http://a:1", "http://b:2", "https://c"),
+        reading=ReadingMode.PAGES,
         footnotes=False,
         served_model="mine",
         workers=8,
@@ -62,6 +65,7 @@ def test_an_engine_of_another_package_needs_no_server():
     ("options", "said"),
     [
         (["--server", "http://a"], "--server goes with a model"),
+        (["--reading", "pages"], "--reading goes with a model"),
         (["--model", "glm-ocr", "--workers", "3"], "--model and --workers go with a model"),
         (["--recognition-engine", "vlm"], "needs --server URL"),
         (["--recognition-engine", "vlm", "--server", " , "], "needs --server URL"),

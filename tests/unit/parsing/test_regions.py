@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pagemill.config.settings import ParseSettings, RecognitionSettings, TextLayerMode
+from pagemill.config.settings import ParseSettings, ReadingMode, RecognitionSettings, TextLayerMode
 from pagemill.document.identity import PageKey
 from pagemill.document.labels import Label, Task
 from pagemill.document.page import ContentFormat, Status
@@ -51,6 +51,7 @@ class Reader:
 
     name = "fake"
     in_flight = 4
+    reads = ReadingMode.REGIONS
 
     def __init__(self, answers=None):
         self.answers = answers or {}

@@ -1,7 +1,7 @@
 """From the answer about a whole page to what stands on it: labels, places, cleaned contents.
 
-The answer is grounded (:mod:`pagemill.recognition.vlm.grounding`). Nothing that the model wrote is left out: what stands
-outside of all references, what it wrote for a picture and what stands around a table become texts of their own.
+The answer is grounded (:mod:`pagemill.recognition.vlm.grounding`). Nothing that the model wrote is left out: what
+stands outside of all references, what it wrote for a picture and what stands around a table become texts of their own.
 """
 
 from __future__ import annotations
@@ -102,8 +102,18 @@ def _without_places(text: str, steps: Sequence[str]) -> PageAnswer:
         "the model told no places: what it read is one text of the whole page",
         "The server must run the model of the card, and leave special tokens in its answers (skip_special_tokens).",
     )
-    return PageAnswer((PageElement(label=Label.TEXT, boxes=(), content=cleaned.content,
-                                   content_format=cleaned.content_format, problem=cleaned.problem),), problem)
+    return PageAnswer(
+        (
+            PageElement(
+                label=Label.TEXT,
+                boxes=(),
+                content=cleaned.content,
+                content_format=cleaned.content_format,
+                problem=cleaned.problem,
+            ),
+        ),
+        problem,
+    )
 
 
 def _read(element: GroundedElement, steps: Sequence[str]) -> Iterator[PageElement]:
@@ -152,8 +162,9 @@ def _cleaned(label: Label, boxes: tuple[Box, ...], content: str, steps: Sequence
 
 
 def _pieces(content: str) -> list[tuple[str, bool]]:
-    """A content cut into tables and what stands around them, in order; at least one piece. Tables inside of tables
-    belong to the outer one; one that is not closed goes to the end.
+    """A content cut into tables and what stands around them, in order, each with whether it is a table; at least one.
+
+    Tables inside of tables belong to the outer one; one that is not closed goes to the end.
     """
     pieces: list[tuple[str, bool]] = []
     done = depth = 0

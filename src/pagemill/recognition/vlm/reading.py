@@ -1,5 +1,6 @@
-"""Reading one region, or one page: ask, judge the answer, ask again with changed sampling, accept the best with its
-problem told.
+"""Reading a region or a page: ask, judge the answer, ask again with changed sampling, accept the best.
+
+What is wrong with it is told.
 """
 
 from __future__ import annotations
@@ -78,7 +79,10 @@ class _Accepted:
 
 
 class Reading:
-    """Reads regions and pages with one model. Runs on the event loop; what takes longer than a millisecond goes to a thread."""
+    """Reads regions and pages with one model.
+
+    Runs on the event loop; what takes longer than a millisecond goes to a thread.
+    """
 
     def __init__(self, card: ModelCard, builder: RequestBuilder, asker: Asker, *, engine: str) -> None:
         """Put together what makes requests and what sends them.
