@@ -68,7 +68,8 @@ def write_tables(folder: Path, pages: Iterable[PageResult], *, byte_order_mark: 
                     name = f"tables/{file_stem(page.page_id)}_{region.index}.csv"
                     with (folder / name).open("w", encoding=encoding, errors="replace", newline="") as file:
                         csv.writer(file).writerows(table_rows(table))
-                index.writerow(_entry(name, page, region, table, captions.get(region.index, "")))
+                said = [captions.get(region.index, ""), table.caption if table else ""]
+                index.writerow(_entry(name, page, region, table, " ".join(filter(None, said))))
 
 
 def table_rows(table: Table) -> Iterator[list[str]]:

@@ -45,4 +45,5 @@ def _rows(html: str) -> str:
     for cell in table.cells:
         if cell.text:
             rows.setdefault(cell.row, []).append(" ".join(cell.text.split()))
-    return "\n".join(" | ".join(cells) for cells in rows.values())
+    lines = [" | ".join(cells) for cells in rows.values()]
+    return "\n".join([table.caption, *lines] if table.caption else lines)

@@ -226,6 +226,8 @@ def _blocks(page: PageResult, crops_root: str) -> list[_Block]:
 def _block(region: Region) -> _Block:
     """The block of a region with content that is neither figure, table nor footnote."""
     content = plain_content(region)
+    if region.content_format is ContentFormat.HTML:  # a table where layout saw text
+        return _Block("", markup=f'<div class="scroll">{_table(region)}</div>')
     if region.content_format is ContentFormat.LATEX:
         return _Block("", markup=f'<pre class="formula latex">{_text(content)}</pre>')
     if region.content_format is ContentFormat.FORMULA_TEXT:

@@ -166,14 +166,18 @@ def region_markdown(region: Region) -> str:
 
 
 def table_markdown(html: str) -> str:
-    """A table as a pipe table where that loses nothing, else as HTML of rows, cells and text alone.
+    """A table as a pipe table under its caption where that loses nothing, else as HTML of rows, cells and text alone.
 
     What holds no table, or one beyond all measure, is given as text.
     """
     from pagemill.tables import parse_table
 
     table = parse_table(html)
-    return (table.to_markdown() or table.to_html()) if table else escape(html)
+    if table is None:
+        return escape(html)
+    if (pipes := table.to_markdown()) is None:
+        return table.to_html()
+    return f"{escape(table.caption)}\n\n{pipes}" if table.caption else pipes
 
 
 def escape(text: str) -> str:

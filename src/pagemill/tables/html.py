@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lxml import etree, html
@@ -30,7 +31,7 @@ _SILENT = frozenset({"script", "style", "template", "head"})
 def parse_table(text: str) -> Table | None:
     """Read the first table of an HTML text.
 
-    Only rows, cells, spans and plain text survive. Malformed spans count as 1, longer ones end with the table; rows
+    Only rows, cells, spans, the caption and plain text survive. Malformed spans count as 1, longer ones end with the table; rows
     and columns that exist in spans only are squeezed out; a table in a cell becomes the cell's text.
 
     Returns:
@@ -54,7 +55,8 @@ def parse_table(text: str) -> Table | None:
     cells = _place(rows)
     if not cells or len({cell.row for cell in cells}) * len({cell.column for cell in cells}) > MAX_SLOTS:
         return None
-    return build_table(cells)
+    caption = next((clean_text("".join(_texts(found))) for found in table.iterchildren("caption")), "")
+    return replace(build_table(cells), caption=" ".join(caption.split()))
 
 
 def _rows(table: HtmlElement) -> Iterator[tuple[bool, list[HtmlElement]]]:

@@ -42,6 +42,8 @@ class Table:
     cells: tuple[Cell, ...]
     rows: int
     columns: int
+    caption: str = ""
+    """What its HTML says in ``caption``, plain text in one line."""
     box: Box | None = None
     """Box in page pixels; None where the table does not come from an image."""
     line_indices: tuple[int, ...] = ()
@@ -60,10 +62,11 @@ class Table:
         head, body = "".join(markup[: self.header_rows]), "".join(markup[self.header_rows :])
         if head:
             body = f"<thead>{head}</thead>" + (f"<tbody>{body}</tbody>" if body else "")
-        return f"<table>{body}</table>"
+        caption = f"<caption>{html.escape(clean_text(self.caption), quote=False)}</caption>" if self.caption else ""
+        return f"<table>{caption}{body}</table>"
 
     def to_markdown(self) -> str | None:
-        """A pipe table, or None where it would lose something.
+        """A pipe table, without the caption, or None where it would lose something.
 
         Markdown has one header row, no spans and no line breaks in cells; a pipe and what looks like a tag, a character
         reference or a link would be read as markup.

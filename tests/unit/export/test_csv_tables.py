@@ -42,6 +42,12 @@ def test_what_is_no_grid_is_listed_without_a_file(tmp_path: Path) -> None:
     assert not list((tmp_path / "tables").iterdir())
 
 
+def test_a_tables_own_caption_is_listed(tmp_path: Path) -> None:
+    said = "<table><caption>Sales</caption><tr><td>1</td></tr></table>"
+    write_tables(tmp_path, [page("d", 1, [region(0, Label.TABLE, said, content_format=ContentFormat.HTML)])])
+    assert rows_of(tmp_path / "tables.csv")[1][-1] == "Sales"
+
+
 def test_the_byte_order_mark_is_on_demand(tmp_path: Path) -> None:
     for name, mark in (("with", True), ("without", False)):
         (tmp_path / name).mkdir()

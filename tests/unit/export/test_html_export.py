@@ -17,7 +17,7 @@ VOID = {"meta", "img", "br"}
 TAGS = {
     *("html", "head", "meta", "title", "style", "body", "main", "nav", "a", "span", "p", "aside", "pre"),
     *("h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "figure", "figcaption", "img", "div", "br"),
-    *("table", "thead", "tbody", "tr", "td", "th"),
+    *("table", "caption", "thead", "tbody", "tr", "td", "th"),
 }
 
 
@@ -71,6 +71,12 @@ def test_a_caption_stands_on_its_side_of_the_table() -> None:
     assert figure[1].startswith("<figcaption>Table 1: Weights</figcaption>")
     assert '<th rowspan="2">Vat</th><th colspan="2">Weight</th>' in figure[1]
     assert text.count("Table 1") == 1
+
+
+def test_a_table_keeps_its_own_caption_also_where_layout_saw_text() -> None:
+    said = "<table><caption>Sales &amp; more</caption><tr><td>1</td></tr></table>"
+    for label in (Label.TABLE, Label.TEXT):
+        assert said in body([page("d", 1, [region(0, label, said, content_format=ContentFormat.HTML)])])
 
 
 def test_a_picture_is_named_relative_to_the_file() -> None:

@@ -123,6 +123,16 @@ def test_foreign_html_is_rebuilt_or_shown_as_text():
     assert table_markdown("<script>x</script>") == "\\<script>x\\</script>"
 
 
+def test_a_tables_own_caption_stands_above_it():
+    captioned = TABLE.replace("<table>", "<table><caption>a [b](c) &amp; d</caption>")
+    assert table_markdown(captioned) == f"a [b]\\(c) & d\n\n{table_markdown(TABLE)}"
+    assert table_markdown(SPANS.replace("<table>", "<table><caption>x<br>y</caption>")) == SPANS.replace(
+        "<table>", "<table><caption>x y</caption>"
+    )
+    text = embedding_text(page(make(0, Label.TABLE, captioned, content_format=ContentFormat.HTML)))
+    assert text == "a [b](c) & d\nRag | Paper\n1 | 2"
+
+
 def test_a_long_caption_names_its_figure_at_once():
     result = page(
         make(0, Label.IMAGE, None),

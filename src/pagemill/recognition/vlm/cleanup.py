@@ -8,8 +8,7 @@ step runs in time linear in the answer's length.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from html import escape
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pagemill.document.labels import Task
@@ -70,13 +69,16 @@ def clean(text: str, task: Task, steps: Iterable[str]) -> Cleaned:
     if task is Task.FORMULA:
         lines = (line.strip() for line in text.split("\n"))  # an empty line ends a formula in Markdown
         return Cleaned("\n".join(line for line in lines if line), ContentFormat.LATEX)
-    table = read_table(text) if task is Task.TABLE or _WHOLE_TABLE.fullmatch(text) else None
-    if table:
-        if len(table.beside) <= LONGEST_CAPTION:
-            caption = f"<caption>{escape(table.beside, quote=False)}</caption>" if table.beside else ""
-            return Cleaned(f"<table>{caption}{table.html.removeprefix('<table>')}", ContentFormat.HTML)
-        beside = Problem("beside_table", f"left out beside the table: {table.beside[:500]}")
-        return Cleaned(table.html, ContentFormat.HTML, beside)
+    answer = read_table(text) if task is Task.TABLE or _WHOLE_TABLE.fullmatch(text) else None
+    if answer and task is not Task.TABLE and answer.beside:
+        answer = None  # words between tables: all of it is the text
+    if answer:
+        table, beside = answer.table, answer.beside
+        if len(beside) <= LONGEST_CAPTION:
+            table = replace(table, caption=" ".join(filter(None, (table.caption, beside))))
+            return Cleaned(table.to_html(), ContentFormat.HTML)
+        problem = Problem("beside_table", f"left out beside the table: {beside[:500]}")
+        return Cleaned(table.to_html(), ContentFormat.HTML, problem)
     if task is Task.TABLE:
         problem = Problem(Flaw.NO_TABLE, "the model wrote no table where one was found; its words are kept as text")
         return Cleaned(text, ContentFormat.MARKDOWN, problem)

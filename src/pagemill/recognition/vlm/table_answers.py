@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from pagemill.tables import Cell, Table, parse_table
 from pagemill.tables.html import MAX_CELLS, MAX_CHARACTERS, MAX_SLOTS
 from pagemill.tables.table import build_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _OTSL = re.compile(r"<(fcel|ecel|lcel|ucel|xcel|ched|rhed|srow|nl)>")
 """Optimised Table Structure Language (https://arxiv.org/abs/2305.03393): a full or empty cell; one that is merged with
@@ -23,41 +27,72 @@ _KNOWN_TAG = re.compile(
 _SCRIPT = re.compile(r"<(su[pb])>\s{0,3}([0-9+\-=()n]{1,12})\s{0,3}</\1>", re.IGNORECASE)
 _RAISED = str.maketrans("0123456789+-=()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿ")
 _LOWERED = str.maketrans("0123456789+-=()n", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₙ")
-_OPENING = re.compile(r"<table\b", re.IGNORECASE)
-_CLOSING = re.compile(r"</table\s{0,9}>", re.IGNORECASE)
-_CAPTION = re.compile(r"<caption\b[^<>]{0,200}>([^<>]{0,2000})", re.IGNORECASE)
+_TABLE_EDGE = re.compile(r"<(/?)table(?=[\s/>])[^<>]{0,1000}>?", re.IGNORECASE)
+_MARK = re.compile(r"<br\s{0,3}/?>", re.IGNORECASE)
+_BAR = re.compile(r"(?<!\\)\|")
 _TAG = re.compile(r"<[^<>]{0,1000}>")
 _RULE = re.compile(r"\|?(?:\s{0,9}:?-{1,200}:?\s{0,9}\|){0,200}\s{0,9}:?-{1,200}:?\s{0,9}\|?")
 
 
 @dataclass(frozen=True, slots=True)
 class TableAnswer:
-    """The table of an answer."""
+    """The table of an answer; several are one, row below row."""
 
-    html: str
-    """One ``<table>`` of rows, cells, spans and escaped text."""
+    table: Table
     beside: str
-    """What the answer says outside of it, without markup: captions, remarks, further tables."""
+    """What the answer says outside of it, without markup: captions, remarks."""
 
 
 def read_table(text: str) -> TableAnswer | None:
-    """The first table of an answer; None where it holds none, or one beyond all measure."""
+    """The tables of an answer as one; None where it holds none, or one beyond all measure."""
     if len(text) > MAX_CHARACTERS:
         return None
-    if opening := _OPENING.search(text):
-        start = opening.start()
-        closing = _CLOSING.search(text, start)
-        inside = text[start : closing.start() if closing else len(text)]
-        table = parse_table(_protected(inside))
-        caption = _CAPTION.search(inside)
-        beside = f"{text[:start]} {text[closing.end() :] if closing else ''} {caption.group(1) if caption else ''}"
+    if _TABLE_EDGE.search(text):
+        pieces, beside = _cut_out(text)
+        # A model that parts a table into several, or is shown several as one region, says all of their rows.
+        tables = [table for piece in pieces if (table := parse_table(_protected(piece))) is not None]
+        table = _stacked(tables)
+        beside = f"{beside} {' '.join(part.caption for part in tables[1:])}"
     elif _OTSL.search(text):
-        table, beside = parse_otsl(text), ""
+        table, beside = parse_otsl(text), _beside_otsl(text)
     else:
         table, beside = _parse_pipes(text)
     if table is None:
         return None
-    return TableAnswer(table.to_html(), " ".join(_TAG.sub(" ", beside).split()))
+    return TableAnswer(table, " ".join(_TAG.sub(" ", beside).split()))
+
+
+def _cut_out(html: str) -> tuple[list[str], str]:
+    """The outermost tables of a text, the last one maybe open, and what stands beside them."""
+    pieces: list[str] = []
+    beside: list[str] = []
+    depth = start = 0
+    for edge in _TABLE_EDGE.finditer(html):
+        closes = bool(edge.group(1))
+        if not depth and not closes:
+            beside.append(html[start : edge.start()])
+            start = edge.start()
+        depth = max(0, depth + (-1 if closes else 1))
+        if closes and not depth and html[start : start + 6].lower() == "<table":
+            pieces.append(html[start : edge.end()])
+            start = edge.end()
+    (pieces if depth else beside).append(html[start:])
+    return pieces, " ".join(beside)
+
+
+def _stacked(tables: Sequence[Table]) -> Table | None:
+    """Tables one below the other, under the caption of the first one."""
+    if len(tables) < 2:
+        return tables[0] if tables else None
+    rows, columns = sum(table.rows for table in tables), max(table.columns for table in tables)
+    if rows * columns > MAX_SLOTS:
+        return None
+    cells: list[Cell] = []
+    first = 0
+    for table in tables:
+        cells += [replace(cell, row=first + cell.row) for cell in table.cells]
+        first += table.rows
+    return replace(build_table(cells), caption=tables[0].caption)
 
 
 def parse_otsl(text: str) -> Table | None:
@@ -88,6 +123,14 @@ def parse_otsl(text: str) -> Table | None:
             header = kind in _OTSL_HEADS
             cells.append(Cell(row=row, column=column, row_span=height, column_span=width, text=said, header=header))
     return build_table(cells)
+
+
+def _beside_otsl(text: str) -> str:
+    """What stands before the first cell and behind the ends of rows."""
+    marks = list(_OTSL.finditer(text))
+    ends = [mark.start() for mark in marks[1:]] + [len(text)]
+    behind = [text[mark.end() : end] for mark, end in zip(marks, ends, strict=True) if mark.group(1) == "nl"]
+    return " ".join([text[: marks[0].start()], *behind])
 
 
 def _spans(kinds: list[list[str]], taken: set[tuple[int, int]], row: int, column: int) -> tuple[int, int]:
@@ -129,13 +172,19 @@ def _parse_pipes(text: str) -> tuple[Table | None, str]:
     if len(rows) < 2 or sum(map(len, rows)) > MAX_CHARACTERS:
         return None, ""
     has_rule = len(rows[1]) < 2000 and _RULE.fullmatch(rows[1]) is not None
-    entries = [re.split(r"(?<!\\)\|", row.strip("|")) for row in rows if len(row) >= 2000 or not _RULE.fullmatch(row)]
+    entries = [_entries(row) for row in rows if len(row) >= 2000 or not _RULE.fullmatch(row)]
     if sum(map(len, entries)) > MAX_CELLS or len(entries) * max(map(len, entries), default=0) > MAX_SLOTS:
         return None, ""
     cells = [
-        Cell(row=r, column=c, text=said.strip().replace("\\|", "|"), header=has_rule and r == 0)
+        Cell(row=r, column=c, text=_MARK.sub("\n", said.strip().replace("\\|", "|")), header=has_rule and r == 0)
         for r, row in enumerate(entries)
         for c, said in enumerate(row)
     ]
     kept = set(rows)
     return build_table(cells) if cells else None, "\n".join(line for line in lines if line.strip() not in kept)
+
+
+def _entries(row: str) -> list[str]:
+    """The cells of a row of a Markdown table, whose outer bars are none of theirs."""
+    entries = _BAR.split(row)[1:]
+    return entries if len(entries) > 1 and entries[-1].strip() else entries[:-1] or entries

@@ -90,6 +90,12 @@ def test_a_few_words_beside_a_table_are_its_caption():
     assert [cell.text for cell in table.cells] == ["1"]
 
 
+def test_words_between_tables_of_a_text_stay_where_they_are():
+    said = "<table><tr><td>1</td></tr></table>\nwords\n<table><tr><td>2</td></tr></table>"
+    cleaned = clean(said, Task.TEXT, ())
+    assert (cleaned.content, cleaned.content_format) == (said, ContentFormat.MARKDOWN)
+
+
 def test_much_beside_a_table_is_told():
     cleaned = clean("words " * 100 + "<table><tr><td>1</td></tr></table>", Task.TABLE, GLM)
     assert cleaned.content == "<table><tr><td>1</td></tr></table>"

@@ -11,7 +11,7 @@ from pagemill.tables import parse_table
 def html(answer: str) -> str:
     table = read_table(answer)
     assert table is not None
-    return table.html
+    return table.table.to_html()
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,10 @@ def html(answer: str) -> str:
             "<tr><td>1</td><td>2</td><td></td></tr>",
         ),
         ("<ched>h<nl><fcel>1<nl>", "<thead><tr><th>h</th></tr></thead><tbody><tr><td>1</td></tr></tbody>"),
+        (
+            "||a|b|\n|---|---|---|\n|x|1<br>2||",
+            "<thead><tr><th></th><th>a</th><th>b</th></tr></thead><tbody><tr><td>x</td><td>1<br>2</td><td></td></tr></tbody>",
+        ),
         (
             "| a | b |\n|---|:-:|\n| 1 | 2\\|3 |",
             "<thead><tr><th>a</th><th>b</th></tr></thead><tbody><tr><td>1</td><td>2|3</td></tr></tbody>",
@@ -78,12 +82,41 @@ def test_otsl_of_any_shape_keeps_every_text_once(rows: list[list[str]]):
     assert parse_table(table.to_html()) is not None
 
 
-def test_captions_and_further_tables_are_told():
-    table = read_table(
-        "x <table><caption>Cap</caption><tr><td>1</td></tr></table> y <table><tr><td>2</td></tr></table>"
+def test_words_beside_a_table_are_told_and_further_tables_are_rows():
+    answer = read_table(
+        "x <table><caption>Cap</caption><tr><td>1</td></tr></table> y "
+        "<table><caption>Second</caption><tr><td>2</td><td>3</td></tr></table>"
     )
-    assert table is not None
-    assert table.beside == "x y 2 Cap"
+    assert answer is not None
+    assert answer.beside == "x y Second"
+    assert answer.table.to_html() == (
+        "<table><caption>Cap</caption><tr><td>1</td><td></td></tr><tr><td>2</td><td>3</td></tr></table>"
+    )
+
+
+def test_a_table_in_a_cell_ends_no_table():
+    answer = read_table("<table><tr><td>a<table><tr><td>in</td></tr></table></td><td>z</td></tr></table> after")
+    assert answer is not None
+    assert answer.table.to_html() == "<table><tr><td>a<br>in</td><td>z</td></tr></table>"
+    assert answer.beside == "after"
+
+
+def test_what_stands_around_otsl_is_told():
+    answer = read_table("Table 1 <fcel>a<fcel>b<nl><fcel>c<ecel><nl> Source: R")
+    assert answer is not None
+    assert answer.beside == "Table 1 Source: R"
+
+
+@given(st.lists(st.lists(st.text("ab |", max_size=4), min_size=2, max_size=4), min_size=2, max_size=4))
+def test_markdown_tables_keep_every_cell_in_its_column(rows: list[list[str]]):
+    lines = ["|".join(text.replace("|", "\\|") for text in row) for row in rows]
+    answer = read_table("\n".join(f"|{line}|" for line in lines))
+    assert answer is not None
+    columns = max(map(len, rows))
+    grid = [[""] * columns for _ in rows]
+    for cell in answer.table.cells:
+        grid[cell.row][cell.column] = cell.text
+    assert grid == [[text.strip() for text in row] + [""] * (columns - len(row)) for row in rows]
 
 
 @pytest.mark.parametrize(
@@ -99,6 +132,9 @@ def test_captions_and_further_tables_are_told():
         "|-" * 150_000,
         "|a|\n" * 80_000,
         "<table>" + "<caption" * 40_000,
+        "<table>" * 50_000,
+        "<table><tr><td>1</table>" * 15_000,
+        "</table>" * 50_000,
     ],
 )
 def test_hostile_answers_end(answer: str):
