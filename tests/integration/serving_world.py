@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import secrets
-import shutil
 import stat
 import sys
 import time
@@ -38,17 +37,26 @@ QUICK = Patience(
 
 
 class World:
-    """A folder with a ``vllm`` of our own, and all processes that were started with its environment."""
+    """A folder with a ``vllm`` of our own, and all processes that were started with its environment.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: Where it is.
+        answering: Its ``vllm`` is that of :mod:`answering_vllm`.
+    """
+
+    def __init__(self, folder: Path, *, answering: bool = False) -> None:
         self.state = folder / "state"
         self.state.mkdir(parents=True)
         self.log = folder / "server.log"
         self.events: list[Event] = []
         self.program = folder / "bin" / "vllm"
         self.program.parent.mkdir()
-        shutil.copy(fake_vllm.__file__, self.program)
-        self.program.write_text(f"#!{sys.executable} -IS\n" + self.program.read_text())
+        if answering:
+            path = str(Path(__file__).parent)
+            text = f"import sys\nsys.path.insert(0, {path!r})\nimport answering_vllm\nanswering_vllm.main()\n"
+            self.program.write_text(f"#!{sys.executable}\n{text}")
+        else:
+            self.program.write_text(f"#!{sys.executable} -IS\n" + Path(fake_vllm.__file__).read_text())
         self.program.chmod(self.program.stat().st_mode | stat.S_IXUSR)
         self._mark = secrets.token_hex(8)
 

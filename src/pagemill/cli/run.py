@@ -140,7 +140,8 @@ class _Display:
         self._say(click.style(f"[{step}] {command}", bold=True))
 
     def ending(self, step: Step | None) -> None:
-        self._say(f"Stopping{f' after the step {step} has ended in order' if step else ''}; once more to stop at once.")
+        what = f"the step {step} ends in order" if step else "the servers are ended"
+        self._say(f"Stopping: {what}; once more to end all at once.")
 
     def _say(self, text: str) -> None:
         if not self._quiet:

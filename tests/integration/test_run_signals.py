@@ -1,0 +1,191 @@
+"""``pagemill run`` that is stopped, killed or loses its servers: what was done is kept, and no process is left. Linux."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from pagemill_process import install_engines, kill, wait_for
+from run_pipeline import PAGES, Mill, draw_page
+from serving_world import QUICK
+
+from pagemill.errors import ExitCode, ServerError, WorkerCrashError
+from pagemill.serving.server import Servers
+from pagemill.steps import Pipeline, PlannedStep, Step
+from pagemill.supervise import SAME_REQUEST_S
+
+pytest.importorskip("aiohttp")
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pagemill_process import PagemillProcess
+
+pytestmark = [pytest.mark.integration, pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")]
+
+SLOW = "latency=400"
+NEVER = "latency=600000"
+MANY = 40
+"""Pages that are not all under way at once."""
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return install_engines(tmp_path_factory.mktemp("packages"))
+
+
+@pytest.fixture
+def mill(tmp_path: Path, packages: Path) -> Iterator[Mill]:
+    mill = Mill(tmp_path, packages)
+    yield mill
+    mill.clear()
+
+
+def start_until(mill: Mill, step: Step, *arguments: str) -> PagemillProcess:
+    """Start it and wait until a step is under way."""
+    run = mill.start(*mill.arguments(*arguments))
+    wait_for(lambda: f"[{step}] pagemill" in mill.said or run.exit_code is not None, f"the step {step}")
+    assert run.exit_code is None, mill.said
+    return run
+
+
+def assert_it_goes_on(mill: Mill, pages: int = PAGES) -> None:
+    mill.words = ()
+    assert mill.run() == ExitCode.OK, mill.said
+    mill.assert_all_read(pages)
+    assert np.load(mill.out / "embeddings" / "corpus_ocr_text.npy").shape == (pages, 8)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_lets_pages_under_way_end_and_stops_the_server(mill: Mill, number: signal.Signals):
+    for page in range(PAGES, MANY):
+        draw_page(mill.scans / f"page-{page}.png", page)
+    mill.words = (SLOW,)
+    run = start_until(mill, Step.OCR, "--workers", "4")
+    wait_for(mill.records, "a page")
+    run.signal(number)
+    assert run.wait() == ExitCode.INTERRUPTED, mill.said
+    mill.assert_all_gone()
+    done = mill.records()
+    assert 0 < len(done) < MANY
+    assert all(record["status"] == "done" for record in done)
+    assert "[embed]" not in mill.said
+    assert_it_goes_on(mill, MANY)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_signal_does_not_wait_for_answers(mill: Mill, number: signal.Signals):
+    mill.words = (NEVER,)
+    run = start_until(mill, Step.OCR)
+    wait_for(lambda: (mill.out / ".pagemill").exists(), "the run directory")
+    run.signal(number)
+    wait_for(lambda: "Stopping" in mill.said, "the first signal to be heeded")
+    assert run.exit_code is None
+    time.sleep(SAME_REQUEST_S)  # what comes within that time was sent once
+    run.signal(number)
+    assert run.wait() == ExitCode.INTERRUPTED, mill.said
+    mill.assert_all_gone()
+    assert_it_goes_on(mill)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_the_server_starts(mill: Mill, number: signal.Signals):
+    mill.words = ("hang",)
+    run = mill.start(*mill.arguments())
+    wait_for(mill.world.lives, "the server to begin")
+    run.signal(number)
+    assert run.wait() == ExitCode.INTERRUPTED, mill.said
+    mill.assert_all_gone()
+    assert "[ocr]" not in mill.said
+    assert "Traceback" not in mill.said
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_it_embeds(mill: Mill, number: signal.Signals):
+    assert mill.run(*mill.arguments("--step", "ocr")) == ExitCode.OK, mill.said
+    mill.words = (NEVER,)
+    run = start_until(mill, Step.EMBED)
+    wait_for(lambda: "INFO" in mill.said or len(mill.world.lives()) >= 2, "the second server")
+    run.signal(number)
+    assert run.wait() == ExitCode.INTERRUPTED, mill.said
+    mill.assert_all_gone()
+    assert_it_goes_on(mill)
+
+
+@pytest.mark.parametrize("moment", ["start", "ocr", "embed"])
+def test_sigkill_leaves_nothing_behind(mill: Mill, moment: str):
+    mill.words = ("hang",) if moment == "start" else (SLOW,)
+    run = mill.start(*mill.arguments())
+    if moment == "start":
+        wait_for(mill.world.lives, "the server to begin")
+    else:
+        wait_for(lambda: f"[{moment}] pagemill" in mill.said, f"the step {moment}")
+        wait_for(lambda: len(run.members()) > 3, "the step's processes")
+    kill([run.pid])
+    run.wait_until_gone()
+    mill.world.wait_until_gone()
+    mill.assert_all_gone()
+    assert_it_goes_on(mill)
+
+
+def test_servers_that_give_up_end_the_step_and_keep_what_was_done(mill: Mill, capfd):
+    """In this process, with less patience."""
+    mill.words = ("dies-after=7", "dies-again")
+    spec = mill.world.spec(*mill.words, served_name="glm-ocr", command=lambda port: command_of(mill, port))
+    step = PlannedStep(
+        step=Step.OCR,
+        arguments=("parse", str(mill.scans), "-o", str(mill.out), "--layout-engine", "fast", *READING),
+        servers=lambda: Servers([spec], patience=QUICK, tell=mill.world.tell),
+        environment=mill.environment(),
+    )
+    with pytest.raises(ServerError, match="died 4 times") as raised:
+        asyncio.run(asyncio.wait_for(Pipeline([step], Silent()).run(), 120))
+    assert raised.value.remedy
+    mill.world.wait_until_gone()
+    assert all(record["status"] == "done" for record in mill.records())
+    assert_it_goes_on(mill)
+
+
+def test_a_step_that_is_killed_is_told_and_its_server_ended(mill: Mill):
+    mill.words = (NEVER,)
+    spec = mill.world.spec(*mill.words, served_name="glm-ocr", command=lambda port: command_of(mill, port))
+    step = PlannedStep(
+        step=Step.OCR,
+        arguments=("parse", str(mill.scans), "-o", str(mill.out), "--layout-engine", "fast", *READING),
+        servers=lambda: Servers([spec], patience=QUICK, tell=mill.world.tell),
+        environment=mill.environment(),
+    )
+    pipeline = Pipeline([step], Silent())
+
+    async def kill_the_step() -> None:
+        running = asyncio.create_task(pipeline.run())
+        while pipeline._child is None:
+            await asyncio.sleep(0.01)
+        os.kill(pipeline._child.pid, signal.SIGKILL)
+        await asyncio.wait_for(running, 60)
+
+    with pytest.raises(WorkerCrashError, match="the step ocr died \\(SIGKILL\\)"):
+        asyncio.run(kill_the_step())
+    mill.world.wait_until_gone()
+
+
+READING = ("--recognition-engine", "vlm", "--model", "glm-ocr", "--quiet")
+
+
+def command_of(mill: Mill, port: int) -> list[str]:
+    return [str(mill.world.program), "serve", "x", "--served-model-name", "glm-ocr", "--port", str(port)]
+
+
+class Silent:
+    def step(self, step: Step, command: str) -> None:
+        """Say nothing."""
+
+    def ending(self, step: Step | None) -> None:
+        """Say nothing."""
