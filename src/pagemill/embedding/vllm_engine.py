@@ -133,7 +133,7 @@ class VllmEngine:
     def close(self) -> None:
         """Close connections and end the thread that holds them."""
         if not self._loop.is_closed():
-            self._run(self._client.aclose())
+            self._run(self._end_requests())
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
             self._loop.close()
@@ -173,6 +173,13 @@ class VllmEngine:
     def _ask(self, path: str, body: dict[str, Any], answer: type[T]) -> T:
         decoder = msgspec.json.Decoder(answer)
         return self._run(self._client.post(path, msgspec.json.encode(body), lambda reply: (decoder.decode(reply), 1)))
+
+    async def _end_requests(self) -> None:
+        pending = asyncio.all_tasks() - {asyncio.current_task()}  # whoever asked was interrupted
+        for task in pending:
+            task.cancel()
+        await asyncio.gather(*pending, return_exceptions=True)
+        await self._client.aclose()
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
