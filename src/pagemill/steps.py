@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _GOES_ON_AFTER = frozenset({ExitCode.OK, ExitCode.PAGES_FAILED})
 """Statuses of a step after which the next one makes sense: some pages may have failed, the others are there."""
 _PR_SET_PDEATHSIG = 1
+_IMPORTING_S = 1.0
+"""A step that is younger gets SIGTERM for Ctrl-C: Python would answer with a traceback, and there is nothing to end."""
 _DRAIN_S = 10.0
 """So long a step may take to end after each request to do so once nobody waits for it any more."""
 
@@ -79,6 +81,7 @@ class Pipeline:
         self._tell = tell
         self._step: Step | None = None
         self._child: asyncio.subprocess.Process | None = None
+        self._child_since = 0.0
         self._servers: Servers | None = None
         self._working: asyncio.Task[int] | None = None
         self._requests = 0
@@ -163,6 +166,7 @@ class Pipeline:
             process_group=0,  # the terminal's Ctrl-C comes to this process alone, which passes it on once
             preexec_fn=_as_background_child(),
         )
+        self._child_since = time.monotonic()
         if self._requests:  # while it was made
             child.terminate()
         try:
@@ -199,7 +203,7 @@ class Pipeline:
         self._requests += 1
         self._requested_at = now
         self._tell.ending(self._step if self._child else None)
-        self._signal_child(number)
+        self._signal_child(number if now - self._child_since > _IMPORTING_S else signal.SIGTERM)
         if self._requests > 1:
             asyncio.get_running_loop().call_later(_DRAIN_S, self._signal_child, signal.SIGKILL)
             if self._servers is not None and self._child is None:
