@@ -102,6 +102,8 @@ def test_a_card_of_ones_own(tmp_path: Path):
         ('prompts.tabel = "x"', "tabel"),
         ("image.quality = 101", "quality"),
         ("sampling.temperature = 'hot'", "temperature"),
+        ('reads = "pages"', "needs a prompt for a page"),
+        ('reads = "words"', "words"),
         ("= nonsense", "nonsense|Invalid"),
     ],
 )

@@ -12,7 +12,7 @@ import pytest
 
 from pagemill.bench.stub_answers import TEXT
 from pagemill.bench.stub_server import StubServer, StubSettings
-from pagemill.config.settings import RecognitionSettings
+from pagemill.config.settings import ReadingMode, RecognitionSettings
 from pagemill.document.labels import Task
 from pagemill.errors import UsageError
 from pagemill.recognition.vlm_engine import create
@@ -105,3 +105,35 @@ def test_without_aiohttp_the_error_names_the_command_that_installs_it():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert "pip install 'pagemill[vlm]'" in run.stdout
+
+
+@pytest.mark.parametrize(
+    ("model", "reading", "expected"),
+    [
+        ("glm-ocr", None, ReadingMode.REGIONS),
+        ("deepseek-ocr", None, ReadingMode.PAGES),
+        ("deepseek-ocr-2", None, ReadingMode.PAGES),
+        ("deepseek-ocr", ReadingMode.REGIONS, ReadingMode.REGIONS),
+    ],
+)
+async def test_reads_what_its_model_is_made_for_or_what_it_is_told_to(model, reading, expected):
+    reader = create(settings("http://127.0.0.1:9", model=model, reading=reading))
+    assert reader.reads is expected
+    await reader.aclose()
+
+
+def test_a_model_without_a_prompt_for_pages_reads_none():
+    with pytest.raises(UsageError, match="glm-ocr does not read whole pages"):
+        create(settings("http://127.0.0.1:9", reading=ReadingMode.PAGES))
+
+
+async def test_reads_a_page():
+    text = "<|ref|>text<|/ref|><|det|>[[0, 0, 999, 500]]<|/det|>\nWords"
+    async with StubServer(StubSettings(model="deepseek-ocr", text=text)) as server:
+        reader = create(settings(server.url, model="deepseek-ocr"))
+        try:
+            reading = await reader.read_page(reader.prepare(CROP, Task.PAGE))  # without check(), too
+        finally:
+            await reader.aclose()
+    assert reading.elements is not None
+    assert [element.content for element in reading.elements] == ["Words"]

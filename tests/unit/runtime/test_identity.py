@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pagemill.config.settings import ParseSettings, RecognitionSettings
+from pagemill.config.settings import ParseSettings, ReadingMode, RecognitionSettings, TextLayerMode
 from pagemill.errors import MissingInputError
 from pagemill.layout.pp_doclayout.settings import PPDocLayoutSettings
 from pagemill.runtime.identity import settings_identity, without_credentials
@@ -119,3 +119,29 @@ def test_the_model_counts_and_what_its_card_says_of_reading(tmp_path: Path):
 )
 def test_credentials_are_not_written_down(url: str, shown: str):
     assert without_credentials(url) == shown
+
+
+def test_what_the_model_is_given_at_a_time_counts():
+    pages, regions = identity(model="deepseek-ocr"), identity(model="deepseek-ocr", reading=ReadingMode.REGIONS)
+    assert (pages["reading"], regions["reading"], identity()["reading"]) == ("pages", "regions", "regions")
+    assert identity(model="deepseek-ocr", reading=ReadingMode.PAGES) == pages
+
+
+@pytest.mark.parametrize(
+    ("reading", "text_layer", "counts"),
+    [
+        (ReadingMode.PAGES, TextLayerMode.NEVER, False),
+        (ReadingMode.PAGES, TextLayerMode.AUTO, True),
+        (ReadingMode.REGIONS, TextLayerMode.NEVER, True),
+    ],
+)
+def test_layout_counts_where_pages_are_laid_out(reading, text_layer, counts):
+    recognition = RecognitionSettings(engine="vlm", model="deepseek-ocr", reading=reading)
+    settings = ParseSettings(recognition=recognition, text_layer=text_layer)
+    assert (settings_identity(settings, "onnx", None)["layout_engine"] == "onnx") is counts
+    missing = Path("missing.onnx")
+    if counts:
+        with pytest.raises(MissingInputError):
+            settings_identity(settings, "onnx", missing)
+    else:
+        assert settings_identity(settings, "onnx", missing)["layout_model"] is None

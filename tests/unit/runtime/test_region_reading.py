@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pagemill.config.settings import RecognitionSettings
-from pagemill.document.labels import Task
+from pagemill.config.settings import ReadingMode, RecognitionSettings
+from pagemill.document.labels import Label, Task
 from pagemill.document.page import ContentFormat
 from pagemill.errors import EngineError, NetworkError, UsageError
-from pagemill.recognition.base import Problem, RegionReading
+from pagemill.recognition.base import PageElement, PageReading, Problem, RegionReading
 from pagemill.runtime import engines
 from pagemill.runtime.region_reading import CheckedReader, RegionReadingService
 from pagemill.runtime.threads import ComputeThreads
@@ -105,4 +105,66 @@ async def test_what_is_not_used_is_not_loaded(monkeypatch):
     monkeypatch.setattr(engines, "load", None)
     threads = ComputeThreads(1, name="test")
     await RegionReadingService(RecognitionSettings(engine="odd"), threads).close()
+    await threads.close()
+
+
+ELEMENT = PageElement(
+    label=Label.TEXT, boxes=((0.1, 0.1, 0.5, 1.2),), content="text", content_format=ContentFormat.MARKDOWN
+)
+PAGE = PageReading(elements=(ELEMENT,), engine="odd:1")
+
+
+class PageEngine(Engine):
+    reads = "pages"
+
+    async def read_page(self, prepared):
+        return await self.read(prepared)
+
+
+async def test_an_engine_reads_regions_unless_it_says_otherwise():
+    assert CheckedReader(Engine(), "odd").reads is ReadingMode.REGIONS
+    assert CheckedReader(PageEngine(), "odd").reads is ReadingMode.PAGES
+
+
+async def test_a_good_page_passes_with_its_boxes_clipped():
+    reading = await CheckedReader(PageEngine(PAGE), "odd").read_page(None)
+    assert reading == replace(PAGE, elements=(replace(ELEMENT, boxes=((0.1, 0.1, 0.5, 1.0),)),))
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (GOOD, "RegionReading instead of the reading of a page"),
+        (replace(PAGE, elements=None), "neither elements of a page nor a reason"),
+        (replace(PAGE, elements="ab"), "str instead of elements"),
+        (replace(PAGE, elements=("ab",)), "str instead of an element"),
+        (replace(PAGE, problem="bad"), "problem that is str"),
+        (replace(PAGE, elements=(replace(ELEMENT, label="title"),)), "no layout class"),
+        (replace(PAGE, elements=(replace(ELEMENT, content=1),)), "content that is int"),
+        (replace(PAGE, elements=(replace(ELEMENT, boxes=((0.0, 0.0, float("nan"), 1.0),)),)), "four finite numbers"),
+        (replace(PAGE, elements=(replace(ELEMENT, boxes=((1, 0, 0, 1),)),)), "in order"),
+        (replace(PAGE, elements=(replace(ELEMENT, content="x" * 1_500_000),) * 2), "characters for one page"),
+        (ValueError("lost its dictionary"), "ValueError: lost its dictionary"),
+    ],
+)
+async def test_what_breaks_the_contract_is_said_of_the_page(answer, said):
+    reading = await CheckedReader(PageEngine(answer), "odd").read_page(None)
+    assert reading.elements is None
+    assert isinstance(reading.problem, Problem)
+    assert said in reading.problem.message
+
+
+@pytest.mark.parametrize("error", [NetworkError("gone"), UsageError("another model"), asyncio.CancelledError()])
+async def test_what_concerns_the_run_is_passed_on_from_pages(error):
+    with pytest.raises(type(error)):
+        await CheckedReader(PageEngine(error), "odd").read_page(None)
+
+
+async def test_an_engine_that_cannot_do_what_was_asked_for_is_refused(monkeypatch):
+    monkeypatch.setattr(engines, "load", lambda group, name: lambda settings: Engine())
+    threads = ComputeThreads(1, name="test")
+    service = RegionReadingService(RecognitionSettings(engine="odd", reading=ReadingMode.PAGES), threads)
+    with pytest.raises(UsageError, match="'odd' does not read pages"):
+        await service.reader()
+    await service.close()
     await threads.close()

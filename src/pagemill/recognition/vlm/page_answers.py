@@ -128,6 +128,8 @@ def _read(element: GroundedElement, steps: Sequence[str]) -> Iterator[PageElemen
         if not content:
             return
         label = Label.TEXT
+    if not content and not boxes:  # as at the end of an answer that is cut off
+        return
     pieces = _pieces(content)
     around = sum(len(piece) for piece, is_table in pieces if not is_table)
     if label is Label.TABLE and (len(pieces) == 1 or (_tables(pieces) == 1 and around <= LONGEST_CAPTION)):

@@ -171,3 +171,38 @@ HOSTILE = ["<table" * 60_000, "\\quad" * 80_000, "{" * 400_000, "|\n" * 200_000,
 @pytest.mark.parametrize("task", [Task.TEXT, Task.TABLE, Task.FORMULA])
 def test_hostile_answers_end(text: str, task: Task):
     verdict(text, task)
+
+
+def element(content: str, number: int = 1, label: str = "text") -> str:
+    return f"<|ref|>{label}<|/ref|><|det|>[[{number}, 20, 300, 400]]<|/det|>\n{content}\n\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(element(word, n) for n, word in enumerate((PROSE * 2).split())),  # references are all alike
+        "".join(element("", n, "image") for n in range(200)),
+        element("<table>" + "<tr><td>해당 없음</td><td>0</td></tr>" * 30 + "</table>", label="table"),
+        element("".join(f"<table><tr><td>{PROSE}{n}</td></tr></table>" for n in range(20)), label="table"),
+    ],
+)
+def test_good_pages(text: str):
+    assert verdict(text, Task.PAGE) == Verdict()
+
+
+@pytest.mark.parametrize(
+    ("text", "finish"),
+    [
+        (element(PROSE) + element("and so on ") * 30, "length"),
+        (element(PROSE) + "and so on and on " * 100, "stop"),
+        ("".join(element(PROSE, n) for n in range(40)), "stop"),  # other places, the same words
+        (element("<table>") + "<tr><td>so on</td></tr>" * 300, "length"),
+    ],
+)
+def test_pages_that_loop(text: str, finish: str):
+    assert verdict(text, Task.PAGE, finish).flaw is Flaw.REPETITION
+
+
+@pytest.mark.parametrize("piece", ["<table>", "</table>", "<table", "<|ref|>", "<|ref|>a<|/ref|>", "<|det|>[[", "<"])
+def test_hostile_pages_end(piece: str):
+    verdict(piece * (400_000 // len(piece)), Task.PAGE)

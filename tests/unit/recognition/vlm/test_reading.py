@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from pagemill.config.model_cards import Sampling, load_card
-from pagemill.document.labels import Task
+from pagemill.document.labels import Label, Task
 from pagemill.document.page import ContentFormat
 from pagemill.errors import NetworkError, UsageError
-from pagemill.recognition.base import RegionReading
+from pagemill.recognition.base import PageReading, RegionReading
 from pagemill.recognition.vlm.answer import (
     Answer,
     RequestFailedError,
@@ -222,3 +222,55 @@ def test_an_unknown_step_of_a_card_is_refused():
     card = msgspec.structs.replace(load_card("glm-ocr"), cleanup=("fences", "polish"))
     with pytest.raises(UsageError, match="polish"):
         Reading(card, RequestBuilder(card, "m"), Stub(), engine="vlm")
+
+
+PAGE = Answer(text="<|ref|>title<|/ref|><|det|>[[0, 0, 999, 99]]<|/det|>\n# Words\n", finish_reason="stop")
+PAGE_LOOP = Answer(text=PAGE.text + "and so on, " * 100, finish_reason="length")
+PAGE_CUT = Answer(text=PAGE.text + "<|ref|>text<|/ref|><|det|>[[0, 100", finish_reason="length")
+
+
+async def read_page(stub: Stub) -> PageReading:
+    card = load_card("deepseek-ocr")
+    builder = RequestBuilder(card, "deepseek-ocr")
+    page = np.full((60, 40, 3), 200, dtype=np.uint8)
+    return await Reading(card, builder, stub, engine="vlm:deepseek-ocr").read_page(builder.prepare(page, Task.PAGE))
+
+
+async def test_a_page_is_one_request_as_its_card_says():
+    stub = Stub(PAGE)
+    reading = await read_page(stub)
+    assert (reading.problem, reading.attempts, reading.engine) == (None, 1, "vlm:deepseek-ocr")
+    assert reading.elements is not None
+    assert [(element.label, element.content) for element in reading.elements] == [(Label.DOC_TITLE, "# Words")]
+    (request,) = stub.requests
+    assert request["messages"][0]["content"][1]["text"] == "<|grounding|>Convert the document to markdown."
+    assert request["skip_special_tokens"] is False
+    assert request["vllm_xargs"] == {"ngram_size": 30, "window_size": 90, "whitelist_token_ids": [128821, 128822]}
+    assert request["temperature"] == 0.0
+
+
+async def test_a_page_that_loops_is_asked_again_and_kept_to_its_first_turn():
+    stub = Stub(PAGE_LOOP, PAGE)
+    assert ((await read_page(stub)).problem, len(stub.requests)) == (None, 2)
+    assert stub.requests[1]["temperature"] > 0
+    assert stub.requests[1]["vllm_xargs"] == stub.requests[0]["vllm_xargs"]
+    reading = await read_page(Stub(*[PAGE_LOOP] * 4))
+    assert reading.problem is not None
+    assert reading.problem.category == Flaw.REPETITION
+    assert reading.elements is not None
+    assert (reading.elements[0].content or "").count("and so on") == 1
+
+
+async def test_a_page_without_an_end_keeps_what_was_read():
+    reading = await read_page(Stub(PAGE_CUT, PAGE_CUT))
+    assert reading.problem is not None
+    assert (reading.problem.category, reading.attempts) == (Flaw.TRUNCATED, 2)
+    assert reading.elements is not None
+    assert [element.content for element in reading.elements] == ["# Words"]
+
+
+async def test_a_page_that_is_refused():
+    reading = await read_page(Stub(REFUSED))
+    assert reading.elements is None
+    assert reading.problem is not None
+    assert reading.problem.category == "refused"
