@@ -144,6 +144,13 @@ class RegionReader(Protocol):
     in_flight: int
     """Requests that it can keep under way at once at most: as many regions should be ready."""
 
+    @property
+    def served_model(self) -> str | None:
+        """The name by which the servers call the model, where the settings alone do not say which model that is; known
+        after :meth:`check`. It tells runs apart. An engine whose settings say all need not have this.
+        """
+        ...
+
     async def check(self) -> None:
         """Find out now what would fail for every region.
 
@@ -171,6 +178,12 @@ class RegionReader(Protocol):
 
     async def read_page(self, prepared: Any) -> PageReading:
         """Read a page that was prepared with the task ``PAGE``. Otherwise as :meth:`read`."""
+        ...
+
+    def stop_waiting(self) -> None:
+        """The run is to end: what waits for a server that is not there should soon raise ``NetworkError``. The page is
+        not ended then, and is read when the run goes on. An engine that waits for nothing need not have this.
+        """
         ...
 
     async def aclose(self) -> None:

@@ -47,7 +47,9 @@ class VlmReader:
         self.in_flight = client.in_flight
         self._card = card
         self._client = client
-        self._served_model = served_model
+        self._given_name = served_model
+        self.served_model = served_model
+        """As in :class:`pagemill.recognition.base.RegionReader`; None for a name that the card itself goes by."""
         self._preparing = RequestBuilder(card, card.name)
         """Encodes images, for which the name of the served model does not matter."""
         self._reading: Reading | None = None
@@ -66,7 +68,9 @@ class VlmReader:
             UsageError: One is no OpenAI-compatible server, does not take the API key or does not serve the model.
         """
         served = await self._client.served_models()
-        model = choose_model(served, self._served_model, [self._card.name, self._card.repository])
+        own_names = [self._card.name, self._card.repository]
+        model = choose_model(served, self._given_name, own_names)
+        self.served_model = None if model in own_names else model
         card = self._within(min((models[model] or sys.maxsize for models in served.values()), default=sys.maxsize))
         self._reading = Reading(card, RequestBuilder(card, model), self._client, engine=self.name)
 
@@ -88,6 +92,10 @@ class VlmReader:
     async def read_page(self, prepared: PreparedRegion) -> PageReading:
         """As :meth:`pagemill.recognition.base.RegionReader.read_page`; looks for the model first likewise."""
         return await (await self._checked()).read_page(prepared)
+
+    def stop_waiting(self) -> None:
+        """As :meth:`pagemill.recognition.base.RegionReader.stop_waiting`."""
+        self._client.stop_waiting()
 
     async def aclose(self) -> None:
         """Close connections."""

@@ -112,12 +112,17 @@ class Pipeline:
     async def identity(self) -> dict[str, Any]:
         """The settings that change results, as plain JSON values; reads the whole file of a layout model.
 
+        Of a model behind a server, :meth:`prepare` is to be awaited before: it finds out which one that is.
+
         Raises:
             MissingInputError: The layout model cannot be read.
         """
-        return await self.compute(
+        identity = await self.compute(
             settings_identity, self.settings, self._layout_engine, self._layout_settings.model_path
         )
+        if self.settings.recognition.reads_regions:
+            identity["served_model"] = (await self.region_reader()).served_model
+        return identity
 
     def describe(self) -> dict[str, Any]:
         """The settings as plain JSON values, for the record of a run."""
@@ -215,10 +220,14 @@ class Pipeline:
                 yield page
 
     def stop_admitting(self) -> None:
-        """Let the stream end early: no page is begun any more, those in flight come out, postponed ones are left."""
+        """Let the stream end early: no page is begun any more, those in flight come out, postponed ones are left.
+
+        A page in flight that waits for a server that is not there is left as well.
+        """
         self._stopped = True
         if self._stream is not None:
             self._stream.stop_admitting()
+            self._regions.stop_waiting()
 
     async def decode(self, payload: PdfPage | EncodedImage) -> DecodedPage:
         """Decode a page."""

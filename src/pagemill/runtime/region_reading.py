@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import asyncio
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from pagemill.config.settings import ReadingMode
+from pagemill.config.settings import VLM, ReadingMode
 from pagemill.document.page import ContentFormat
-from pagemill.errors import NetworkError, PagemillError, UsageError
+from pagemill.errors import NetworkError, PagemillError, PageTimeoutError, UsageError
 from pagemill.recognition.base import PageReading, Problem, RegionReading
 from pagemill.runtime import engines
 from pagemill.runtime.contract import checked_page_reading, checked_reading, engine_error
 from pagemill.runtime.once import Once
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from pagemill.config.settings import RecognitionSettings
     from pagemill.document.labels import Task
     from pagemill.imaging.types import Pixels
     from pagemill.recognition.base import RegionReader
     from pagemill.runtime.threads import ComputeThreads
+
+Answer = TypeVar("Answer")
+
+_LONGEST_ATTEMPTS = 20
 
 
 class RegionReadingService:
@@ -41,6 +48,11 @@ class RegionReadingService:
         """
         return await self._reader.get()
 
+    def stop_waiting(self) -> None:
+        """Have the engine give up what waits for servers that are not there."""
+        if reader := self._reader.made:
+            reader.stop_waiting()
+
     async def close(self) -> None:
         """Close the engine's connections."""
         await self._reader.cancel()
@@ -49,7 +61,10 @@ class RegionReadingService:
 
     async def _load(self) -> CheckedReader:
         create = await self._threads.run(engines.load, engines.REGION_ENGINES, self._settings.engine)
-        reader = CheckedReader(create(self._settings), self._settings.engine)
+        settings = self._settings
+        # The engine that comes with pagemill has limits of its own, and waits for servers that start again.
+        longest_s = None if settings.engine == VLM else _longest_s(settings)
+        reader = CheckedReader(create(settings), settings.engine, served_model=settings.served_model, longest_s=longest_s)
         if self._settings.reading not in (None, reader.reads):
             raise UsageError(
                 f"the region engine {self._settings.engine!r} does not read {self._settings.reading}",
@@ -66,14 +81,26 @@ class CheckedReader:
     Args:
         engine: The engine.
         name: What it is called.
+        served_model: The name that the user gave for its model.
+        longest_s: Seconds after which a read that has not ended has failed.
     """
 
-    def __init__(self, engine: RegionReader, name: str) -> None:
+    def __init__(
+        self, engine: RegionReader, name: str, *, served_model: str | None = None, longest_s: float | None = None
+    ) -> None:
         self.name = name
         self.in_flight = max(1, int(engine.in_flight))
         self.reads = ReadingMode(getattr(engine, "reads", ReadingMode.REGIONS))
         self._engine = engine
         self._what = f"the region engine {name!r}"
+        self._served_model = served_model
+        self._longest_s = longest_s
+
+    @property
+    def served_model(self) -> str | None:
+        """As :attr:`pagemill.recognition.base.RegionReader.served_model`."""
+        name: str | None = getattr(self._engine, "served_model", self._served_model)
+        return name
 
     async def check(self) -> None:
         """Find out now what would fail for every region."""
@@ -98,7 +125,7 @@ class CheckedReader:
             UsageError: The servers do not serve this run.
         """
         try:
-            return checked_reading(self._what, await self._engine.read(prepared))
+            return checked_reading(self._what, await self._in_time(self._engine.read(prepared)))
         except (NetworkError, UsageError):
             raise
         except Exception as raised:
@@ -113,7 +140,7 @@ class CheckedReader:
     async def read_page(self, prepared: Any) -> PageReading:
         """Read one page; an error of this page alone is in the answer. Otherwise as :meth:`read`."""
         try:
-            return checked_page_reading(self._what, await self._engine.read_page(prepared))
+            return checked_page_reading(self._what, await self._in_time(self._engine.read_page(prepared)))
         except (NetworkError, UsageError):
             raise
         except Exception as raised:
@@ -121,6 +148,29 @@ class CheckedReader:
             problem = Problem(error.category, error.message, error.remedy)
             return PageReading(elements=None, engine=self.name, problem=problem)
 
+    def stop_waiting(self) -> None:
+        """As :meth:`pagemill.recognition.base.RegionReader.stop_waiting`."""
+        if (stop_waiting := getattr(self._engine, "stop_waiting", None)) is not None:
+            stop_waiting()
+
     async def aclose(self) -> None:
         """Close connections."""
         await self._engine.aclose()
+
+    async def _in_time(self, reading: Awaitable[Answer]) -> Answer:
+        """Wait for an answer, but not for ever: a page would never end."""
+        try:
+            async with asyncio.timeout(self._longest_s) as limit:
+                return await reading
+        except TimeoutError:
+            if not limit.expired():  # the engine's own
+                raise
+            raise PageTimeoutError(
+                f"{self._what} did not answer within {self._longest_s:g} s",
+                remedy="Give it more time with --request-timeout, or report to its makers that it hangs.",
+            ) from None
+
+
+def _longest_s(settings: RecognitionSettings) -> float:
+    """Far more than the attempts of one read and the waiting for a server may take together."""
+    return _LONGEST_ATTEMPTS * settings.request_timeout_s + 2 * settings.server_wait_s

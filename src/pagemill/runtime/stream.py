@@ -45,6 +45,7 @@ class PageStream:
       in flight: when the source has ended, or sooner when what is postponed takes too many bytes.
     - A page that no server reads for ends the stream with that error when the pages in flight have landed: it was one
       attempt, and a later run begins where this one ended.
+      A stream that was stopped before only leaves such pages.
     - A page that took the process with it when it was alone, and has had its attempts, is failed without another one.
 
     Args:
@@ -178,6 +179,13 @@ class PageStream:
         if self._journal is not None:
             await self._journal.started(ref, alone=alone)
         page = await self._parse(ref, ticket)
+        if page.unserved and self._stopped and self._failure is None:
+            # The user does not want to wait for servers: the page has not been tried, and the run is to go on later.
+            page.record.attempts = ref.attempts
+            if self._journal is not None:
+                await self._journal.postponed(page)
+            ticket.leave()
+            return
         if page.unserved:
             self._end_unserved(page)
         attempts = ref.attempts + 1

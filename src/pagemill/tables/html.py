@@ -31,8 +31,8 @@ _SILENT = frozenset({"script", "style", "template", "head"})
 def parse_table(text: str) -> Table | None:
     """Read the first table of an HTML text.
 
-    Only rows, cells, spans, the caption and plain text survive. Malformed spans count as 1, longer ones end with the table; rows
-    and columns that exist in spans only are squeezed out; a table in a cell becomes the cell's text.
+    Only rows, cells, spans, the caption and plain text survive. Malformed spans count as 1, longer ones end with the
+    table; rows and columns that exist in spans only are squeezed out; a table in a cell becomes the cell's text.
 
     Returns:
         The table; None if there is none, or if it is beyond the limits of this module.

@@ -276,6 +276,24 @@ async def test_a_page_that_no_server_reads_ends_the_stream_and_those_in_flight_l
     assert source.closed
 
 
+async def test_a_page_that_waits_for_a_server_is_left_when_the_user_stops_the_stream():
+    postponed = []
+
+    class Notes:
+        async def started(self, ref, *, alone):
+            running.stop_admitting()
+
+        async def postponed(self, page):
+            postponed.append((page.record.page_number, page.record.attempts))
+
+    async def parse(ref, ticket):
+        return unserved(ref)
+
+    running = stream(Source(page(1, attempts=1), page(2)), parse, journal=Notes())
+    assert await collect(running) == []  # and no error: whoever stops a run knows that it is not at its end
+    assert postponed == [(2, 0)]
+
+
 async def test_a_page_that_no_server_reads_when_it_is_alone_has_failed():
     async def parse(ref, ticket):
         return unserved(ref)

@@ -43,6 +43,8 @@ _PROBE_TIMEOUT_S = 10.0
 _STREAK = 5
 """A server that fails so often in a row is left alone for a while, for longer with each further failure."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 10.0
+_LAST_WAIT_S = 5.0
+"""How long a server that is not there is waited for when the run is to end: time enough for one to start again."""
 _POLL_S = 1.0
 """Time between two looks at a server's queue."""
 _MOST_TOKENS = 10**7
@@ -161,6 +163,12 @@ class ServerClient:
             avoid = server
             longest = min(_LONGEST_DELAY_S, _FIRST_DELAY_S * 2 ** min(failures, 10))
             await asyncio.sleep(random.uniform(0.0, longest))
+
+    def stop_waiting(self) -> None:
+        """Give up within seconds, with ``NetworkError``, whatever waits for a server that is not there."""
+        self._server_wait_s = self._pool.wait_s = min(_LAST_WAIT_S, self._server_wait_s)
+        self._pool.give_up_waiting()
+        asyncio.get_running_loop().call_later(self._server_wait_s + 0.1, self._pool.give_up_waiting)
 
     async def aclose(self) -> None:
         """Close connections and end what runs beside the requests."""

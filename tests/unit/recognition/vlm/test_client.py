@@ -455,3 +455,16 @@ def test_no_server():
 
 def test_a_server_that_is_named_twice_is_one():
     assert len(ChatClient(["http://a:1/v1", "http://a:1"]).servers) == 1
+
+
+async def test_whoever_stops_waiting_gives_up_within_seconds(monkeypatch):
+    monkeypatch.setattr(client_module, "_LAST_WAIT_S", 0.02)
+    async with talking(closed_port(), server_wait_s=3600) as client:
+        asking = asyncio.create_task(client.ask(BODY))
+        await until(lambda: not client.servers[0].up)
+        client.stop_waiting()
+        async with asyncio.timeout(20):
+            with pytest.raises(NetworkError):
+                await asking
+            with pytest.raises(NetworkError):
+                await client.ask(BODY)
