@@ -49,15 +49,20 @@ def command() -> None:
     "--near-duplicate",
     "similarity",
     type=click.FloatRange(0.5, 1.0),
+    metavar="COSINE",
     default=0.98,
     show_default=True,
     help="Least cosine of two pages' vectors from which they are near-duplicates.",
 )
 @click.option(
-    "--server", "servers", multiple=True, metavar="URL", help="Embeds the queries, where a server made the vectors."
+    "--server",
+    "servers",
+    multiple=True,
+    metavar="URL",
+    help="Embeds the queries, where a server made the vectors; may be repeated.",
 )
 @click.option("--model", metavar="PATH", help="The vectors' model, where it lies elsewhere on this machine.")
-@click.option("--device", metavar="DEVICE", help="Where the model computes: cpu, cuda.")
+@click.option("--device", metavar="NAME", help="Where the model computes, as in cuda or cpu.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the result as JSON.")
 @click.option(
     "--compare",

@@ -25,16 +25,24 @@ def sizing_options(function: Callable[..., object]) -> Callable[..., object]:
     """The options that a memory plan is made from, as ``plan`` and ``serve-model`` take them."""
     for option in reversed(
         (
-            click.option("--model", default="glm-ocr", show_default=True, help="Model card: a name, or CARD.toml."),
+            click.option(
+                "--model",
+                default="glm-ocr",
+                show_default=True,
+                metavar="NAME",
+                help="Model card: a name, or CARD.toml.",
+            ),
             click.option(
                 "--weights",
                 type=click.Path(path_type=Path, exists=True, file_okay=False),
+                metavar="PATH",
                 help="Folder of a checkpoint, in place of the card's.",
             ),
             click.option(
                 "--profile",
                 default="auto",
                 show_default=True,
+                metavar="NAME",
                 help="Hardware: auto, b200, h200, h100, a100, l4, rtx4090, rtx4060, mps, cpu.",
             ),
             click.option("--memory", type=click.FloatRange(min=0, min_open=True), metavar="GIB", help="Its memory."),
@@ -49,9 +57,11 @@ def sizing_options(function: Callable[..., object]) -> Callable[..., object]:
 
 @click.command(name="plan", short_help="Size a model server: memory, concurrency, flags.")
 @sizing_options
-@click.option("--workers", type=click.IntRange(min=1), help="Requests in flight a server.")
-@click.option("--sequence-tokens", type=click.IntRange(min=1), help="Of a typical request, answer included.")
-@click.option("--prefill-tokens", type=click.IntRange(min=1), help="Of its image and prompt.")
+@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Requests in flight at each server.")
+@click.option(
+    "--sequence-tokens", type=click.IntRange(min=1), metavar="N", help="Of a typical request, answer included."
+)
+@click.option("--prefill-tokens", type=click.IntRange(min=1), metavar="N", help="Of its image and prompt.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 def command(
     model: str,

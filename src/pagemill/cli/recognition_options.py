@@ -33,7 +33,7 @@ _OPTIONS = (
         "servers",
         multiple=True,
         metavar="URL[,URL...]",
-        help="Base URL of an OpenAI-compatible server with the model, as in http://127.0.0.1:8000; repeatable.",
+        help="Base URL of an OpenAI-compatible server with the model, as in http://127.0.0.1:8000; may be repeated.",
     ),
     click.option(
         "--reading",

@@ -33,7 +33,7 @@ _FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
     "steps",
     multiple=True,
     type=click.Choice(["all", "ocr", "embed", "upload"]),
-    help="Do this step only; repeatable.  [default: all; upload only with --hf-repo]",
+    help="Do this step only; may be repeated.  [default: all; upload only with --hf-repo]",
 )
 @click.option("--resume", is_flag=True, help="Only go on with the run in the output directory; an error without one.")
 @click.option("--fresh", is_flag=True, help="Start over: delete the run that the output directory holds.")
@@ -51,8 +51,12 @@ _FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
     help="Who reads: a model on a server, or the embedded engines on this machine's processor.",
 )
 @sizing_options
-@click.option("--server", "servers", multiple=True, metavar="URL", help="Use this server and start none; repeatable.")
-@click.option("--replicas", type=click.IntRange(min=1), default=1, show_default=True, help="Servers, one a GPU.")
+@click.option(
+    "--server", "servers", multiple=True, metavar="URL", help="Use this server and start none; may be repeated."
+)
+@click.option(
+    "--replicas", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Servers, one a GPU."
+)
 @click.option(
     "--vllm", metavar="PATH", help="vLLM: its program, or the folder of its environment.  [env: PAGEMILL_VLLM]"
 )
@@ -79,13 +83,15 @@ _FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
     help="Embedding model: a card, or ngram for the embedded engine  [default: qwen3-vl-embedding-2b where vLLM is "
     "installed, else ngram]",
 )
-@click.option("--embedding-weights", type=_FOLDER, help="Folder of its checkpoint, in place of the card's.")
+@click.option(
+    "--embedding-weights", type=_FOLDER, metavar="PATH", help="Folder of its checkpoint, in place of the card's."
+)
 @click.option(
     "--embedding-server",
     "embedding_servers",
     multiple=True,
     metavar="URL",
-    help="Use this server for it and start none; repeatable.",
+    help="Use this server for it and start none; may be repeated.",
 )
 @click.option(
     "--queries",

@@ -27,11 +27,15 @@ _PARTS = ("images", "text", "regions", "full-text")
     metavar="FILE",
     help="Search by a picture, with or without words.",
 )
-@click.option("-n", "--top", type=click.IntRange(1, 1000), default=10, show_default=True, help="Most pages to show.")
+@click.option(
+    "-n", "--top", type=click.IntRange(1, 1000), default=10, show_default=True, metavar="N", help="Most pages to show."
+)
 @click.option("--documents", multiple=True, metavar="GLOB", help="Only documents with such an id; may be repeated.")
 @click.option("--pages", multiple=True, metavar="GLOB", help="Only pages with such a page id; may be repeated.")
-@click.option("--lang", "languages", multiple=True, metavar="LANG", help="Only pages in it: ko, en; may be repeated.")
-@click.option("--label", "labels", multiple=True, metavar="LABEL", help="Only such regions: table, chart, image, ...")
+@click.option("--lang", "languages", multiple=True, metavar="CODE", help="Only pages in it: ko, en; may be repeated.")
+@click.option(
+    "--label", "labels", multiple=True, metavar="LABEL", help="Only such regions: table, chart; may be repeated."
+)
 @click.option(
     "--part",
     "parts",
@@ -40,10 +44,14 @@ _PARTS = ("images", "text", "regions", "full-text")
     help="Search only these parts of the index; may be repeated  [default: all]",
 )
 @click.option(
-    "--server", "servers", multiple=True, metavar="URL", help="Embeds the query, where a server made the vectors."
+    "--server",
+    "servers",
+    multiple=True,
+    metavar="URL",
+    help="Embeds the query, where a server made the vectors; may be repeated.",
 )
 @click.option("--model", metavar="PATH", help="The vectors' model, where it lies elsewhere on this machine.")
-@click.option("--device", metavar="DEVICE", help="Where the model computes: cpu, cuda.")
+@click.option("--device", metavar="NAME", help="Where the model computes, as in cuda or cpu.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a hit, a line each.")
 def command(
     out: Path,

@@ -17,22 +17,36 @@ if TYPE_CHECKING:
 
 @click.command(name="serve-model", short_help="Start, watch and stop vLLM servers of a model.")
 @sizing_options
-@click.option("--replicas", type=click.IntRange(min=1), default=1, show_default=True, help="Servers, one a GPU.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--replicas", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Servers, one a GPU."
+)
+@click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to listen on.")
 @click.option(
     "--port",
     type=click.IntRange(1, 65535),
+    metavar="N",
     help="Of the first server, the others follow; else 8000 or any that is free.",
 )
 @click.option(
     "--vllm", metavar="PATH", help="vLLM: its program, or the folder of its environment.  [env: PAGEMILL_VLLM]"
 )
-@click.option("--with", "options", multiple=True, metavar="OPTION", help="A choice of the card's, such as speculative.")
 @click.option(
-    "--start-timeout", type=click.FloatRange(min=1), default=1800.0, show_default=True, help="Seconds to be ready."
+    "--with",
+    "options",
+    multiple=True,
+    metavar="OPTION",
+    help="A choice of the card's, such as speculative; may be repeated.",
+)
+@click.option(
+    "--start-timeout",
+    type=click.FloatRange(min=1),
+    default=1800,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long a server may take until it is ready.",
 )
 @click.option("--dry-run", is_flag=True, help="Print the commands and start nothing.")
-@click.option("--quiet", is_flag=True, help="Say only what goes wrong, and the addresses.")
+@click.option("-q", "--quiet", is_flag=True, help="Say only what goes wrong, and the addresses.")
 @click.argument("extra", nargs=-1, type=click.UNPROCESSED, metavar="[-- VLLM_ARGUMENT...]")
 def command(
     model: str,
