@@ -28,6 +28,7 @@ class RequestRefusedError(PagemillError):
         status: HTTP status; vLLM says 400 for an image over its encoder cache or a prompt over the model's length.
     """
 
+    exit_code = ExitCode.PAGES_FAILED
     category = "refused"
     retryable = False
 

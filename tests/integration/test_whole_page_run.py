@@ -1,0 +1,187 @@
+"""Whole runs whose pages a model reads as a whole: what comes out, killed and resumed, cut off, without places."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from coded_pages import Corpus, CorpusMaker
+from pagemill_process import PagemillProcess, Target, run, wait_for
+from PIL import Image
+from run_contents import contents, differences, leftovers, records
+
+from pagemill.bench.stub_process import StubProcess
+from pagemill.errors import ExitCode
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(sys.platform != "linux", reason="watches processes through /proc"),
+]
+PAGES = 24
+MODEL = ("--recognition-engine", "vlm", "--model", "deepseek-ocr")
+STUB = ("--model", "deepseek-ocr")
+
+
+def ref(label: str, box: list[int], content: str = "") -> str:
+    return f"<|ref|>{label}<|/ref|><|det|>[{box}]<|/det|>\n{content}\n\n"
+
+
+GROUNDED = (
+    ref("title", [100, 50, 900, 90], "# Page {image}")
+    + ref("text", [100, 100, 900, 300], "Where \\(x^2\\) <img src=x> is **bold**.")
+    + ref("image", [100, 320, 480, 600])
+    + ref("image_caption", [100, 610, 480, 640], "<center>Figure 1</center>")
+    + ref("table", [520, 320, 900, 600])
+    + ref("table_caption", [520, 300, 900, 318], "Table 1\n<table><tr><td>1</td><td>2</td></tr></table>")
+    + ref("equation", [100, 700, 900, 750], "\\[ a = \\frac{b}{c} \\]")
+    + ref("footer", [100, 950, 900, 980], "7")
+)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    maker = CorpusMaker(tmp_path_factory.mktemp("inputs"))
+    maker.images(8)
+    maker.pdf(8)
+    maker.parquet(8)
+    return maker.corpus()
+
+
+@pytest.fixture(scope="module")
+def stub() -> Iterator[StubProcess]:
+    with StubProcess(*STUB, "--text", GROUNDED, "--latency-ms", "100") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def undisturbed(
+    corpus: Corpus, stub: StubProcess, surroundings: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    out = tmp_path_factory.mktemp("undisturbed") / "out"
+    log = out.with_name("log")
+    arguments = ["parse", *corpus.paths, "-o", out, "--quiet", *MODEL, "--server", stub.url]
+    assert run(arguments, surroundings, log) == ExitCode.OK, log.read_text()
+    return out
+
+
+def test_every_page_is_one_request_and_tells_its_regions(undisturbed: Path, stub: StubProcess):
+    found = records(undisturbed)
+    assert [record["page_idx"] for record in found] == list(range(PAGES))
+    assert stub.counts()["requests"] == PAGES
+    assert len({record["regions"][0]["content"] for record in found}) > 1  # each got the answer to its own image
+    for record in found:
+        assert (record["status"], record["errors"], record["text_source"]) == ("done", [], "ocr")
+        assert "layout" not in record["timings"]
+        assert [region["label"] for region in record["regions"]] == [
+            "doc_title", "text", "image", "figure_title", "table", "figure_title", "display_formula", "footer",
+        ]  # fmt: skip
+        title, text, image, caption, table, *_ = record["regions"]
+        assert (title["engine"], title["level"], title["bbox_2d"]) == ("vlm:deepseek-ocr", 1, [100, 50, 901, 90])
+        assert title["bbox"] == pytest.approx(
+            [
+                100 / 999 * record["width"],
+                50 / 999 * record["height"],
+                900 / 999 * record["width"],
+                90 / 999 * record["height"],
+            ]
+        )
+        assert (image["content"], caption["caption_of"]) == (None, 2)
+        assert table["content"] == "<table><tr><td>1</td><td>2</td></tr></table>"
+        assert "$x^2$" in text["content"]
+        assert "<img" not in record["markdown"]
+        assert "$$\na = \\frac{b}{c}\n$$" in record["markdown"]
+        picture, _ = record["image_crops"]
+        cut = np.asarray(Image.open(io.BytesIO((undisturbed / picture["path"]).read_bytes())))
+        assert cut.shape[:2] == pytest.approx((281 / 999 * record["height"], 381 / 999 * record["width"]), abs=3)
+    described = json.loads((undisturbed / "run.json").read_text())
+    assert described["identity"]["reading"] == "pages"
+    assert "Figure 1" in (undisturbed / "report.html").read_text()
+
+
+def test_a_run_that_is_killed_goes_on_and_ends_as_one_that_was_not(
+    corpus: Corpus, stub: StubProcess, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
+):
+    out, log = tmp_path / "out", tmp_path / "log"
+    arguments = ["parse", *corpus.paths, "-o", out, "--quiet", *MODEL, "--server", stub.url]
+
+    def written() -> int:
+        results = out / "ocr_results.jsonl"
+        return results.read_bytes().count(b"\n") if results.exists() else 0
+
+    process = PagemillProcess([*arguments, "--workers", "2"], surroundings, log)
+    try:
+        wait_for(lambda: written() >= 4, "pages to be written")
+        process.kill(Target.GROUP)
+        process.wait_until_gone()
+    finally:
+        process.clear()
+    assert 4 <= written() < PAGES
+    assert run(arguments, surroundings, log) == ExitCode.OK, log.read_text()
+    assert differences(contents(out), contents(undisturbed)) == []
+    assert leftovers(out) == []
+
+
+def test_another_way_of_reading_is_another_run(
+    corpus: Corpus, stub: StubProcess, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
+):
+    log = tmp_path / "log"
+    arguments = ["parse", *corpus.paths, "-o", undisturbed, "--quiet", *MODEL, "--server", stub.url]
+    assert run([*arguments, "--reading", "regions"], surroundings, log) == ExitCode.OUTPUT
+    assert "reading was pages and is regions" in log.read_text()
+
+
+def test_a_model_without_a_prompt_for_pages_is_refused(
+    corpus: Corpus, stub: StubProcess, surroundings: dict[str, str], tmp_path: Path
+):
+    out, log = tmp_path / "out", tmp_path / "log"
+    arguments = ["parse", *corpus.paths, "-o", out, "--recognition-engine", "vlm", "--server", stub.url]
+    assert run([*arguments, "--reading", "pages"], surroundings, log) == ExitCode.USAGE
+    assert "glm-ocr does not read whole pages" in log.read_text()
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "category", "regions"),
+    [
+        (("--text", GROUNDED, "--fault", "truncated=1"), "truncated", 3),
+        (("--text", GROUNDED, "--fault", "loop=1"), "repetition", 1),
+        (("--text", "# All of it\n\nin words"), "no_grounding", 1),
+        (("--text", GROUNDED, "--fault", "empty=1"), "empty_text", 0),
+    ],
+)
+def test_flawed_answers_are_told_and_what_was_read_is_kept(
+    corpus: Corpus,
+    surroundings: dict[str, str],
+    tmp_path: Path,
+    options: tuple[str, ...],
+    category: str,
+    regions: int,
+):
+    out, log = tmp_path / "out", tmp_path / "log"
+    with StubProcess(*STUB, *options) as server:
+        arguments = ["parse", corpus.paths[0], "-o", out, *MODEL, "--server", server.url]
+        run(arguments, surroundings, log)
+    (record,) = records(out)
+    assert record["status"] == "done"
+    assert [error["category"] for error in record["errors"] if error.get("region") is None] == [category]
+    assert len(record["regions"]) >= regions
+    assert bool(record["markdown"]) == bool(regions)
+
+
+def test_a_page_that_servers_refuse_has_failed_and_may_be_retried(
+    corpus: Corpus, stub: StubProcess, surroundings: dict[str, str], tmp_path: Path
+):
+    out, log = tmp_path / "out", tmp_path / "log"
+    arguments = ["parse", corpus.paths[0], "-o", out, *MODEL]
+    with StubProcess(*STUB, "--max-image-pixels", "100") as server:
+        assert run([*arguments, "--server", server.url], surroundings, log) == ExitCode.PAGES_FAILED
+    (record,) = records(out)
+    assert (record["status"], record["errors"][0]["category"]) == ("failed", "refused")
+    assert run([*arguments, "--server", stub.url, "--retry-failed"], surroundings, log) == ExitCode.OK, log.read_text()
+    (record,) = records(out)
+    assert (record["status"], len(record["regions"])) == ("done", 8)
