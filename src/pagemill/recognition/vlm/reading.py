@@ -40,6 +40,8 @@ _PENALTY_STEP = 0.05
 _MAX_PENALTY = 1.3
 _RETRY_TOP_P = 0.95
 _RETRY_TOP_K = 40
+_STANDARD_FIELDS = frozenset({"frequency_penalty", "presence_penalty", "seed", "stop"})
+"""Of what a card may have in ``extra``."""
 
 _FORMATS = {Task.TABLE: ContentFormat.HTML, Task.FORMULA: ContentFormat.LATEX}
 
@@ -66,6 +68,12 @@ def changed_sampling(first: Sampling, attempt: int, flaw: Flaw | None) -> Sampli
         repetition_penalty=penalty,
         extra={**first.extra, "seed": attempt},
     )
+
+
+def standard_sampling(sampling: Sampling) -> Sampling:
+    """Without the fields that vLLM and its like take beside those of OpenAI's interface."""
+    extra = {name: value for name, value in sampling.extra.items() if name in _STANDARD_FIELDS}
+    return msgspec.structs.replace(sampling, top_k=None, repetition_penalty=None, extra=extra)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +113,8 @@ class Reading:
         self._builder = builder
         self._asker = asker
         self._engine = engine
+        self._standard_only = False
+        """Whether servers refused fields of a request that are not OpenAI's."""
 
     async def read(self, prepared: PreparedRegion) -> RegionReading:
         """Read one region.
@@ -160,11 +170,25 @@ class Reading:
         is_cut = verdict.sound_end is not None and verdict.sound_end < len(answer.text)
         return _Accepted(answer.text[: verdict.sound_end], _problem(verdict, attempts, is_cut), attempts)
 
+    async def _ask(self, prepared: PreparedRegion, sampling: Sampling) -> Answer:
+        """Ask once. Servers that refuse fields which are not OpenAI's do without them, from then on."""
+        standard = standard_sampling(sampling)
+        if not self._standard_only:
+            try:
+                return await self._asker.ask(self._builder.body(prepared, sampling))
+            except RequestRefusedError as error:
+                own = {"top_k", "repetition_penalty", *sampling.extra} - _STANDARD_FIELDS
+                if standard == sampling or not any(name in error.message for name in own):
+                    raise
+        answer = await self._asker.ask(self._builder.body(prepared, standard))
+        self._standard_only = True
+        return answer
+
     async def _first_answer(self, prepared: PreparedRegion) -> tuple[PreparedRegion, Answer, int]:
         """Ask; a region that a server refuses with status 400 or 413 is made smaller and asked about again."""
         for shrinks in range(MAX_SHRINKS + 1):
             try:
-                return prepared, await self._asker.ask(self._builder.body(prepared, self._card.sampling)), shrinks
+                return prepared, await self._ask(prepared, self._card.sampling), shrinks
             except RequestRefusedError as error:
                 if error.status not in (400, 413) or shrinks == MAX_SHRINKS:
                     raise
@@ -202,7 +226,7 @@ class Reading:
         """
 
         async def one(sampling: Sampling) -> tuple[Verdict, Answer]:
-            answer = await self._asker.ask(self._builder.body(prepared, sampling))
+            answer = await self._ask(prepared, sampling)
             return await _judged(answer, prepared.task, prompt), answer
 
         tasks = [asyncio.create_task(one(sampling)) for sampling in samplings]

@@ -77,6 +77,19 @@ async def test_a_good_answer():
     )
 
 
+async def test_a_server_that_takes_standard_fields_alone_gets_these_from_then_on():
+    strict = RequestRefusedError("Unrecognized request arguments supplied: top_k, repetition_penalty", status=400)
+    card = load_card("glm-ocr")
+    builder, stub = RequestBuilder(card, "glm-ocr"), Stub(strict, GOOD, LOOP, GOOD)
+    reading = Reading(card, builder, stub, engine="vlm:glm-ocr")
+    prepared = builder.prepare(np.full((900, 900, 3), 200, dtype=np.uint8), Task.TEXT)
+    for _ in range(2):
+        assert (await reading.read(prepared)).content == "Words of the page."
+    known = {"model", "messages", "temperature", "max_tokens", "top_p", "seed"}
+    assert [set(request) <= known for request in stub.requests] == [False, True, True, True]
+    assert stub.requests[0]["messages"] == stub.requests[1]["messages"]  # not made smaller
+
+
 async def test_a_loop_is_asked_again_warmer_and_with_a_penalty():
     stub = Stub(LOOP, LOOP, GOOD)
     reading = await read(stub)
