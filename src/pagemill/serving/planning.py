@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from pagemill.config.hardware import Device, Dtype, Fp8, Profile
 from pagemill.config.model_cards import Architecture, Kind
+from pagemill.config.settings import ReadingMode
 from pagemill.errors import UsageError
 from pagemill.serving.flags import Flag, choose_flags, remarks
 
@@ -53,6 +54,8 @@ class Workload:
 REGION = Workload(sequence_tokens=3000, prefill_tokens=450)
 """A region of the reference corpus: 812 x 422 pixels are 437 image tokens of 28 x 28 pixels."""
 _PROMPT_TOKENS = 50
+_PAGE_ANSWER_TOKENS = 2000
+"""About a dense page of text with the places of its regions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,11 +255,12 @@ def make_plan(card: ModelCard, profile: Profile, wishes: Wishes | None = None, w
 
 
 def _workload(card: ModelCard, wishes: Wishes) -> Workload:
-    """Regions for a model that reads, whole pages for one that embeds, unless the user knows better."""
+    """Regions or whole pages for a model that reads, pages for one that embeds, unless the user knows better."""
     usual = REGION
-    if card.kind is Kind.EMBEDDING:
+    if card.kind is Kind.EMBEDDING or card.reads is ReadingMode.PAGES:
         page = image_tokens(card.image.max_pixels, card.image.multiple) + _PROMPT_TOKENS
-        usual = Workload(sequence_tokens=page, prefill_tokens=page)
+        answer = 0 if card.kind is Kind.EMBEDDING else _PAGE_ANSWER_TOKENS
+        usual = Workload(sequence_tokens=page + answer, prefill_tokens=page)
     return Workload(
         sequence_tokens=wishes.sequence_tokens or usual.sequence_tokens,
         prefill_tokens=wishes.prefill_tokens or usual.prefill_tokens,
