@@ -60,6 +60,13 @@ class RecognitionSettings:
             parts = urlsplit(url)
             if parts.scheme not in ("http", "https") or not parts.hostname:
                 raise UsageError(f"{url!r} is no URL of a server", remedy="It looks like http://127.0.0.1:8000.")
+        if self.reading is not None:
+            try:
+                object.__setattr__(self, "reading", ReadingMode(self.reading))  # from Python it may be a plain word
+            except ValueError:
+                raise UsageError(
+                    f"a model reads {' or '.join(ReadingMode)}, not {self.reading!r}", remedy="Check reading."
+                ) from None
         if not (self.request_timeout_s > 0 and self.server_wait_s > 0):  # nor no numbers at all
             raise UsageError("the time limits of requests and for servers must be over 0 seconds")
         if self.workers < 0:
@@ -67,7 +74,7 @@ class RecognitionSettings:
 
     @property
     def reads_regions(self) -> bool:
-        """Whether a region engine reads whole regions, in place of the embedded reading of lines."""
+        """Whether a region engine reads whole regions, or pages, in place of the embedded reading of lines."""
         return self.engine != LINES
 
     def reading_mode(self) -> ReadingMode | None:

@@ -2,9 +2,9 @@
 
 No layout engine has a part in it. Where pictures stand is known only after the answer, when the pixels are long gone: a
 page keeps a JPEG of all of them instead, in full resolution, which is opened again only where there is something to be
-cut out: about 2 MB of the 26 of a scanned A4 page at 300 dpi, in 50 ms. What a page keeps counts as in flight, so memory
-does not grow with the time that servers take. No more copies are open at once than there are computing threads, and no
-source is read or rendered twice.
+cut out: about 2 MB of the 26 of a scanned A4 page at 300 dpi, in 50 ms. What a page keeps counts as in flight, so
+memory does not grow with the time that servers take. No more copies are open at once than there are computing threads,
+and no source is read or rendered twice.
 """
 
 from __future__ import annotations

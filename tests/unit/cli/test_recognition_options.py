@@ -94,3 +94,9 @@ def test_a_server_has_a_url(url: str):
 def test_limits_are_numbers_over_zero(settings):
     with pytest.raises(UsageError):
         RecognitionSettings(**settings)
+
+
+def test_what_a_model_is_given_may_be_a_plain_word():
+    assert RecognitionSettings(reading="pages").reading is ReadingMode.PAGES
+    with pytest.raises(UsageError, match="regions or pages, not 'words'"):
+        RecognitionSettings(reading="words")
