@@ -57,8 +57,12 @@ class RecognitionSettings:
 
     def __post_init__(self) -> None:
         for url in self.servers:
-            parts = urlsplit(url)
-            if parts.scheme not in ("http", "https") or not parts.hostname:
+            try:
+                parts = urlsplit(url)
+                is_server = parts.scheme in ("http", "https") and bool(parts.hostname)
+            except ValueError:  # a bracket without the other
+                is_server = False
+            if not is_server:
                 raise UsageError(f"{url!r} is no URL of a server", remedy="It looks like http://127.0.0.1:8000.")
         if self.reading is not None:
             try:
@@ -67,8 +71,10 @@ class RecognitionSettings:
                 raise UsageError(
                     f"a model reads {' or '.join(ReadingMode)}, not {self.reading!r}", remedy="Check reading."
                 ) from None
-        if not (self.request_timeout_s > 0 and self.server_wait_s > 0):  # nor no numbers at all
-            raise UsageError("the time limits of requests and for servers must be over 0 seconds")
+        if not (0 < self.request_timeout_s < math.inf and self.server_wait_s > 0):  # nor no numbers at all
+            raise UsageError(
+                "the time limits of requests and for servers must be over 0 seconds, and a request's finite"
+            )
         if self.workers < 0:
             raise UsageError("the number of requests in flight must be 0 (adapt them) or more")
 

@@ -158,6 +158,8 @@ class Wishes:
     prefill_tokens: int | None = None
 
     def __post_init__(self) -> None:
+        if self.memory_gib is not None and not 0 < self.memory_gib < math.inf:
+            raise UsageError("the memory must be over 0 GiB and finite", remedy="Check --memory.")
         if self.memory_share is not None and not 0 < self.memory_share <= 1:
             raise UsageError("the share of the memory must be over 0 and at most 1", remedy="Check --gpu-mem-util.")
 
@@ -228,6 +230,12 @@ def make_plan(card: ModelCard, profile: Profile, wishes: Wishes | None = None, w
             f"{card.name} reads at most {longest:,} tokens, not {max_model_len:,}", remedy="Lower --max-model-len."
         )
     workload = _workload(card, wishes)
+    if max_model_len <= workload.prefill_tokens:
+        raise UsageError(
+            f"of {max_model_len:,} tokens nothing is left for an answer: image and prompt of a typical request take "
+            f"{workload.prefill_tokens:,}",
+            remedy="Raise --max-model-len.",
+        )
     budget = _budget(card, profile, wishes, weights, dtype, max_model_len, workload)
     workers = wishes.workers or profile.workers
     max_num_seqs = max(1, min(profile.max_num_seqs, math.floor(budget.typical_sequences)))

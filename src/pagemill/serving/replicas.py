@@ -15,6 +15,7 @@ from pagemill.serving.checkpoint import read_weights
 from pagemill.serving.command import Vllm, check_version, find_vllm, server_arguments
 from pagemill.serving.detection import device_count, resolve_profile, visible_devices
 from pagemill.serving.planning import Plan, Wishes, make_plan
+from pagemill.serving.probe import free_port
 from pagemill.serving.server import FIRST_PORT, HOST, ServerSpec
 
 _LOGS_KEPT = 20
@@ -87,6 +88,13 @@ def prepare(options: ServingOptions) -> Serving:
             raise UsageError(f"{name} is an option of pagemill, too", remedy="Give it before the --.")
     if options.port is not None and not 0 < options.port <= 65536 - options.replicas:
         raise UsageError(f"there is no port {options.port}", remedy="Check --port.")
+    try:
+        free_port(options.host)
+    except OSError as error:
+        raise UsageError(
+            f"no server can listen at {options.host!r} on this machine: {error.strerror or error}",
+            remedy="Check --host: 127.0.0.1 for this machine alone, 0.0.0.0 for all that reach it.",
+        ) from error
     card, plan = plan_for(options)
     vllm = find_vllm(options.vllm)
     check_version(vllm, card)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Self
 
-from pagemill.errors import ServerError
+from pagemill.errors import ServerError, UsageError
 from pagemill.serving.diagnosis import Cause, diagnose, exceptions
 from pagemill.serving.probe import Health, base_url, free_port, health, is_free, served_models
 from pagemill.serving.process import ServerProcess, read_tail
@@ -54,6 +54,10 @@ class Patience:
     """A server that dies before it has been healthy for so long died quickly."""
     quick_deaths: int = 5
     """So many in a row are borne, not one more."""
+
+    def __post_init__(self) -> None:
+        if not self.start_s > 0:  # nor no number at all
+            raise UsageError("a server needs some time to start", remedy="Check --start-timeout.")
 
 
 class What(StrEnum):

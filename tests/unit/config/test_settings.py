@@ -1,6 +1,6 @@
 import pytest
 
-from pagemill.config.settings import ParseSettings, RuntimeSettings, _cgroup_quota, available_cores
+from pagemill.config.settings import ParseSettings, RecognitionSettings, RuntimeSettings, _cgroup_quota, available_cores
 from pagemill.errors import UsageError
 
 
@@ -28,3 +28,18 @@ def test_a_page_needs_some_time():
     for seconds in (0, -1, float("nan")):
         with pytest.raises(UsageError):
             ParseSettings(page_timeout_s=seconds)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"servers": ("http://[::1",)},
+        {"servers": ("127.0.0.1:8000",)},
+        {"request_timeout_s": float("inf")},
+        {"request_timeout_s": float("nan")},
+        {"server_wait_s": 0.0},
+    ],
+)
+def test_what_no_request_could_be_made_with_is_refused(wrong):
+    with pytest.raises(UsageError):
+        RecognitionSettings(**wrong)

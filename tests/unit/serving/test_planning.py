@@ -213,3 +213,14 @@ def test_a_plan_holds_together_or_is_refused(
     assert spent == pytest.approx(memory)
     assert budget.slots >= length
     assert 1 <= plan.bounds.effective <= plan.bounds.max_num_seqs
+
+
+@pytest.mark.parametrize("memory", [float("nan"), float("inf"), 0.0, -1.0])
+def test_a_memory_that_is_none_is_refused(memory: float):
+    with pytest.raises(UsageError, match="--memory|finite"):
+        Wishes(memory_gib=memory)
+
+
+def test_a_length_that_leaves_no_room_for_an_answer_is_refused():
+    with pytest.raises(UsageError, match="nothing is left for an answer"):
+        make_plan(load_card("glm-ocr"), load_profile("l4"), Wishes(max_model_len=450))

@@ -51,6 +51,7 @@ def test_ports_follow_one_another():
         {"extra": ("--port", "1")},
         {"extra": ("--host=::",)},
         {"options": ("turbo",)},
+        {"host": "nosuch.invalid"},
     ],
 )
 def test_what_makes_no_sense_is_refused(wrong: dict[str, object]):

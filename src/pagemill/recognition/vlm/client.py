@@ -37,12 +37,12 @@ _OVERLOAD = frozenset({Cause.BUSY, Cause.TIMEOUT, Cause.CONNECTION, Cause.SERVER
 """Signs that a server was given too much: it may also die of that."""
 _PATIENCE_S = 60.0
 """A server that answers nobody is sick; what it does to a request says nothing about the request for so long."""
-_FIRST_DELAY_S, _LONGEST_DELAY_S = 0.25, 8.0
+_FIRST_DELAY_S, _LONGEST_DELAY_S = 0.25, 4.0
 _FIRST_PROBE_S, _LONGEST_PROBE_S = 0.25, 5.0
 _PROBE_TIMEOUT_S = 10.0
 _STREAK = 5
 """A server that fails so often in a row is left alone for a while, for longer with each further failure."""
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 10.0
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 3.0
 _LAST_WAIT_S = 5.0
 """How long a server that is not there is waited for when the run is to end: time enough for one to start again."""
 _POLL_S = 1.0

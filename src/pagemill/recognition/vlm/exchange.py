@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import ssl
 import time
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
@@ -77,6 +78,8 @@ class Exchange:
     def __init__(self, api_key: str | None = None) -> None:
         headers = {"User-Agent": f"pagemill/{__version__}", "Accept-Encoding": "identity"}
         if api_key:
+            if not api_key.isprintable():
+                raise UsageError("the API key holds a line break or the like", remedy="Check PAGEMILL_API_KEY.")
             headers["Authorization"] = f"Bearer {api_key}"
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE_S),
@@ -125,8 +128,8 @@ class Exchange:
             raise AttemptFailedError(Cause.UNREACHABLE, f"{url} cannot be reached: {_said(error)}") from error
         except TimeoutError as error:
             raise AttemptFailedError(Cause.TIMEOUT, f"{url} did not answer within {timeout_s:g} s") from error
-        except aiohttp.InvalidURL as error:
-            raise UsageError(f"the server {url} is no URL") from error
+        except (aiohttp.InvalidURL, UnicodeError) as error:  # the latter for names that no domain can have
+            raise UsageError(f"the server {url} is no URL", remedy="Check --server.") from error
         except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError) as error:
             raise AttemptFailedError(Cause.CONNECTION, f"{url} closed the connection: {_said(error)}") from error
         except aiohttp.ClientError as error:  # headers that are none, lines without end
@@ -195,6 +198,8 @@ def _message(body: bytes) -> str:
 def _said(error: BaseException) -> str:
     """What a network library says, on one line."""
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    if isinstance(cause, ssl.SSLError):  # whose number is none of the system's
+        return f"no secure connection ({cause.reason or cause.strerror or cause})"
     if isinstance(cause, OSError) and cause.errno and cause.errno > 0:
         return os.strerror(cause.errno)
     return " ".join(str(cause).split())[:_SHOWN] or type(error).__name__

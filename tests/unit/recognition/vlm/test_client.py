@@ -468,3 +468,19 @@ async def test_whoever_stops_waiting_gives_up_within_seconds(monkeypatch):
                 await asking
             with pytest.raises(NetworkError):
                 await client.ask(BODY)
+
+
+@pytest.mark.parametrize(
+    ("url", "options", "words"),
+    [("http://a..b:80", {}, "no URL"), ("http://127.0.0.1:9", {"api_key": "a\nb"}, "API key holds")],
+)
+async def test_what_cannot_be_sent_is_told_as_what_it_is(url, options, words):
+    async with talking(url, **options) as client:
+        with pytest.raises(UsageError, match=words):
+            await client.served_models()
+
+
+async def test_a_server_without_encryption_is_told_as_such():
+    async with StubServer() as server, talking(server.url.replace("http:", "https:")) as client:
+        with pytest.raises(NetworkError, match="no secure connection"):
+            await client.served_models()
