@@ -1,7 +1,8 @@
 """Making an index, and bringing it up to date: only pages that are new or changed are read again.
 
 Pages go in by transactions of many; the rows of vectors are bound in the last one. What is cut off is gone on with by
-the next call, and until then the index says that it is not complete.
+the next call, and until then the index says that it is not complete. From the first page that goes or changes until
+then it holds no vectors: their rows are bound to pages by numbers, which SQLite gives out again.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def build_index(out: Path, *, tell: Callable[[int, int], None] | None = None) ->
 
     Raises:
         DifferentRunError: Vectors were made of other contents than the pages have now.
-        DamagedRunError: The ledger or a file of vectors is damaged.
+        DamagedRunError: The ledger or a file of vectors is damaged. (An index that is damaged is made anew.)
         LockedError: Another process makes the index.
         OutputError: It cannot be written; NoSpaceError when the disk is full.
     """
@@ -99,8 +100,17 @@ def build_index(out: Path, *, tell: Callable[[int, int], None] | None = None) ->
         stack.callback(lock.release)
         path = out / database.FILE
         stack.enter_context(database.index_errors(path))
-        connection = database.open_for_writing(path)
-        stack.callback(connection.close)
+        try:
+            return _build(reader, out, tell)
+        except sqlite3.DatabaseError as error:
+            if not database.is_damage(error):
+                raise
+            database.delete(path)  # it can be made anew, of what it was made of
+            return _build(reader, out, tell)
+
+
+def _build(reader: RunReader, out: Path, tell: Callable[[int, int], None] | None) -> IndexReport:
+    with contextlib.closing(database.open_for_writing(out / database.FILE)) as connection:
         return _Builder(reader, out, connection, tell).build()
 
 
@@ -132,19 +142,22 @@ class _Builder:
             page_id: (page, crc, length)
             for page, page_id, crc, length in connection.execute("SELECT page, page_id, crc, length FROM pages")
         }
-        with self._transaction():
-            connection.execute("DELETE FROM state")
-            connection.execute("INSERT INTO state VALUES (?, ?, ?, 0)", (started, size, modified_ns))
-        for batch in _batches(page_id for page_id in there if page_id not in wanted):
-            with self._transaction():
-                for page_id in batch:
-                    self._remove(there[page_id][0])
-            self._report.removed += len(batch)
+        gone = [page_id for page_id in there if page_id not in wanted]
         changed = {
             page_id: row
             for page_id, row in wanted.items()
             if page_id not in there or there[page_id][1:] != (row.crc, row.length)
         }
+        with self._transaction():
+            connection.execute("DELETE FROM state")
+            connection.execute("INSERT INTO state VALUES (?, ?, ?, 0)", (started, size, modified_ns))
+            if gone or any(page_id in there for page_id in changed):
+                connection.execute("DELETE FROM vectors")
+        for batch in _batches(iter(gone)):
+            with self._transaction():
+                for page_id in batch:
+                    self._remove(there[page_id][0])
+            self._report.removed += len(batch)
         for batch in _batches(self._records(changed)):
             with self._transaction():
                 for page in batch:

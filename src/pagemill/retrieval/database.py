@@ -62,17 +62,21 @@ def index_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the primary code of an extended one
-        if code == sqlite3.SQLITE_FULL:
+        if _primary_code(error) == sqlite3.SQLITE_FULL:
             raise NoSpaceError(f"cannot write {path}: the disk is full", remedy=NO_SPACE_REMEDY) from error
-        damaged = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
-        if code in damaged or "malformed" in str(error):
+        if is_damage(error):
             raise _damaged(path, str(error)) from error
         if isinstance(error, sqlite3.OperationalError):
             raise OutputError(
                 f"cannot use {path}: {error}", remedy="Make sure that you may read and write there."
             ) from error
         raise
+
+
+def is_damage(error: sqlite3.DatabaseError) -> bool:
+    """Whether an error says that the file is no whole database."""
+    damaged = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
+    return _primary_code(error) in damaged or "malformed" in str(error)
 
 
 def open_for_writing(path: Path) -> sqlite3.Connection:
@@ -167,6 +171,10 @@ def _require_full_text() -> None:
                 "the SQLite of this Python has no full-text search (FTS5)",
                 remedy="Use a Python whose SQLite has it: one from python.org, uv, conda or a Linux distribution.",
             ) from error
+
+
+def _primary_code(error: sqlite3.Error) -> int:
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF  # without what an extended code adds
 
 
 def _damaged(path: Path, reason: str) -> DamagedRunError:

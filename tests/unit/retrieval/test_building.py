@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from synthetic_run import failed_page, open_run, region, write, write_run
+from synthetic_run import failed_page, open_run, page, region, write, write_run
 
 from pagemill.document.labels import Label
 from pagemill.embedding.vectors import FOLDER, Part
@@ -165,6 +165,24 @@ def test_vectors_of_pages_that_are_gone_are_refused(run: Path, tmp_path: Path) -
         build_index(other)
 
 
+def test_until_vectors_are_bound_anew_words_alone_are_searched(run: Path, tmp_path: Path) -> None:
+    """Numbers of pages and regions are used again: those of vectors from before may be of others by now."""
+    runs.embed(run, Part.TEXT)
+    runs.embed(run, Part.REGIONS)
+    build_index(run)
+    other = tmp_path / "other"
+    write_run(other, [*runs.pages()[:2], page("later", 1, [region(0, Label.TEXT, "Nothing of the kind")])])
+    for name in (FOLDER, database.FOLDER):
+        (run / name).rename(other / name)
+    with pytest.raises(DifferentRunError, match="pages that have changed or gone"):
+        build_index(other)
+    with SearchIndex.open(other) as index:
+        assert index.parts == [IndexPart.FULL_TEXT]
+        vector = runs.letters("수강료는 30,000원입니다.")
+        assert index.search(None, vectors={IndexPart.TEXT: vector, IndexPart.REGIONS: vector}) == []
+        assert [hit.page_id for hit in index.search("nothing wheel")] == ["later_1", "mill_1"]
+
+
 def test_shuffled_vectors_are_found_out(run: Path) -> None:
     import numpy as np
 
@@ -192,6 +210,20 @@ def test_a_damaged_index_is_made_anew(run: Path) -> None:
         SearchIndex.open(run)
     assert "pagemill index" in (caught.value.remedy or "")
     build_index(run)
+    assert contents_of(run) == before
+
+
+def test_an_index_that_is_damaged_inside_is_made_anew(run: Path) -> None:
+    build_index(run)
+    before = contents_of(run)
+    with sqlite3.connect(run / database.FILE) as connection:  # all of it into the one file
+        connection.execute("PRAGMA journal_mode = DELETE")
+    connection.close()
+    path = run / database.FILE
+    data = bytearray(path.read_bytes())
+    data[2 * 4096 :] = bytes(len(data) - 2 * 4096)  # the schema is whole, the tables are not
+    path.write_bytes(data)
+    assert build_index(run).added == 4
     assert contents_of(run) == before
 
 
