@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -120,10 +120,12 @@ class Searcher:
         Raises:
             UsageError: There is an image, and no engine of these parts takes images.
         """
+        words = (query or "").strip()
         if image is not None:
-            asked = EmbeddingInput(role=Role.QUERY, text=query or "", image=_pixels(image))
-        elif query and query.strip():
-            asked = EmbeddingInput(role=Role.QUERY, text=query)
+            # A picture alone is put as the pages and regions were, as it asks no question: what looks alike is near.
+            asked = EmbeddingInput(role=Role.QUERY if words else Role.IMAGE, text=words, image=_pixels(image))
+        elif words:
+            asked = EmbeddingInput(role=Role.QUERY, text=words)
         else:
             return {}
         found: dict[IndexPart, NDArray[np.float32]] = {}
@@ -155,16 +157,15 @@ class Searcher:
         from pagemill.runtime.engines import EMBEDDING_ENGINES, load
 
         made_by = info.identity
-        known = None if made_by.engine == DEFAULT_ENGINE else made_by.model
-        engine: EmbeddingEngine = load(EMBEDDING_ENGINES, made_by.engine)(
-            EngineSettings(
-                folder=self.index.path / FOLDER,
-                model=self._settings.model or known,
+        settings = EngineSettings(folder=self.index.path / FOLDER, dimension=made_by.dimension)
+        if made_by.engine != DEFAULT_ENGINE:  # which has no model and asks no server; those named are for the others
+            settings = replace(
+                settings,
+                model=self._settings.model or made_by.model,
                 servers=self._settings.servers,
-                dimension=made_by.dimension,
                 device=self._settings.device,
             )
-        )
+        engine: EmbeddingEngine = load(EMBEDDING_ENGINES, made_by.engine)(settings)
         self._stack.callback(engine.close)
         identity = engine.identity
         if identity.dimension > made_by.dimension:  # vectors that were cut

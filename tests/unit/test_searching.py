@@ -15,7 +15,7 @@ import pagemill
 from pagemill import searching
 from pagemill.cli import cli
 from pagemill.document.labels import Label
-from pagemill.embedding.base import EngineIdentity, Modality, Role
+from pagemill.embedding.base import EmbeddingInput, EngineIdentity, EngineSettings, Modality, Role, normalised
 from pagemill.embedding.contents import contents
 from pagemill.embedding.vectors import FOLDER, Part, VectorPaths, VectorsInfo
 from pagemill.embedding.writing import VectorWriter
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pagemill.embedding.base import EmbeddingInput, EngineSettings
 
 COLOURS = {"mill_1": (255, 0, 0), "mill_2": (0, 0, 255)}
 
@@ -108,6 +107,7 @@ def test_search_by_words_and_vectors(run: Path) -> None:
 
 def test_search_by_image(run: Path, tmp_path: Path) -> None:
     assert pagemill.search(run, image=picture((10, 0, 250)), top=1)[0].page_id == "mill_2"
+    assert ColourEngine.asked[-1].role is Role.IMAGE  # as the pages: it asks no question
     path = tmp_path / "red.png"
     path.write_bytes(picture((250, 0, 0)))
     hits = [json.loads(line) for line in invoke("search", run, "--by-image", path, "--json").stdout.splitlines()]
@@ -139,6 +139,31 @@ def test_an_engine_is_loaded_once_and_told_where_it_is(run: Path) -> None:
         searcher.search("blue")
     (made,) = ColourEngine.made
     assert (made.servers, made.device, made.model, made.dimension) == (("http://127.0.0.1:9",), "cpu", "rgb", 3)
+
+
+def test_servers_are_not_named_to_the_embedded_engine(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts by the embedded engine, images by a server: one search asks both."""
+    from pagemill.embedding import ngram_engine
+
+    engine = ngram_engine.NgramEngine(EngineSettings(folder=run / FOLDER))
+    info = VectorsInfo(part=Part.TEXT, identity=engine.identity, dtype="float32")
+    with RunReader.open(run) as reader, VectorWriter(VectorPaths(run / FOLDER, Part.TEXT), info) as writer:
+        found = [each for each_page in reader.pages() for each in contents(each_page, Part.TEXT, images=False)]
+        made = engine.embed([EmbeddingInput(role=Role.PASSAGE, text=each.text) for each in found])
+        writer.append([each.row for each in found], normalised(made))
+        writer.publish([each.row for each in found])
+    build_index(run)
+    known = {"colours": ColourEngine, "ngram": ngram_engine.create}
+    monkeypatch.setattr(engines, "load", lambda group, name: known[name])
+    hit = pagemill.search(run, "수강료", servers=["http://127.0.0.1:9"], model="rgb", device="cpu")[0]
+    assert (hit.page_id, set(hit.parts)) == ("mill_2", {"images", "text", "full-text"})
+
+
+def test_a_picture_with_words_is_a_question(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ColourEngine, "modalities", frozenset(Modality))
+    pagemill.search(run, "red", image=picture((10, 0, 250)))
+    pagemill.search(run, " ", image=picture((10, 0, 250)))
+    assert [(each.role, each.text) for each in ColourEngine.asked] == [(Role.QUERY, "red"), (Role.IMAGE, "")]
 
 
 def test_another_model_is_refused(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,6 +63,7 @@ class EngineIdentity(msgspec.Struct, frozen=True, kw_only=True):
     engine: str
     """Its entry point's name."""
     model: str
+    """What :attr:`EngineSettings.model` has to be for the engine to load it again: queries are embedded by it."""
     revision: str = ""
     """Commit or digest of the model's files, where the engine can tell."""
     dimension: int
