@@ -19,6 +19,8 @@ from pagemill.errors import ExitCode, PagemillError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from _typeshed import ReadableBuffer
+
 _COMMANDS = {
     "parse": ("pagemill.cli.parse", "Parse documents into text, tables, Markdown and JSON records; resume a run."),
     "status": ("pagemill.cli.status", "Show how a run stands, also while it runs."),
@@ -50,6 +52,12 @@ class _LazyGroup(click.Group):
         command: click.Command = importlib.import_module(_COMMANDS[cmd_name][0]).command
         return command
 
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # as of `pagemill search ... | head -1`; click would end with 1, our code for a defect
+            return ExitCode.OK
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
@@ -65,12 +73,23 @@ def cli() -> None:
     """  # noqa: D301 - click wants the control character
 
 
+class _Messages(io.FileIO):
+    """Standard error: a message that nobody takes (a closed pipe, a full disk) must not end the work it is about."""
+
+    def write(self, content: ReadableBuffer, /) -> int:
+        with suppress(OSError):
+            return super().write(content)
+        return memoryview(content).nbytes
+
+
 def main() -> NoReturn:
     """Run the command line."""
     _open_standard_streams()
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # what the terminal's encoding lacks must not end a run
-            stream.reconfigure(errors="backslashreplace")
+    if isinstance(sys.stdout, io.TextIOWrapper):  # what the terminal's encoding lacks must not end a run
+        sys.stdout.reconfigure(errors="backslashreplace")
+    if isinstance(sys.stderr, io.TextIOWrapper):
+        messages = io.BufferedWriter(_Messages(sys.stderr.fileno(), "w", closefd=False))
+        sys.stderr = io.TextIOWrapper(messages, sys.stderr.encoding, "backslashreplace", line_buffering=True)
     status = exit_status(lambda: cli.main(standalone_mode=False))
     flushed = exit_status(lambda: _flush(sys.stdout))
     with suppress(OSError):
