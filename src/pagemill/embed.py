@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-LOCK = f"{paths.FOLDER}/embeddings.lock"
+LOCK = paths.EMBEDDINGS_LOCK
 _NEEDS = {
     Part.TEXT: {Modality.TEXT},
     Part.IMAGES: {Modality.IMAGE},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import io
+import shutil
 import tempfile
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO
@@ -13,7 +14,7 @@ from PIL import Image
 
 from pagemill.config.settings import RuntimeSettings
 from pagemill.document.page import Status
-from pagemill.errors import PagemillError
+from pagemill.errors import NoSpaceError, PagemillError
 from pagemill.imaging.encode import encode_jpeg
 from pagemill.page_images import FoundPage, PageImages, WantedPage
 from pagemill.runtime.decoding import DecodingService
@@ -24,7 +25,7 @@ from pagemill.store import paths
 from pagemill.store.files import output_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from pagemill.document.page import PageResult
@@ -34,6 +35,8 @@ _AS_STORED = ("JPEG", "PNG")
 """A page that is such a file is published byte for byte."""
 _MAX_AS_STORED = 64 * 2**20
 """Bytes over which a page is encoded anew: the Hub's viewer refuses large rows."""
+_SAMPLE = 100
+"""Images after which it is reckoned whether the disk holds them all; and again after as many more."""
 _ORIENTATION = 0x0112  # EXIF: 1 is upright
 
 
@@ -46,28 +49,36 @@ class PublishedImages:
         out: Its directory.
         inputs: Where the sources lie now; empty for where they lay when they were parsed.
         options: Password, image column and the like.
+        tell: Called when a page's image is there, or known not to be had.
     """
 
     reader: RunReader
     out: Path
     inputs: Sequence[str] = ()
     options: SourceOptions = field(default_factory=SourceOptions)
+    tell: Callable[[], None] | None = None
     problems: list[tuple[str, PagemillError]] = field(default_factory=list)
     """Pages without an image, and why."""
     _file: BinaryIO | None = None
     _places: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _sizes: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Width and height of the images that boxes refer to."""
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[PublishedImages]:
         """Take all images from the sources; they are kept until the block ends.
 
         Raises:
-            NoSpaceError: The disk is full.
+            NoSpaceError: The disk is full, or will be: it has to hold the images twice, here and in the files that
+                are made of them.
         """
         folder = self.out / paths.FOLDER
         with output_errors(folder), tempfile.TemporaryFile(dir=folder) as file:
             self._file = file
-            asyncio.run(self._take())
+            try:
+                asyncio.run(self._take())
+            except BaseExceptionGroup as group:  # of tasks: the first says why
+                raise _first_of(group) from group
             yield self
         self._file = None
 
@@ -82,7 +93,11 @@ class PublishedImages:
     async def _take(self) -> None:
         runtime = RuntimeSettings().resolved()
         flight = FlightControl(max_pages=runtime.pages_in_flight, max_bytes=runtime.bytes_in_flight)
-        wanted = [WantedPage.of(page) for page in self.reader.pages() if page.status is Status.DONE]
+        wanted = []
+        for page in self.reader.pages():
+            if page.status is Status.DONE:
+                wanted.append(WantedPage.of(page))
+                self._sizes[page.page_id] = page.width, page.height
         async with DecodingService(workers=runtime.decoders) as decoding:
             images = PageImages(self.reader, decoding, flight, options=self.options, inputs=self.inputs or None)
             async with asyncio.TaskGroup() as tasks, contextlib.aclosing(images.find(wanted)) as pages:
@@ -90,25 +105,65 @@ class PublishedImages:
                     if isinstance(found, FoundPage):
                         tasks.create_task(self._keep(images, found))
                     else:
-                        self.problems.append((found[0].page_id, found[1]))
+                        self._failed(found[0], found[1])
 
     async def _keep(self, images: PageImages, found: FoundPage) -> None:
         try:
-            data = await asyncio.to_thread(_stored, found)
+            data = await asyncio.to_thread(_stored, found, self._sizes[found.wanted.page_id])
             if data is None:
                 data = await asyncio.to_thread(encode_jpeg, await images.pixels(found))
         except PagemillError as error:
-            self.problems.append((found.wanted.page_id, error))
+            self._failed(found.wanted, error)
         else:
             assert self._file is not None
             self._places[found.wanted.page_id] = self._file.seek(0, 2), len(data)
             self._file.write(data)
+            if len(self._places) % _SAMPLE == 0:
+                self._check_space()
+            self._tell()
         finally:
             found.ticket.leave()
 
+    def _failed(self, page: WantedPage, error: PagemillError) -> None:
+        self.problems.append((page.page_id, error))
+        self._tell()
 
-def _stored(found: FoundPage) -> bytes | None:
-    """The bytes of a page that lies in its source as an upright image of a kind that everybody reads; else None."""
+    def _tell(self) -> None:
+        if self.tell is not None:
+            self.tell()
+
+    def _check_space(self) -> None:
+        """Say early that the disk is too small, not after hours.
+
+        Raises:
+            NoSpaceError: It does not hold the images that are to come, and all of them in the files made of them.
+        """
+        assert self._file is not None
+        self._file.flush()
+        here, pages = self._file.tell(), len(self._sizes)
+        whole = here // len(self._places) * (pages - len(self.problems))
+        free = shutil.disk_usage(self.out).free
+        if 2 * whole - here > free:
+            raise NoSpaceError(
+                f"the images of {pages:,} pages take about {2 * whole / 1e9:,.0f} GB below {self.out} while the dataset"
+                f" is made, and {free / 1e9:,.0f} GB are free",
+                remedy="Free some space, move the run directory to a larger disk, or leave --page-images out.",
+            )
+
+
+def _first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    first = group.exceptions[0]
+    return _first_of(first) if isinstance(first, BaseExceptionGroup) else first
+
+
+def _stored(found: FoundPage, size: tuple[int, int]) -> bytes | None:
+    """The bytes of a page that lies in its source as an upright image of a kind that everybody reads; else None.
+
+    Args:
+        found: The page.
+        size: Width and height that the boxes of its record refer to: an image of another size (one that was shrunk to
+            be parsed) would not fit them.
+    """
     payload = found.ref.payload
     if found.wanted.rotation or not isinstance(payload, EncodedImage):
         return None
@@ -120,7 +175,7 @@ def _stored(found: FoundPage) -> bytes | None:
                 return None
             data = payload.path.read_bytes()
         with Image.open(io.BytesIO(data), formats=_AS_STORED) as image:  # reads the header alone
-            upright = image.getexif().get(_ORIENTATION, 1) == 1
+            fits = image.getexif().get(_ORIENTATION, 1) == 1 and image.size == size
     except Exception:  # what is wrong with it, decoding says in our words
         return None
-    return data if upright and len(data) <= _MAX_AS_STORED else None
+    return data if fits and len(data) <= _MAX_AS_STORED else None

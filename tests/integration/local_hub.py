@@ -1,4 +1,6 @@
-"""A small Hub on this machine: enough of its HTTP API for the real client to make, fill, list and read a dataset."""
+"""A small Hub on this machine: enough of its HTTP API for the real client to make, fill, list and read a dataset, and to
+download a model.
+"""  # noqa: D205 - one sentence
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote, urlsplit
 
 TOKEN = "hf_of_the_tests"
-LARGE = (".parquet", ".npy", ".tar")
+LARGE = (".parquet", ".npy", ".tar", ".safetensors")
 """Suffixes that the Hub keeps apart from Git, as its .gitattributes says."""
 
 
@@ -33,6 +35,10 @@ class LocalHub(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.repositories: dict[str, Repository] = {}
+        self.models: dict[str, dict[str, bytes]] = {}
+        """Files of each model."""
+        self.breaks_after: int | None = None
+        """Bytes of a large file after which the connection of a download breaks."""
         self.objects: dict[str, bytes] = {}
         """Large files by SHA-256, whether a commit names them or not."""
         self.requests: list[str] = []
@@ -86,7 +92,7 @@ class _Handler(BaseHTTPRequestHandler):
     def handle_request(self, body: bytes) -> None:
         path = unquote(urlsplit(self.path).path)
         self.server.requests.append(f"{self.command} {path}")
-        writes = self.command == "POST" and not path.endswith("/paths-info")
+        writes = self.command == "POST" and not path.endswith(("/paths-info", "/validate-yaml"))
         if writes and self.headers.get("Authorization") != f"Bearer {TOKEN}":
             self.answer({"error": "Invalid credentials"}, status=401)
             return
@@ -106,7 +112,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.answer({"url": f"{self.server.url}/datasets/{name}", "id": name}, status=409 if known else 200)
 
     def validate(self, body: bytes) -> None:
-        self.answer({"errors": [], "warnings": []})
+        card = json.loads(body)["content"]
+        wrong = next((line for line in card.splitlines() if line.startswith("license:") and "nonsense" in line), None)
+        errors = [{"message": f"{wrong} is not valid"}] if wrong else []
+        self.answer({"errors": errors, "warnings": []}, status=400 if errors else 200)
 
     def branch(self, body: bytes, name: str, branch: str) -> None:
         branches = self.server.repositories[name].branches
@@ -186,6 +195,37 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {"ETag": f'"{_git_digest(data)}"', "X-Repo-Commit": "a" * 40}
         self.send(data, headers=headers, kind="application/octet-stream")
 
+    def model(self, body: bytes, name: str, revision: str | None = None) -> None:
+        files = self.server.models.get(name)
+        if files is None:
+            self.answer({"error": "Repository not found"}, status=404, headers={"X-Error-Code": "RepoNotFound"})
+            return
+        siblings = [{"rfilename": path} for path in files]
+        self.answer({"id": name, "sha": "a" * 40, "private": False, "siblings": siblings, "tags": []})
+
+    def model_tree(self, body: bytes, name: str, revision: str) -> None:
+        self.answer([_entry(path, data) for path, data in self.server.models[name].items()])
+
+    def model_file(self, body: bytes, name: str, revision: str, path: str) -> None:
+        data = self.server.models[name][path]
+        etag = hashlib.sha256(data).hexdigest() if path.endswith(LARGE) else _git_digest(data)
+        headers = {"ETag": f'"{etag}"', "X-Repo-Commit": "a" * 40, "Accept-Ranges": "bytes"}
+        first, status = 0, 200
+        if asked := re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", "")):
+            first, status = int(asked[1]), 206
+            headers["Content-Range"] = f"bytes {first}-{len(data) - 1}/{len(data)}"
+            self.server.requests.append(f"resumed {path} at {first}")
+        left = self.server.breaks_after
+        if left is None or not path.endswith(LARGE) or self.command == "HEAD":
+            self.send(data[first:], status=status, headers=headers, kind="application/octet-stream")
+            return
+        self.send_response(status)
+        for key, value in {**headers, "Content-Length": str(len(data) - first)}.items():
+            self.send_header(key, value)
+        self.end_headers()
+        self.wfile.write(data[first : first + left])
+        self.close_connection = True
+
     def answer(self, value: object, *, status: int = 200, headers: dict[str, str] | None = None) -> None:
         self.send(json.dumps(value).encode(), status=status, headers=headers or {})
 
@@ -225,4 +265,8 @@ _ROUTES = [
     (rf"/datasets/{_NAME}\.git/info/lfs/objects/batch", _Handler.batch),
     (r"/storage/([0-9a-f]{64})", _Handler.store),
     (rf"/datasets/{_NAME}/resolve/([^/]+)/(.+)", _Handler.file),
+    (rf"/api/models/{_NAME}/tree/([^/]+)", _Handler.model_tree),
+    (rf"/api/models/{_NAME}/revision/([^/]+)", _Handler.model),
+    (rf"/api/models/{_NAME}", _Handler.model),
+    (rf"/{_NAME}/resolve/([^/]+)/(.+)", _Handler.model_file),
 ]

@@ -11,22 +11,32 @@ import subprocess
 import sys
 import tarfile
 from pathlib import Path
+from types import SimpleNamespace
 
+import msgspec
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import synthetic_run
-from local_hub import TOKEN, LocalHub
+from local_hub import TOKEN, LocalHub, Repository
 from PIL import Image
 from synthetic_run import page, region, sample_pages, write_run
 
+from pagemill import published_images
 from pagemill.document.labels import Label
-from pagemill.errors import ExitCode
-from pagemill.publishing.build import BuildOptions, Shape, build
+from pagemill.document.page import PageError
+from pagemill.errors import ExitCode, NoSpaceError
+from pagemill.publishing.build import LOCK, STAGING, BuildOptions, Shape, build
+from pagemill.publishing.manifest import Manifest, PublishedFile, described
+from pagemill.publishing.storage import StoredDataset
+from pagemill.sources.base import EncodedImage
+from pagemill.store.lock import RunLock
 from pagemill.store.reading import RunReader
 
 pytestmark = pytest.mark.integration
 
 REPO = "mills/pages"
+EMBEDDINGS = b"pagemill.embeddings"
 PATIENCE_S = 120
 
 
@@ -43,24 +53,30 @@ def run(tmp_path, monkeypatch):
     monkeypatch.setattr(synthetic_run, "JPEG", buffer.getvalue())
     out = tmp_path / "out"
     pages = sample_pages()
-    pages[0].source = "/home/miller/secret folder/report.pdf"
+    for each in pages[:3]:
+        each.source = "/home/miller/secret folder/report.pdf"
+        each.errors = [
+            msgspec.structs.replace(error, message=f"{each.source} and /home/miller/secret folder/x are damaged")
+            for error in each.errors
+        ]
     write_run(out, pages)
     vectors = out / "embeddings"
     vectors.mkdir()
     (vectors / "corpus_ocr_text.npy").write_bytes(b"vectors")
-    (vectors / "corpus_ocr_text.ids.parquet").write_bytes(b"ids")
+    told = json.dumps({"identity": {"model": "/home/miller/secret folder/model"}})
+    ids = pa.table({"row": [0], "page_id": ["report_1"]}).replace_schema_metadata({"pagemill.embeddings": told})
+    pq.write_table(ids, vectors / "corpus_ocr_text.ids.parquet")
     return out
 
 
-def publish(out: Path, *arguments: str, hub: LocalHub | None = None, token: str | None = TOKEN, **options):
+def publish(out: Path, *arguments: str, hub: LocalHub | None = None, token: str | None = TOKEN, more=None):
     return subprocess.run(
         [sys.executable, "-m", "pagemill", "publish", str(out), *arguments],
-        env=environment(hub, token),
+        env=environment(hub, token) | (more or {}),
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,
         stdin=subprocess.DEVNULL,
-        **options,
     )
 
 
@@ -100,6 +116,11 @@ def test_nothing_of_this_machine_is_published(run, hub):
     rows = pq.read_table(io.BytesIO(files["data/train-00000-of-00001.parquet"])).to_pylist()
     assert sorted(row["source"] for row in rows) == ["letter.pdf", "report.pdf", "report.pdf", "report.pdf"]
     assert not any(b"secret folder" in data or str(run).encode() in data for data in files.values())
+    told = json.loads(pq.read_schema(io.BytesIO(files["embeddings/corpus_ocr_text.ids.parquet"])).metadata[EMBEDDINGS])
+    assert told == {"identity": {"model": "model"}}
+    messages = [error["message"] for row in rows for error in row["errors"]]
+    assert messages
+    assert not any("miller" in message for message in messages)
 
 
 def test_the_second_time_nothing_is_sent(run, hub):
@@ -180,6 +201,40 @@ def test_a_public_repository_is_not_taken_for_a_private_one(run, hub):
     assert "public" in ended.stderr
 
 
+def test_a_card_that_the_hub_does_not_take_is_told_before_anything_is_sent(run, hub):
+    ended = publish(run, "--repo", REPO, "--licence", "nonsense-1.0", hub=hub)
+    assert ended.returncode == ExitCode.OUTPUT
+    assert "--licence" in ended.stderr
+    assert "nonsense-1.0" in ended.stderr
+    assert hub.repositories == {}
+
+
+@pytest.mark.parametrize("path", ["data/train-00000-of-00009.parquet", "run.json", "embeddings/mine.npy"])
+def test_a_repository_with_files_of_somebody_else_is_left_alone(run, hub, path):
+    """Shards of another dataset would be read as a part of this one."""
+    files = {".gitattributes": b"*", "README.md": b"mine", "notes.txt": b"mine"}
+    hub.repositories[REPO] = Repository(branches={"main": {**files, path: b"mine"}})
+    ended = to_hub(run, hub)
+    assert ended.returncode == ExitCode.OUTPUT
+    assert path in ended.stderr
+    assert hub.uploads() == 0
+    del hub.repositories[REPO].branches["main"][path]
+    assert to_hub(run, hub).returncode == 0
+    assert hub.repositories[REPO].branches["main"]["notes.txt"] == b"mine"
+
+
+def test_a_client_that_is_told_to_stay_offline(run, hub):
+    ended = to_hub(run, hub, more={"HF_HUB_OFFLINE": "1"})
+    assert (ended.returncode, "HF_HUB_OFFLINE" in ended.stderr) == (ExitCode.OUTPUT, True)
+
+
+def test_a_token_with_a_newline_works_and_is_not_shown(run, hub):
+    assert to_hub(run, hub, "--hf-token", f"{TOKEN}\n", token=None).returncode == 0
+    ended = to_hub(run, hub, "--hf-token", f"{TOKEN}\x01\n", "--title", "Other", token=None)
+    assert ended.returncode != 0
+    assert TOKEN not in ended.stderr
+
+
 def test_no_hub_there(run):
     ended = publish(run, "--repo", REPO, "--licence", "cc-by-4.0", "--hf-token", TOKEN, token=None, hub=Nowhere())
     assert ended.returncode == ExitCode.NETWORK
@@ -256,6 +311,33 @@ def test_a_folder_is_brought_up_to_date(run, tmp_path):
     assert damaged.read_bytes() == whole
 
 
+def test_a_folder_and_three_versions_with_an_interruption_hold_the_last_one(run, tmp_path):
+    """Shards of the second, which was never whole, would be read beside those of the third."""
+    target = tmp_path / "published"
+    versions = []
+    for number, pages in enumerate((2, 3, 4)):
+        folder = tmp_path / f"version{number}"
+        (folder / "data").mkdir(parents=True)
+        files = [folder / "data" / f"train-{page:05d}-of-{pages:05d}.parquet" for page in range(pages)]
+        for file in files:
+            file.write_bytes(b"%d" % number)
+        manifest = Manifest(pages=pages, files=tuple(described(folder, files)))
+        (folder / "pagemill.json").write_bytes(manifest.encoded())
+        versions.append((folder, manifest))
+    StoredDataset(str(target)).publish(*versions[0])
+
+    def stop(file: PublishedFile, arrived: int) -> None:
+        if arrived:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        StoredDataset(str(target)).publish(*versions[1], stop)
+    StoredDataset(str(target)).publish(*versions[2])
+    assert sorted(path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()) == sorted(
+        [*(file.path for file in versions[2][1].files), "pagemill.json"]
+    )
+
+
 def test_a_folder_of_somebody_else_is_left_alone(run, tmp_path):
     target = tmp_path / "photos"
     target.mkdir()
@@ -321,6 +403,39 @@ def test_page_images_from_the_sources(tmp_path):
             assert image.size == (rows[name]["width"], rows[name]["height"])
     assert rows["turned.jpg"]["width"] == 200
     assert rows["gone.png"]["image"] is None
+    drawing.save(tmp_path / "gone.png", compress_level=0)  # what the remedy says helps, with the dataset made already
+    arguments = ("--to", str(target), "--licence", "cc0-1.0", "--page-images")
+    ended = publish(out, *arguments, "--input", str(source), "--input", str(tmp_path / "gone.png"))
+    assert ended.returncode == 0, ended.stderr
+    rows = {Path(row["source"]).name: row for row in pq.read_table(target / "data").to_pylist()}
+    assert rows["gone.png"]["image"]["bytes"] == (tmp_path / "gone.png").read_bytes()
+
+
+def test_a_disk_too_small_for_the_images_is_told_early(tmp_path, monkeypatch):
+    source = tmp_path / "in"
+    source.mkdir()
+    for number in range(4):
+        Image.new("RGB", (300, 200), (number, 0, 0)).save(source / f"{number}.png")
+    out = tmp_path / "out"
+    parse = [sys.executable, "-m", "pagemill", "parse", str(source), "-o", str(out), "-q", "--no-report"]
+    subprocess.run(parse, check=True, timeout=PATIENCE_S)
+    monkeypatch.setattr(published_images, "_SAMPLE", 2)
+    monkeypatch.setattr(published_images.shutil, "disk_usage", lambda path: SimpleNamespace(free=100))
+    with RunReader.open(out) as reader:
+        images = published_images.PublishedImages(reader, out)
+        options = BuildOptions(licence="other", title="t", page_images=True)
+        with pytest.raises(NoSpaceError, match="GB"):
+            build(reader, out, options, open_images=images.opened)
+    assert not (out / STAGING).exists()
+
+
+def test_an_image_that_was_shrunk_to_be_parsed_fits_its_boxes(tmp_path):
+    stored = io.BytesIO()
+    Image.new("RGB", (300, 200), "white").save(stored, "PNG")
+    payload = EncodedImage(data=stored.getvalue())
+    found = SimpleNamespace(ref=SimpleNamespace(payload=payload), wanted=SimpleNamespace(rotation=0))
+    assert published_images._stored(found, (300, 200)) == stored.getvalue()
+    assert published_images._stored(found, (150, 100)) is None
 
 
 def test_made_anew_only_when_something_changed(run):
@@ -334,6 +449,29 @@ def test_made_anew_only_when_something_changed(run):
         changed, _ = build(reader, run, options)
     assert changed != folder
     assert not folder.exists()
+
+
+def test_two_at_once(run, tmp_path):
+    """The second would delete the files that the first is uploading."""
+    lock = RunLock(run / LOCK)
+    try:
+        ended = publish(run, "--to", str(tmp_path / "published"), "--licence", "cc0-1.0")
+    finally:
+        lock.release()
+    assert ended.returncode == ExitCode.OUTPUT
+    assert "in use" in ended.stderr
+
+
+def test_files_load_with_the_library_whatever_the_records_lack(tmp_path):
+    """Records of which the first have no errors and the last one has: a schema guessed from the first does not fit."""
+    datasets = pytest.importorskip("datasets")
+    target, out = tmp_path / "published", tmp_path / "out"
+    pages = [page("d", number, [region(0, Label.TEXT, "words " * 20_000)]) for number in range(1, 121)]
+    pages[-1].errors = [PageError(component="table", category="internal", message="no", region=0)]
+    write_run(out, pages)
+    assert publish(out, "--to", str(target), "--licence", "cc0-1.0", "--format", "files").returncode == 0
+    texts = datasets.load_dataset(str(target), split="train", cache_dir=str(tmp_path / "cache"))
+    assert texts["page_id"] == [each.page_id for each in pages]
 
 
 def test_a_damaged_crop_is_not_published(run):

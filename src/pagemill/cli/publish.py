@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,13 @@ import click
 from pagemill.errors import ExitCode
 
 if TYPE_CHECKING:
-    from pagemill.publishing.manifest import Manifest
+    from pagemill.errors import PagemillError
+    from pagemill.published_images import PublishedImages
+    from pagemill.publishing.build import BuildOptions
+    from pagemill.publishing.hub import HubDataset
+    from pagemill.publishing.manifest import Manifest, PublishedFile
+    from pagemill.publishing.storage import StoredDataset
+    from pagemill.store.reading import RunReader
 
 LICENCE = re.compile(r"[a-z0-9][a-z0-9.+\-]{0,63}")
 REPOSITORY = re.compile(r"[\w.\-]{1,96}/[\w.\-]{1,96}")
@@ -96,10 +103,11 @@ def command(
         raise click.BadParameter("it is an identifier such as cc-by-4.0", param_hint="--licence")
 
     from pagemill.published_images import PublishedImages
-    from pagemill.publishing.build import BuildOptions, Shape, build
+    from pagemill.publishing.build import LOCK, BuildOptions, Shape
     from pagemill.publishing.hub import HubDataset
     from pagemill.publishing.storage import StoredDataset
     from pagemill.sources import SourceOptions
+    from pagemill.store.lock import RunLock
     from pagemill.store.reading import RunReader
 
     options = BuildOptions(
@@ -115,34 +123,58 @@ def command(
     target: HubDataset | StoredDataset = (
         HubDataset(repo, hf_token, revision, private) if repo else StoredDataset(url or "")
     )
-    with (
-        RunReader.open(out) as reader,
-        click.progressbar(length=reader.summary.pages, label="Making", file=sys.stderr) as bar,
-    ):
+    with ExitStack() as stack:
+        reader = stack.enter_context(RunReader.open(out))
+        lock = RunLock(out / LOCK)
+        stack.callback(lock.release)
         images = PublishedImages(
             reader, out, inputs, SourceOptions(password=password, image_column=image_column, recursive=True)
         )
-        folder, manifest = build(
-            reader, out, options, lambda page: bar.update(1), images.opened if page_images else None
-        )
-    _describe(folder, manifest)
-    if dry_run:
-        click.echo((folder / "README.md").read_text(encoding="utf-8"))
-        click.echo("Nothing was uploaded (--dry-run).", err=True)
-        return ExitCode.OK
-    size = sum(file.size for file in manifest.files)
-    with click.progressbar(length=size, label="Uploading", file=sys.stderr) as bar:
-        address = target.publish(folder, manifest, lambda file: bar.update(file.size))
-    click.echo(f"Published and verified: {address}", err=True)
-    for page_id, error in images.problems[:_SHOWN]:
-        click.echo(f"{page_id} has no image: {error.message}", err=True)
-    if len(images.problems) > _SHOWN:
-        click.echo(f"... and {len(images.problems) - _SHOWN:,} more", err=True)
+        folder, manifest = _make(reader, out, options, images)
+        _describe(folder, manifest)
+        _tell_problems(images.problems)
+        if dry_run:
+            click.echo((folder / "README.md").read_text(encoding="utf-8"))
+            click.echo("Nothing was uploaded (--dry-run).", err=True)
+        else:
+            click.echo(f"Published and verified: {_upload(target, folder, manifest)}", err=True)
     return ExitCode.PAGES_FAILED if images.problems else ExitCode.OK
 
 
+def _make(reader: RunReader, out: Path, options: BuildOptions, images: PublishedImages) -> tuple[Path, Manifest]:
+    from pagemill.publishing.build import build
+
+    if not options.page_images:
+        with click.progressbar(length=reader.summary.pages, label="Making", file=sys.stderr) as bar:
+            return build(reader, out, options, lambda page: bar.update(1))
+    # Two steps for each page: its image is taken, its row is written.
+    with click.progressbar(length=2 * reader.summary.pages, label="Making", file=sys.stderr) as bar:
+        images.tell = lambda: bar.update(1)
+        return build(reader, out, options, lambda page: bar.update(1), images.opened)
+
+
+def _upload(target: HubDataset | StoredDataset, folder: Path, manifest: Manifest) -> str:
+    size = sum(file.size for file in manifest.files)
+    with click.progressbar(length=size, label="Uploading", file=sys.stderr, item_show_func=_path) as bar:
+        return target.publish(folder, manifest, lambda file, arrived: bar.update(arrived, file))
+
+
+def _path(file: PublishedFile | None) -> str | None:
+    return None if file is None else file.path
+
+
+def _tell_problems(problems: list[tuple[str, PagemillError]]) -> None:
+    for page_id, error in problems[:_SHOWN]:
+        click.echo(f"{page_id} has no image: {error.message}", err=True)
+    if len(problems) > _SHOWN:
+        click.echo(f"... and {len(problems) - _SHOWN:,} more", err=True)
+
+
 def _describe(folder: Path, manifest: Manifest) -> None:
-    for file in manifest.files:
+    for file in manifest.files[:_SHOWN]:
         click.echo(f"  {file.size:>14,}  {file.path}", err=True)
+    if len(manifest.files) > _SHOWN:
+        click.echo(f"  ... and {len(manifest.files) - _SHOWN:,} more", err=True)
     size = sum(file.size for file in manifest.files)
     click.echo(f"{manifest.pages:,} pages, {len(manifest.files):,} files, {size:,} bytes, in {folder}", err=True)
+    click.echo("(They stay there, so that nothing is made twice; delete the folder when you need the space.)", err=True)

@@ -10,21 +10,24 @@ import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
 from pagemill import __version__
-from pagemill.document.page import PageResult
+from pagemill.document.page import PageResult, Status
 from pagemill.errors import DamagedRunError, InputError, OutputError
 from pagemill.export.parquet import page_schema, row_groups
 from pagemill.publishing.card import CardFacts, dataset_card
 from pagemill.publishing.features import with_features
 from pagemill.publishing.manifest import MANIFEST, Manifest, described, read_manifest
+from pagemill.publishing.public import public_page, public_values
+from pagemill.publishing.vector_files import copy_vectors
 from pagemill.store import paths
 from pagemill.store.files import output_errors
 from pagemill.store.ledger import PageState
+from pagemill.store.lock import RunLock
 from pagemill.store.paths import crop_file
 
 if TYPE_CHECKING:
@@ -33,9 +36,12 @@ if TYPE_CHECKING:
 
     from pagemill.document.page import ImageCrop
     from pagemill.store.reading import RunReader
+    from pagemill.store.summary import RunSummary
 
 STAGING = f"{paths.FOLDER}/publish"
 """Below the run directory."""
+LOCK = f"{paths.FOLDER}/publish.lock"
+"""Held by who makes or uploads the files: another one would delete them."""
 SHARD_BYTES = 400 * 2**20
 """Of a shard, about: the Hub's viewer likes some hundred megabytes."""
 EMBEDDINGS = "embeddings"
@@ -83,6 +89,9 @@ def build(
 ) -> tuple[Path, Manifest]:
     """Make the dataset's files, or find those of an earlier call for the very same run and options.
 
+    Those of an earlier call that lacked images of pages are made again: a disk may be back, or ``--input`` be right.
+    Whoever calls holds ``LOCK`` until the files are of no more use.
+
     Args:
         reader: The run.
         out: Its directory.
@@ -105,7 +114,7 @@ def build(
     folder = staging / fingerprint
     with contextlib.suppress(OSError):
         manifest = read_manifest((folder / MANIFEST).read_bytes())
-        if manifest is not None and manifest.fingerprint == fingerprint:
+        if manifest is not None and manifest.fingerprint == fingerprint and not manifest.pages_without_image:
             return folder, manifest
     with output_errors(staging):
         shutil.rmtree(staging, ignore_errors=True)
@@ -139,6 +148,7 @@ class _Builder:
         self._image = image
         self._languages: dict[str, int] = {}
         self._pages = 0
+        self._without_image = 0
 
     def build(self, fingerprint: str) -> Manifest:
         if self._options.shape is Shape.PARQUET:
@@ -148,10 +158,8 @@ class _Builder:
         if not self._pages:
             raise InputError(f"{self._out} holds no page to publish", remedy="Parse something first.")
         vectors = self._copy_embeddings()
-        summary = self._reader.summary
-        (self._folder / _RUN_FILE).write_bytes(
-            msgspec.json.format(msgspec.json.encode(_public(msgspec.to_builtins(summary))), indent=2) + b"\n"
-        )
+        summary = _public(self._reader.summary)
+        (self._folder / _RUN_FILE).write_bytes(msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n")
         facts = CardFacts(
             title=self._options.title,
             licence=self._options.licence,
@@ -164,9 +172,14 @@ class _Builder:
             summary=summary,
             pages=self._pages,
         )
-        (self._folder / "README.md").write_text(dataset_card(facts), encoding="utf-8")
+        (self._folder / "README.md").write_bytes(dataset_card(facts).encode("utf-8", "replace"))
         written = sorted(path for path in self._folder.rglob("*") if path.is_file())
-        manifest = Manifest(fingerprint=fingerprint, pages=self._pages, files=tuple(described(self._folder, written)))
+        manifest = Manifest(
+            fingerprint=fingerprint,
+            pages=self._pages,
+            pages_without_image=self._without_image,
+            files=tuple(described(self._folder, written)),
+        )
         temporary = self._folder / f"{MANIFEST}{paths.TEMPORARY_SUFFIX}"
         temporary.write_bytes(manifest.encoded())
         temporary.replace(self._folder / MANIFEST)
@@ -182,7 +195,8 @@ class _Builder:
         data = self._folder / "data"
         data.mkdir()
         shards: list[Path] = []
-        groups = row_groups(self._all_pages(), self._picture if self._options.crops else None, self._image)
+        picture = self._picture if self._options.crops else None
+        groups = row_groups(self._all_pages(), picture, self._image_of if self._image is not None else None)
         rows = next(groups, None)
         while rows is not None:
             shards.append(data / f"shard-{len(shards)}")
@@ -216,7 +230,13 @@ class _Builder:
                 self._languages[language] = self._languages.get(language, 0) + 1
             if self._tell is not None:
                 self._tell(page)
-            yield msgspec.structs.replace(page, source=_public_name(page.source))
+            yield public_page(page)
+
+    def _image_of(self, page: PageResult) -> bytes | None:
+        assert self._image is not None
+        data = self._image(page)
+        self._without_image += data is None and page.status is Status.DONE
+        return data
 
     def _picture(self, crop: ImageCrop) -> bytes:
         try:
@@ -234,13 +254,11 @@ class _Builder:
             return []
         target = self._folder / EMBEDDINGS
         target.mkdir()
-        arrays = []
-        for path in sorted(source.iterdir()):
-            if path.is_file() and path.suffix in (".npy", ".parquet", ".json"):
-                shutil.copyfile(path, target / path.name)
-                if path.suffix == ".npy":
-                    arrays.append(path.name)
-        return arrays
+        lock = RunLock(self._out / paths.EMBEDDINGS_LOCK, wait_s=1)  # an array and its ids change one after the other
+        try:
+            return copy_vectors(source, target)
+        finally:
+            lock.release()
 
 
 class _TarShards:
@@ -301,11 +319,6 @@ def _fingerprint(reader: RunReader, out: Path, options: BuildOptions) -> str:
     return hashlib.sha256(msgspec.json.encode(state)).hexdigest()[:16]
 
 
-def _public_name(source: str) -> str:
-    """What the world may know of where a document came from: an address, or the name of a file, not its folders."""
-    return source if "://" in source and not source.startswith("file:") else PurePath(source).name
-
-
-def _public(summary: dict[str, Any]) -> dict[str, Any]:
+def _public(summary: RunSummary) -> RunSummary:
     """The summary without what is this machine's: paths and addresses in the settings."""
-    return {**summary, "settings": {}}
+    return msgspec.structs.replace(summary, settings={}, identity=public_values(summary.identity))

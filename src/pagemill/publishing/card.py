@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
 _COLUMNS = (
-    ("image", "the page, as it was stored where it was an image"),
+    ("image", "the page, as it was stored where it was an image of this size; null where it could not be had"),
     ("page_id", "identity of the page in this dataset"),
     ("doc_id, page_number", "its document, and its place in it from 1"),
     ("status, errors", "`done` or `failed`; what went wrong on the page or in a region"),
@@ -27,7 +27,7 @@ _COLUMNS = (
     (
         "regions",
         "layout regions in reading order: `label`, `bbox_2d` (thousandths of the page), `bbox` (pixels), `content`, "
-        "`content_format` (`text`, `markdown`, `html`, `latex`), `score`",
+        "`content_format` (`text`, `markdown`, `html`, `latex`, `formula_text`), `score`",
     ),
     ("crops, crop_images", "pictures and charts: where they were on the page, and the images"),
     ("width, height, dpi", "of the page image that boxes refer to"),
@@ -60,14 +60,16 @@ def dataset_card(facts: CardFacts) -> str:
 
 def _metadata(facts: CardFacts) -> str:
     """The metadata block. Values are JSON, which is YAML too and needs no rules for quoting."""
-    values: dict[str, Any] = {"license": facts.licence, "pretty_name": facts.title}
+    values: dict[str, Any] = {"license": facts.licence, "pretty_name": _printable(facts.title)}
     languages = sorted(code for code in facts.languages if _LANGUAGE.fullmatch(code))
     if languages:
         values["language"] = languages
     values["size_categories"] = [next((name for limit, name in _SIZES if facts.pages < limit), "n>1M")]
     values["task_categories"] = ["image-to-text"]
     values["tags"] = ["document-parsing", "ocr", "layout-detection", "pagemill"]
-    files = "data/train-*.parquet" if facts.parquet else "ocr_results.jsonl"
+    # Records as JSON lines have no fixed schema (what is empty is left out), and the library guesses one from the
+    # first megabytes: it is given the texts, whose columns are four everywhere.
+    files = "data/train-*.parquet" if facts.parquet else "parsed_texts.jsonl"
     values["configs"] = [{"config_name": "default", "data_files": [{"split": "train", "path": files}]}]
     return "".join(f"{key}: {msgspec.json.encode(value).decode()}\n" for key, value in values.items())
 
@@ -117,6 +119,10 @@ def _sample_code(facts: CardFacts) -> str:
             "    for line in file:",
             "        page = json.loads(line)",
             '        print(page["page_id"], page["markdown"])',
+            "",
+            "from datasets import load_dataset",
+            "",
+            f'texts = load_dataset("{place}", split="train")  # of parsed_texts.jsonl',
         ]
     return "```python\n" + "\n".join(lines) + "\n```"
 
@@ -130,8 +136,8 @@ def _counts(facts: CardFacts) -> str:
         ("regions", f"{summary.regions:,}"),
         ("pictures and charts", f"{summary.crops:,}" if facts.crops else "left out"),
     ]
-    rows += [(f"pages in `{code}`", f"{number:,}") for code, number in sorted(facts.languages.items())]
-    rows += [(f"regions: {label}", f"{number:,}") for label, number in sorted(summary.regions_by_label.items())]
+    rows += [(f"pages in {_plain(code)}", f"{number:,}") for code, number in sorted(facts.languages.items())]
+    rows += [(f"regions: {_plain(label)}", f"{number:,}") for label, number in sorted(summary.regions_by_label.items())]
     rows += [(f"failed pages: {_plain(kind)}", f"{n:,}") for kind, n in sorted(summary.failures_by_kind.items())]
     rows += [(f"incomplete: {_plain(kind)}", f"{n:,}") for kind, n in sorted(summary.warnings_by_kind.items())]
     return _table(("what", "number"), rows)
@@ -149,4 +155,9 @@ def _table(head: tuple[str, str], rows: list[tuple[str, str]]) -> str:
 
 def _plain(text: str) -> str:
     """Text that is no Markdown and no HTML, on one line."""
-    return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", " ".join(text.split()))
+    return re.sub(r"([\\`*_\[\]<>|#&])", r"\\\1", _printable(text))
+
+
+def _printable(text: str) -> str:
+    """Text on one line without what neither YAML nor UTF-8 takes: control characters and lone surrogates."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())

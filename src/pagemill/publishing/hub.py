@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pagemill import __version__
 from pagemill.errors import DamagedRunError, MissingDependencyError, NetworkError, OutputError, PagemillError
-from pagemill.publishing.manifest import MANIFEST, MAX_MANIFEST, PublishedFile, read_manifest
+from pagemill.publishing.manifest import MANIFEST, MAX_MANIFEST, PublishedFile, Tell, read_manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pagemill.publishing.manifest import Manifest
 
 _MAY_PASS = frozenset({408, 409, 412, 425, 429})
 """Statuses of a request that was not wrong: too slow, too early, beside another commit, one of too many."""
+_TOKEN = re.compile(r"hf_\w{8,}")
 _AGAIN = "Run the same command again: what is uploaded already is not sent again."
 
 
@@ -38,7 +40,7 @@ class HubDataset:
     revision: str = "main"
     private: bool = False
 
-    def publish(self, folder: Path, manifest: Manifest, tell: Callable[[PublishedFile], None] | None = None) -> str:
+    def publish(self, folder: Path, manifest: Manifest, tell: Tell | None = None) -> str:
         """Upload what is not there yet, commit, and compare what is there then with the manifest.
 
         A repository shows the new dataset when all of it is uploaded, and the old one until then. Files of an earlier
@@ -47,7 +49,8 @@ class HubDataset:
         Args:
             folder: With the files.
             manifest: Of the files.
-            tell: Called with each file that is uploaded, or was there.
+            tell: Called with each file before it is uploaded, and with the bytes that are there then: 0, and again
+                with its size when it has arrived, or was there.
 
         Returns:
             The address of the dataset.
@@ -59,24 +62,32 @@ class HubDataset:
             DamagedRunError: The dataset on the Hub is not what was uploaded.
         """
         try:
-            from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
+            from huggingface_hub import CommitOperationAdd, CommitOperationDelete, DatasetCard, HfApi
             from huggingface_hub.utils.tqdm import disable_progress_bars
         except ImportError as error:
             raise MissingDependencyError(
                 f"publishing needs the Hub's client ({error})", remedy="Install it: pip install 'pagemill[hub]'"
             ) from error
         disable_progress_bars()  # the terminal is the caller's
-        api: Any = HfApi(token=self.token, library_name="pagemill", library_version=__version__)
+        api: Any = HfApi(token=self.token and self.token.strip(), library_name="pagemill", library_version=__version__)
         repository = {"repo_id": self.repository, "repo_type": "dataset"}
         with self._hub_errors():
-            url = api.create_repo(**repository, private=self.private, exist_ok=True)
+            # Before all else, not after hours of uploading: the Hub knows which licences and so on there are.
+            card = (folder / "README.md").read_text(encoding="utf-8")
+            self._check_card(DatasetCard(card, ignore_metadata_errors=True))
+            # None: private where the organisation's repositories are so unless told otherwise.
+            url = api.create_repo(**repository, private=self.private or None, exist_ok=True)
             self._check_visibility(api)
             if self.revision != "main":
                 api.create_branch(**repository, branch=self.revision, exist_ok=True)
             before = self._listed(api)
-            stale = set(before) & self._published_before(api, before) - {file.path for file in manifest.files}
+            earlier = self._published_before(api, before)
+            self._refuse_mixing(before, earlier, manifest)
+            stale = set(before) & (earlier or set()) - {file.path for file in manifest.files}
             operations: list[Any] = []
             for file in manifest.files:
+                if tell is not None:
+                    tell(file, 0)
                 if not _is_same(before.get(file.path), file, folder):
                     operation = CommitOperationAdd(file.path, folder / file.path)
                     # One at a time: each that has arrived need not be sent again when this is interrupted.
@@ -85,7 +96,7 @@ class HubDataset:
                     )
                     operations.append(operation)
                 if tell is not None:
-                    tell(file)
+                    tell(file, file.size)
             operations += [CommitOperationDelete(path) for path in sorted(stale)]
             own = folder / MANIFEST
             if operations or not _is_same(before.get(MANIFEST), _described(own), folder):
@@ -110,17 +121,43 @@ class HubDataset:
         listed = api.list_repo_tree(self.repository, repo_type="dataset", revision=self.revision, recursive=True)
         return {entry.path: entry for entry in listed if hasattr(entry, "blob_id")}
 
-    def _published_before(self, api: Any, listed: dict[str, Any]) -> set[str]:
-        """Files that an earlier dataset of ours is made of."""
+    def _check_card(self, card: Any) -> None:
+        try:
+            card.validate(repo_type="dataset")
+        except ValueError as error:
+            raise OutputError(
+                f"the Hub does not take the card: {self._without_token(str(error))}",
+                remedy="Name another --licence: https://huggingface.co/docs/hub/repositories-licenses lists them.",
+            ) from error
+
+    def _refuse_mixing(self, listed: dict[str, Any], earlier: set[str] | None, manifest: Manifest) -> None:
+        """Files of somebody else that ours would replace, or that would be read as a part of the dataset."""
+        if earlier is not None:  # replacing is what was asked for
+            return
+        ours = {file.path for file in manifest.files}
+        folders = {path.rpartition("/")[0] for path in ours} - {""}
+        foreign = sorted(
+            path
+            for path in listed
+            if (path in ours and path != "README.md") or path.rpartition("/")[0] in folders or path == MANIFEST
+        )
+        if foreign:
+            raise OutputError(
+                f"{self.repository} holds other files, {foreign[0]} for one",
+                remedy="Publish under another name, on a branch of its own (--revision), or delete them there first.",
+            )
+
+    def _published_before(self, api: Any, listed: dict[str, Any]) -> set[str] | None:
+        """Files that an earlier dataset of ours is made of; None where there is none."""
         if MANIFEST not in listed or listed[MANIFEST].size > MAX_MANIFEST:
-            return set()
+            return None
         with _own_temporary_folder() as folder:
             path = api.hf_hub_download(
                 self.repository, MANIFEST, repo_type="dataset", revision=self.revision, local_dir=folder
             )
             with open(path, "rb") as file:  # noqa: PTH123 - a name that the client gives
                 earlier = read_manifest(file.read(MAX_MANIFEST))
-        return {file.path for file in earlier.files} if earlier else set()
+        return {file.path for file in earlier.files} if earlier else None
 
     def _verify(self, listed: dict[str, Any], folder: Path, manifest: Manifest) -> None:
         wrong = [file.path for file in manifest.files if not _is_same(listed.get(file.path), file, folder)]
@@ -135,7 +172,7 @@ class HubDataset:
     @contextlib.contextmanager
     def _hub_errors(self) -> Iterator[None]:
         """Turn the client's many exceptions into ours; a token never is in a message."""
-        from huggingface_hub.errors import HFValidationError, LocalTokenNotFoundError
+        from huggingface_hub.errors import HFValidationError, LocalTokenNotFoundError, OfflineModeIsEnabled
 
         try:
             yield
@@ -143,6 +180,8 @@ class HubDataset:
             raise
         except LocalTokenNotFoundError as error:
             raise OutputError("there is no token for the Hub", remedy=_LOGIN) from error
+        except OfflineModeIsEnabled as error:
+            raise OutputError("the Hub's client is told to stay offline", remedy="Unset HF_HUB_OFFLINE.") from error
         except HFValidationError as error:
             raise OutputError(f"{self.repository!r} is no name of a repository", remedy="As in USER/NAME.") from error
         except Exception as error:
@@ -169,7 +208,9 @@ class HubDataset:
         return NetworkError(f"the Hub failed ({status}): {said}", remedy=_AGAIN)
 
     def _without_token(self, text: str) -> str:
-        return text.replace(self.token, "***") if self.token else text
+        if self.token and self.token.strip():
+            text = text.replace(self.token.strip(), "***")
+        return _TOKEN.sub("***", text)  # one of the Hub's own login
 
 
 _LOGIN = "Log in with: hf auth login, or set HF_TOKEN to a token that may write there."

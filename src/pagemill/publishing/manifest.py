@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,10 @@ class PublishedFile(msgspec.Struct, frozen=True):
     sha256: str
 
 
+Tell = Callable[[PublishedFile, int], object]
+"""Called with a file and 0 before it is sent, and with its size when it is there."""
+
+
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """All files of the dataset but the manifest itself."""
 
@@ -36,6 +41,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: str = ""
     """Of the run's state and the options it was made with."""
     pages: int
+    pages_without_image: int = 0
+    """Pages whose image was asked for and could not be had: where there are some, they are tried once more."""
     files: tuple[PublishedFile, ...]
 
     def encoded(self) -> bytes:

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from msgspec.structs import replace
 
 from pagemill.errors import (
     DamagedRunError,
@@ -15,17 +21,20 @@ from pagemill.errors import (
     OutputError,
     PagemillError,
 )
-from pagemill.publishing.manifest import MANIFEST, MAX_MANIFEST, PublishedFile, read_manifest
+from pagemill.publishing.manifest import MANIFEST, MAX_MANIFEST, PublishedFile, Tell, read_manifest
+from pagemill.publishing.public import public_source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+    from collections.abc import Iterator
 
     from pagemill.publishing.manifest import Manifest
 
 _CHUNK = 4 * 2**20
 _AGAIN = "Run the same command again: what is there already is not sent again."
 _UNFINISHED = ".pagemill-tmp"
+_PENDING = f"{MANIFEST}.pending"
+"""A manifest of all that may be there until the dataset is whole: what was begun, and what was there before."""
+_READ_ONLY = ("http://", "https://")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +47,7 @@ class StoredDataset:
 
     url: str
 
-    def publish(self, folder: Path, manifest: Manifest, tell: Callable[[PublishedFile], None] | None = None) -> str:
+    def publish(self, folder: Path, manifest: Manifest, tell: Tell | None = None) -> str:
         """Copy what is not there yet and read all of it back; the manifest comes last.
 
         Files of an earlier dataset of ours that are in this one no longer are deleted.
@@ -46,7 +55,7 @@ class StoredDataset:
         Args:
             folder: With the files.
             manifest: Of the files.
-            tell: Called with each file that is there.
+            tell: Called with each file before it is copied and 0, and with its size when it is there.
 
         Returns:
             The address of the dataset.
@@ -59,59 +68,86 @@ class StoredDataset:
         """
         with self._errors():
             filesystem, root = self._filesystem()
-            earlier = self._earlier(filesystem, root)
-            self._refuse_foreign(filesystem, root, manifest, earlier)
+            published = self._listed(filesystem, f"{root}/{MANIFEST}")
+            pending = self._listed(filesystem, f"{root}/{_PENDING}")
+            if published is None and pending is None:
+                self._refuse_foreign(filesystem, root, manifest)
+            earlier = {file.path: file for file in (*(published or ()), *(pending or ()))}
+            stale = earlier.keys() - {file.path for file in manifest.files}
+            begun = replace(manifest, files=(*manifest.files, *(earlier[path] for path in sorted(stale))))
+            self._write(filesystem, begun.encoded(), f"{root}/{_PENDING}")
             for file in manifest.files:
+                if tell is not None:
+                    tell(file, 0)
                 target = f"{root}/{file.path}"
                 if not _is_same(filesystem, target, file):
                     self._copy(filesystem, folder / file.path, target)
                     if not _is_same(filesystem, target, file):
                         raise DamagedRunError(f"{file.path} is not there as it was written", remedy=_AGAIN)
                 if tell is not None:
-                    tell(file)
-            self._copy(filesystem, folder / MANIFEST, f"{root}/{MANIFEST}")
-            for path in sorted(earlier - {file.path for file in manifest.files}):
+                    tell(file, file.size)
+            for path in sorted(stale):
                 if filesystem.isfile(f"{root}/{path}"):
                     filesystem.rm_file(f"{root}/{path}")
-        return self.url
+            self._write(filesystem, (folder / MANIFEST).read_bytes(), f"{root}/{MANIFEST}")
+            filesystem.rm_file(f"{root}/{_PENDING}")
+        return self._shown
+
+    @property
+    def _shown(self) -> str:
+        """The address without a password."""
+        return public_source(self.url) if "://" in self.url and not self.url.startswith("file:") else self.url
 
     def _filesystem(self) -> tuple[Any, str]:
         from fsspec.core import url_to_fs
 
+        if self.url.lower().startswith(_READ_ONLY):
+            raise OutputError(
+                f"{self._shown} can only be read", remedy="Name a folder, or a URL such as s3://bucket/x."
+            )
         try:
-            # Listings are asked for anew: what was written a moment ago counts.
-            filesystem, root = url_to_fs(self.url, use_listings_cache=False)
+            filesystem, root = url_to_fs(self.url)
         except ImportError as error:
             raise MissingDependencyError(
-                f"writing to {self.url} needs another package ({error})", remedy="Install it with pip."
+                f"writing to {self._shown} needs another package ({error})", remedy="Install it with pip."
             ) from error
         except ValueError as error:
-            raise OutputError(f"{self.url!r}: {error}", remedy="Name a folder or a URL of a known kind.") from error
+            said = str(error).replace(self.url, self._shown)
+            raise OutputError(f"{self._shown!r}: {said}", remedy="Name a folder or a URL of a known kind.") from error
         return filesystem, str(root).rstrip("/")
 
-    def _earlier(self, filesystem: Any, root: str) -> set[str]:
-        """Paths of the files of a dataset of ours that is there already; none that leads out of the place."""
+    def _listed(self, filesystem: Any, path: str) -> list[PublishedFile] | None:
+        """The files of a manifest that is there, none that leads out of the place; None where there is no manifest."""
+        filesystem.invalidate_cache()  # what was written a moment ago counts
         try:
-            with filesystem.open(f"{root}/{MANIFEST}", "rb") as file:
+            with filesystem.open(path, "rb") as file:
                 found = read_manifest(file.read(MAX_MANIFEST))
         except FileNotFoundError:
-            return set()
+            return None
         if found is None:
-            raise OutputError(f"{self.url} holds a {MANIFEST} that is not ours", remedy="Choose another place.")
-        return {file.path for file in found.files if ".." not in file.path.split("/") and not file.path.startswith("/")}
+            name = path.rpartition("/")[2]
+            raise OutputError(f"{self._shown} holds a {name} that is not ours", remedy="Choose another place.")
+        return [
+            file for file in found.files if not {"", ".", ".."} & set(file.path.split("/")) and "\\" not in file.path
+        ]
 
-    def _refuse_foreign(self, filesystem: Any, root: str, manifest: Manifest, earlier: set[str]) -> None:
+    def _refuse_foreign(self, filesystem: Any, root: str, manifest: Manifest) -> None:
         """A place with files of somebody else is not written to."""
-        try:
-            present = {str(path).removeprefix(root).lstrip("/") for path in filesystem.find(root)}
-        except FileNotFoundError:
-            return
-        ours = {file.path for file in manifest.files} | earlier | {MANIFEST}
-        foreign = sorted(path for path in present - ours if not path.endswith(_UNFINISHED))
-        if foreign and not earlier:
-            raise OutputError(
-                f"{self.url} holds other files, {foreign[0]} for one", remedy="Choose an empty or new place."
-            )
+        ours = {file.path for file in manifest.files} | {f"{_PENDING}{_UNFINISHED}"}
+        for folder, _, names in filesystem.walk(root):  # not all of a large bucket: the first says it
+            below = str(folder).removeprefix(root).strip("/")
+            for name in sorted(names):
+                path = f"{below}/{name}" if below else name
+                if path not in ours:
+                    raise OutputError(
+                        f"{self._shown} holds other files, {path} for one", remedy="Choose an empty or new place."
+                    )
+
+    def _write(self, filesystem: Any, data: bytes, target: str) -> None:
+        with tempfile.TemporaryDirectory(prefix="pagemill-") as folder:
+            source = Path(folder) / "file"
+            source.write_bytes(data)
+            self._copy(filesystem, source, target)
 
     def _copy(self, filesystem: Any, source: Path, target: str) -> None:
         """Copy a file; on a disk it gets its name when it is whole, object stores do so by themselves."""
@@ -130,23 +166,32 @@ class StoredDataset:
         except PagemillError:
             raise
         except PermissionError as error:
-            raise OutputError(f"{self.url} cannot be written: {error}", remedy="Check your rights there.") from error
+            raise OutputError(
+                f"{self._shown} cannot be written: {self._said(error)}", remedy="Check your rights there."
+            ) from error
         except OSError as error:
-            import errno
-
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise NoSpaceError(f"{self.url} is full: {error.strerror}", remedy=_AGAIN) from error
+                raise NoSpaceError(f"{self._shown} is full: {error.strerror}", remedy=_AGAIN) from error
             if error.errno is not None and "://" not in self.url:
-                raise OutputError(f"{self.url} cannot be written: {error}") from error
-            raise NetworkError(f"{self.url} cannot be written: {error}", remedy=_AGAIN) from error
+                raise OutputError(f"{self.url} cannot be written: {error}", remedy="Name another folder.") from error
+            raise NetworkError(f"{self._shown} cannot be written: {self._said(error)}", remedy=_AGAIN) from error
         except Exception as error:  # each filesystem has exceptions of its own
             raise NetworkError(
-                f"{self.url} cannot be written ({type(error).__name__}: {error})", remedy=_AGAIN
+                f"{self._shown} cannot be written ({type(error).__name__}: {self._said(error)})", remedy=_AGAIN
             ) from error
+
+    def _said(self, error: Exception) -> str:
+        """What a filesystem says, without the password of the address."""
+        said = str(error)
+        with contextlib.suppress(ValueError):
+            if password := urlsplit(self.url).password:
+                said = said.replace(self.url, self._shown).replace(unquote(password), "***").replace(password, "***")
+        return said
 
 
 def _is_same(filesystem: Any, path: str, file: PublishedFile) -> bool:
     """Whether a file is there and has the content: it is read, as filesystems agree on no digest."""
+    filesystem.invalidate_cache()  # of listings: what was written a moment ago counts
     try:
         if filesystem.size(path) != file.size:
             return False

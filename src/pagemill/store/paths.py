@@ -18,6 +18,7 @@ FOLDER = ".pagemill"
 """Holds what is for pagemill alone."""
 LEDGER = f"{FOLDER}/ledger.sqlite"
 LOCK = f"{FOLDER}/lock"
+EMBEDDINGS_LOCK = f"{FOLDER}/embeddings.lock"
 PREVIEWS = f"{FOLDER}/previews"
 
 TEMPORARY_SUFFIX = ".pagemill-tmp"

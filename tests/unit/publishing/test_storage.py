@@ -1,0 +1,137 @@
+import errno
+import json
+
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+
+from pagemill.errors import DamagedRunError, NetworkError, NoSpaceError, OutputError
+from pagemill.publishing.manifest import MANIFEST, Manifest, described
+from pagemill.publishing.storage import StoredDataset
+
+URL = "memory://mills/pages"
+
+
+@pytest.fixture
+def memory():
+    MemoryFileSystem.store.clear()
+    yield MemoryFileSystem.store
+    MemoryFileSystem.store.clear()
+
+
+def version(folder, *names):
+    files = [folder / name for name in names]
+    for file in files:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(file.name.encode())
+    manifest = Manifest(pages=1, files=tuple(described(folder, files)))
+    (folder / MANIFEST).write_bytes(manifest.encoded())
+    return folder, manifest
+
+
+@pytest.fixture
+def dataset(tmp_path):
+    return version(tmp_path / "made", "data/a.parquet", "README.md")
+
+
+def test_copied_and_told(dataset, memory):
+    told = []
+    assert StoredDataset(URL).publish(*dataset, lambda file, there: told.append((file.path, there))) == URL
+    assert set(memory) == {"/mills/pages/data/a.parquet", "/mills/pages/README.md", "/mills/pages/pagemill.json"}
+    assert told == [("data/a.parquet", 0), ("data/a.parquet", 9), ("README.md", 0), ("README.md", 9)]
+
+
+def test_what_is_there_is_not_sent_again(dataset, memory, monkeypatch):
+    StoredDataset(URL).publish(*dataset)
+    sent = []
+    put = MemoryFileSystem.put_file
+    monkeypatch.setattr(MemoryFileSystem, "put_file", lambda self, s, t, **k: (sent.append(t), put(self, s, t, **k)))
+    StoredDataset(URL).publish(*dataset)
+    assert {name.rpartition("/")[2] for name in sent} == {MANIFEST, f"{MANIFEST}.pending"}
+
+
+def test_files_of_an_interrupted_version_go(tmp_path, dataset, memory):
+    def stop(file, there):
+        if there:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        StoredDataset(URL).publish(*dataset, stop)
+    StoredDataset(URL).publish(*version(tmp_path / "other", "data/b.parquet"))
+    assert set(memory) == {"/mills/pages/data/b.parquet", "/mills/pages/pagemill.json"}
+
+
+def test_files_of_somebody_else(dataset, memory):
+    with MemoryFileSystem().open("/mills/pages/data/mine.txt", "wb") as file:
+        file.write(b"mine")
+    with pytest.raises(OutputError, match=r"mine\.txt"):
+        StoredDataset(URL).publish(*dataset)
+    assert list(memory) == ["/mills/pages/data/mine.txt"]
+
+
+@pytest.mark.parametrize("path", ["../outside", "/outside", "data/../../outside", "a\\\\..\\\\b", ""])
+def test_a_manifest_that_leads_out_deletes_nothing(dataset, memory, path):
+    filesystem = MemoryFileSystem()
+    filesystem.pipe({"/mills/outside": b"mine", "/outside": b"mine"})
+    told = {"generator": "pagemill", "pages": 1, "files": [{"path": path, "size": 1, "sha256": ""}]}
+    filesystem.pipe("/mills/pages/pagemill.json", json.dumps(told).encode())
+    StoredDataset(URL).publish(*dataset)
+    assert {"/mills/outside", "/outside"} <= set(memory)
+
+
+def test_what_comes_back_otherwise(dataset, memory, monkeypatch):
+    monkeypatch.setattr(MemoryFileSystem, "put_file", lambda self, source, target, **_: self.pipe(target, b"spoilt"))
+    with pytest.raises(DamagedRunError):
+        StoredDataset(URL).publish(*dataset)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (OSError(errno.ENOSPC, "full"), NoSpaceError),
+        (PermissionError("no"), OutputError),
+        (ConnectionError("gone"), NetworkError),
+        (RuntimeError("of the filesystem's own"), NetworkError),
+    ],
+)
+def test_failures(dataset, memory, monkeypatch, error, kind):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(MemoryFileSystem, "put_file", fail)
+    with pytest.raises(kind):
+        StoredDataset(URL).publish(*dataset)
+
+
+def test_a_password_in_the_address_is_not_shown(dataset, monkeypatch):
+    def fail(url, **_):
+        raise RuntimeError(f"cannot open {url}: login of miller with s%ecret refused")
+
+    monkeypatch.setattr("fsspec.core.url_to_fs", fail)
+    with pytest.raises(NetworkError) as caught:
+        StoredDataset("ftp://miller:s%25ecret@mill.example/pages").publish(*dataset)
+    assert "s%ecret" not in caught.value.message
+    assert "s%25ecret" not in caught.value.message
+    assert "ftp://mill.example/pages" in caught.value.message
+
+
+def test_web_servers_are_read_only(dataset):
+    with pytest.raises(OutputError, match="read"):
+        StoredDataset("https://mill.example/pages").publish(*dataset)
+
+
+def test_filesystems_get_no_options_that_they_do_not_know(dataset, monkeypatch):
+    """SFTP hands all of them to the connection, which refuses them."""
+    asked = []
+
+    def known(url, **options):
+        asked.append(options)
+        return MemoryFileSystem(), "/mills/pages"
+
+    monkeypatch.setattr("fsspec.core.url_to_fs", known)
+    StoredDataset("sftp://mill.example/pages").publish(*dataset)
+    assert asked == [{}]
+
+
+def test_no_such_filesystem(dataset):
+    with pytest.raises(OutputError):
+        StoredDataset("nowhere://x").publish(*dataset)
