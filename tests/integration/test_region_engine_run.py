@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -110,6 +111,26 @@ def test_a_server_that_is_gone_ends_the_run_which_another_one_completes(
     assert {record["status"] for record in records(out)} == {"done"}
     assert run([*arguments, stub.url], surroundings, log) == ExitCode.OK, log.read_text()
     assert differences(contents(out), contents(undisturbed)) == []
+
+
+def test_a_run_that_is_stopped_while_its_server_is_gone_ends_at_once_and_goes_on_later(
+    corpus: Corpus, stub: StubProcess, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
+):
+    out, log = tmp_path / "out", tmp_path / "log"
+    arguments = ["parse", *corpus.paths, "-o", out, *OPTIONS]
+    with StubProcess(*STUB, "--dies-after", "30") as mortal:
+        waiting = [*arguments, mortal.url, "--server-wait", "3600", "--workers", "4"]
+        process = PagemillProcess(waiting, surroundings, log)
+        try:
+            wait_for(lambda: "waiting for it" in log.read_text(), "the death of the server")
+            process.signal(signal.SIGINT)
+            assert process.wait() == ExitCode.INTERRUPTED, log.read_text()
+        finally:
+            process.clear()
+    assert {record["status"] for record in records(out)} == {"done"}
+    assert run([*arguments, stub.url], surroundings, log) == ExitCode.OK, log.read_text()
+    assert differences(contents(out), contents(undisturbed)) == []
+    assert {record["attempts"] for record in records(out)} == {1}  # waiting is no attempt
 
 
 def test_a_server_that_comes_back_in_time_costs_nothing(

@@ -51,6 +51,16 @@ async def test_asks_for_the_model_by_the_name_that_the_server_gives_it(named):
         finally:
             await reader.aclose()
         assert msgspec.json.decode(server.bodies[0])["model"] == "served-as-this"
+        assert reader.served_model == "served-as-this"
+
+
+async def test_a_name_that_the_card_goes_by_tells_no_runs_apart():
+    for name in ("glm-ocr", "zai-org/GLM-OCR"):
+        async with StubServer(StubSettings(model=name)) as server:
+            reader = create(settings(server.url, served_model=name))
+            await reader.check()
+            await reader.aclose()
+            assert reader.served_model is None
 
 
 async def test_asks_for_no_longer_answers_than_the_server_allows():

@@ -168,3 +168,48 @@ async def test_an_engine_that_cannot_do_what_was_asked_for_is_refused(monkeypatc
         await service.reader()
     await service.close()
     await threads.close()
+
+
+class HangingEngine(Engine):
+    served_model = "some-model"
+    waits = True
+
+    async def read(self, prepared):
+        await asyncio.Event().wait()
+
+    read_page = read
+
+    def stop_waiting(self):
+        self.waits = False
+
+
+async def test_an_engine_that_never_answers_fails_its_region():
+    reader = CheckedReader(HangingEngine(), "odd", longest_s=0.01)
+    for reading in (await reader.read(None), await reader.read_page(None)):
+        assert reading.problem is not None
+        assert reading.problem.category == "timeout"
+        assert reading.problem.message == "the region engine 'odd' did not answer within 0.01 s"
+
+
+async def test_a_time_limit_of_the_engine_is_its_own():
+    reading = await CheckedReader(Engine(TimeoutError("too slow")), "odd", longest_s=60).read(None)
+    assert reading.problem is not None
+    assert "TimeoutError: too slow" in reading.problem.message
+
+
+async def test_every_foreign_engine_gets_a_last_time_limit_and_is_told_that_the_run_ends(monkeypatch):
+    engine = HangingEngine()
+    monkeypatch.setattr(engines, "load", lambda group, name: lambda settings: engine)
+    threads = ComputeThreads(1, name="test")
+    settings = RecognitionSettings(engine="odd", request_timeout_s=0.0005, server_wait_s=0.001, served_model="given")
+    service = RegionReadingService(settings, threads)
+    service.stop_waiting()  # nothing is loaded yet
+    reader = await service.reader()
+    assert (await reader.read(None)).problem.category == "timeout"
+    service.stop_waiting()
+    assert not engine.waits
+    assert reader.served_model == "some-model"
+    assert CheckedReader(Engine(), "odd", served_model="given").served_model == "given"
+    CheckedReader(Engine(), "odd").stop_waiting()  # which it need not have
+    await service.close()
+    await threads.close()

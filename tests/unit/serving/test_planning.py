@@ -206,7 +206,7 @@ def test_a_plan_holds_together_or_is_refused(
     try:
         plan = make_plan(GLM, load_profile(profile), wishes)
     except UsageError as error:
-        assert "does not fit" in error.message
+        assert "does not fit" in error.message or "nothing is left" in error.message
         return
     budget = plan.budget
     spent = budget.weights_gib + budget.activations_gib + budget.kv_gib + budget.left_gib
@@ -217,7 +217,7 @@ def test_a_plan_holds_together_or_is_refused(
 
 @pytest.mark.parametrize("memory", [float("nan"), float("inf"), 0.0, -1.0])
 def test_a_memory_that_is_none_is_refused(memory: float):
-    with pytest.raises(UsageError, match="--memory|finite"):
+    with pytest.raises(UsageError, match="over 0 GiB"):
         Wishes(memory_gib=memory)
 
 
