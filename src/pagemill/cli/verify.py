@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command(name="verify", short_help="Check what a run wrote, and mend it.")
-@click.argument("directory", metavar="OUT", type=click.Path(path_type=Path))
+@click.argument("directory", metavar="OUT", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option(
     "--repair",
     "mend",

@@ -36,7 +36,7 @@ def output_errors(path: Path) -> Iterator[None]:
         if error.errno in _NO_SPACE:
             raise NoSpaceError(f"cannot write {path}: {reason}", remedy=NO_SPACE_REMEDY) from error
         raise OutputError(
-            f"cannot write {path}: {reason}", remedy="Choose a directory that you may write to with -o."
+            f"cannot write {path}: {reason}", remedy="Make sure that you may write there, or choose another place."
         ) from error
 
 
