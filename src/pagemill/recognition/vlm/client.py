@@ -7,7 +7,7 @@ import logging
 import random
 from collections import Counter
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -61,14 +61,10 @@ class _Choice(msgspec.Struct):
     finish_reason: str | None = None
 
 
-class _Usage(msgspec.Struct):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-
-
 class _Completion(msgspec.Struct):
     choices: list[_Choice]
-    usage: _Usage | None = None
+    usage: Any = None
+    """Numbers for information: no answer is lost for what stands here."""
 
 
 class _Model(msgspec.Struct):
@@ -354,21 +350,21 @@ def decode_completion(reply: bytes) -> tuple[Answer, int]:
     completion = _COMPLETION.decode(reply)
     if not completion.choices:
         raise ValueError("no choices")
-    choice, usage = completion.choices[0], completion.usage or _Usage()
+    choice, usage = completion.choices[0], completion.usage if isinstance(completion.usage, dict) else {}
     text = choice.message.content or ""
-    tokens = _count(usage.completion_tokens)
+    tokens = _count(usage.get("completion_tokens"))
     answer = Answer(
         text=text,
         finish_reason=choice.finish_reason,
         completion_tokens=tokens,
-        prompt_tokens=_count(usage.prompt_tokens),
+        prompt_tokens=_count(usage.get("prompt_tokens")),
     )
     return answer, len(text) // 3 + 1 if tokens is None else tokens
 
 
-def _count(given: int | None) -> int | None:
+def _count(given: object) -> int | None:
     """A number of tokens, where a server gives one that can be."""
-    return given if given is not None and 0 <= given <= _MOST_TOKENS else None
+    return given if isinstance(given, int) and 0 <= given <= _MOST_TOKENS else None
 
 
 def choose_model(served: Mapping[str, Collection[str]], wanted: str | None, known: Sequence[str]) -> str:

@@ -484,3 +484,11 @@ async def test_a_server_without_encryption_is_told_as_such():
     async with StubServer() as server, talking(server.url.replace("http:", "https:")) as client:
         with pytest.raises(NetworkError, match="no secure connection"):
             await client.served_models()
+
+
+@pytest.mark.parametrize("usage", ["null", "7", "[]", '"many"', '{"completion_tokens":7.0}', '{"prompt_tokens":"5"}'])
+def test_no_answer_is_lost_for_the_numbers_beside_it(usage):
+    reply = f'{{"choices":[{{"message":{{"content":"words"}}}}],"usage":{usage}}}'
+    answer, tokens = decode_completion(reply.encode())
+    assert (answer.text, answer.completion_tokens, answer.prompt_tokens) == ("words", None, None)
+    assert tokens == 2
