@@ -195,11 +195,12 @@ class _Builder:
     def _remove(self, page: int) -> None:
         """Take a page out; a contentless full-text table has to be told what was in it."""
         execute = self._connection.execute
-        texts = execute("SELECT id, text FROM regions WHERE page = ? ORDER BY region", (page,)).fetchall()
-        words_of_regions = [indexed(text) for _, text in texts]
-        for (identifier, _), words in zip(texts, words_of_regions, strict=True):
+        regions = execute("SELECT id, label, text FROM regions WHERE page = ? ORDER BY region", (page,)).fetchall()
+        words_of_regions = [indexed(text) for _, _, text in regions]
+        for (identifier, label, _), words in zip(regions, words_of_regions, strict=True):
             execute(
-                "INSERT INTO region_words (region_words, rowid, words) VALUES ('delete', ?, ?)", (identifier, words)
+                "INSERT INTO region_words (region_words, rowid, words, label) VALUES ('delete', ?, ?, ?)",
+                (identifier, words, database.label_token(label)),
             )
         words = _page_words(words_of_regions)
         execute("INSERT INTO page_words (page_words, rowid, words) VALUES ('delete', ?, ?)", (page, words))
@@ -258,7 +259,10 @@ class _Builder:
                     content.row.digest,
                 ),
             )
-            execute("INSERT INTO region_words (rowid, words) VALUES (?, ?)", (cursor.lastrowid, region_words))
+            execute(
+                "INSERT INTO region_words (rowid, words, label) VALUES (?, ?, ?)",
+                (cursor.lastrowid, region_words, database.label_token(region.label)),
+            )
 
     def _bind(self) -> None:
         """Say of each row of the vectors what it is of, all in one transaction."""

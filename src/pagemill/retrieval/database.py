@@ -22,7 +22,7 @@ FILE = f"{FOLDER}/index.sqlite"
 LOCK = f"{FOLDER}/lock"
 APPLICATION_ID = 0x504D4958
 """``PMIX``."""
-FORMAT = 1000 + tokens.VERSION
+FORMAT = 2000 + tokens.VERSION
 """Version of the schema and of the tokens."""
 _BUSY_S = 10.0
 
@@ -41,13 +41,19 @@ CREATE TABLE regions (
     id INTEGER PRIMARY KEY, page INTEGER NOT NULL, region INTEGER NOT NULL, label TEXT NOT NULL,
     bbox TEXT NOT NULL, crop TEXT, text TEXT NOT NULL,
     text_digest TEXT, picture_digest TEXT, UNIQUE (page, region)) STRICT;
-CREATE INDEX regions_label ON regions (label);
+CREATE INDEX regions_label ON regions (label, page);  -- all that a filter by label asks
 CREATE TABLE vectors (       -- the files of vectors as they were, and what each row is of
     part TEXT PRIMARY KEY, info BLOB NOT NULL, size INTEGER NOT NULL, modified_ns INTEGER NOT NULL,
     pages BLOB NOT NULL, regions BLOB NOT NULL) STRICT;
 CREATE VIRTUAL TABLE page_words USING fts5(words, content='', tokenize='{tokens.TOKENIZER}');
-CREATE VIRTUAL TABLE region_words USING fts5(words, content='', tokenize='{tokens.TOKENIZER}');
+CREATE VIRTUAL TABLE region_words USING fts5(words, label, content='', tokenize='{tokens.TOKENIZER}');
+INSERT INTO region_words (region_words, rank) VALUES ('rank', 'bm25(1.0, 0.0)');  -- a label selects and weighs nothing
 """
+
+
+def label_token(label: str) -> str:
+    """A region's label as one token of ``region_words``."""
+    return "".join(character for character in label if character.isalnum())
 
 
 @contextlib.contextmanager

@@ -46,6 +46,11 @@ class Filters:
     labels: tuple[str, ...] = ()
     """Classes of regions, such as ``table``: regions alone are searched, by their words and vectors."""
 
+    @property
+    def classes(self) -> list[str]:
+        """The labels as records have them: ``Figure title`` is ``figure_title``."""
+        return [label.strip().lower().replace(" ", "_") for label in self.labels]
+
     def patterns(self) -> list[tuple[str, str]]:
         """Column and regular expression of each filter by pattern."""
         wanted = (("doc_id", self.documents), ("page_id", self.pages))

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 DEPTH = 1000
 """Pages of each part that take part in the fusion."""
 _REGIONS_A_PAGE = 8
-"""Rows of regions that are looked at for each page wanted: on average a page has that many."""
+"""Rows of regions that are looked at for each page wanted, at first: on average a page has that many."""
+_EXAMPLES = 5
 _NO_WORDS = hashlib.sha256(b"").digest()
 
 
@@ -167,7 +168,7 @@ class SearchIndex:
             if part is IndexPart.FULL_TEXT:
                 expression = match_expression(query or "")
                 if expression:
-                    found[part] = self._by_words(expression, allowed, depth)
+                    found[part] = self._by_words(expression, allowed, filters.classes if filters else [], depth)
             elif part in vectors and (part is IndexPart.REGIONS or allowed.regions is None):
                 found[part] = self._by_vectors(part, vectors[part], allowed, depth)
         return found
@@ -266,16 +267,30 @@ class SearchIndex:
                 pages[page] = fits and (not languages or language.lower() in languages)
             if languages and not pages.any():
                 self._refuse_unknown("language", "pages", languages)
+            if not pages.any():
+                self._refuse_unfitting(patterns, filters)
         if filters.labels:
             regions = np.zeros(self._highest("regions", "id") + 1, dtype=np.int64)
             marks = ", ".join("?" * len(filters.labels))
             found = np.array(
-                self._query(f"SELECT id, page FROM regions WHERE label IN ({marks})", filters.labels), dtype=np.int64
+                self._query(f"SELECT id, page FROM regions WHERE label IN ({marks})", filters.classes), dtype=np.int64
             ).reshape(-1, 2)
             regions[found[:, 0]] = found[:, 1]
             if not len(found):
-                self._refuse_unknown("label", "regions", filters.labels)
+                self._refuse_unknown("label", "regions", filters.classes)
         return _Allowed(pages, regions)
+
+    def _refuse_unfitting(self, patterns: list[tuple[str, re.Pattern[str]]], filters: Filters) -> None:
+        """Raise an error where the patterns of one filter fit nothing at all."""
+        for (column, pattern), asked in zip(patterns, filter(None, (filters.documents, filters.pages)), strict=True):
+            if not any(pattern.match(name) for name in self._names(column)):
+                some = ", ".join(list(dict.fromkeys(self._names(column)))[:_EXAMPLES])
+                raise UsageError(
+                    f"no {column} in the index fits {', '.join(asked)}", remedy=f"There are: {some or 'none'}, ..."
+                )
+
+    def _names(self, column: str) -> Iterator[str]:
+        return (name for (name,) in self._each(f"SELECT {column} FROM pages ORDER BY page"))
 
     def _refuse_unknown(self, column: str, table: str, asked: Collection[str]) -> None:
         """Raise an error that names what there is, where a filter names nothing that is there."""
@@ -291,8 +306,11 @@ class SearchIndex:
     def _highest(self, table: str, column: str) -> int:
         return self._query(f"SELECT max({column}) FROM {table}")[0][0] or 0
 
-    def _by_words(self, expression: str, allowed: _Allowed, depth: int) -> list[Ranked]:
+    def _by_words(self, expression: str, allowed: _Allowed, labels: Sequence[str], depth: int) -> list[Ranked]:
         table = "page_words" if allowed.regions is None else "region_words"
+        if labels:
+            wanted = " OR ".join(f'"{database.label_token(label)}"' for label in labels)
+            expression = f"{{label}} : ({wanted}) AND {{words}} : ({expression})"
         statement = f"SELECT rowid, rank FROM {table} WHERE {table} MATCH ? ORDER BY rank"
         if allowed.pages is None and allowed.regions is None:
             statement += f" LIMIT {int(depth)}"
@@ -310,13 +328,19 @@ class SearchIndex:
         if query.shape != (dense.info.dimension,):
             raise ValueError(f"a query of shape {query.shape} for vectors of dimension {dense.info.dimension}")
         scores = similarities(dense.vectors, query)
-        rows = best_first(scores, allowed.rows(dense), depth * (_REGIONS_A_PAGE if part is IndexPart.REGIONS else 1))
-        found: dict[int, Ranked] = {}
-        for row in rows.tolist():
-            page = int(dense.pages[row])
-            found.setdefault(page, Ranked(page, float(scores[row]), int(dense.regions[row])))
-            if len(found) == depth:
+        wanted = allowed.rows(dense)
+        count = depth * (_REGIONS_A_PAGE if part is IndexPart.REGIONS else 1)
+        while True:
+            rows = best_first(scores, wanted, count)
+            found: dict[int, Ranked] = {}
+            for row in rows.tolist():
+                page = int(dense.pages[row])
+                found.setdefault(page, Ranked(page, float(scores[row]), int(dense.regions[row])))
+                if len(found) == depth:
+                    break
+            if len(found) == depth or len(rows) < count:
                 break
+            count *= _REGIONS_A_PAGE  # pages of very many regions
         return list(found.values())
 
     def _shown(
@@ -362,7 +386,7 @@ class SearchIndex:
         labels = f" AND label IN ({', '.join('?' * len(filters.labels))})" if filters.labels else ""
         texts = self._query(
             f"SELECT id, text, page FROM regions WHERE page IN ({marks}){labels}",
-            (*pages, *filters.labels),
+            (*pages, *filters.classes),
         )
         page_of = {number: page for number, _, page in texts}
         best: dict[int, Marked] = {}

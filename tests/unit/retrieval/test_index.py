@@ -1,18 +1,23 @@
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import sqlite3
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from synthetic_run import write_run
+from synthetic_run import page, region, write_run
 
+from pagemill.document.labels import Label
 from pagemill.embedding.vectors import FOLDER, Part
 from pagemill.errors import DifferentRunError, MissingInputError, UsageError
+from pagemill.retrieval import database
 from pagemill.retrieval.building import build_index
 from pagemill.retrieval.hits import Filters, IndexPart
 from pagemill.retrieval.index import SearchIndex
+from pagemill.retrieval.tokens import TOKENIZER
 
 _spec = importlib.util.spec_from_file_location("retrieval_runs", Path(__file__).with_name("runs.py"))
 assert _spec and _spec.loader
@@ -92,6 +97,7 @@ def test_words_on_most_pages_are_not_marked(tmp_path: Path) -> None:
     [
         (Filters(documents=("mi*",)), {"mill_1", "mill_2"}),
         (Filters(documents=("공고", "x")), set()),
+        (Filters(documents=("mill",), pages=("공고*",)), set()),
         (Filters(pages=("*_2",)), {"mill_2"}),
         (Filters(documents=("mi*",), pages=("*_1",)), {"mill_1"}),
         (Filters(labels=("image",)), {"mill_2"}),
@@ -111,7 +117,32 @@ def test_filters(embedded: Path, filters: Filters, expected: set[str]) -> None:
         assert not filters.languages or hit.language.lower() in filters.languages
 
 
-@pytest.mark.parametrize("filters", [Filters(labels=("tabel",)), Filters(languages=("fr",))])
+def test_labels_select_and_weigh_nothing(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    labels = [Label.TEXT, Label.TABLE, Label.TEXT, Label.TEXT, Label.FIGURE_TITLE, Label.TEXT, Label.TEXT]
+    write_run(
+        out,
+        [page("d", n, [region(0, each, f"{'wheel' if n < 6 else 'mill'} {n}")]) for n, each in enumerate(labels, 1)],
+    )
+    build_index(out)
+    with SearchIndex.open(out) as index:
+        hits = index.search("wheel table", filters=Filters(labels=("table", "Figure title", 'table" OR words')))
+        assert [hit.page_id for hit in hits] == ["d_2", "d_5"]
+        assert len({hit.parts[IndexPart.FULL_TEXT].score for hit in hits}) == 1
+
+
+def test_each_label_is_another_token() -> None:
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute(f"CREATE VIRTUAL TABLE labels USING fts5(label, tokenize='{TOKENIZER}')")
+        connection.execute("CREATE VIRTUAL TABLE vocabulary USING fts5vocab(labels, row)")
+        connection.executemany("INSERT INTO labels VALUES (?)", [(database.label_token(label),) for label in Label])
+        assert connection.execute("SELECT count(*) FROM vocabulary").fetchone()[0] == len(Label)
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [Filters(labels=("tabel",)), Filters(languages=("fr",)), Filters(documents=("mil",)), Filters(pages=("*_9",))],
+)
 def test_filters_that_name_what_is_not_there_say_what_is(run: Path, filters: Filters) -> None:
     with SearchIndex.open(run) as index, pytest.raises(UsageError) as caught:
         index.search("the", filters=filters)
@@ -153,6 +184,17 @@ def test_dense_search_is_exact(tmp_path: Path) -> None:
         ranking = index.rankings(None, vectors={IndexPart.TEXT: query})[IndexPart.TEXT]
     expected = sorted((float(each @ query) for each in known.values() if each @ query > 0), reverse=True)
     assert [ranked.score for ranked in ranking] == pytest.approx(expected)
+
+
+def test_pages_of_very_many_regions_leave_others_their_place(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    many = [region(index, Label.TEXT, "aaaa") for index in range(50)]
+    write_run(out, [page("d", 1, many), page("d", 2, [region(0, Label.TEXT, "aaab")])])
+    runs.embed(out, Part.REGIONS)
+    build_index(out)
+    with SearchIndex.open(out) as index:
+        ranked = index.rankings(None, vectors={IndexPart.REGIONS: runs.letters("aaaa")}, depth=2)[IndexPart.REGIONS]
+        assert index.names([each.page for each in ranked]) == ["d_1", "d_2"]
 
 
 def test_vectors_that_were_replaced_are_refused(embedded: Path) -> None:
