@@ -214,7 +214,6 @@ class _Handler(BaseHTTPRequestHandler):
         if asked := re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", "")):
             first, status = int(asked[1]), 206
             headers["Content-Range"] = f"bytes {first}-{len(data) - 1}/{len(data)}"
-            self.server.requests.append(f"resumed {path} at {first}")
         left = self.server.breaks_after
         if left is None or not path.endswith(LARGE) or self.command == "HEAD":
             self.send(data[first:], status=status, headers=headers, kind="application/octet-stream")

@@ -90,7 +90,7 @@ def where_command(name: str) -> None:
 @click.option("--to", "folder", type=click.Path(path_type=Path), help="Folder to make a folder of each model in.")
 @click.option("--mirror", metavar="URL", help="Mirror of the Hub to download from  [default: HF_ENDPOINT]")
 def download_command(names: tuple[str, ...], folder: Path | None, mirror: str | None) -> None:
-    """Fetch models ahead of a run; a download that stopped goes on where it was.
+    """Fetch models ahead of a run; a download that stopped goes on with the files that it lacks.
 
     \b
     pagemill models download glm-ocr pp-doclayout-v3

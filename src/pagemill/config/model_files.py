@@ -37,15 +37,13 @@ def find_model(card: ModelCard) -> Path | None:
     if (mirrored := find_in_mirror(card.repository)) is not None:
         return mirrored
     try:
-        from huggingface_hub import snapshot_download
+        from huggingface_hub import try_to_load_from_cache
     except ImportError:  # nothing was ever fetched with it
         return None
-    from huggingface_hub.errors import LocalEntryNotFoundError
-
-    try:
-        folder = Path(snapshot_download(card.repository, local_files_only=True))
-    except LocalEntryNotFoundError:
+    found = try_to_load_from_cache(card.repository, "config.json")
+    if not isinstance(found, str):  # None, or a mark that the repository has no such file
         return None
+    folder = Path(found).parent
     return folder if is_complete(folder) else None
 
 
@@ -61,7 +59,7 @@ def find_in_mirror(repository: str) -> Path | None:
 
 
 def download_model(card: ModelCard, *, folder: Path | None = None, endpoint: str | None = None) -> Path:
-    """Fetch what a model lacks, and go on where an earlier download stopped; gives the folder with its files.
+    """Fetch the files that a model lacks; gives the folder with all of them.
 
     Args:
         card: The model.
@@ -81,7 +79,7 @@ def download_model(card: ModelCard, *, folder: Path | None = None, endpoint: str
         folder = mirror / card.name
     try:
         from huggingface_hub import constants, snapshot_download
-        from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
+        from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
     except ImportError as error:
         raise MissingDependencyError(
             f"downloading needs the Hub's client ({error})", remedy="Install it: pip install 'pagemill[hub]'"
@@ -100,6 +98,10 @@ def download_model(card: ModelCard, *, folder: Path | None = None, endpoint: str
         raise MissingInputError(
             f"{card.repository} is not on the Hub, or may not be read",
             remedy="For a model behind an agreement: accept it on its page, then log in with: hf auth login",
+        ) from error
+    except LocalEntryNotFoundError as error:  # an OSError, but not the disk's: it fell back to what is there
+        raise NetworkError(
+            f"cannot download {card.repository}: the Hub does not answer", remedy="Check the network, and HF_ENDPOINT."
         ) from error
     except HfHubHTTPError as error:
         raise NetworkError(f"cannot download {card.repository}: {error}", remedy="Run the command again.") from error
