@@ -59,6 +59,8 @@ class Verdict:
     message: str = ""
     sound_end: int | None = None
     """Where the sound part of a looping answer ends: after the first of what is repeated. None when all is sound."""
+    sound_again: int | None = None
+    """Where what comes after the loop begins, in an answer that the model ended by itself."""
 
     @property
     def severity(self) -> int:
@@ -105,7 +107,8 @@ def judge(answer: Answer, task: Task, prompt: str) -> Verdict:
     if loop is not None:
         said = " ".join(text[loop.start : loop.start + min(loop.period, 40)].split())
         message = f"the model repeats itself from character {loop.start} on, {loop.repeats:.0f} times: {said!r}"
-        return Verdict(flaw=Flaw.REPETITION, message=message, sound_end=loop.start + loop.period)
+        again = None if unfinished else loop.start + loop.length // loop.period * loop.period
+        return Verdict(flaw=Flaw.REPETITION, message=message, sound_end=loop.start + loop.period, sound_again=again)
     if answer.finish_reason == "repetition":  # the server has seen what was taken off the end
         return Verdict(flaw=Flaw.REPETITION, message="the server ended an answer that repeated itself")
     if task is not Task.TABLE and repeated_share(_prose(text) if task is Task.PAGE else text) >= _REPEATED_SHARE:

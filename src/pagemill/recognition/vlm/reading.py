@@ -167,8 +167,12 @@ class Reading:
             candidates += await self._again(prepared, prompt, candidates[0][0].flaw)
         verdict, answer = min(candidates, key=_rank)
         attempts = shrinks + len(candidates)
-        is_cut = verdict.sound_end is not None and verdict.sound_end < len(answer.text)
-        return _Accepted(answer.text[: verdict.sound_end], _problem(verdict, attempts, is_cut), attempts)
+        text = answer.text
+        # What several answers say alike, and end by themselves, stands on the page, however often.
+        is_said = verdict.sound_again is not None and sum(other.text == text for _, other in candidates) > 1
+        if verdict.sound_end is not None and not is_said:
+            text = text[: verdict.sound_end] + ("" if verdict.sound_again is None else text[verdict.sound_again :])
+        return _Accepted(text, _problem(verdict, attempts, is_cut=text != answer.text), attempts)
 
     async def _ask(self, prepared: PreparedRegion, sampling: Sampling) -> Answer:
         """Ask once. Servers that refuse fields which are not OpenAI's do without them, from then on."""
@@ -280,9 +284,9 @@ def _rank(candidate: tuple[Verdict, Answer]) -> tuple[int, int]:
     return verdict.severity, -len(answer.text[: verdict.sound_end])
 
 
-def _problem(verdict: Verdict, attempts: int, is_cut: bool) -> Problem | None:
+def _problem(verdict: Verdict, attempts: int, *, is_cut: bool) -> Problem | None:
     if verdict.flaw is None:
         return None
     after = f" ({attempts} attempts)" if attempts > 1 else ""
-    kept = "; what comes after the first time is left out" if is_cut else ""
+    kept = "; all but the first time is left out" if is_cut else ""
     return Problem(verdict.flaw, f"{verdict.message}{kept}{after}")

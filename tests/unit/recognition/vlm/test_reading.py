@@ -262,6 +262,25 @@ async def test_a_page_is_one_request_as_its_card_says():
     assert request["temperature"] == 0.0
 
 
+FORM = "Before.\n" + "( ) Yes ( ) No ( ) Unknown\n" * 20
+
+
+async def test_what_stands_behind_a_loop_that_the_model_ended_is_kept():
+    answers = [Answer(text=f"{FORM}( ) Yes, {number}", finish_reason="stop") for number in range(4)]
+    reading = await read(Stub(*answers))
+    assert reading.content == "Before.\n( ) Yes ( ) No ( ) Unknown\n( ) Yes, 0"
+    assert reading.problem is not None
+    assert "left out" in reading.problem.message
+
+
+async def test_a_repetition_that_several_answers_have_alike_stands_on_the_page():
+    answer = Answer(text=FORM + "After.", finish_reason="stop")
+    reading = await read(Stub(answer, answer, answer, answer))
+    assert reading.content == answer.text
+    assert reading.problem is not None  # it is told nevertheless
+    assert "left out" not in reading.problem.message
+
+
 async def test_a_page_that_loops_is_asked_again_and_kept_to_its_first_turn():
     stub = Stub(PAGE_LOOP, PAGE)
     assert ((await read_page(stub)).problem, len(stub.requests)) == (None, 2)
