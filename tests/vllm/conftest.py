@@ -40,8 +40,12 @@ def checkpoints(vllm: VllmEnvironment, tmp_path_factory: pytest.TempPathFactory)
 def serving(
     request: pytest.FixtureRequest, vllm: VllmEnvironment, checkpoints: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ServingProcess]:
-    """``pagemill serve-model`` with the model that a module names as ``MODEL``, ready, for all tests of the module."""
-    process = ServingProcess(vllm, request.module.MODEL, checkpoints, tmp_path_factory.mktemp("serving"))
+    """``pagemill serve-model`` with the model that a module names as ``MODEL``, ready, for all tests of the module.
+
+    Further arguments of ``vllm serve`` are what the module names as ``ARGUMENTS``.
+    """
+    folder, arguments = tmp_path_factory.mktemp("serving"), getattr(request.module, "ARGUMENTS", ())
+    process = ServingProcess(vllm, request.module.MODEL, checkpoints, folder, arguments)
     try:
         process.wait_until_ready()
         yield process

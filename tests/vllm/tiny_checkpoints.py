@@ -8,6 +8,7 @@ has it, only small and random. Nothing is downloaded. The recognition models ans
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,12 @@ REACH = 6
 """After a word comes one of so many next ones in the list, so that no answer repeats itself and each ends."""
 OPENING = 20
 """An answer begins with one of so many first words."""
+GROUNDED = (
+    "<|ref|>title<|/ref|><|det|>[[100, 50, 900, 90]]<|/det|>\n# baran beran\n\n"
+    "<|ref|>image<|/ref|><|det|>[[100, 320, 480, 600]]<|/det|>\n"
+    "<|ref|>table<|/ref|><|det|>[[520, 320, 900, 600]]<|/det|>\n<table><tr><td>bisel</td></tr></table>"
+)
+"""What DeepSeek-OCR says of every page."""
 PROMPTS = "Text Table Formula Recognition: OCR: Represent the user's input. page document"
 
 
@@ -198,6 +205,54 @@ def qwen3_vl_embedding(folder: Path) -> None:
     save(folder, model, processor)
 
 
+def deepseek_ocr(folder: Path) -> None:
+    """DeepSeek-OCR with 2 layers of text and no weights: its vision cannot be made smaller, and vLLM makes some up.
+
+    What it is to say instead is in ``answer.json``, as tokens: see ``dictated_answer.py``.
+    """
+    tokenizer = make_tokenizer(
+        "<pad> <s> </s> <image> <|ref|> <|/ref|> <|det|> <|/det|> <|grounding|> <td> </td>", end="</s>", bos_token="<s>"
+    )
+    number = tokenizer.convert_tokens_to_ids
+    heads = {"num_hidden_layers": 2, "hidden_size": 256, "num_attention_heads": 4, "num_key_value_heads": 4}
+    ends = {"bos_token_id": number("<s>"), "eos_token_id": number("</s>"), "vocab_size": len(tokenizer)}
+    text = {
+        **heads,
+        **ends,
+        "architectures": ["DeepseekV2ForCausalLM"],
+        "use_mla": False,
+        **dict.fromkeys(("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"), 0),
+        **dict.fromkeys(("kv_lora_rank", "q_lora_rank")),
+        "intermediate_size": 512,
+        "first_k_dense_replace": 2,
+        "n_routed_experts": 4,
+        "n_shared_experts": 1,
+        "num_experts_per_tok": 2,
+        "moe_intermediate_size": 128,
+        "n_group": 1,
+        "topk_group": 1,
+        "topk_method": "greedy",
+        "max_position_embeddings": 8192,
+    }
+    config = {
+        **heads,
+        **ends,
+        "architectures": ["DeepseekOCRForCausalLM"],
+        "model_type": "deepseek_vl_v2",
+        "tile_tag": "2D",
+        "global_view_pos": "head",
+        "candidate_resolutions": [[1024, 1024]],
+        "language_config": text,
+        "projector_config": {"projector_type": "linear", "input_dim": 2048, "n_embed": 256},
+        "vision_config": {"image_size": 1024, "model_name": "deeplip_b_l", "model_type": "vision"},
+    }
+    tokenizer.save_pretrained(folder)
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "processor_config.json").write_text(json.dumps({"processor_class": "DeepseekOCRProcessor"}))
+    dictated = tokenizer(GROUNDED, add_special_tokens=False)["input_ids"]
+    (folder / "answer.json").write_text(json.dumps([*dictated, number("</s>")]))
+
+
 def make_tokenizer(special: str, *, end: str, **roles: str) -> PreTrainedTokenizerFast:
     """A byte-level BPE tokenizer, as the real ones are, that has a token for each of :data:`WORDS`."""
     tokenizer = Tokenizer(models.BPE())
@@ -295,7 +350,12 @@ QWEN_TEMPLATE = """
 {%- if add_generation_prompt %}<|im_start|>assistant
 {% endif %}"""
 
-BUILDERS = {"glm-ocr": glm_ocr, "paddleocr-vl": paddleocr_vl, "qwen3-vl-embedding-2b": qwen3_vl_embedding}
+BUILDERS = {
+    "glm-ocr": glm_ocr,
+    "paddleocr-vl": paddleocr_vl,
+    "qwen3-vl-embedding-2b": qwen3_vl_embedding,
+    "deepseek-ocr": deepseek_ocr,
+}
 
 
 if __name__ == "__main__":

@@ -47,6 +47,7 @@ class VllmEnvironment:
             "TORCHDYNAMO_DISABLE": "1",  # else the first request with log probabilities compiles for half a minute
             "XDG_STATE_HOME": str(self.caches / "state"),
             "VLLM_CACHE_ROOT": str(self.caches / "vllm"),
+            "PYTHONPATH": str(Path(__file__).parent),  # for dictated_answer.py
         }
 
     def reference(self, checkpoint: Path, bodies: Sequence[dict[str, Any]]) -> list[Any]:
@@ -71,9 +72,12 @@ class ServingProcess:
         model: Name of the card and of the checkpoint.
         checkpoints: Their folder.
         folder: Takes what it prints.
+        arguments: Further ones of ``vllm serve``.
     """
 
-    def __init__(self, vllm: VllmEnvironment, model: str, checkpoints: Path, folder: Path) -> None:
+    def __init__(
+        self, vllm: VllmEnvironment, model: str, checkpoints: Path, folder: Path, arguments: Sequence[str] = ()
+    ) -> None:
         self.model = model
         self.checkpoint = checkpoints / model
         self.port = free_port()
@@ -83,7 +87,7 @@ class ServingProcess:
         command += ["--weights", str(self.checkpoint), "--vllm", str(vllm.folder), "--port", str(self.port)]
         with self._log.open("wb") as log, self._addresses.open("wb") as addresses:
             self._process = subprocess.Popen(
-                [*command, "--", *ARGUMENTS],
+                [*command, "--", *ARGUMENTS, *arguments],
                 env=vllm.variables,
                 stdin=subprocess.DEVNULL,
                 stdout=addresses,
