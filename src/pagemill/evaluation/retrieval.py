@@ -5,6 +5,7 @@ A query without an answer counts with 0 and is never left out. Rankings of two s
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections import defaultdict
 from importlib import metadata
@@ -73,6 +74,8 @@ class RetrievalResult(msgspec.Struct, frozen=True, kw_only=True):
     scorer: str
     """Package and version that computed the measures."""
     queries: int
+    queries_digest: str
+    """SHA-256 of the queries and the pages that answer them: evaluations are compared where it is the same."""
     depth: int
     aggregation: str = "mean over queries; a query without an answer counts 0"
     index: dict[str, Any]
@@ -137,6 +140,7 @@ def evaluate(
     return RetrievalResult(
         scorer=scorer(),
         queries=len(queries),
+        queries_digest=_digest(queries),
         depth=DEPTH,
         index=dict(index),
         parts={part: _part_result(queries, found, duplicates) for part, found in rankings.items()},
@@ -185,16 +189,19 @@ def compare(result: RetrievalResult, other: RetrievalResult) -> list[Comparison]
     Raises:
         InputError: They are not of the same queries.
     """
+    if result.queries_digest != other.queries_digest:
+        raise InputError(
+            f"the two evaluations are not of the same queries and pages that answer: {result.queries:,} of now,"
+            f" {other.queries:,} of then",
+            remedy="Compare evaluations of the same query file.",
+        )
     shared = [part for part in result.parts if part in other.parts]
     found = []
     for part in shared:
         mine, theirs = result.parts[part].by_query, other.parts[part].by_query
-        if set(mine) != set(theirs):
-            raise InputError(
-                f"the two evaluations are not of the same queries: {len(set(mine) ^ set(theirs))} are in one alone",
-                remedy="Compare evaluations of the same query file.",
-            )
-        for measure in [name for name in MEASURES if name in other.parts[part].overall.means]:
+        if any(set(mine[query]) - set(theirs.get(query, ())) for query in mine):
+            raise InputError("the other evaluation lacks the scores of some queries", remedy="Make it anew.")
+        for measure in MEASURES:
             ours = np.array([mine[query][measure] for query in mine])
             others = np.array([theirs[query][measure] for query in mine])
             found.append(
@@ -271,6 +278,13 @@ def _grouped(
         if key(query):
             groups[key(query)].append(by_query[query.id])
     return {name: _means(groups[name]) for name in sorted(groups)}
+
+
+def _digest(queries: Sequence[Query]) -> str:
+    judged = [
+        (each.id, each.query, sorted(each.relevant.items())) for each in sorted(queries, key=lambda each: each.id)
+    ]
+    return hashlib.sha256(msgspec.json.encode(judged)).hexdigest()
 
 
 def _means(values: Iterable[Mapping[str, float]]) -> Scores:

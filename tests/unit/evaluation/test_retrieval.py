@@ -1,6 +1,7 @@
 import math
 
 import ir_measures
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from pagemill.errors import InputError, MissingDependencyError
 from pagemill.evaluation.retrieval import (
     MEASURES,
     Query,
+    RetrievalResult,
     collapsed,
     compare,
     evaluate,
@@ -132,6 +134,18 @@ def test_comparison_is_query_by_query():
     assert by_measure["R@1"].p_value == 2 / 32
     with pytest.raises(InputError, match="not of the same queries"):
         compare(good, evaluated(queries[:3], {}))
+    others = [query(name, f"p{n + 1}") for n, name in enumerate("abcdef")]  # named alike, answered by other pages
+    with pytest.raises(InputError, match="not of the same queries"):
+        compare(good, evaluated(others, {"a": ["p0"]}))
+    assert {each.difference for each in compare(good, evaluated(queries[::-1], {}))} >= {0.0, 1.0}
+
+
+def test_a_result_that_lacks_scores_is_refused():
+    result = evaluated([query("a", "p0")], {"a": ["p0"]})
+    other = msgspec.json.decode(msgspec.json.encode(result), type=RetrievalResult)
+    del other.parts["fused"].by_query["a"]["RR"]
+    with pytest.raises(InputError, match="lacks"):
+        compare(result, other)
 
 
 def test_without_ir_measures_the_extra_is_named(monkeypatch):
