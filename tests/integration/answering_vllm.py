@@ -1,7 +1,8 @@
 """A stand-in for ``vllm`` that answers as :mod:`pagemill.bench.stub_server` does, each region by its own image.
 
 It notes its lives as :mod:`fake_vllm` does, and heeds these words of ``FAKE_VLLM``: ``hang`` (never listens),
-``dies-after=N`` (of the first life: ends at the Nth completion), ``dies-again`` (no later life comes up), ``latency=MS``.
+``dies-after=N`` (of the first life: ends at the Nth completion), ``dies-again`` (no later life comes up) and
+``latency=MS``.
 """
 
 import sys

@@ -1,6 +1,4 @@
-"""A small Hub on this machine: enough of its HTTP API for the real client to make, fill, list and read a dataset, and to
-download a model.
-"""  # noqa: D205 - one sentence
+"""A small Hub on this machine: enough of its API for the real client to fill and read datasets and to fetch models."""
 
 from __future__ import annotations
 

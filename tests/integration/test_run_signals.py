@@ -1,4 +1,4 @@
-"""``pagemill run`` that is stopped, killed or loses its servers: what was done is kept, and no process is left. Linux."""
+"""``pagemill run`` that is stopped or killed or loses its servers: what was done is kept, no process is left. Linux."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from pagemill_process import install_engines, kill, wait_for
 from run_pipeline import PAGES, Mill, draw_page
-from serving_world import QUICK
+from serving_world import QUICK, until
 
 from pagemill.errors import ExitCode, ServerError, WorkerCrashError
 from pagemill.serving.server import Servers
@@ -166,8 +166,8 @@ def test_a_step_that_is_killed_is_told_and_its_server_ended(mill: Mill):
 
     async def kill_the_step() -> None:
         running = asyncio.create_task(pipeline.run())
-        while pipeline._child is None:
-            await asyncio.sleep(0.01)
+        await until(lambda: pipeline._child, "the step to begin")
+        assert pipeline._child is not None
         os.kill(pipeline._child.pid, signal.SIGKILL)
         await asyncio.wait_for(running, 60)
 

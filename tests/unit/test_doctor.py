@@ -125,3 +125,15 @@ def test_json():
     listed = json.loads(CliRunner().invoke(command, ["serve", "--json"], catch_exceptions=False).stdout)
     assert {row["area"] for row in listed} == {"serve"}
     assert any(row["verdict"] == "missing" and row["remedy"] for row in listed)
+
+
+def test_an_address_without_sense():
+    assert found(Area.VLM, "server", servers=["http://h:99999"]).verdict is Verdict.MISSING
+
+
+def test_publishing_needs_a_token(monkeypatch):
+    import huggingface_hub
+
+    monkeypatch.setattr(huggingface_hub, "get_token", lambda: None)
+    assert found(Area.PUBLISH, "login").verdict is Verdict.MISSING
+    assert found(Area.PUBLISH, "login", token="t").verdict is Verdict.OK

@@ -1,0 +1,131 @@
+import dataclasses
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from pagemill.cli.run import command
+from pagemill.cli.run_plan import RunOptions
+from pagemill.config.model_files import MODELS_VARIABLE
+from pagemill.errors import MissingDependencyError, PagemillError, UsageError
+from pagemill.serving.command import VARIABLE
+
+
+@pytest.fixture(autouse=True)
+def nothing_here(monkeypatch, tmp_path):
+    """Neither models nor vLLM."""
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    for name in (MODELS_VARIABLE, VARIABLE, "HF_TOKEN", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def vllm(tmp_path) -> str:
+    program = tmp_path / "vllm-env" / "bin" / "vllm"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    return str(tmp_path / "vllm-env")
+
+
+def planned(*arguments: str) -> list[list[str]]:
+    """The commands of a dry run: servers and steps."""
+    ended = CliRunner().invoke(command, ["--dry-run", *arguments], catch_exceptions=False)
+    assert ended.exit_code == 0, ended.output
+    return [words for line in ended.stdout.splitlines() if (words := shlex.split(line, comments=True))]
+
+
+def refused(*arguments: str) -> str:
+    ended = CliRunner().invoke(command, ["--dry-run", *arguments])
+    assert ended.exit_code
+    if isinstance(ended.exception, PagemillError):
+        raise ended.exception
+    return ended.output
+
+
+def test_the_options_are_those_of_the_command_line():
+    names = {parameter.name for parameter in command.params} - {"dry_run"}
+    assert names == {field.name for field in dataclasses.fields(RunOptions)}
+
+
+def test_all_steps(vllm):
+    lines = planned(
+        *("scans", "-o", "out", "--vllm", vllm, "--profile", "l4", "--hf-repo", "me/pages", "--licence", "cc0-1.0"),
+        *("--hf-token", "secret", "--private", "--no-crops"),
+    )
+    assert [Path(words[0]).name for words in lines] == ["vllm", "pagemill", "vllm", "pagemill", "pagemill"]
+    assert [words[1] for words in lines[1::2]] == ["parse", "embed"]
+    assert "--no-crops" in lines[1]
+    assert lines[4] == [
+        *("pagemill", "publish", "out", "--repo", "me/pages", "--licence", "cc0-1.0", "--private", "--no-crops")
+    ]
+    assert not [words for words in lines if "secret" in words]
+    server, parse = lines[:2]
+    assert parse[parse.index("--server") + 1].endswith(server[server.index("--port") + 1])
+
+
+def test_the_published_options_reach_their_places(vllm):
+    lines = planned(
+        *("scans", "--output-dir", "out", "--vllm", vllm, "--profile", "l4", "--step", "ocr", "--resume"),
+        *("--ocr-dtype", "bf16", "--gpu-mem-util", "0.6", "--batch-size", "16", "--workers", "64"),
+    )
+    server, parse = map(shlex.join, lines)
+    assert "--gpu-memory-utilization 0.6" in server
+    assert "--quantization fp8" not in server
+    assert "--layout-batch 16" in parse
+    assert "--workers 64" in parse
+    assert "--resume" in parse
+
+
+def test_an_embedding_model_may_be_named_by_its_repository(vllm):
+    _, embed = planned(
+        *("--step", "embed", "--vllm", vllm, "--profile", "l4", "--embedding-model", "Qwen/Qwen3-VL-Embedding-2B")
+    )
+    assert embed[embed.index("--model") + 1] == "qwen3-vl-embedding-2b"
+
+
+def test_a_variant_of_a_known_model_is_refused_with_the_way_to_use_it(vllm):
+    with pytest.raises(UsageError) as error:
+        refused("--step", "embed", "--vllm", vllm, "--embedding-model", "Qwen/Qwen3-VL-Embedding-2B-FP8")
+    assert "variant of qwen3-vl-embedding-2b" in error.value.remedy
+
+
+@pytest.mark.parametrize("option", [("--model", "qwen3-vl-embedding-2b"), ("--embedding-model", "glm-ocr")])
+def test_a_model_of_another_kind_is_refused(vllm, option):
+    with pytest.raises(UsageError, match="is a model for"):
+        refused("scans", "--vllm", vllm, "--profile", "l4", *option)
+
+
+def test_without_vllm_the_ways_out_are_named():
+    with pytest.raises(MissingDependencyError, match="vLLM") as error:
+        refused("scans")
+    assert all(way in error.value.remedy for way in ("--vllm", "--server", "--recognition-engine lines"))
+
+
+def test_without_vllm_and_with_a_server_the_embedded_engine_embeds():
+    parse, embed = planned("scans", "--server", "http://a:1,http://b:2")
+    assert [word for word in parse if word.startswith("http")] == ["http://a:1", "http://b:2"]
+    assert embed[:5] == ["pagemill", "embed", "output", "--engine", "ngram"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "name an INPUT"),
+        (("",), "INPUT is empty"),
+        (("x", "--fresh", "--resume"), "--fresh starts over"),
+        (("--step", "upload"), "--hf-repo"),
+        (("--step", "upload", "--hf-repo", "me/x"), "--licence"),
+        (("--step", "upload", "--hf-repo", "me", "--licence", "cc0-1.0"), "USER/NAME"),
+        (("--step", "upload", "--hf-repo", "me/x", "--licence", "CC BY"), "cc-by-4.0"),
+        (("x", "--recognition-engine", "lines", "--workers", "3"), "--workers goes with"),
+        (("x", "--recognition-engine", "lines", "--model", "glm-ocr"), "--model goes with"),
+    ],
+)
+def test_what_makes_no_sense_is_told_before_anything_starts(arguments, said):
+    assert said in refused(*arguments)
