@@ -34,6 +34,9 @@ _UNWRAPPED = {
 _LISTING = re.compile(r"(^(?:`{3,}|~{3,}).*?(?:^(?:`{3,}|~{3,})[ \t]*$|\Z)|`[^`\n]{1,500}`)", re.MULTILINE | re.DOTALL)
 _MATH_MARK = re.compile(r"\\[\\$]|\$\$?")
 _INLINE_DELIMITERS = re.compile(r"(?<!\\)\\([()])")
+_ESCAPED_NUMBER = re.compile(r"(?<!\\)\\\[(\d[\d\s,;.–-]{0,40})\\\]")
+_BRACE_OR_DOLLAR = re.compile(r"\\.|[{}$]", re.DOTALL)
+_NO_WORDS = re.compile(r"[\\{}$%#&_^~]")
 _DISPLAY_DELIMITERS = re.compile(r"(?<!\\)\\[\[\]]|\$\$")
 _LEADERS = re.compile(r"([.·…‥_])\1{3,}|(?:[.·…] ){4,}[.·…]?")
 _SPECIAL = re.compile(r"<[|｜]/?[\w▁]{1,30}[|｜]>")
@@ -101,13 +104,34 @@ def fences(text: str, task: Task) -> str:
 def delimiters(text: str, task: Task) -> str:
     r"""Take stray delimiters off a formula (``$$``, ``\[``, ``\(``, ``$``); in text make ``\(`` and ``\[`` dollars."""
     if task is not Task.FORMULA:
-        return _outside_listings(text, lambda prose: _DISPLAY_DELIMITERS.sub("$$", _INLINE_DELIMITERS.sub("$", prose)))
-    text = _DISPLAY_DELIMITERS.sub("\n", text).strip()
-    if text.startswith("\\(") and text.endswith("\\)"):
-        text = text[2:-2]
-    if len(text) > 1 and text.startswith("$") and text.endswith("$") and not text.endswith("\\$"):
-        text = text[1:-1]
-    return text
+        return _outside_listings(text, _with_dollars)
+    text = _INLINE_DELIMITERS.sub("$", _DISPLAY_DELIMITERS.sub("\n", text)).strip()
+    if not (text.startswith("$") and text.endswith("$")):
+        return text
+    pieces = _between_dollars(text)
+    if len(pieces) % 2 == 0:  # one without its pair
+        return text
+    for index in range(0, len(pieces), 2):  # what stands between formulas
+        if pieces[index].strip() and not _NO_WORDS.search(pieces[index]):
+            pieces[index] = f"\\text{{{pieces[index]}}}"
+    return "".join(pieces)
+
+
+def _between_dollars(text: str) -> list[str]:
+    r"""A text cut at its dollars, but for those in braces: in ``\text{ if $x$}`` they are LaTeX's own."""
+    pieces: list[str] = []
+    depth = start = 0
+    for mark in _BRACE_OR_DOLLAR.finditer(text):
+        if mark[0] == "$" and depth <= 0:
+            pieces.append(text[start : mark.start()])
+            start = mark.end()
+        depth += (mark[0] == "{") - (mark[0] == "}")
+    return [*pieces, text[start:]]
+
+
+def _with_dollars(prose: str) -> str:
+    prose = _ESCAPED_NUMBER.sub(r"[\1]", prose)  # of a reference: Markdown's escape, no formula
+    return _DISPLAY_DELIMITERS.sub("$$", _INLINE_DELIMITERS.sub("$", prose))
 
 
 def inline_math(text: str, task: Task) -> str:
@@ -178,7 +202,8 @@ def _math_pieces(text: str) -> list[tuple[str, str]]:
     while index + 1 < len(marks):
         opening, closing = marks[index], marks[index + 1]
         said = text[opening.end() : closing.start()]
-        prices = opening.group() == "$" and said[:1].isdigit() and text[closing.end() : closing.end() + 1].isdigit()
+        behind = text[closing.end() : closing.end() + 2]
+        prices = opening.group() == "$" and said.lstrip()[:1].isdigit() and behind.lstrip()[:1].isdigit()
         if opening.group() != closing.group() or "\n\n" in said or prices:
             index += 1
             continue

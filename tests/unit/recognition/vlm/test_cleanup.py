@@ -165,3 +165,32 @@ def test_inline_math_moves_nothing_but_spaces(said: str):
 @pytest.mark.parametrize("task", [Task.TEXT, Task.TABLE, Task.FORMULA])
 def test_hostile_answers_end(said: str, task: Task):
     clean(said, task, STEPS)
+
+
+@pytest.mark.parametrize(
+    ("said", "cleaned"),
+    [
+        (r"see \[1\] and \[2, 3–5\]", "see [1] and [2, 3–5]"),
+        (r"then \[x + 1\]", "then $$x + 1$$"),
+        ("Total $ 5 and $ 10 due", "Total $ 5 and $ 10 due"),
+        ("for $ x $ of $ 2 $ kinds", "for $x$ of $2$ kinds"),
+    ],
+)
+def test_brackets_and_dollars_that_are_no_formulas(said: str, cleaned: str):
+    assert text(said) == cleaned
+
+
+@pytest.mark.parametrize(
+    ("said", "latex"),
+    [
+        ("$x$ and $y$", r"x\text{ and }y"),
+        (r"\(x\) \quad \(y\)", r"x \quad y"),
+        (r"$x \text{ if $y$ } z$", r"x \text{ if $y$ } z"),
+        (r"$x$, \$", r"x, \$"),
+        ("$a", "$a"),
+        ("plain + words", "plain + words"),
+        (r"\(a\)", "a"),
+    ],
+)
+def test_formulas_in_several_pieces(said: str, latex: str):
+    assert clean(said, Task.FORMULA, GLM).content == latex
