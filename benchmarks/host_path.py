@@ -5,9 +5,11 @@ so what is left is the cost of feeding one. Both get the same files, boxes, serv
 turn, each run in a fresh process that warms up first. The stub is a process of its own, whose CPU time is not counted;
 it takes its share of the cores from both.
 
-Prints pages a second, CPU time a page and requests in flight (mean and most, and the mean as a share of the limit from
-the first request to the last: while work remains) beside what decoding alone takes, the physical limit of them all: on
-one thread, and as a rate on all cores. Then the peak memory of a short and of a long run.
+Prints pages a second, CPU time a page and requests in flight (most at once, and the mean as a share of the limit) beside
+what decoding alone takes, the physical limit of them all: on one thread, and as a rate on all cores. The share is given
+twice: from the arrival of the first request to that of the last, and the same without the time until the limit was
+first reached, which tells whether the server is kept busy while work remains. Then the peak memory of a short and of a
+long run.
 
     python benchmarks/host_path.py --glmocr-python glm/bin/python
     python benchmarks/host_path.py --kinds JPEG --latencies 200 --rounds 1 --no-memory
@@ -59,8 +61,11 @@ class Run:
     seconds: float
     cpu_s: float
     peak_mib: float
-    in_flight_mean: float
     in_flight_most: int
+    in_flight_mean: float
+    """From the arrival of the first request to that of the last."""
+    in_flight_once_full: float | None
+    """The same from when the limit was first reached; None if it never was."""
     stub_cpu_s: float
 
 
@@ -140,7 +145,7 @@ class Bench:
             SystemExit: Regions were lost.
         """
         with child_process("stub") as ask_stub, self._side(side) as ask:
-            url = ask_stub({"latency_ms": latency})["url"]
+            url = ask_stub({"latency_ms": latency, "in_flight": self._in_flight})["url"]
             ask({"url": url, "in_flight": self._in_flight, "boxes": BOXES})
             ask({"files": [str(file) for file in files[:WARM_UP]]})
             ask_stub({})
@@ -152,8 +157,9 @@ class Bench:
             seconds=answer["seconds"],
             cpu_s=answer["cpu_s"],
             peak_mib=answer["peak_mib"],
-            in_flight_mean=seen["mean"],
             in_flight_most=seen["most"],
+            in_flight_mean=seen["mean"] or 0.0,
+            in_flight_once_full=seen["once_full"],
             stub_cpu_s=seen["cpu_s"],
         )
 
@@ -203,12 +209,14 @@ async def serve_stub() -> None:
                 await asyncio.sleep(SAMPLE_S)
 
         watching = asyncio.create_task(watch())
+        limit = 0
         cpu_s = time.process_time()
         async with aclosing(questions()) as asked:
             async for question in asked:
                 answer(
                     url=stub.url,
-                    mean=while_work_remained(samples),
+                    mean=mean_in_flight(samples),
+                    once_full=mean_in_flight(samples, full=limit),
                     most=stub.counts.pop("max_in_flight", 0),
                     cpu_s=time.process_time() - cpu_s,
                 )
@@ -216,17 +224,27 @@ async def serve_stub() -> None:
                 cpu_s = time.process_time()
                 if "latency_ms" in question:
                     stub.settings = StubSettings(model=MODEL, latency_ms=question["latency_ms"])
+                    limit = question["in_flight"]
         watching.cancel()
 
 
-def while_work_remained(samples: Sequence[tuple[float, int, int]]) -> float:
-    """Mean in flight from the arrival of the first request to that of the last, of (time, in flight, requests)."""
+def mean_in_flight(samples: Sequence[tuple[float, int, int]], *, full: int = 0) -> float | None:
+    """Mean in flight from the arrival of the first request to that of the last.
+
+    Args:
+        samples: Time, in flight, requests so far.
+        full: Begin when so many are in flight.
+
+    Returns:
+        None if there never were so many, or nothing was sampled.
+    """
     if not samples:
-        return 0.0
+        return None
     first, last = samples[0][2], samples[-1][2]
     within = [(after[0] - now[0], now[1]) for now, after in itertools.pairwise(samples) if first < now[2] < last]
+    within = list(itertools.dropwhile(lambda sample: sample[1] < full, within))
     seconds = sum(duration for duration, _ in within)
-    return sum(duration * in_flight for duration, in_flight in within) / seconds if seconds else 0.0
+    return sum(duration * in_flight for duration, in_flight in within) / seconds if seconds else None
 
 
 # ---- our side -------------------------------------------------------------------------------------------------------
@@ -405,13 +423,15 @@ def print_case(
     """One table: a row a side, medians of its runs, and the median ratio of the rounds."""
     pages, limit = options.pages, options.in_flight
     print(f"\n{pages} pages, {what}, {latency:,} ms, {limit} in flight at most")
-    print(f"{'':18}{'pages/s':>9}{'CPU ms a page':>15}{'most':>6}{'mean':>7}{'share':>7}{'peak MiB':>10}{'stub ms':>9}")
+    print(f"{'':18}{'pages/s':>9}{'CPU ms a page':>15}{'most':>6}{'share':>7}{'once full':>11}{'peak MiB':>10}{'stub ms':>9}")
     for side, each in runs.items():
         rate = statistics.median(pages / run.seconds for run in each)
         cpu = statistics.median(run.cpu_s * 1000 / pages for run in each)
         mean = statistics.median(run.in_flight_mean for run in each)
+        once_full = [run.in_flight_once_full for run in each if run.in_flight_once_full is not None]
         print(
-            f"{side:18}{rate:9.1f}{cpu:15.1f}{max(run.in_flight_most for run in each):6}{mean:7.1f}{mean / limit:7.0%}"
+            f"{side:18}{rate:9.1f}{cpu:15.1f}{max(run.in_flight_most for run in each):6}{mean / limit:7.0%}"
+            f"{f'{statistics.median(once_full) / limit:.1%}' if once_full else '-':>11}"
             f"{max(run.peak_mib for run in each):10.0f}"
             f"{statistics.median(run.stub_cpu_s * 1000 / pages for run in each):9.1f}"
         )
