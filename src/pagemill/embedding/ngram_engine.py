@@ -17,6 +17,7 @@ import io
 import re
 import unicodedata
 import zipfile
+import zlib
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
@@ -226,7 +227,7 @@ def _read_statistics(path: Path) -> tuple[int, NDArray[np.uint32]]:
     try:
         with reading_errors(path), np.load(path, allow_pickle=False) as stored:
             texts, frequencies, version = int(stored["texts"]), stored["frequencies"], int(stored["version"])
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except (TypeError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise _damaged(path, str(error)) from error
     if version != _VERSION or frequencies.shape != (_BUCKETS,) or frequencies.dtype != np.uint32 or texts < 0:
         raise _damaged(path, "it is of another version")

@@ -34,7 +34,8 @@ _PROMPTS = {
     Role.IMAGE: ("image", "document", "passage", "corpus"),
 }
 """What models call the prompts of each role."""
-_SAMPLE = 2**20
+_SAMPLES = 64
+_SAMPLE = 2**16
 
 
 class SentenceTransformersEngine:
@@ -60,7 +61,7 @@ class SentenceTransformersEngine:
             )
         try:
             self._model: Any = SentenceTransformer(settings.model, device=settings.device, trust_remote_code=False)
-        except (OSError, ValueError) as error:
+        except Exception as error:  # whatever the files of a model can be: it is not one
             raise MissingInputError(
                 f"the model {settings.model} cannot be loaded: {error}",
                 remedy="Give the folder of a model that sentence-transformers can load.",
@@ -102,10 +103,11 @@ class SentenceTransformersEngine:
             groups.setdefault((each.role, each.modality), []).append(index)
         for (role, _), indices in groups.items():
             given = [_given(inputs[index]) for index in indices]
-            self._count_cut([inputs[index].text for index in indices])
+            prompt = self._prompts.get(role)
+            self._count_cut([(prompt or "") + inputs[index].text for index in indices])
             vectors[indices] = self._model.encode(
                 given,
-                prompt=self._prompts.get(role),
+                prompt=prompt,
                 batch_size=len(given),
                 show_progress_bar=False,
                 convert_to_numpy=True,
@@ -144,7 +146,7 @@ def _first(prompts: dict[str, str], names: tuple[str, ...]) -> str | None:
 
 
 def _digest(folder: Path) -> str:
-    """SHA-256 over a model's files; of large ones their size, first and last MiB, as the whole takes too long."""
+    """SHA-256 over a model's files; of large ones their size and samples all over them, as the whole takes too long."""
     digest = hashlib.sha256()
     try:
         for path in sorted(folder.rglob("*")):
@@ -152,9 +154,12 @@ def _digest(folder: Path) -> str:
                 size = path.stat().st_size
                 digest.update(f"{path.relative_to(folder).as_posix()}\0{size}\0".encode())
                 with path.open("rb") as stream:
-                    digest.update(stream.read(_SAMPLE))
-                    stream.seek(max(_SAMPLE, size - _SAMPLE))
-                    digest.update(stream.read(_SAMPLE))
+                    if size <= _SAMPLES * _SAMPLE:
+                        digest.update(stream.read())
+                        continue
+                    for index in range(_SAMPLES):  # from the first byte to the last: models tuned in part differ inside
+                        stream.seek(index * (size - _SAMPLE) // (_SAMPLES - 1))
+                        digest.update(stream.read(_SAMPLE))
     except OSError as error:
         raise unreadable(str(folder), error) from error
     return digest.hexdigest()

@@ -6,10 +6,11 @@ replaced, sorted or cut is found out when it is opened.
 
 from __future__ import annotations
 
+import zipfile
 import zlib
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import msgspec
 import numpy as np
@@ -81,8 +82,7 @@ class VectorsInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     part: Part
     identity: EngineIdentity
-    dtype: str
-    """``float32`` or ``float16``."""
+    dtype: Literal["float32", "float16"]
     images: bool = False
     """Regions: those with a picture were embedded with it."""
     format: int = _FORMAT
@@ -216,15 +216,28 @@ def checksum(vector: NDArray[Any]) -> int:
 
 def ids_table(info: VectorsInfo, rows: list[Row], checksums: list[int]) -> pa.Table:
     """The content of ``NAME.ids.parquet``."""
-    name = "query_id" if info.part is Part.QUERIES else "page_id"
-    columns = {
-        "row": pa.array(range(len(rows)), pa.int64()),
-        name: pa.array([row.key.page_id for row in rows], pa.string()),
-        "region": pa.array([row.key.region for row in rows], pa.int32()),
-        "digest": pa.array([row.digest for row in rows], pa.string()),
-        "crc32": pa.array(checksums, pa.uint32()),
-    }
-    return pa.table(columns).replace_schema_metadata({_METADATA: msgspec.json.encode(info)})
+    columns = [
+        range(len(rows)),
+        [row.key.page_id for row in rows],
+        [row.key.region for row in rows],
+        [row.digest for row in rows],
+        checksums,
+    ]
+    schema = _schema(info.part)
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema.with_metadata({_METADATA: msgspec.json.encode(info)}))
+
+
+def _schema(part: Part) -> pa.Schema:
+    return pa.schema(
+        {
+            "row": pa.int64(),
+            "query_id" if part is Part.QUERIES else "page_id": pa.string(),
+            "region": pa.int32(),
+            "digest": pa.string(),
+            "crc32": pa.uint32(),
+        }
+    )
 
 
 def _read_ids(paths: VectorPaths) -> tuple[VectorsInfo, list[Row], NDArray[np.uint32]]:
@@ -234,7 +247,11 @@ def _read_ids(paths: VectorPaths) -> tuple[VectorsInfo, list[Row], NDArray[np.ui
             if info.format != _FORMAT:
                 raise _damaged(paths, f"{paths.ids.name} is of another version of pagemill")
             table = file.read()
-        names = table.column("query_id" if info.part is Part.QUERIES else "page_id").to_pylist()
+        if not table.schema.equals(_schema(info.part)):
+            raise ValueError("other columns than pagemill writes")
+        if any(table.column(name).null_count for name in table.column_names if name != "region"):
+            raise ValueError("a value is missing")
+        names = table.column(1).to_pylist()
         keys = map(RowKey, names, table.column("region").to_pylist())
         rows = [Row(key, digest) for key, digest in zip(keys, table.column("digest").to_pylist(), strict=True)]
         places = table.column("row").to_numpy()
@@ -257,7 +274,9 @@ def _map_vectors(paths: VectorPaths, info: VectorsInfo, count: int) -> NDArray[A
                 vectors = np.load(paths.vectors, allow_pickle=False)
             else:
                 vectors = np.load(paths.vectors, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError) as error:
+        if not isinstance(vectors, np.ndarray):  # several, in a zip file
+            raise ValueError("it is no array")
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
         raise _damaged(paths, f"{paths.vectors.name} cannot be read: {error}") from error
     if vectors.shape != (count, info.dimension) or vectors.dtype != np.dtype(info.dtype).newbyteorder("<"):
         shape = "x".join(map(str, vectors.shape))

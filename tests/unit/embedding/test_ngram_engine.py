@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import unicodedata
 from pathlib import Path
 
@@ -75,7 +76,13 @@ def test_statistics_are_kept(engine, tmp_path):
     np.testing.assert_array_equal(vectors(engine, ["loft"], Role.QUERY), vectors(again, ["loft"], Role.QUERY))
 
 
-@pytest.mark.parametrize("content", [b"", b"noise", b"PK\x03\x04noise"])
+def npy() -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, np.zeros(3))
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("content", [b"", b"noise", b"PK\x03\x04noise", npy()])
 def test_damaged_statistics(tmp_path, content):
     (tmp_path / STATISTICS).write_bytes(content)
     with pytest.raises(DamagedRunError) as error:

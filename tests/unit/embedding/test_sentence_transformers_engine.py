@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pagemill.embedding.base import EmbeddingInput, EngineSettings, Modality, Role
-from pagemill.errors import MissingDependencyError, UsageError
+from pagemill.errors import MissingDependencyError, MissingInputError, UsageError
 
 NAME = "pagemill.embedding.sentence_transformers_engine"
 
@@ -101,6 +101,27 @@ def test_the_same_files_elsewhere_are_the_same_model(model, tmp_path):
     assert here.differences(there) == []
     (tmp_path / "copy" / "modules.json").write_text((tmp_path / "copy" / "modules.json").read_text() + " ")
     assert here.differences(make(tmp_path / "copy").identity)
+
+
+def test_models_that_differ_inside_of_a_large_file_are_others(tmp_path):
+    pytest.importorskip("sentence_transformers")
+    from pagemill.embedding.sentence_transformers_engine import _digest
+
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(bytes(20 * 2**20))
+    before = _digest(tmp_path)
+    assert _digest(tmp_path) == before
+    with path.open("r+b") as stream:
+        stream.seek(9 * 2**20)
+        stream.write(b"\1" * 2**20)  # as another layer would
+    assert _digest(tmp_path) != before
+
+
+def test_a_folder_that_is_no_model(tmp_path):
+    pytest.importorskip("sentence_transformers")
+    (tmp_path / "modules.json").write_text('[{"idx": 0, "name": "0", "path": "", "type": "nothing.at.all"}]')
+    with pytest.raises(MissingInputError, match="cannot be loaded"):
+        make(tmp_path)
 
 
 def test_what_it_does_not_take(model, tmp_path):

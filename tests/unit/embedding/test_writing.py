@@ -141,7 +141,22 @@ def test_a_death_between_the_renames(paths, monkeypatch):
         write(paths, [a])
 
 
-@pytest.mark.parametrize("damage", ["cut", "shuffled", "ids gone", "array gone", "noise", "doubled", "other part"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "cut",
+        "shuffled",
+        "ids gone",
+        "array gone",
+        "noise",
+        "doubled",
+        "nameless",
+        "dtype",
+        "zip",
+        "pickle",
+        "other part",
+    ],
+)
 def test_files_that_do_not_belong_together(paths, damage):
     rows = [row("a"), row("b"), row("c")]
     write(paths, rows)
@@ -159,6 +174,18 @@ def test_files_that_do_not_belong_together(paths, damage):
     elif damage == "doubled":
         names = ids.column("page_id").to_pylist()
         pq.write_table(ids.set_column(1, "page_id", [["a", "a", names[2]]]), paths.ids)
+    elif damage == "nameless":
+        pq.write_table(ids.set_column(1, "page_id", [["a", None, "c"]]), paths.ids)
+    elif damage == "other columns":
+        pq.write_table(ids.set_column(1, "page_id", [[["a"], ["b"], ["c"]]]), paths.ids)
+    elif damage == "dtype":
+        told = {key: value.replace(b"float32", b"object") for key, value in ids.schema.metadata.items()}
+        pq.write_table(ids.replace_schema_metadata(told), paths.ids)
+    elif damage == "zip":
+        with paths.vectors.open("wb") as stream:
+            np.savez(stream, vectors)
+    elif damage == "pickle":
+        np.save(paths.vectors, np.array([print] * 3, dtype=object))
     else:
         paths.ids.rename(paths.folder / "corpus_images.ids.parquet")
         paths.vectors.rename(paths.folder / "corpus_images.npy")
