@@ -7,6 +7,7 @@ import re
 import tempfile
 import weakref
 from dataclasses import dataclass
+from http import HTTPStatus
 from importlib.metadata import metadata
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -45,6 +46,8 @@ _TAGS = (
     *("mtime", "modified", "modificationTime", "modify", "created"),
 )
 """Fields in which fsspec filesystems tell one version of a file from the next: digests, then versions, then times."""
+
+_GONE = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
 
 _EXTRAS = {"https": "http", "s3a": "s3", "az": "abfs", "abfss": "abfs"}
 """What fsspec calls its extra for a scheme, where it is not called like the scheme."""
@@ -110,6 +113,9 @@ def unreachable(uri: str, error: Exception) -> PagemillError:
     if isinstance(error, PagemillError):
         return error
     if isinstance(error, FileNotFoundError):
+        cause = error.__cause__  # fsspec says over HTTP that a file is not there whatever went wrong, and why here
+        if isinstance(cause, Exception) and getattr(cause, "status", None) not in _GONE:
+            return unreachable(uri, cause)
         return MissingInputError(f"{uri!r} does not exist", remedy="Check the address, and that you may read it.")
     if isinstance(error, ImportError):
         return _lacking(uri, error)

@@ -1,0 +1,67 @@
+"""Addresses on web servers that do not answer, or answer with an error."""
+
+import socket
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from pagemill.errors import MissingInputError, NetworkError, PagemillError
+from pagemill.sources.remote import expand_url, unreachable
+
+
+class _Answers(BaseHTTPRequestHandler):
+    """Answers ``/404`` with status 404, and so on."""
+
+    def do_GET(self) -> None:
+        content = b"<html>an error of a proxy</html>"
+        self.send_response(int(Path(self.path).stem))
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(content)
+
+    do_HEAD = do_GET
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def web() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Answers) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
+
+
+def _error(url: str) -> PagemillError:
+    [item] = expand_url(url, 0, recursive=False)
+    assert not isinstance(item.content, Path)
+    with pytest.raises(Exception) as caught:
+        item.content.filesystem.info(item.content.path)
+    return unreachable(url, caught.value)
+
+
+@pytest.mark.parametrize("status", [404, 410])
+def test_a_file_that_a_server_does_not_have_is_missing(web: str, status: int) -> None:
+    assert isinstance(_error(f"{web}/{status}.pdf"), MissingInputError)
+
+
+@pytest.mark.parametrize("status", [403, 502])
+def test_an_error_of_a_server_is_no_missing_file(web: str, status: int) -> None:
+    error = _error(f"{web}/{status}.pdf")
+    assert isinstance(error, NetworkError)
+    assert str(status) in error.message
+
+
+def test_a_server_that_is_not_there_is_no_missing_file() -> None:
+    with socket.socket() as taken:  # bound, and nobody listens
+        taken.bind(("127.0.0.1", 0))
+        error = _error(f"http://127.0.0.1:{taken.getsockname()[1]}/a.pdf")
+    assert isinstance(error, NetworkError)
+    assert "cannot be read" in error.message
