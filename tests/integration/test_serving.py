@@ -161,9 +161,11 @@ async def test_a_server_whose_keeper_is_killed_is_ended_and_started_again(world:
     async with Servers([world.spec("children")], patience=QUICK, tell=world.tell):
         server = world.lives()[0]["pid"]
         keeper = int(Path(f"/proc/{server}/stat").read_text().rpartition(")")[2].split()[1])
+        first_life = {server, *world.processes()}
+        assert len(first_life) == 4  # keeper, server, a child in its group and one in a session of its own
         os.kill(keeper, signal.SIGKILL)
         await until(lambda: len(world.told(What.READY)) == 2, "the second life")
-        assert server not in world.processes()
+        assert first_life.isdisjoint(world.processes())
 
 
 async def test_one_that_dies_again_and_again_is_given_up(world: World):

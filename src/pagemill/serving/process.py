@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import signal
 import sys
 from contextlib import suppress
@@ -24,12 +25,15 @@ _KEEPER_START_S = 30.0
 _KEEPER_END_S = 10.0
 _GROUP_CHECKS = 50
 _GROUP_CHECK_S = 0.1
+_MARK = "PAGEMILL_SERVER"
+"""Environment variable by which the processes of a server are known when its keeper is no more."""
 
 
 class ServerProcess:
     """A server that runs, or ran, under its keeper. Made by :meth:`start`."""
 
-    def __init__(self, process: asyncio.subprocess.Process, pid: int, grace_s: float) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, pid: int, grace_s: float, mark: str) -> None:
+        self._mark = mark.encode()
         self.pid = pid
         """Of the server; also its process group."""
         self._keeper = process
@@ -51,6 +55,8 @@ class ServerProcess:
         Raises:
             ServerError: The command cannot be run.
         """
+        mark = f"{_MARK}={secrets.token_hex(8)}"
+        name, _, value = mark.partition("=")
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             *("-I", "-S", str(Path(keeper.__file__))),
@@ -59,7 +65,7 @@ class ServerProcess:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env=dict(environment),
+            env={**environment, name: value},
             start_new_session=True,  # Ctrl-C at the terminal is for the owner alone, which ends the server in order
         )
         assert process.stdout is not None
@@ -68,7 +74,7 @@ class ServerProcess:
             async with asyncio.timeout(_KEEPER_START_S):
                 word, _, rest = (await process.stdout.readline()).decode("utf-8", "replace").strip().partition(" ")
                 if word == "started":
-                    return cls(process, int(rest), grace_s)
+                    return cls(process, int(rest), grace_s, mark)
                 said = rest or (await process.stderr.read(_TAIL_BYTES)).decode("utf-8", "replace").strip()
         except BaseException:
             await _end(process)
@@ -120,11 +126,28 @@ class ServerProcess:
         return int(status) if word == "ended" else -signal.SIGKILL
 
     async def _end_group(self) -> None:
-        """Kill the server's group and wait until it is gone, or nobody buries it."""
-        with suppress(ProcessLookupError, PermissionError):
-            for _ in range(_GROUP_CHECKS):
+        """Kill the server's group, and what left it, and wait until they are gone, or nobody buries them."""
+        for _ in range(_GROUP_CHECKS):
+            left = await asyncio.to_thread(_marked, self._mark)
+            for pid in left:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+            try:
                 os.killpg(self.pid, signal.SIGKILL)
-                await asyncio.sleep(_GROUP_CHECK_S)
+            except (ProcessLookupError, PermissionError):
+                if not left:
+                    return
+            await asyncio.sleep(_GROUP_CHECK_S)
+
+
+def _marked(mark: bytes) -> list[int]:
+    """Processes with this in their environment; none where the system has no ``/proc``."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):  # gone, or another user's
+            if mark in place.read_bytes().split(b"\0"):
+                found.append(int(place.parent.name))
+    return found
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
