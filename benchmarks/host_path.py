@@ -5,11 +5,11 @@ so what is left is the cost of feeding one. Both get the same files, boxes, serv
 turn, each run in a fresh process that warms up first. The stub is a process of its own, whose CPU time is not counted;
 it takes its share of the cores from both.
 
-Prints pages a second, CPU time a page and requests in flight (most at once, and the mean as a share of the limit) beside
-what decoding alone takes, the physical limit of them all: on one thread, and as a rate on all cores. The share is given
-twice: from the arrival of the first request to that of the last, and the same without the time until the limit was
-first reached, which tells whether the server is kept busy while work remains. Then the peak memory of a short and of a
-long run.
+Prints pages a second, CPU time a page and requests in flight (most at once, and the mean as a share of the limit)
+beside what decoding alone takes, the physical limit of them all: on one thread, and as a rate on all cores. The share
+is given twice: from the arrival of the first request to that of the last, and the same without the time until the
+limit was first reached, which tells whether the server is kept busy while work remains. Then the peak memory of a short
+and of a long run.
 
     python benchmarks/host_path.py --glmocr-python glm/bin/python
     python benchmarks/host_path.py --kinds JPEG --latencies 200 --rounds 1 --no-memory
@@ -423,7 +423,10 @@ def print_case(
     """One table: a row a side, medians of its runs, and the median ratio of the rounds."""
     pages, limit = options.pages, options.in_flight
     print(f"\n{pages} pages, {what}, {latency:,} ms, {limit} in flight at most")
-    print(f"{'':18}{'pages/s':>9}{'CPU ms a page':>15}{'most':>6}{'share':>7}{'once full':>11}{'peak MiB':>10}{'stub ms':>9}")
+    print(
+        f"{'':18}{'pages/s':>9}{'CPU ms a page':>15}{'most':>6}{'share':>7}{'once full':>11}"
+        f"{'peak MiB':>10}{'stub ms':>9}"
+    )
     for side, each in runs.items():
         rate = statistics.median(pages / run.seconds for run in each)
         cpu = statistics.median(run.cpu_s * 1000 / pages for run in each)
