@@ -31,6 +31,7 @@ _DIAGNOSED_LINES = 1000
 _ROOT_LINES = 3
 _LINE_WIDTH = 400
 _LAST_WORD_S = 2.0
+_SECRET_FLAGS = frozenset({"--api-key", "--hf-token"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,7 +212,7 @@ class Server:
     async def _launch(self) -> None:
         command = list(self._spec.command(self._port))
         self._since = self._spec.log.stat().st_size if self._spec.log.exists() else 0
-        self._tell(Event(What.STARTING, self.url, shlex.join(command)))
+        self._tell(Event(What.STARTING, self.url, shlex.join(without_secrets(command))))
         process = await ServerProcess.start(
             command, environment=self._spec.environment, log=self._spec.log, grace_s=self._patience.grace_s
         )
@@ -346,6 +347,20 @@ class Servers:
 
     async def _stop(self) -> None:
         await asyncio.gather(*(server.stop() for server in self._servers))
+
+
+def without_secrets(command: Sequence[str]) -> list[str]:
+    """A command line as it may be shown: without the values of keys and tokens."""
+    shown: list[str] = []
+    hidden = False
+    for word in command:
+        name, mark, _ = word.partition("=")
+        if name.startswith("--"):
+            hidden = name.replace("_", "-") in _SECRET_FLAGS
+            shown.append(f"{name}=..." if hidden and mark else word)
+        else:
+            shown.append("..." if hidden else word)
+    return shown
 
 
 class _PortTakenError(ServerError):
