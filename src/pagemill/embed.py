@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from pagemill.document.page import ImageCrop, PageResult
     from pagemill.embedding.base import EmbeddingEngine, EngineSettings
     from pagemill.embedding.contents import Content
+    from pagemill.embedding.vectors import StoredType
     from pagemill.errors import DamagedRunError
     from pagemill.imaging.types import Pixels
     from pagemill.sources import SourceOptions
@@ -71,7 +72,7 @@ _NEEDS = {
 _FATAL = (NetworkError, OutputError, UsageError, MissingDependencyError)
 """Errors that the next item would have, too."""
 _STALE = 0.1
-"""Share by which the number of texts may change before the statistics of a corpus are made anew."""
+"""Share of the texts that may come or go before the statistics of a corpus are made anew."""
 _WAITING_BATCHES = 3
 """Batches of inputs a lane that are held in memory."""
 
@@ -84,7 +85,7 @@ class EmbedOptions:
     """None for all that the engine can make, without queries."""
     queries: tuple[tuple[str, str], ...] = ()
     """Ids and texts (:func:`pagemill.embedding.queries.read_queries`), for :attr:`Part.QUERIES`."""
-    dtype: str = "float32"
+    dtype: StoredType = "float32"
     dimension: int | None = None
     """Keep only so many components; None for all."""
     fresh: bool = False
@@ -198,6 +199,7 @@ class _Embedding:
             check=self._check,
         )
         services.push_async_callback(self._batcher.close)
+        self._fitted = False
         self._room = asyncio.Semaphore(_WAITING_BATCHES * engine.max_batch * engine.concurrency)
 
     async def make(self, part: Part) -> None:
@@ -252,8 +254,9 @@ class _Embedding:
     async def _contents(self, part: Part) -> AsyncIterator[Content]:
         if part is Part.QUERIES:
             self._begin(part, len(self._options.queries))
+            statistics = self._engine.statistics if isinstance(self._engine, CorpusEngine) else ""
             for query_id, text in self._options.queries:
-                yield query(query_id, text)
+                yield query(query_id, text, statistics)
                 self._advance()
             return
         async for page in self._pages(part):
@@ -341,15 +344,17 @@ class _Embedding:
     async def _fit(self) -> None:
         """Make the statistics of an engine that has some, where they are far from the corpus of now."""
         engine = self._engine
-        if not isinstance(engine, CorpusEngine):
+        if not isinstance(engine, CorpusEngine) or self._fitted:
             return
-        count = await asyncio.to_thread(lambda: sum(1 for _ in self._texts()))
-        stale = self._options.fresh or abs(count - engine.fitted_on) > _STALE * engine.fitted_on
-        if count and stale:
+        self._fitted = True
+        if self._options.fresh or await asyncio.to_thread(lambda: engine.changed(self._texts())) > _STALE:
             await asyncio.to_thread(engine.fit, self._texts())
 
     def _texts(self) -> Iterator[str]:
-        return (page.text for page in self._reader.texts() if page.text.strip())
+        """Of all pages; a record that is damaged was told of when its page was to be embedded."""
+        for page in self._reader.pages(on_damage=lambda _: None):
+            for content in contents(page, Part.TEXT, images=False):
+                yield content.text
 
     def _info(self, part: Part) -> VectorsInfo:
         identity = self._engine.identity

@@ -352,3 +352,32 @@ def test_the_embedded_engine(tmp_path: Path) -> None:
         for query, page_id in (("체험 교실은 언제 여나요", "ko_1"), ("the wheels turning", "report_1")):
             vector = normalised(again.embed([EmbeddingInput(role=Role.QUERY, text=query)]))[0]
             assert file.rows[int(np.argmax(file.vectors @ vector))].key.page_id == page_id
+
+
+def test_statistics_follow_the_corpus(tmp_path: Path) -> None:
+    """Another corpus of as many pages has other rare words: also where a damaged text is in it."""
+    out, other = tmp_path / "run", tmp_path / "other"
+    queries = (("q", "the sluice of the mill"),)
+
+    def corpus(words: str) -> list[PageResult]:
+        return [page("d", n, [region(0, Label.TEXT, f"{words} {n}")]) for n in range(1, 21)]
+
+    def embed_again() -> tuple[int, np.ndarray]:
+        outcome = run_embed(out, open_engine(None, EngineSettings(folder=out / FOLDER)), queries=queries)
+        with VectorFile.open(out, Part.QUERIES) as file:
+            return outcome.parts[Part.QUERIES].embedded, np.array(file.find("q"))
+
+    write_run(out, corpus("the mill"))
+    made, before = embed_again()
+    assert made == 1
+    again, same = embed_again()
+    assert again == 0
+    np.testing.assert_array_equal(same, before)
+    write_run(other, corpus("the sluice"))
+    (out / FOLDER).rename(other / FOLDER)
+    out = other
+    path = out / "parsed_texts.jsonl"
+    path.write_bytes(path.read_bytes().replace(b"sluice 7", b"sluice 8"))
+    made, after = embed_again()
+    assert made == 1
+    assert np.abs(after - before).max() > 0.01

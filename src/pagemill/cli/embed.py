@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from pagemill.embedding.vectors import Part
+    from pagemill.embedding.vectors import Part, StoredType
 
 _WHAT = ("text", "images", "regions")
 
@@ -45,7 +45,7 @@ def command(
     engine: str | None,
     model: str | None,
     servers: tuple[str, ...],
-    dtype: str,
+    dtype: StoredType,
     dimension: int | None,
     batch_size: int | None,
     device: str | None,

@@ -151,8 +151,12 @@ class CorpusEngine(Protocol):
     """An embedding engine that weighs by statistics of the corpus, which it keeps in ``EngineSettings.folder``."""
 
     @property
-    def fitted_on(self) -> int:
-        """Texts that the statistics were made of; 0 while there are none, and nothing can be embedded."""
+    def statistics(self) -> str:
+        """Digest of the statistics; empty while there are none. Vectors of queries may change with it."""
+        ...
+
+    def changed(self, texts: Iterable[str]) -> float:
+        """How many texts came or went since the statistics were made, as a share of those of then."""
         ...
 
     def fit(self, texts: Iterable[str]) -> None:

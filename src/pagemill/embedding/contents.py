@@ -52,9 +52,9 @@ def contents(page: PageResult, part: Part, *, images: bool) -> Iterator[Content]
         yield from _regions(page, images=images)
 
 
-def query(query_id: str, text: str) -> Content:
-    """A query."""
-    return Content(row=Row(RowKey(query_id), digest("query", text)), text=text)
+def query(query_id: str, text: str, statistics: str = "") -> Content:
+    """A query; its vector is another one with other statistics of the corpus, where the engine has some."""
+    return Content(row=Row(RowKey(query_id), digest("query", text, *filter(None, [statistics]))), text=text)
 
 
 def digest(*parts: str) -> str:

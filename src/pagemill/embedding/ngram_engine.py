@@ -13,6 +13,7 @@ costs nothing: ``benchmarks/embedding_quality.py``.
 from __future__ import annotations
 
 import functools
+import hashlib
 import io
 import re
 import unicodedata
@@ -85,7 +86,7 @@ class NgramEngine:
             raise UsageError(f"the engine 'ngram' makes vectors of 64 to {_MAX_DIMENSION:,} components")
         self.max_batch = settings.batch_size or 64
         self._path = settings.folder / STATISTICS
-        self._texts, self._frequencies = _read_statistics(self._path)
+        self._texts, self._frequencies, self._digests = _read_statistics(self._path)
 
     @property
     def identity(self) -> EngineIdentity:
@@ -103,19 +104,36 @@ class NgramEngine:
         """Texts that the statistics were made of; without any, all n-grams of a query count the same."""
         return self._texts
 
+    @property
+    def statistics(self) -> str:
+        """Digest of the statistics."""
+        return hashlib.sha256(self._frequencies.tobytes() + self._texts.to_bytes(8)).hexdigest() if self._texts else ""
+
+    def changed(self, texts: Iterable[str]) -> float:
+        """How many texts came or went since the statistics were made, as a share of those of then."""
+        now = np.unique(np.fromiter(map(_digest, texts), dtype=np.uint64))
+        return len(np.setxor1d(now, self._digests, assume_unique=True)) / max(1, len(self._digests))
+
     def fit(self, texts: Iterable[str]) -> None:
         """Count in how many texts each n-gram occurs, and keep that."""
         frequencies = np.zeros(_BUCKETS, dtype=np.uint32)
-        count = 0
+        digests = []
         for text in texts:
             frequencies[np.unique(_bucket(_ngrams(text).hashes))] += np.uint32(1)
-            count += 1
+            digests.append(_digest(text))
+        known = np.unique(np.array(digests, dtype=np.uint64))
         buffer = io.BytesIO()
-        np.savez_compressed(buffer, texts=np.int64(count), frequencies=frequencies, version=np.int64(_VERSION))
+        np.savez_compressed(
+            buffer,
+            texts=np.int64(len(digests)),
+            frequencies=frequencies,
+            digests=known,
+            version=np.int64(_VERSION),
+        )
         with output_errors(self._path):
             self._path.parent.mkdir(exist_ok=True)
         write_whole(self._path, [buffer.getvalue()], durable=True)
-        self._texts, self._frequencies = count, frequencies
+        self._texts, self._frequencies, self._digests = len(digests), frequencies, known
 
     def embed(self, inputs: Sequence[EmbeddingInput]) -> Vectors:
         """Make a vector of each text.
@@ -221,17 +239,24 @@ def _bucket(hashes: Hashes) -> NDArray[np.int64]:
     return (hashes % np.uint64(_BUCKETS)).astype(np.int64)
 
 
-def _read_statistics(path: Path) -> tuple[int, NDArray[np.uint32]]:
+def _digest(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest())
+
+
+def _read_statistics(path: Path) -> tuple[int, NDArray[np.uint32], Hashes]:
+    """Number of texts, in how many each n-gram occurs, and their digests."""
     if not path.exists():
-        return 0, np.zeros(_BUCKETS, dtype=np.uint32)
+        return 0, np.zeros(_BUCKETS, dtype=np.uint32), np.empty(0, dtype=np.uint64)
     try:
         with reading_errors(path), np.load(path, allow_pickle=False) as stored:
             texts, frequencies, version = int(stored["texts"]), stored["frequencies"], int(stored["version"])
+            digests = stored["digests"]
     except (TypeError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise _damaged(path, str(error)) from error
-    if version != _VERSION or frequencies.shape != (_BUCKETS,) or frequencies.dtype != np.uint32 or texts < 0:
+    whole = frequencies.shape == (_BUCKETS,) and frequencies.dtype == np.uint32 and texts >= 0
+    if version != _VERSION or not whole or digests.ndim != 1 or digests.dtype != np.uint64:
         raise _damaged(path, "it is of another version")
-    return texts, frequencies
+    return texts, frequencies, digests
 
 
 def _damaged(path: Path, reason: str) -> DamagedRunError:

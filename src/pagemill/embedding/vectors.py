@@ -10,7 +10,7 @@ import zipfile
 import zlib
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 
 import msgspec
 import numpy as np
@@ -34,6 +34,10 @@ TEMPORARY_SUFFIX = ".pagemill-tmp"
 _METADATA = b"pagemill.embeddings"
 _FORMAT = 1
 _CHECKED_ROWS = 4096
+
+
+StoredType: TypeAlias = Literal["float32", "float16"]
+"""Of the components of a file."""
 
 
 class Part(StrEnum):
@@ -82,7 +86,7 @@ class VectorsInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     part: Part
     identity: EngineIdentity
-    dtype: Literal["float32", "float16"]
+    dtype: StoredType
     images: bool = False
     """Regions: those with a picture were embedded with it."""
     format: int = _FORMAT

@@ -73,6 +73,9 @@ def test_statistics_are_kept(engine, tmp_path):
     assert isinstance(engine, CorpusEngine)
     again = create(EngineSettings(folder=tmp_path))
     assert again.fitted_on == len(PAGES)
+    assert again.statistics == engine.statistics
+    assert again.changed(PAGES) == 0
+    assert again.changed([*PAGES[1:], "another page"]) == 2 / len(PAGES)
     np.testing.assert_array_equal(vectors(engine, ["loft"], Role.QUERY), vectors(again, ["loft"], Role.QUERY))
 
 
