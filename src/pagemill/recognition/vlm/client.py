@@ -33,13 +33,17 @@ flight, so it must be allowed to do so a few times."""
 _COST = {Cause.TIMEOUT: 3}
 """Of an attempt that failed; the others cost 1. Those of :data:`_FREE` say nothing about the request."""
 _FREE = frozenset({Cause.UNREACHABLE, Cause.BUSY})
-_OVERLOAD = frozenset({Cause.BUSY, Cause.TIMEOUT, Cause.CONNECTION, Cause.SERVER_ERROR})
-"""Signs that a server was given too much: it may also die of that."""
+_OVERLOAD = frozenset({Cause.BUSY, Cause.TIMEOUT})
+"""Signs that a server was given too much."""
+_FAULT = frozenset({Cause.CONNECTION, Cause.SERVER_ERROR})
+"""Signs of a fault; of too much only where a server dies of it."""
 _PATIENCE_S = 60.0
 """A server that answers nobody is sick; what it does to a request says nothing about the request for so long."""
 _FIRST_DELAY_S, _LONGEST_DELAY_S = 0.25, 4.0
 _FIRST_PROBE_S, _LONGEST_PROBE_S = 0.25, 5.0
 _PROBE_TIMEOUT_S = 10.0
+_QUICK_PROBES = 40
+"""Most outages are short: a server is looked after at the first pace for so many times, then more and more seldom."""
 _STREAK = 5
 """A server that fails so often in a row is left alone for a while, for longer with each further failure."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 3.0
@@ -158,6 +162,8 @@ class ServerClient:
             self._judge(failure, spent, now - first_failure, first_failure)
             avoid = server
             longest = min(_LONGEST_DELAY_S, _FIRST_DELAY_S * 2 ** min(failures, 10))
+            if not server.up:  # another one takes it soon, or it waits until this one is up
+                longest = _FIRST_DELAY_S
             await asyncio.sleep(random.uniform(0.0, longest))
 
     def stop_waiting(self) -> None:
@@ -187,9 +193,15 @@ class ServerClient:
         """
         found: dict[str, dict[str, int | None]] = {}
         silent: list[tuple[Server, AttemptFailedError]] = []
-        for server in self.servers:
+        paths = [f"{server.root}/v1/models" for server in self.servers]
+        asked = await asyncio.gather(
+            *(self._open().get(path, _PROBE_TIMEOUT_S) for path in paths), return_exceptions=True
+        )
+        for server, outcome in zip(self.servers, asked, strict=True):
             try:
-                reply = _MODELS.decode(await self._open().get(f"{server.root}/v1/models", _PROBE_TIMEOUT_S))
+                if isinstance(outcome, BaseException):
+                    raise outcome
+                reply = _MODELS.decode(outcome)
                 found[server.root] = {model.id: _count(model.max_model_len) or None for model in reply.data}
             except AttemptFailedError as error:
                 if error.cause is Cause.BAD_ANSWER:
@@ -208,7 +220,7 @@ class ServerClient:
 
     def _open(self) -> Exchange:
         if self._exchange is None:
-            self._exchange = Exchange(self._api_key)
+            self._exchange = Exchange(self._api_key, self.in_flight)
         return self._exchange
 
     async def _attempt(
@@ -247,6 +259,8 @@ class ServerClient:
         _log.debug("%s", failure.message)
         if failure.cause in _OVERLOAD:
             server.limit.overloaded(ticket)
+        elif failure.cause in _FAULT:
+            server.limit.failed(ticket)
         if failure.cause not in _FREE and start >= server.failed_at:  # a burst of failures is one
             server.failed_at = asyncio.get_running_loop().time()
             server.streak += 1
@@ -292,16 +306,19 @@ class ServerClient:
             self._probes[server] = asyncio.create_task(self._probe_until_up(server))
 
     async def _probe_until_up(self, server: Server) -> None:
-        delay = _FIRST_PROBE_S
+        delay, probes = _FIRST_PROBE_S, 0
         while not await self._healthy(server):
             if server.up:
                 _log.warning("%s is no longer healthy; waiting for it", server.root)
             self._pool.mark_down(server)
             self._pool.give_up_waiting()
             await asyncio.sleep(random.uniform(0.5, 1.0) * min(delay, max(0.05, self._server_wait_s / 4)))
-            delay = min(_LONGEST_PROBE_S, 1.5 * delay)
+            probes += 1
+            if probes >= _QUICK_PROBES:
+                delay = min(_LONGEST_PROBE_S, 1.5 * delay)
         if not server.up:
             _log.warning("%s answers again", server.root)
+            server.limit.returned()
             if (poll := self._polls.get(server)) is not None and poll.done():
                 del self._polls[server]
         self._pool.mark_up(server)

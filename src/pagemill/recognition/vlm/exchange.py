@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import ssl
 import time
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from io import BytesIO
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import msgspec
 
@@ -38,6 +43,8 @@ _KEEP_ALIVE_S = 4.0
 that very moment is lost."""
 _STREAMED_BYTES = 2**18
 """A larger body is written piece by piece, so that no other request waits for it."""
+_OTHER_FILES = 1024
+"""That a run may have open beside its connections."""
 _SHOWN = 300
 """Characters of a server's message that are passed on."""
 
@@ -73,9 +80,12 @@ class Exchange:
 
     Args:
         api_key: Goes along with every request; told nowhere.
+        connections: Most that will be open at once: as many files may be open then, as far as the system lets us.
     """
 
-    def __init__(self, api_key: str | None = None) -> None:
+    def __init__(self, api_key: str | None = None, connections: int = 0) -> None:
+        _allow_files(connections)
+        self._proxies: dict[str, str | None] = {}
         headers = {"User-Agent": f"pagemill/{__version__}", "Accept-Encoding": "identity"}
         if api_key:
             if not api_key.isprintable():
@@ -116,24 +126,80 @@ class Exchange:
 
     async def _request(self, method: str, url: str, timeout_s: float, max_bytes: int, **options: Any) -> bytes:
         timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=_CONNECT_S)
+        if url not in self._proxies:
+            self._proxies[url] = proxy_for(url)  # looked up once: some systems ask elsewhere for it
+        proxy = self._proxies[url]
         try:
             async with self._session.request(
-                method, url, timeout=timeout, allow_redirects=False, **options
+                method, url, timeout=timeout, allow_redirects=False, proxy=proxy, **options
             ) as response:
                 if response.status == 200:
                     return await _content(response, max_bytes)
                 message = _message(await _content(response, _MAX_ERROR, cut=True))
                 raise _error(response.status, message, url, response.headers)
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            raise AttemptFailedError(Cause.UNREACHABLE, f"{url} cannot be reached: {_said(error)}") from error
+            raise AttemptFailedError(*unreachable(url, error, proxied=proxy is not None)) from error
         except TimeoutError as error:
             raise AttemptFailedError(Cause.TIMEOUT, f"{url} did not answer within {timeout_s:g} s") from error
         except (aiohttp.InvalidURL, UnicodeError) as error:  # the latter for names that no domain can have
             raise UsageError(f"the server {url} is no URL", remedy="Check --server.") from error
         except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError) as error:
             raise AttemptFailedError(Cause.CONNECTION, f"{url} closed the connection: {_said(error)}") from error
+        except aiohttp.ClientHttpProxyError as error:
+            message = f"{url} cannot be reached: the proxy answers with HTTP {error.status}"
+            raise AttemptFailedError(Cause.UNREACHABLE, message) from error
         except aiohttp.ClientError as error:  # headers that are none, lines without end
             raise AttemptFailedError(Cause.BAD_ANSWER, f"{url} does not speak HTTP: {_said(error)}") from error
+
+
+def unreachable(url: str, error: OSError, *, proxied: bool = False) -> tuple[Cause, str]:
+    """What it means that no connection is made, and how it is told."""
+    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    if cause.errno in (errno.EMFILE, errno.ENFILE):  # ours: less at once will do
+        return Cause.BUSY, f"{url} cannot be reached: too many open files here (see: ulimit -n)"
+    way = " through the proxy of the environment" if proxied else ""
+    return Cause.UNREACHABLE, f"{url} cannot be reached{way}: {_said(error)}"
+
+
+def proxy_for(url: str) -> str | None:
+    """The proxy that ``http_proxy``, ``https_proxy``, ``all_proxy`` and ``no_proxy`` ask for, as curl reads them.
+
+    None for a server on this machine: one is started here more often than a proxy could reach it.
+
+    Raises:
+        UsageError: It is of a kind that is not supported.
+    """
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    with suppress(ValueError):
+        if ip_address(host).is_loopback:
+            return None
+    if host == "localhost" or host.endswith(".localhost") or proxy_bypass(parts.netloc):
+        return None
+    proxies = getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if proxy and "://" not in proxy:
+        proxy = f"http://{proxy}"
+    if proxy and not proxy.lower().startswith(("http://", "https://")):
+        raise UsageError(
+            f"the proxy for {host} is of the kind {proxy.partition(':')[0]}, which is not supported",
+            remedy=f"Name an HTTP proxy, or add {host} to the environment variable no_proxy.",
+        )
+    return proxy or None
+
+
+def _allow_files(connections: int) -> None:
+    """Raise the soft limit of open files for so many connections, beside what else is open; 1,024 are soon used up."""
+    try:
+        import resource
+    except ImportError:  # Windows, which has no such limit
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + _OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):
+            most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
 
 
 async def _content(response: aiohttp.ClientResponse, max_bytes: int, *, cut: bool = False) -> bytes:

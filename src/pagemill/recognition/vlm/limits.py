@@ -3,8 +3,9 @@
 The adaptive limit climbs the hill of throughput. A server that batches answers twice the requests in hardly more time
 until it is full; from then on more requests only wait longer. So the limit is doubled as long as the time a token takes
 holds, then probed in smaller steps up and down, and lowered by a factor when a server shows that it has too much: HTTP
-429 or 503, a time limit overrun, a queue in its metrics, a death with all that it had in flight. (Lowering by a factor:
-Chiu and Jain, 1989; latency as the signal: TCP Vegas, Brakmo and Peterson, 1995.)
+429 or 503, a time limit overrun, a queue in its metrics, a death with all that it had in flight. Other failures, which
+come at random between answers, say nothing of the load. (Lowering by a factor: Chiu and Jain, 1989; latency as the
+signal: TCP Vegas, Brakmo and Peterson, 1995.)
 
 Nothing here knows of time, sockets or servers.
 """
@@ -21,6 +22,8 @@ _OVERLOADS = 3
 _OVERLOAD_SHARE = 0.2
 """An overload is so many signs of it, and so many of the limit, within a window: not the odd one that a server with
 random faults gives, which would bring the limit down to 1 for nothing."""
+_BURST = 8
+"""So many failures, and as large a share of the limit, without an answer in between are a death of the server."""
 _QUEUE_CUT = 0.85
 """What is left of the limit when the server's queue is too long."""
 _QUEUE_SHARE = 0.25
@@ -52,7 +55,15 @@ class InFlightLimit(Protocol):
         ...
 
     def overloaded(self, ticket: Ticket) -> None:
-        """The server had too much: it said so, gave no answer in time, failed or died."""
+        """The server had too much: it said so, or gave no answer in time."""
+        ...
+
+    def failed(self, ticket: Ticket) -> None:
+        """The server failed it, or lost the connection: a fault of its own, or its death of too much."""
+        ...
+
+    def returned(self) -> None:
+        """The server was not there, and is again: when it dies anew, the limit is still too high."""
         ...
 
     def queue(self, waiting: int) -> None:
@@ -90,6 +101,12 @@ class FixedLimit:
     def overloaded(self, ticket: Ticket) -> None:
         """The user wants it so."""
 
+    def failed(self, ticket: Ticket) -> None:
+        """The user wants it so."""
+
+    def returned(self) -> None:
+        """Nothing to learn."""
+
     def queue(self, waiting: int) -> None:
         """The user wants it so."""
 
@@ -121,6 +138,9 @@ class AdaptiveLimit:
         """Whether a whole window has passed since the limit was lowered."""
         self._answers = self._tokens = self._queued = self._overloads = 0
         self._seconds = 0.0
+        self._failures = 0
+        """In a row, without an answer in between; -1 from when they lowered the limit until the server answers again:
+        an outage says nothing more, however long it is."""
 
     def begin(self, in_flight: int) -> Ticket:
         """As :meth:`InFlightLimit.begin`."""
@@ -128,6 +148,7 @@ class AdaptiveLimit:
 
     def succeeded(self, ticket: Ticket, seconds: float, tokens: int) -> None:
         """As :meth:`InFlightLimit.succeeded`."""
+        self._failures = 0
         if ticket.epoch != self._epoch or not ticket.full:
             return
         self._answers += 1
@@ -143,6 +164,19 @@ class AdaptiveLimit:
         self._overloads += 1
         if self._overloads >= max(_OVERLOADS, _OVERLOAD_SHARE * self.value):
             self._lower(_CUT)
+
+    def failed(self, ticket: Ticket) -> None:
+        """As :meth:`InFlightLimit.failed`."""
+        if ticket.epoch != self._epoch or self._failures < 0:
+            return
+        self._failures += 1
+        if self._failures >= max(_BURST, _OVERLOAD_SHARE * self.value):
+            self._failures = -1
+            self._lower(_CUT)
+
+    def returned(self) -> None:
+        """As :meth:`InFlightLimit.returned`."""
+        self._failures = 0
 
     def queue(self, waiting: int) -> None:
         """As :meth:`InFlightLimit.queue`. A queue is looked at again only when the answer to the last cut is in."""

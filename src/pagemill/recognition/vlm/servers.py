@@ -158,7 +158,7 @@ class ServerPool:
         now = asyncio.get_running_loop().time()
         choice = [server for server in self.servers if server.open(now) and server is not avoid]
         if avoid is not None and not choice and avoid.open(now):
-            if any(server.up for server in self.servers if server is not avoid):
+            if any(server.up and now >= server.paused_until for server in self.servers if server is not avoid):
                 return None  # it will have room, or be down
             return avoid
         return min(choice, key=lambda server: (server.in_flight, server.sent), default=None)

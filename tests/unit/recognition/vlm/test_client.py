@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import socket
 import traceback
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import msgspec
 import pytest
@@ -402,6 +403,107 @@ async def test_what_servers_serve():
     async with talking(closed_port()) as client:
         with pytest.raises(NetworkError, match="no model server answers"):
             await client.served_models()
+
+
+async def test_servers_are_asked_for_their_models_at_once():
+    """Or many that do not answer would be waited for one after the other."""
+    both = asyncio.Barrier(2)
+
+    async def models(_: web.BaseRequest) -> web.Response:
+        await asyncio.wait_for(both.wait(), 20)
+        return web.json_response({"data": [{"id": "a"}]})
+
+    async with AsyncExitStack() as stack:
+        urls = []
+        for _ in range(2):
+            server = web.Server(models)
+            listener = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
+            stack.push_async_callback(server.shutdown, 0.0)
+            stack.callback(listener.close)
+            urls.append(f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}")
+        async with talking(*urls) as client:
+            assert len(await client.served_models()) == 2
+
+
+async def test_faults_at_random_do_not_throttle_a_server():
+    faults = {Fault.SERVER_ERROR: 0.15, Fault.RESET: 0.05}
+    async with StubServer(StubSettings(latency_ms=1, faults=faults, seed=1)) as server, talking(server.url) as client:
+        await asyncio.gather(*[client.ask(BODY) for _ in range(600)])
+        assert client.servers[0].limit.value >= 32
+
+
+@pytest.mark.parametrize(
+    ("url", "variables", "proxy"),
+    [
+        ("http://models.example:8000/x", {"http_proxy": "http://proxy.example:3128"}, "http://proxy.example:3128"),
+        ("https://models.example/x", {"HTTPS_PROXY": "http://proxy.example:3128"}, "http://proxy.example:3128"),
+        ("https://models.example/x", {"http_proxy": "http://proxy.example:3128"}, None),
+        ("https://models.example/x", {"all_proxy": "http://proxy.example:3128"}, "http://proxy.example:3128"),
+        ("http://a.models.example/x", {"http_proxy": "http://p:1", "no_proxy": "models.example"}, None),
+        ("http://127.0.0.1:8000/x", {"http_proxy": "http://proxy.example:3128"}, None),
+        ("http://localhost:8000/x", {"http_proxy": "http://proxy.example:3128"}, None),
+        ("http://[::1]:8000/x", {"http_proxy": "http://proxy.example:3128"}, None),
+        ("http://models.example/x", {}, None),
+    ],
+)
+def test_proxies_of_the_environment(monkeypatch, url, variables, proxy):
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert exchange.proxy_for(url) == proxy
+
+
+async def test_a_proxy_is_used(monkeypatch):
+    asked = []
+
+    async def proxy(request: web.BaseRequest) -> web.Response:
+        asked.append((str(request.url), request.headers.get("Proxy-Authorization")))
+        return web.json_response({"data": [{"id": "a"}]})
+
+    server = web.Server(proxy)
+    listener = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
+    address = f"127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+    monkeypatch.setenv("http_proxy", f"http://miller:secret@{address}")
+    monkeypatch.setattr(exchange, "proxy_bypass", lambda host: False)
+    try:
+        async with talking("http://models.invalid:8000") as client:
+            assert list(await client.served_models()) == ["http://models.invalid:8000"]
+    finally:
+        listener.close()
+        await server.shutdown(0.0)
+    assert [url for url, _ in asked] == ["http://models.invalid:8000/v1/models"]
+    assert asked[0][1] is not None
+
+
+@pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:1", "http://miller:secret@127.0.0.1:1"])
+async def test_a_proxy_that_cannot_be_used_is_told_without_its_password(monkeypatch, proxy):
+    monkeypatch.setenv("https_proxy", proxy)
+    monkeypatch.setattr(exchange, "proxy_bypass", lambda host: False)
+    async with talking("https://models.invalid") as client:
+        with pytest.raises((UsageError, NetworkError)) as caught:
+            await client.served_models()
+    assert "secret" not in str(caught.value)
+    assert caught.value.remedy
+
+
+async def test_too_many_open_files_are_no_fault_of_the_server(monkeypatch):
+    async with StubServer() as server, talking(server.url) as client:
+        post = exchange.Exchange.post
+        left = iter([True] * 3)
+
+        async def failing(self, url, body, timeout_s):
+            if next(left, False):
+                raise exchange.AttemptFailedError(
+                    *exchange.unreachable(url, OSError(errno.EMFILE, "Too many open files"))
+                )
+            return await post(self, url, body, timeout_s)
+
+        monkeypatch.setattr(exchange.Exchange, "post", failing)
+        await client.ask(BODY)
+        assert client.servers[0].up
+        assert client.counts["busy"] == 3
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import random
 from collections.abc import Callable
 
 import pytest
@@ -111,6 +112,35 @@ def test_the_odd_fault_of_a_server_does_not_throttle_it():
     assert limit.value == LARGEST
 
 
+@pytest.mark.parametrize("share", [0.05, 0.2, 0.4])
+def test_failures_at_random_say_nothing_of_the_load(share):
+    draw = random.Random(1)
+    limit = AdaptiveLimit(16)
+    values = []
+    for _ in range(20_000):
+        ticket = limit.begin(limit.value)
+        if draw.random() < share:
+            limit.failed(ticket)
+        else:
+            limit.succeeded(ticket, 1.0, TOKENS)
+        values.append(limit.value)
+    assert limit.value == LARGEST
+    assert min(values[10_000:]) >= LARGEST // 2
+
+
+def test_a_death_with_all_in_flight_lowers_it_once_however_long_the_outage_is():
+    limit = AdaptiveLimit(100)
+    for _ in range(50):
+        for ticket in [limit.begin(number + 1) for number in range(limit.value)]:
+            limit.failed(ticket)
+    assert limit.value == 70
+    for again, value in ((lambda: limit.succeeded(limit.begin(1), 1.0, 1), 49), (limit.returned, 34)):
+        again()
+        for ticket in [limit.begin(number + 1) for number in range(limit.value)]:
+            limit.failed(ticket)
+        assert limit.value == value
+
+
 def test_a_long_queue_is_cut_once_until_the_answers_are_in():
     limit = AdaptiveLimit(100)
     for _ in range(10):
@@ -123,6 +153,7 @@ def test_a_fixed_limit_stays():
     for _ in range(100):
         ticket = limit.begin(7)
         limit.overloaded(ticket)
+        limit.failed(ticket)
         limit.succeeded(ticket, 1.0, 1)
         limit.queue(1000)
     assert (limit.value, limit.largest, limit.adaptive) == (7, 7, False)
@@ -131,6 +162,7 @@ def test_a_fixed_limit_stays():
 EVENTS = st.one_of(
     st.tuples(st.just("succeeded"), st.floats(0, 1e6), st.integers(0, 10**6), st.booleans()),
     st.tuples(st.just("overloaded"), st.booleans()),
+    st.tuples(st.just("failed"), st.booleans()),
     st.tuples(st.just("queue"), st.integers(0, 10**6)),
 )
 
@@ -144,6 +176,9 @@ def test_it_stays_within_its_bounds_whatever_happens(events, first, smallest, la
             limit.queue(*details)
         else:
             ticket = limit.begin(limit.value) if details.pop() else old
-            limit.overloaded(ticket) if kind == "overloaded" else limit.succeeded(ticket, *details)
+            if kind == "succeeded":
+                limit.succeeded(ticket, *details)
+            else:
+                getattr(limit, kind)(ticket)
         assert smallest <= limit.value <= largest
         assert isinstance(limit.value, int)

@@ -206,3 +206,9 @@ def test_whatever_happens_limits_hold_and_nobody_is_forgotten(steps, limits):
         assert not tasks
 
     asyncio.run(run())
+
+
+async def test_who_failed_at_one_goes_back_to_it_while_the_other_wants_to_be_left_alone():
+    servers = pool(1, 1)
+    servers.pause(servers.servers[1], 60)
+    assert await asyncio.wait_for(servers.acquire(avoid=servers.servers[0]), 10) is servers.servers[0]
