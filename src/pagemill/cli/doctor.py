@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from pagemill.cli.server_option import server_option
 from pagemill.errors import ExitCode
 
 _AREAS = ("machine", "parse", "gpu", "vlm", "serve", "embed", "search", "publish")
@@ -12,9 +13,7 @@ _SIGNS = {"ok": ("ok", "green"), "warning": ("note", "yellow"), "missing": ("MIS
 
 @click.command(name="doctor", short_help="Check that this machine has what a task needs.")
 @click.argument("areas", metavar="[AREA]...", nargs=-1, type=click.Choice(_AREAS))
-@click.option(
-    "--server", "servers", multiple=True, metavar="URL", help="Model server that should answer; may be repeated."
-)
+@server_option("Model server that should answer")
 @click.option("--vllm", metavar="PATH", help="vLLM's program or environment.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
 def command(areas: tuple[str, ...], servers: tuple[str, ...], vllm: str | None, as_json: bool) -> None:

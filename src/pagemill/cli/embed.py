@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pagemill.cli.server_option import server_option
+
 if TYPE_CHECKING:
     from pagemill.embedding.vectors import Part, StoredType
 
@@ -24,7 +26,7 @@ _WHAT = ("text", "images", "regions")
 )
 @click.option("--engine", metavar="NAME", help="Installed embedding engine  [default: ngram]")
 @click.option("--model", metavar="NAME", help="Model of the engine: a name, a path or a model card.")
-@click.option("--server", "servers", multiple=True, metavar="URL", help="Server of the engine vllm; may be repeated.")
+@server_option("Server of the engine vllm")
 @click.option(
     "--dtype", type=click.Choice(["float32", "float16"]), default="float32", show_default=True, help="Of the files."
 )

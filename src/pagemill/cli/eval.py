@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pagemill.cli.server_option import server_option
+
 if TYPE_CHECKING:
     from pagemill.evaluation.retrieval import Comparison, Query, RetrievalResult, Scores
     from pagemill.searching import Searcher
@@ -54,13 +56,7 @@ def command() -> None:
     show_default=True,
     help="Least cosine of two pages' vectors from which they are near-duplicates.",
 )
-@click.option(
-    "--server",
-    "servers",
-    multiple=True,
-    metavar="URL",
-    help="Embeds the queries, where a server made the vectors; may be repeated.",
-)
+@server_option("Embeds the queries, where a server made the vectors")
 @click.option("--model", metavar="PATH", help="The vectors' model, where it lies elsewhere on this machine.")
 @click.option("--device", metavar="NAME", help="Where the model computes, as in cuda or cpu.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the result as JSON.")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from pagemill.cli.server_option import server_option
 from pagemill.config.settings import LINES, VLM, ReadingMode, RecognitionSettings
 
 if TYPE_CHECKING:
@@ -28,13 +29,7 @@ _OPTIONS = (
         metavar="NAME",
         help=f"Model card: one of `pagemill models list`, or a file CARD.toml.  [default: {_DEFAULTS.model}]",
     ),
-    click.option(
-        "--server",
-        "servers",
-        multiple=True,
-        metavar="URL[,URL...]",
-        help="Base URL of an OpenAI-compatible server with the model, as in http://127.0.0.1:8000; may be repeated.",
-    ),
+    server_option("Base URL of an OpenAI-compatible server with the model, as in http://127.0.0.1:8000"),
     click.option(
         "--reading",
         type=click.Choice([mode.value for mode in ReadingMode]),
@@ -108,8 +103,7 @@ def recognition_settings(
             f"{' and '.join(without_use)} {'goes' if len(without_use) == 1 else 'go'} with a model behind a server: "
             "say --recognition-engine vlm"
         )
-    urls = tuple(url.strip() for value in servers for url in value.split(",") if url.strip())
-    if recognition_engine == VLM and not urls:
+    if recognition_engine == VLM and not servers:
         raise click.UsageError(
             "--recognition-engine vlm needs --server URL, the address of a server with the model; "
             "`pagemill serve-model` starts one"
@@ -117,7 +111,7 @@ def recognition_settings(
     return RecognitionSettings(
         engine=recognition_engine,
         model=model or _DEFAULTS.model,
-        servers=urls,
+        servers=servers,
         reading=ReadingMode(reading) if reading else None,
         footnotes=_DEFAULTS.footnotes if footnotes is None else footnotes,
         served_model=served_model,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pagemill.cli.plan import sizing_options
+from pagemill.cli.server_option import server_option
 from pagemill.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -51,9 +52,7 @@ _FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
     help="Who reads: a model on a server, or the embedded engines on this machine's processor.",
 )
 @sizing_options
-@click.option(
-    "--server", "servers", multiple=True, metavar="URL", help="Use this server and start none; may be repeated."
-)
+@server_option("Use this server and start none")
 @click.option(
     "--replicas", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Servers, one a GPU."
 )
@@ -86,13 +85,7 @@ _FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 @click.option(
     "--embedding-weights", type=_FOLDER, metavar="PATH", help="Folder of its checkpoint, in place of the card's."
 )
-@click.option(
-    "--embedding-server",
-    "embedding_servers",
-    multiple=True,
-    metavar="URL",
-    help="Use this server for it and start none; may be repeated.",
-)
+@server_option("Use this server for it and start none", name="--embedding-server", parameter="embedding_servers")
 @click.option(
     "--queries",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -106,7 +106,6 @@ def plan(options: RunOptions) -> list[StepPlan]:
         UsageError: A model does not fit, or is not known.
         MissingDependencyError: There is no vLLM, and no server was named.
     """
-    options = replace(options, servers=_urls(options.servers), embedding_servers=_urls(options.embedding_servers))
     _refuse(options)
     makers = {Step.OCR: _recognition, Step.EMBED: _embedding, Step.UPLOAD: _upload}
     return [make(options) for step, make in makers.items() if step in options.chosen]
@@ -326,10 +325,6 @@ def _made(serving: Serving | None, quiet: bool) -> Callable[[], Servers] | None:
     from pagemill.cli.server_display import ServerDisplay
 
     return lambda: Servers(serving.specs, tell=ServerDisplay(quiet=quiet))
-
-
-def _urls(values: Sequence[str]) -> tuple[str, ...]:
-    return tuple(url.strip() for value in values for url in value.split(",") if url.strip())
 
 
 def _servers(urls: Sequence[str]) -> tuple[str, ...]:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import click
 from click.formatting import wrap_text
 
+from pagemill.cli.server_option import server_option
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -43,13 +45,7 @@ _PARTS = ("images", "text", "regions", "full-text")
     type=click.Choice(_PARTS),
     help="Search only these parts of the index; may be repeated  [default: all]",
 )
-@click.option(
-    "--server",
-    "servers",
-    multiple=True,
-    metavar="URL",
-    help="Embeds the query, where a server made the vectors; may be repeated.",
-)
+@server_option("Embeds the query, where a server made the vectors")
 @click.option("--model", metavar="PATH", help="The vectors' model, where it lies elsewhere on this machine.")
 @click.option("--device", metavar="NAME", help="Where the model computes, as in cuda or cpu.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a hit, a line each.")

@@ -35,7 +35,7 @@ def test_all_options_arrive():
     settings = recognition_settings(
         recognition_engine="vlm",
         model="paddleocr-vl",
-        servers=("http://a:1, http://b:2", "https://c"),
+        servers=("http://a:1", "http://b:2", "https://c"),
         reading="pages",
         footnotes=False,
         served_model="mine",
