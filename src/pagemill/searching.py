@@ -158,7 +158,8 @@ class Searcher:
 
         made_by = info.identity
         settings = EngineSettings(folder=self.index.path / FOLDER, dimension=made_by.dimension)
-        if made_by.engine != DEFAULT_ENGINE:  # which has no model and asks no server; those named are for the others
+        others = any(each.identity.engine != DEFAULT_ENGINE for each in self.index.vectors.values())
+        if made_by.engine != DEFAULT_ENGINE or not others:  # it asks no server: those named are for the others
             settings = replace(
                 settings,
                 model=self._settings.model or made_by.model,

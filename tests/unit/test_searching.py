@@ -19,7 +19,7 @@ from pagemill.embedding.base import EmbeddingInput, EngineIdentity, EngineSettin
 from pagemill.embedding.contents import contents
 from pagemill.embedding.vectors import FOLDER, Part, VectorPaths, VectorsInfo
 from pagemill.embedding.writing import VectorWriter
-from pagemill.errors import DifferentRunError, MissingInputError, UnsupportedInputError, UsageError
+from pagemill.errors import DifferentRunError, MissingInputError, OutputError, UnsupportedInputError, UsageError
 from pagemill.retrieval.building import build_index
 from pagemill.runtime import engines
 from pagemill.searching import QueryEngineSettings, Searcher
@@ -157,6 +157,11 @@ def test_servers_are_not_named_to_the_embedded_engine(run: Path, monkeypatch: py
     monkeypatch.setattr(engines, "load", lambda group, name: known[name])
     hit = pagemill.search(run, "수강료", servers=["http://127.0.0.1:9"], model="rgb", device="cpu")[0]
     assert (hit.page_id, set(hit.parts)) == ("mill_2", {"images", "text", "full-text"})
+    VectorPaths(run / FOLDER, Part.IMAGES).vectors.unlink()
+    VectorPaths(run / FOLDER, Part.IMAGES).ids.unlink()
+    build_index(run)
+    with pytest.raises(UsageError, match="asks no server"):  # no flag is ignored
+        pagemill.search(run, "수강료", servers=["http://127.0.0.1:9"])
 
 
 def test_a_picture_with_words_is_a_question(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,6 +232,14 @@ def test_index_command_tells_what_is_in_it(run: Path) -> None:
     assert "2 pages, 2 regions" in told.stderr
     assert "2 vectors of page images, 3 components, by colours" in told.stderr
     assert invoke("index", run, "--quiet").stderr == ""
+
+
+def test_eval_says_before_it_works_where_it_cannot_write(run: Path, tmp_path: Path) -> None:
+    queries = tmp_path / "queries.jsonl"
+    queries.write_text('{"id": "1", "query": "red", "relevant": ["mill_1"]}\n', encoding="utf-8")
+    with pytest.raises(OutputError, match="no such folder"):
+        invoke("eval", "retrieval", run, "--queries", queries, "-o", tmp_path / "nowhere" / "result.json")
+    assert not ColourEngine.asked
 
 
 def test_eval_command(run: Path, tmp_path: Path) -> None:

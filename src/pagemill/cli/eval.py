@@ -92,7 +92,7 @@ def retrieval(
     import msgspec
 
     from pagemill.cli.progress import LenientConsole
-    from pagemill.errors import CorruptInputError
+    from pagemill.errors import CorruptInputError, OutputError
     from pagemill.evaluation import retrieval as scoring
     from pagemill.evaluation.query_sets import QueryFormat, read_queries
     from pagemill.searching import QueryEngineSettings, Searcher
@@ -103,7 +103,11 @@ def retrieval(
         try:
             other = msgspec.json.decode(compare.read_bytes(), type=scoring.RetrievalResult)
         except msgspec.DecodeError as error:
-            raise CorruptInputError(f"{compare} is no result of pagemill eval retrieval: {error}") from error
+            raise CorruptInputError(
+                f"{compare} is no result of pagemill eval retrieval: {error}", remedy="Name a file that -o wrote."
+            ) from error
+    if output and not output.absolute().parent.is_dir():  # before the work begins
+        raise OutputError(f"cannot write {output}: there is no such folder", remedy="Make it, or name another place.")
     scoring.scorer()  # before the work begins: is what computes the measures there?
     queries = read_queries(queries_file, QueryFormat(query_format), qrels)
     with Searcher(out, QueryEngineSettings(servers=servers, model=model, device=device)) as searcher:

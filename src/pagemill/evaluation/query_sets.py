@@ -46,6 +46,9 @@ class _BeirQuery(msgspec.Struct):
     metadata: dict[str, Any] = {}
 
 
+_FIELDS = {_JsonlQuery: "id, query and relevant (page ids)", _BeirQuery: "_id and text"}
+
+
 def read_queries(path: Path, query_format: QueryFormat, qrels: Path | None = None) -> list[Query]:
     """Read a set of queries.
 
@@ -156,7 +159,9 @@ def _lines(path: Path, kind: type[Any]) -> Iterator[Any]:
                     raise ValueError("it is over a megabyte")
                 yield decoder.decode(line)
             except (msgspec.DecodeError, ValueError) as error:
-                raise CorruptInputError(f"{path}, line {number}: {error}") from error
+                raise CorruptInputError(
+                    f"{path}, line {number}: {error}", remedy=f"A line has the fields {_FIELDS[kind]}."
+                ) from error
 
 
 def _check(path: Path, queries: list[Query]) -> None:

@@ -67,8 +67,9 @@ def test_sds_kopub(tmp_path):
 def test_what_is_no_set_of_queries_is_refused(tmp_path, text):
     path = tmp_path / "q.jsonl"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(CorruptInputError):
+    with pytest.raises(CorruptInputError) as caught:
         read_queries(path, QueryFormat.JSONL)
+    assert "line" not in str(caught.value) or "relevant" in (caught.value.remedy or "")
 
 
 def test_other_files_are_refused(tmp_path):
