@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -90,7 +91,8 @@ class PageImages:
         digests = {digest for digest, _ in wanted}
         addresses = await asyncio.to_thread(self._reader.source_addresses)
         inputs = self._inputs or [addresses[digest] for digest in addresses if digest in digests]
-        source = resolve(inputs, options=self._options, decoder=self._decoding, catalogue=_OnlyThese(wanted))
+        known = await asyncio.to_thread(self._reader.remembered_digests)
+        source = resolve(inputs, options=self._options, decoder=self._decoding, catalogue=_OnlyThese(wanted, known))
         problems: dict[str, PagemillError] = {}
         async with aclosing(source.pages()) as refs:
             async for ref in refs:
@@ -132,13 +134,18 @@ def _problem(ref: PageRef) -> PagemillError:
 
 
 class _OnlyThese(NewCatalogue):
-    """A catalogue to which all pages have ended but some."""
+    """A catalogue to which all pages have ended but some, and which knows files that were not touched since."""
 
-    def __init__(self, wanted: Mapping[tuple[str, int], object]) -> None:
+    def __init__(self, wanted: Mapping[tuple[str, int], object], digests: Mapping[tuple[bytes, int, int], str]) -> None:
         super().__init__()
+        self._digests = digests
         self._wanted: dict[str, set[int]] = {}
         for digest, page in wanted:
             self._wanted.setdefault(digest, set()).add(page)
+
+    def remembered_digest(self, path: Path, size: int, modified_ns: int) -> str | None:
+        """As the run keeps it, so that unchanged files are not read for their digest once more."""
+        return self._digests.get((os.fsencode(path), size, modified_ns))
 
     def meet(self, digest: str, uri: str) -> KnownSource:
         """Which pages are wanted; none of a further file with the same content."""

@@ -26,6 +26,7 @@ from pagemill.embedding.contents import contents
 from pagemill.embedding.outcome import EmbedOutcome
 from pagemill.embedding.vectors import FOLDER, Part, RowKey, VectorFile, parts_of
 from pagemill.errors import DifferentRunError, ExitCode, LockedError, NetworkError, UsageError
+from pagemill.sources.digest import Identifier
 from pagemill.store.lock import RunLock
 from pagemill.store.opening import OpenMode
 from pagemill.store.reading import RunReader
@@ -305,6 +306,24 @@ def test_page_images_come_from_their_sources(tmp_path: Path) -> None:
     pictures.check()
     assert run_embed(pictures.out, engine).parts[Part.IMAGES].embedded == 0
     assert len(engine.embedded) == 5
+
+
+def test_files_that_the_run_knows_are_not_read_for_their_digest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pictures = Pictures(tmp_path / "scans")
+    with open_run(pictures.out, OpenMode.RESUME) as run:
+        for number in range(1, 5):
+            path, status = pictures.path(number), pictures.path(number).stat()
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            run.catalogue.remember_digest(path, status.st_size, status.st_mtime_ns, digest)
+        run.finish(interrupted=False, complete=True)
+    read = []
+    take = Identifier._digest
+    monkeypatch.setattr(Identifier, "_digest", lambda self, file: read.append(file.name) or take(self, file))
+    assert run_embed(pictures.out, TellingEngine(Modality.IMAGE)).exit_code == ExitCode.OK
+    assert [Path(name).name for name in read] == ["scan5.png"]
+    pictures.check()
 
 
 def test_sources_that_are_gone_changed_or_moved(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ class _BeirQuery(msgspec.Struct):
     metadata: dict[str, Any] = {}
 
 
-_FIELDS = {_JsonlQuery: "id, query and relevant (page ids)", _BeirQuery: "_id and text"}
+_FIELDS: dict[Any, str] = {_JsonlQuery: "id, query and relevant (page ids)", _BeirQuery: "_id and text"}
 
 
 def read_queries(path: Path, query_format: QueryFormat, qrels: Path | None = None) -> list[Query]:

@@ -195,6 +195,11 @@ class RunReader:
             addresses.setdefault(bytes(digest).hex(), uri)
         return addresses
 
+    def remembered_digests(self) -> dict[tuple[bytes, int, int], str]:
+        """Digests of files by what they had then: path as bytes, size, time of modification in ns."""
+        rows = self._view.all("SELECT path, size, modified_ns, digest FROM digests")
+        return {(bytes(path), size, modified_ns): bytes(digest).hex() for path, size, modified_ns, digest in rows}
+
     def preview(self, page_id: str) -> bytes | None:
         """The small image of a page for the report; None where none was kept."""
         rows = self._view.all(
