@@ -33,8 +33,6 @@ flight, so it must be allowed to do so a few times."""
 _COST = {Cause.TIMEOUT: 3}
 """Of an attempt that failed; the others cost 1. Those of :data:`_FREE` say nothing about the request."""
 _FREE = frozenset({Cause.UNREACHABLE, Cause.BUSY})
-_OVERLOAD = frozenset({Cause.BUSY, Cause.TIMEOUT})
-"""Signs that a server was given too much."""
 _FAULT = frozenset({Cause.CONNECTION, Cause.SERVER_ERROR})
 """Signs of a fault; of too much only where a server dies of it."""
 _PATIENCE_S = 60.0
@@ -257,8 +255,10 @@ class ServerClient:
     def _learn(self, server: Server, ticket: Ticket, start: float, failure: AttemptFailedError) -> None:
         """What a failed attempt tells of its server."""
         _log.debug("%s", failure.message)
-        if failure.cause in _OVERLOAD:
+        if failure.cause is Cause.TIMEOUT:
             server.limit.overloaded(ticket)
+        elif failure.cause is Cause.BUSY:
+            server.limit.rejected(ticket)
         elif failure.cause in _FAULT:
             server.limit.failed(ticket)
         if failure.cause not in _FREE and start >= server.failed_at:  # a burst of failures is one

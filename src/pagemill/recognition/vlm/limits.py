@@ -55,7 +55,11 @@ class InFlightLimit(Protocol):
         ...
 
     def overloaded(self, ticket: Ticket) -> None:
-        """The server had too much: it said so, or gave no answer in time."""
+        """The server had too much: it gave no answer in time."""
+        ...
+
+    def rejected(self, ticket: Ticket) -> None:
+        """The server had too much, or says that it serves nobody now (HTTP 429, 503)."""
         ...
 
     def failed(self, ticket: Ticket) -> None:
@@ -101,6 +105,9 @@ class FixedLimit:
     def overloaded(self, ticket: Ticket) -> None:
         """The user wants it so."""
 
+    def rejected(self, ticket: Ticket) -> None:
+        """The user wants it so."""
+
     def failed(self, ticket: Ticket) -> None:
         """The user wants it so."""
 
@@ -138,6 +145,9 @@ class AdaptiveLimit:
         """Whether a whole window has passed since the limit was lowered."""
         self._answers = self._tokens = self._queued = self._overloads = 0
         self._seconds = 0.0
+        self._heard = True
+        """Whether there was an answer since rejections lowered the limit: a server that is full answers some requests,
+        one that rejects all of them is out of service, which says nothing of how many it bears."""
         self._failures = 0
         """In a row, without an answer in between; -1 from when they lowered the limit until the server answers again:
         an outage says nothing more, however long it is."""
@@ -149,6 +159,7 @@ class AdaptiveLimit:
     def succeeded(self, ticket: Ticket, seconds: float, tokens: int) -> None:
         """As :meth:`InFlightLimit.succeeded`."""
         self._failures = 0
+        self._heard = True
         if ticket.epoch != self._epoch or not ticket.full:
             return
         self._answers += 1
@@ -165,6 +176,13 @@ class AdaptiveLimit:
         if self._overloads >= max(_OVERLOADS, _OVERLOAD_SHARE * self.value):
             self._lower(_CUT)
 
+    def rejected(self, ticket: Ticket) -> None:
+        """As :meth:`InFlightLimit.rejected`."""
+        if self._heard:
+            before = self.value
+            self.overloaded(ticket)
+            self._heard = self.value == before
+
     def failed(self, ticket: Ticket) -> None:
         """As :meth:`InFlightLimit.failed`."""
         if ticket.epoch != self._epoch or self._failures < 0:
@@ -177,6 +195,7 @@ class AdaptiveLimit:
     def returned(self) -> None:
         """As :meth:`InFlightLimit.returned`."""
         self._failures = 0
+        self._heard = True
 
     def queue(self, waiting: int) -> None:
         """As :meth:`InFlightLimit.queue`. A queue is looked at again only when the answer to the last cut is in."""

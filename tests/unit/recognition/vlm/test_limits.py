@@ -40,7 +40,7 @@ def drive(
             sent += 1
             ticket = limit.begin(in_flight)
             if in_flight > capacity:
-                limit.overloaded(ticket)
+                limit.rejected(ticket)
                 history.append(limit.value)
                 if len(history) >= requests:
                     return history
@@ -101,6 +101,14 @@ def test_a_burst_of_rejections_counts_once():
     assert limit.value == 70
 
 
+def test_a_server_that_rejects_everybody_lowers_it_once_until_it_answers():
+    limit = AdaptiveLimit(100)
+    for _ in range(50):
+        for ticket in [limit.begin(number + 1) for number in range(limit.value)]:
+            limit.rejected(ticket)
+    assert limit.value == 70
+
+
 def test_the_odd_fault_of_a_server_does_not_throttle_it():
     limit = AdaptiveLimit(16)
     for number in range(5000):
@@ -154,6 +162,7 @@ def test_a_fixed_limit_stays():
         ticket = limit.begin(7)
         limit.overloaded(ticket)
         limit.failed(ticket)
+        limit.rejected(ticket)
         limit.succeeded(ticket, 1.0, 1)
         limit.queue(1000)
     assert (limit.value, limit.largest, limit.adaptive) == (7, 7, False)
@@ -163,6 +172,7 @@ EVENTS = st.one_of(
     st.tuples(st.just("succeeded"), st.floats(0, 1e6), st.integers(0, 10**6), st.booleans()),
     st.tuples(st.just("overloaded"), st.booleans()),
     st.tuples(st.just("failed"), st.booleans()),
+    st.tuples(st.just("rejected"), st.booleans()),
     st.tuples(st.just("queue"), st.integers(0, 10**6)),
 )
 
