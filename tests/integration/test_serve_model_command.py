@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from pagemill_process import PATIENCE_S, wait_for
 from serving_world import World
 
 from pagemill.errors import ExitCode
-from pagemill.serving.probe import free_port, is_free
+from pagemill.serving.probe import is_free
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +31,14 @@ def world(tmp_path: Path) -> Iterator[World]:
     world.clear()
 
 
+def two_free_ports() -> int:
+    """The first of two ports in a row, of those that systems give to nobody who does not ask for one by its number."""
+    while True:
+        port = random.randrange(20_000, 30_000)
+        if all(is_free("127.0.0.1", port + number) for number in (0, 1)):
+            return port
+
+
 class Command:
     """A ``pagemill serve-model`` that runs."""
 
@@ -37,7 +46,7 @@ class Command:
         self._world = world
         self._out = world.state / "out"
         self._err = world.state / "err"
-        self.port = free_port("127.0.0.1")
+        self.port = two_free_ports()
         environment = {
             **world.environment(*words),
             "XDG_STATE_HOME": str(world.state / "home"),
