@@ -9,33 +9,61 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _SCRIPTS = {
-    "Kore": re.compile("[\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3]"),
-    "Jpan": re.compile("[\u3041-\u30ff]"),
-    "Hani": re.compile("[\u3400-\u4dbf\u4e00-\u9fff]"),
-    "Cyrl": re.compile("[\u0400-\u052f]"),
-    "Grek": re.compile("[\u0370-\u03ff]"),
-    "Arab": re.compile("[\u0600-\u06ff]"),
-    "Hebr": re.compile("[\u0590-\u05ff]"),
-    "Deva": re.compile("[\u0900-\u097f]"),
-    "Thai": re.compile("[\u0e00-\u0e7f]"),
-    "Latn": re.compile("[A-Za-z\u00c0-\u024f]"),
+    name: re.compile(f"[{characters}]")
+    for name, characters in {
+        "Kore": "\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3",
+        "Jpan": "\u3041-\u30ff",
+        "Hani": "\u3400-\u4dbf\u4e00-\u9fff",
+        "Cyrl": "\u0400-\u052f",
+        "Grek": "\u0370-\u03ff",
+        "Arab": "\u0600-\u06ff",
+        "Hebr": "\u0590-\u05ff",
+        "Deva": "\u0900-\u097f",
+        "Beng": "\u0980-\u09ff",
+        "Guru": "\u0a00-\u0a7f",
+        "Gujr": "\u0a80-\u0aff",
+        "Taml": "\u0b80-\u0bff",
+        "Telu": "\u0c00-\u0c7f",
+        "Knda": "\u0c80-\u0cff",
+        "Mlym": "\u0d00-\u0d7f",
+        "Thai": "\u0e00-\u0e7f",
+        "Laoo": "\u0e80-\u0eff",
+        "Mymr": "\u1000-\u109f",
+        "Geor": "\u10a0-\u10ff",
+        "Khmr": "\u1780-\u17ff",
+        "Armn": "\u0530-\u058f",
+        "Latn": "A-Za-z\u00c0-\u024f",
+    }.items()
 }
-_BY_SCRIPT = {
-    "ko": "Kore",
-    "ja": "Jpan",
-    "zh": "Hani",
-    "zh-hant": "Hani",
-    "ru": "Cyrl",
-    "uk": "Cyrl",
-    "bg": "Cyrl",
-    "el": "Grek",
-    "ar": "Arab",
-    "fa": "Arab",
-    "he": "Hebr",
-    "hi": "Deva",
-    "th": "Thai",
+"""Codes of ISO 15924, and the blocks in which their letters stand."""
+_LANGUAGES = {
+    "Kore": ("ko",),
+    "Jpan": ("ja",),
+    "Hani": ("zh", "ja"),
+    "Cyrl": ("be", "bg", "kk", "mk", "mn", "ru", "sr", "uk"),
+    "Grek": ("el",),
+    "Arab": ("ar", "fa", "ur"),
+    "Hebr": ("he",),
+    "Deva": ("hi", "mr", "ne"),
+    "Beng": ("bn",),
+    "Guru": ("pa",),
+    "Gujr": ("gu",),
+    "Taml": ("ta",),
+    "Telu": ("te",),
+    "Knda": ("kn",),
+    "Mlym": ("ml",),
+    "Thai": ("th",),
+    "Laoo": ("lo",),
+    "Mymr": ("my",),
+    "Geor": ("ka",),
+    "Khmr": ("km",),
+    "Armn": ("hy",),
 }
-_SURE = {"Kore": "ko", "Jpan": "ja", "Hani": "zh", "Grek": "el", "Hebr": "he", "Thai": "th"}
+"""That are written in a script, the likeliest first; all others in Latin letters. The script alone tells a language
+where it is the only one here, and Chinese, as Japanese is hardly ever written without kana.
+"""
+_NOT_LATIN = frozenset(name for names in _LANGUAGES.values() for name in names)
+_ALONE = {script: names[0] for script, names in _LANGUAGES.items() if len(names) == 1 or script == "Hani"}
 _ENOUGH = 0.25
 """Share of the letters from which a script that is written beside Latin letters decides: Korean reports are full of
 Latin names and units.
@@ -55,10 +83,15 @@ def language_of(text: str, candidates: Sequence[str]) -> str:
     script = _script(text)
     if script is None:
         return "und"
-    fitting = [name for name in candidates if _BY_SCRIPT.get(name.lower(), "Latn") == script]
+    fitting = [name for name in candidates if _is_written_in(name, script)]
     if len(fitting) == 1:
         return fitting[0]
-    return _SURE.get(script, f"und-{script}")
+    return _ALONE.get(script, f"und-{script}")
+
+
+def _is_written_in(language: str, script: str) -> bool:
+    primary = language.lower().partition("-")[0]  # of zh-Hant: zh
+    return primary in _LANGUAGES[script] if script in _LANGUAGES else primary not in _NOT_LATIN
 
 
 def _script(text: str) -> str | None:

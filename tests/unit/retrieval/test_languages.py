@@ -1,5 +1,6 @@
 import pytest
 
+from pagemill.recognition.languages import ALPHABETS
 from pagemill.retrieval.languages import language_of
 
 
@@ -14,6 +15,11 @@ from pagemill.retrieval.languages import language_of
         ("물레시", [], "ko"),
         ("東京の紙", [], "ja"),
         ("造纸", [], "zh"),
+        ("造紙", ["zh-Hant", "en"], "zh-Hant"),
+        ("A paper mill", ["zh-Hant", "en"], "en"),
+        ("東京", ["ja", "en"], "ja"),
+        ("東京", ["ja", "zh"], "zh"),
+        ("A paper mill", ["sr", "en"], "en"),
         ("Бумага", ["ru"], "ru"),
         ("123 %", ["en"], "und"),
         ("", [], "und"),
@@ -21,3 +27,11 @@ from pagemill.retrieval.languages import language_of
 )
 def test_language_by_script_and_by_what_was_read(text, candidates, expected):
     assert language_of(text, candidates) == expected
+
+
+@pytest.mark.parametrize("language", ALPHABETS)
+def test_each_language_that_is_read_is_told(language):
+    letters = ALPHABETS[language] or "abc"
+    assert language_of(letters, [language]) == language
+    if language_of(letters, []) != "und-Latn":
+        assert language_of("A paper mill", [language, "en"]) == "en"
