@@ -27,7 +27,8 @@ _KNOWN_TAG = re.compile(
 _SCRIPT = re.compile(r"<(su[pb])>\s{0,3}([0-9+\-=()n]{1,12})\s{0,3}</\1>", re.IGNORECASE)
 _RAISED = str.maketrans("0123456789+-=()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿ")
 _LOWERED = str.maketrans("0123456789+-=()n", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₙ")
-_TABLE_EDGE = re.compile(r"<(/?)table(?=[\s/>])[^<>]{0,1000}>?", re.IGNORECASE)
+_OPENING = re.compile(r"<table(?=[\s/>])", re.IGNORECASE)
+_TABLE_EDGE = re.compile(r"<(/?)(table|tr|td|th)(?=[\s/>])[^<>]{0,1000}>?", re.IGNORECASE)
 _MARK = re.compile(r"<br\s{0,3}/?>", re.IGNORECASE)
 _BAR = re.compile(r"(?<!\\)\|")
 _TAG = re.compile(r"<[^<>]{0,1000}>")
@@ -47,7 +48,7 @@ def read_table(text: str) -> TableAnswer | None:
     """The tables of an answer as one; None where it holds none, or one beyond all measure."""
     if len(text) > MAX_CHARACTERS:
         return None
-    if _TABLE_EDGE.search(text):
+    if _OPENING.search(text):
         pieces, beside = _cut_out(text)
         # A model that parts a table into several, or is shown several as one region, says all of their rows.
         tables = [table for piece in pieces if (table := parse_table(_protected(piece))) is not None]
@@ -63,19 +64,29 @@ def read_table(text: str) -> TableAnswer | None:
 
 
 def _cut_out(html: str) -> tuple[list[str], str]:
-    """The outermost tables of a text, the last one maybe open, and what stands beside them."""
+    """The outermost tables of a text, the last one maybe open, and what stands beside them.
+
+    A table that begins inside of another one, but in no cell of it, ends it: a model forgot to.
+    """
     pieces: list[str] = []
     beside: list[str] = []
     depth = start = 0
+    in_cell = False
     for edge in _TABLE_EDGE.finditer(html):
-        closes = bool(edge.group(1))
-        if not depth and not closes:
-            beside.append(html[start : edge.start()])
-            start = edge.start()
-        depth = max(0, depth + (-1 if closes else 1))
-        if closes and not depth and html[start : start + 6].lower() == "<table":
-            pieces.append(html[start : edge.end()])
-            start = edge.end()
+        closes, name = bool(edge[1]), edge[2].lower()
+        if name != "table":
+            if depth == 1:
+                in_cell = name != "tr" and not closes
+        elif closes:
+            if depth == 1:
+                pieces.append(html[start : edge.end()])
+                start = edge.end()
+            depth = max(0, depth - 1)
+        elif not depth or (depth == 1 and not in_cell):
+            (pieces if depth else beside).append(html[start : edge.start()])
+            depth, start, in_cell = 1, edge.start(), False
+        else:
+            depth += 1
     (pieces if depth else beside).append(html[start:])
     return pieces, " ".join(beside)
 

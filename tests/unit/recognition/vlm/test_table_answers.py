@@ -101,6 +101,13 @@ def test_a_table_in_a_cell_ends_no_table():
     assert answer.beside == "after"
 
 
+def test_a_table_that_is_not_closed_before_the_next_one_keeps_its_rows_and_those_of_the_next():
+    answer = read_table("<table><tr><td>a</td></tr><table><tr><td>b</td></tr></table> after")
+    assert answer is not None
+    assert answer.table.to_html() == "<table><tr><td>a</td></tr><tr><td>b</td></tr></table>"
+    assert answer.beside == "after"
+
+
 def test_what_stands_around_otsl_is_told():
     answer = read_table("Table 1 <fcel>a<fcel>b<nl><fcel>c<ecel><nl> Source: R")
     assert answer is not None
