@@ -192,6 +192,28 @@ def test_without_a_token(run, hub):
     assert ended.returncode == ExitCode.OUTPUT
     assert "HF_TOKEN" in ended.stderr
     assert "Traceback" not in ended.stderr
+    assert not (run / STAGING).exists()  # told before hours of work
+
+
+def test_a_place_that_is_none_is_told_before_the_files_are_made(run):
+    ended = publish(run, "--to", "https://mill.example/pages", "--licence", "cc0-1.0")
+    assert (ended.returncode, "only be read" in ended.stderr) == (ExitCode.OUTPUT, True)
+    assert not (run / STAGING).exists()
+
+
+@pytest.mark.parametrize(
+    ("pages", "status"), [([], ExitCode.INPUT), ([synthetic_run.failed_page("d", 1)], ExitCode.OK)]
+)
+def test_a_run_with_nothing_and_one_with_failed_pages_only(tmp_path, pages, status):
+    datasets = pytest.importorskip("datasets")
+    out, target = tmp_path / "out", tmp_path / "published"
+    write_run(out, pages)
+    ended = publish(out, "--to", str(target), "--licence", "cc0-1.0")
+    assert ended.returncode == status, ended.stderr
+    assert "Traceback" not in ended.stderr
+    if pages:
+        rows = datasets.load_dataset(str(target), split="train", cache_dir=str(tmp_path / "cache"))
+        assert [row["status"] for row in rows] == ["failed"]
 
 
 def test_a_public_repository_is_not_taken_for_a_private_one(run, hub):

@@ -127,6 +127,8 @@ def command(
         reader = stack.enter_context(RunReader.open(out))
         lock = RunLock(out / LOCK)
         stack.callback(lock.release)
+        if not dry_run:
+            target.check()
         images = PublishedImages(
             reader, out, inputs, SourceOptions(password=password, image_column=image_column, recursive=True)
         )

@@ -40,6 +40,20 @@ class HubDataset:
     revision: str = "main"
     private: bool = False
 
+    def check(self) -> None:
+        """Find out what would fail after hours of making the files.
+
+        Raises:
+            MissingDependencyError: The Hub's client is not installed.
+            OutputError: There is no token.
+        """
+        try:
+            from huggingface_hub import get_token
+        except ImportError as error:
+            raise _no_client(error) from error
+        if not (self.token or get_token()):
+            raise OutputError("there is no token for the Hub", remedy=_LOGIN)
+
     def publish(self, folder: Path, manifest: Manifest, tell: Tell | None = None) -> str:
         """Upload what is not there yet, commit, and compare what is there then with the manifest.
 
@@ -65,9 +79,7 @@ class HubDataset:
             from huggingface_hub import CommitOperationAdd, CommitOperationDelete, DatasetCard, HfApi
             from huggingface_hub.utils.tqdm import disable_progress_bars
         except ImportError as error:
-            raise MissingDependencyError(
-                f"publishing needs the Hub's client ({error})", remedy="Install it: pip install 'pagemill[hub]'"
-            ) from error
+            raise _no_client(error) from error
         disable_progress_bars()  # the terminal is the caller's
         api: Any = HfApi(token=self.token and self.token.strip(), library_name="pagemill", library_version=__version__)
         repository = {"repo_id": self.repository, "repo_type": "dataset"}
@@ -214,6 +226,12 @@ class HubDataset:
 
 
 _LOGIN = "Log in with: hf auth login, or set HF_TOKEN to a token that may write there."
+
+
+def _no_client(error: ImportError) -> MissingDependencyError:
+    return MissingDependencyError(
+        f"publishing needs the Hub's client ({error})", remedy="Install it: pip install 'pagemill[hub]'"
+    )
 
 
 def _is_same(entry: Any, file: PublishedFile, folder: Path) -> bool:

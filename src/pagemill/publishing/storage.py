@@ -47,6 +47,15 @@ class StoredDataset:
 
     url: str
 
+    def check(self) -> None:
+        """Find out what would fail after hours of making the files: no such filesystem, or one that is read-only.
+
+        Raises:
+            PagemillError: As :meth:`publish`.
+        """
+        with self._errors():
+            self._filesystem()
+
     def publish(self, folder: Path, manifest: Manifest, tell: Tell | None = None) -> str:
         """Copy what is not there yet and read all of it back; the manifest comes last.
 
