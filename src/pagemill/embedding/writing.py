@@ -300,6 +300,7 @@ def _end_renames(paths: VectorPaths) -> None:
     """Do the second rename of a process that died between the two; delete files that did not come to the first."""
     new_vectors, new_ids = paths.temporary(paths.vectors), paths.temporary(paths.ids)
     with output_errors(paths.folder):
+        paths.temporary(new_ids).unlink(missing_ok=True)  # of a death while the ids were written
         if new_vectors.exists():
             new_ids.unlink(missing_ok=True)
             new_vectors.unlink()

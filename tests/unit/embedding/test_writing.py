@@ -195,6 +195,13 @@ def test_files_that_do_not_belong_together(paths, damage):
     assert "--fresh" in error.value.remedy
 
 
+def test_a_death_while_the_ids_are_written_leaves_nothing(paths):
+    write(paths, [row("a")])
+    paths.temporary(paths.temporary(paths.ids)).write_bytes(b"PAR1")
+    write(paths, [row("a")])
+    check(paths, [row("a")])
+
+
 def test_there_are_none(paths):
     with pytest.raises(MissingInputError) as error:
         VectorFile.open_in(paths)
