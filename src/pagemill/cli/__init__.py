@@ -90,7 +90,8 @@ def main() -> NoReturn:
     if isinstance(sys.stderr, io.TextIOWrapper):
         messages = io.BufferedWriter(_Messages(sys.stderr.fileno(), "w", closefd=False))
         sys.stderr = io.TextIOWrapper(messages, sys.stderr.encoding, "backslashreplace", line_buffering=True)
-    status = exit_status(lambda: cli.main(prog_name="pagemill", standalone_mode=False))
+    color = False if os.environ.get("NO_COLOR") else None  # None: where there is a terminal. https://no-color.org
+    status = exit_status(lambda: cli.main(prog_name="pagemill", standalone_mode=False, color=color))
     flushed = exit_status(lambda: _flush(sys.stdout))
     with suppress(OSError):
         _flush(sys.stderr)

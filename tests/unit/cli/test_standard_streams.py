@@ -1,5 +1,6 @@
-"""Standard output and error that nobody reads, or that lie on a full disk."""
+"""Standard output and error that nobody reads, that lie on a full disk, or that are to have no colour."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -37,6 +38,24 @@ cli.main()
 """
 
 
+_COLOURED = """
+import sys
+import types
+
+import click
+
+from pagemill import cli
+
+@click.command()
+def command() -> None:
+    click.secho("word", bold=True)
+
+sys.modules["coloured_command"] = types.SimpleNamespace(command=command)
+cli._COMMANDS["coloured"] = ("coloured_command", "")
+cli.main()
+"""
+
+
 def _work(out: Path, *arguments: str, closed: str) -> int:
     process = subprocess.Popen(
         [sys.executable, "-c", _COMMAND, "work", str(out), *arguments],
@@ -70,3 +89,20 @@ def test_messages_on_a_full_disk_do_not_end_the_work(tmp_path: Path) -> None:
             [sys.executable, "-c", _COMMAND, "work", str(tmp_path / "out")], input=b"\n", stderr=full, check=False
         )
     assert (work.returncode, (tmp_path / "out").read_text()) == (ExitCode.PAGES_FAILED, "done")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no pseudo terminals")
+@pytest.mark.parametrize(("environment", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
+def test_no_color_is_heeded_on_a_terminal(environment: dict[str, str], coloured: bool) -> None:
+    import pty
+
+    terminal, end = pty.openpty()
+    without = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
+    work = subprocess.run(
+        [sys.executable, "-c", _COLOURED, "coloured"], stdout=end, env=without | environment, check=False
+    )
+    os.close(end)
+    said = os.read(terminal, 1000)
+    os.close(terminal)
+    assert work.returncode == ExitCode.OK
+    assert (b"word" in said, b"\x1b[1m" in said) == (True, coloured)
