@@ -208,7 +208,8 @@ class StubServer:
         self.in_flight += 1
         self.counts["max_in_flight"] = max(self.counts["max_in_flight"], self.in_flight)
         try:
-            if self.settings.dies_after and number % self.settings.dies_after == 0:
+            alive = self._listener is not None
+            if alive and self.settings.dies_after and number % self.settings.dies_after == 0:
                 await self.kill()
                 if self.settings.returns_after_s:
                     self._returning = asyncio.create_task(self._return())

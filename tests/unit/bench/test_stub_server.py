@@ -161,6 +161,20 @@ async def test_dies_with_all_that_is_under_way_and_returns_on_the_same_port():
         assert (await get(server, "/health"))[0] == 200
 
 
+async def test_a_request_that_was_under_way_does_not_kill_a_dead_server_once_more():
+    """It would be started twice, and the second start would fail."""
+
+    class UnderWay:
+        async def read(self) -> bytes:
+            return chat()
+
+    async with StubServer(StubSettings(dies_after=1, returns_after_s=60)) as server:
+        await server.kill()
+        await server._completions(UnderWay())
+        assert server.counts["deaths"] == 1
+        assert server._returning is None
+
+
 def embedding_request(texts: list[str], **options) -> bytes:
     conversations = [[{"role": "user", "content": [{"type": "text", "text": text}]}] for text in texts]
     return msgspec.json.encode({"model": "stub", "messages": conversations, **options})
