@@ -496,6 +496,13 @@ def test_files_load_with_the_library_whatever_the_records_lack(tmp_path):
     assert texts["page_id"] == [each.page_id for each in pages]
 
 
+def test_a_title_that_is_no_text_of_unicode(run):
+    """Such as the name of a folder from another century."""
+    with RunReader.open(run) as reader:
+        folder, _ = build(reader, run, BuildOptions(licence="other", title="caf\udce9"))
+    assert b"caf" in (folder / "README.md").read_bytes()
+
+
 def test_a_damaged_crop_is_not_published(run):
     next((run / "crops").iterdir()).write_bytes(b"other")
     ended = publish(run, "--to", str(run.parent / "published"), "--licence", "cc0-1.0")

@@ -200,11 +200,12 @@ class _Builder:
         rows = next(groups, None)
         while rows is not None:
             shards.append(data / f"shard-{len(shards)}")
-            with pq.ParquetWriter(shards[-1], schema, compression="zstd") as writer:
+            # A stream, as pyarrow takes no path that is no text of Unicode.
+            with shards[-1].open("wb") as stream, pq.ParquetWriter(stream, schema, compression="zstd") as writer:
                 while rows is not None:
                     writer.write_table(pa.Table.from_pylist(rows, schema))
                     rows = next(groups, None)
-                    if shards[-1].stat().st_size >= self._options.shard_bytes:
+                    if stream.tell() >= self._options.shard_bytes:
                         break
         for number, shard in enumerate(shards):
             shard.rename(data / f"train-{number:05d}-of-{len(shards):05d}.parquet")
@@ -316,7 +317,7 @@ def _fingerprint(reader: RunReader, out: Path, options: BuildOptions) -> str:
         with contextlib.suppress(OSError):
             status = path.stat()
             state.append([path.name, status.st_size, status.st_mtime_ns])
-    return hashlib.sha256(msgspec.json.encode(state)).hexdigest()[:16]
+    return hashlib.sha256(repr(state).encode("utf-8", "backslashreplace")).hexdigest()[:16]
 
 
 def _public(summary: RunSummary) -> RunSummary:

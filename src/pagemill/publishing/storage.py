@@ -114,6 +114,10 @@ class StoredDataset:
             raise OutputError(
                 f"{self._shown} can only be read", remedy="Name a folder, or a URL such as s3://bucket/x."
             )
+        if self.url.lower().startswith("hf://"):
+            raise OutputError(
+                f"{self.url} is on the Hub", remedy="Name it with --repo USER/NAME: one commit shows all."
+            )
         try:
             filesystem, root = url_to_fs(self.url)
         except ImportError as error:

@@ -36,7 +36,8 @@ def copy_vectors(source: Path, target: Path) -> list[str]:
 def _copy_ids(source: Path, target: Path) -> None:
     """Copy what tells the rows of vectors. Its metadata names the model, which may be a folder of this machine."""
     try:
-        table = pq.read_table(source, partitioning=None)
+        with source.open("rb") as stream:
+            table = pq.read_table(stream)
         metadata = dict(table.schema.metadata or {})
         if _INFO in metadata:
             metadata[_INFO] = msgspec.json.encode(public_values(msgspec.json.decode(metadata[_INFO])))
@@ -44,4 +45,5 @@ def _copy_ids(source: Path, target: Path) -> None:
         raise DamagedRunError(
             f"{source} cannot be read: {error}", remedy="Run pagemill embed again, or publish with --no-embeddings."
         ) from error
-    pq.write_table(table.replace_schema_metadata(metadata or None), target, compression="zstd")
+    with target.open("wb") as stream:
+        pq.write_table(table.replace_schema_metadata(metadata or None), stream, compression="zstd")

@@ -119,6 +119,12 @@ def test_web_servers_are_read_only(dataset):
         StoredDataset("https://mill.example/pages").publish(*dataset)
 
 
+def test_the_hub_has_a_way_of_its_own():
+    with pytest.raises(OutputError) as caught:
+        StoredDataset("hf://datasets/me/pages").check()
+    assert "--repo" in caught.value.remedy
+
+
 def test_filesystems_get_no_options_that_they_do_not_know(dataset, monkeypatch):
     """SFTP hands all of them to the connection, which refuses them."""
     asked = []
