@@ -22,7 +22,8 @@ from pagemill.embedding.base import EmbeddingInput, EngineIdentity, Modality, Ro
 from pagemill.embedding.images import within_budget
 from pagemill.errors import UsageError
 from pagemill.imaging.encode import encode_jpeg
-from pagemill.recognition.vlm.client import ServerClient, choose_model
+from pagemill.recognition.vlm.client import ServerClient
+from pagemill.recognition.vlm.replies import choose_model
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence

@@ -12,8 +12,9 @@ import msgspec
 from pagemill.config.model_cards import Kind, load_card
 from pagemill.config.settings import ReadingMode
 from pagemill.errors import UsageError
-from pagemill.recognition.vlm.client import ChatClient, choose_model
+from pagemill.recognition.vlm.client import ChatClient
 from pagemill.recognition.vlm.reading import Reading
+from pagemill.recognition.vlm.replies import choose_model
 from pagemill.recognition.vlm.requests import RequestBuilder
 
 if TYPE_CHECKING:

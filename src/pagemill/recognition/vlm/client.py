@@ -7,19 +7,18 @@ import logging
 import random
 from collections import Counter
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import msgspec
+from typing import TYPE_CHECKING, TypeVar
 
 from pagemill.errors import NetworkError, PagemillError, UsageError
 from pagemill.recognition.vlm.answer import Answer, RequestFailedError, RequestRefusedError, RequestTimeoutError
 from pagemill.recognition.vlm.exchange import AttemptFailedError, Cause, Exchange, NotThereError
 from pagemill.recognition.vlm.limits import AdaptiveLimit, FixedLimit
 from pagemill.recognition.vlm.metrics import requests_waiting
+from pagemill.recognition.vlm.replies import decode_completion, decode_models
 from pagemill.recognition.vlm.servers import Server, ServerPool, server_root
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from pagemill.recognition.vlm.limits import Ticket
 
@@ -49,37 +48,8 @@ _LAST_WAIT_S = 5.0
 """How long a server that is not there is waited for when the run is to end: time enough for one to start again."""
 _POLL_S = 1.0
 """Time between two looks at a server's queue."""
-_MOST_TOKENS = 10**7
 _DECODED_AT_ONCE = 2**16
 """Bytes of JSON that take the event loop well under a millisecond; more is decoded on a thread."""
-
-
-class _Message(msgspec.Struct):
-    content: str | None = None
-
-
-class _Choice(msgspec.Struct):
-    message: _Message
-    finish_reason: str | None = None
-
-
-class _Completion(msgspec.Struct):
-    choices: list[_Choice]
-    usage: Any = None
-    """Numbers for information: no answer is lost for what stands here."""
-
-
-class _Model(msgspec.Struct):
-    id: str
-    max_model_len: int | None = None
-
-
-class _Models(msgspec.Struct):
-    data: list[_Model]
-
-
-_COMPLETION = msgspec.json.Decoder(_Completion)
-_MODELS = msgspec.json.Decoder(_Models)
 
 
 class ServerClient:
@@ -107,7 +77,8 @@ class ServerClient:
         roots = dict.fromkeys(server_root(url) for url in servers)  # a server that is named twice is one server
         self.servers = tuple(Server(root, FixedLimit(workers) if workers else AdaptiveLimit()) for root in roots)
         self.counts: Counter[str] = Counter()
-        """``requests`` (HTTP requests that were made), ``answers``, and each :class:`Cause` by its value."""
+        """``requests`` (HTTP requests that were made), ``answers``, ``refused`` (4xx), and each :class:`Cause` by its
+        value."""
         self._pool = ServerPool(self.servers, server_wait_s)
         self._request_timeout_s = request_timeout_s
         self._server_wait_s = server_wait_s
@@ -199,8 +170,7 @@ class ServerClient:
             try:
                 if isinstance(outcome, BaseException):
                     raise outcome
-                reply = _MODELS.decode(outcome)
-                found[server.root] = {model.id: _count(model.max_model_len) or None for model in reply.data}
+                found[server.root] = decode_models(outcome)
             except AttemptFailedError as error:
                 if error.cause is Cause.BAD_ANSWER:
                     raise _not_compatible(server, error.message) from error
@@ -244,6 +214,10 @@ class ServerClient:
         except AttemptFailedError as failure:
             self.counts[failure.cause] += 1
             self._learn(server, ticket, start, failure)
+            raise
+        except RequestRefusedError:
+            self.counts["refused"] += 1
+            server.streak = 0  # it is well, and says so
             raise
         now = loop.time()
         self.counts["answers"] += 1
@@ -355,61 +329,6 @@ class ChatClient(ServerClient):
     async def ask(self, body: bytes) -> Answer:
         """As :meth:`pagemill.recognition.vlm.answer.Asker.ask`."""
         return await self.post("/v1/chat/completions", body, decode_completion)
-
-
-def decode_completion(reply: bytes) -> tuple[Answer, int]:
-    """The answer of a chat completion, and how many tokens it has.
-
-    Raises:
-        ValueError: It is no chat completion.
-        RecursionError: It is nested far too deep to be one.
-    """
-    completion = _COMPLETION.decode(reply)
-    if not completion.choices:
-        raise ValueError("no choices")
-    choice, usage = completion.choices[0], completion.usage if isinstance(completion.usage, dict) else {}
-    text = choice.message.content or ""
-    tokens = _count(usage.get("completion_tokens"))
-    answer = Answer(
-        text=text,
-        finish_reason=choice.finish_reason,
-        completion_tokens=tokens,
-        prompt_tokens=_count(usage.get("prompt_tokens")),
-    )
-    return answer, len(text) // 3 + 1 if tokens is None else tokens
-
-
-def _count(given: object) -> int | None:
-    """A number of tokens, where a server gives one that can be."""
-    return given if isinstance(given, int) and 0 <= given <= _MOST_TOKENS else None
-
-
-def choose_model(served: Mapping[str, Collection[str]], wanted: str | None, known: Sequence[str]) -> str:
-    """The name by which a model is asked for, the same on all servers.
-
-    Args:
-        served: The models of each server (:meth:`ServerClient.served_models`).
-        wanted: The name the user gave; None to choose.
-        known: Names that the model goes by, the best first.
-
-    Raises:
-        UsageError: A server does not serve it, or it is not clear which one is meant; the remedy lists what there is.
-    """
-    common = [name for name in next(iter(served.values())) if all(name in names for names in served.values())]
-    listing = "; ".join(f"{root} serves {', '.join(names) or 'nothing'}" for root, names in served.items())
-    if wanted is not None:
-        if wanted not in common:
-            lacking = next(root for root, names in served.items() if wanted not in names)
-            raise UsageError(f"{lacking} does not serve {wanted!r}", remedy=f"Check --served-model: {listing}.")
-        return wanted
-    for name in known:
-        if name in common:
-            return name
-    if len(common) == 1 and all(len(names) == 1 for names in served.values()):
-        return common[0]
-    raise UsageError(
-        f"it is not clear which served model is {known[0]}", remedy=f"Name it with --served-model: {listing}."
-    )
 
 
 def _not_compatible(server: Server, reason: str) -> UsageError:

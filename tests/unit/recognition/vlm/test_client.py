@@ -22,9 +22,15 @@ from pagemill.errors import NetworkError, UsageError
 from pagemill.recognition.vlm import client as client_module
 from pagemill.recognition.vlm import exchange
 from pagemill.recognition.vlm.answer import Answer, RequestFailedError, RequestRefusedError, RequestTimeoutError
-from pagemill.recognition.vlm.client import ChatClient, choose_model, decode_completion
+from pagemill.recognition.vlm.client import ChatClient
+from pagemill.recognition.vlm.replies import choose_model, decode_completion
 
 BODY = b'{"model":"stub","messages":[{"role":"user","content":"OCR:"}]}'
+
+WITH_IMAGE = (
+    b'{"model":"stub","image":"data:image/png;base64,'
+    b'iVBORw0KGgoAAAANSUhEUgAAAAMAAAACCAIAAAASFvFNAAAADUlEQVR4nGNgQAWMAAAOAAFhfO9KAAAAAElFTkSuQmCC"}'
+)
 
 
 @pytest.fixture(autouse=True)
@@ -301,13 +307,10 @@ async def test_a_hang_ends_at_the_time_limit_and_is_no_longer_computed():
     [
         ({"api_key": "right"}, BODY, UsageError, "HTTP 401: Unauthorized"),
         ({}, BODY.replace(b"stub", b"other"), UsageError, "The model `other` does not exist"),
-        ({"max_image_pixels": 1}, None, RequestRefusedError, "exceeds the pre-allocated encoder cache size"),
+        ({"max_image_pixels": 1}, WITH_IMAGE, RequestRefusedError, "exceeds the pre-allocated encoder cache size"),
     ],
 )
 async def test_what_no_other_attempt_mends_fails_at_once(options, body, error, words):
-    if body is None:
-        image = "iVBORw0KGgoAAAANSUhEUgAAAAMAAAACCAIAAAASFvFNAAAADUlEQVR4nGNgQAWMAAAOAAFhfO9KAAAAAElFTkSuQmCC"
-        body = b'{"model":"stub","image":"data:image/png;base64,' + image.encode() + b'"}'
     async with StubServer(StubSettings(**options)) as server, talking(server.url) as client:
         with pytest.raises(error, match=words):
             await client.ask(body)
@@ -425,11 +428,26 @@ async def test_servers_are_asked_for_their_models_at_once():
             assert len(await client.served_models()) == 2
 
 
-async def test_faults_at_random_do_not_throttle_a_server():
-    faults = {Fault.SERVER_ERROR: 0.15, Fault.RESET: 0.05}
-    async with StubServer(StubSettings(latency_ms=1, faults=faults, seed=1)) as server, talking(server.url) as client:
-        await asyncio.gather(*[client.ask(BODY) for _ in range(600)])
-        assert client.servers[0].limit.value >= 32
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (Fault.SERVER_ERROR, "failed"),
+        (Fault.RESET, "failed"),
+        (Fault.UNAVAILABLE, "rejected"),
+        (Fault.HANG, "overloaded"),
+    ],
+)
+async def test_what_the_limit_is_told(monkeypatch, fault, told):
+    heard = []
+    for name in ("failed", "rejected", "overloaded"):
+        monkeypatch.setattr(AdaptiveLimit, name, lambda self, ticket, name=name: heard.append(name))
+    async with (
+        StubServer(StubSettings(faults={fault: 1.0})) as bad,
+        StubServer() as good,
+        talking(bad.url, good.url, request_timeout_s=0.2) as client,
+    ):
+        await client.ask(BODY)
+    assert heard == [told]
 
 
 @pytest.mark.parametrize(
@@ -594,3 +612,20 @@ def test_no_answer_is_lost_for_the_numbers_beside_it(usage):
     answer, tokens = decode_completion(reply.encode())
     assert (answer.text, answer.completion_tokens, answer.prompt_tokens) == ("words", None, None)
     assert tokens == 2
+
+
+def test_names_that_a_server_gives_do_nothing_to_a_terminal():
+    served = {"http://a:1": {f"\x1b[2J{number}": None for number in range(30)}}
+    with pytest.raises(UsageError) as caught:
+        choose_model(served, None, ["glm-ocr"])
+    assert "\x1b" not in str(caught.value.remedy)
+    assert "and 10 more" in str(caught.value.remedy)
+
+
+async def test_a_refused_request_is_counted_and_no_fault_of_the_server():
+    async with StubServer(StubSettings(max_image_pixels=1)) as server, talking(server.url) as client:
+        client.servers[0].streak = 3
+        with pytest.raises(RequestRefusedError):
+            await client.ask(WITH_IMAGE)
+        assert client.servers[0].streak == 0
+        assert client.counts == {"requests": 1, "refused": 1}
