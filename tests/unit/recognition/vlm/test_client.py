@@ -24,7 +24,6 @@ from pagemill.recognition.vlm import exchange
 from pagemill.recognition.vlm.answer import Answer, RequestFailedError, RequestRefusedError, RequestTimeoutError
 from pagemill.recognition.vlm.client import ChatClient
 from pagemill.recognition.vlm.limits import AdaptiveLimit
-from pagemill.recognition.vlm.limits import AdaptiveLimit
 from pagemill.recognition.vlm.replies import choose_model, decode_completion
 
 BODY = b'{"model":"stub","messages":[{"role":"user","content":"OCR:"}]}'
