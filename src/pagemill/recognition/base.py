@@ -146,8 +146,9 @@ class RegionReader(Protocol):
 
     @property
     def served_model(self) -> str | None:
-        """The name by which the servers call the model, where the settings alone do not say which model that is; known
-        after :meth:`check`. It tells runs apart. An engine whose settings say all need not have this.
+        """The name by which the servers call the model, where the settings alone do not say which model that is.
+
+        Known after :meth:`check`; it tells runs apart. An engine whose settings say all need not have this.
         """
         ...
 
@@ -181,8 +182,9 @@ class RegionReader(Protocol):
         ...
 
     def stop_waiting(self) -> None:
-        """The run is to end: what waits for a server that is not there should soon raise ``NetworkError``. The page is
-        not ended then, and is read when the run goes on. An engine that waits for nothing need not have this.
+        """The run is to end: what waits for a server that is not there should soon raise ``NetworkError``.
+
+        The page is not ended then, and is read when the run goes on. An engine that waits for nothing need not have this.
         """
         ...
 
