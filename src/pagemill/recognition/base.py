@@ -184,7 +184,7 @@ class RegionReader(Protocol):
     def stop_waiting(self) -> None:
         """The run is to end: what waits for a server that is not there should soon raise ``NetworkError``.
 
-        The page is not ended then, and is read when the run goes on. An engine that waits for nothing need not have this.
+        The page is not ended then, and is read when the run goes on. An engine that never waits need not have this.
         """
         ...
 

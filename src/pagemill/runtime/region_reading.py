@@ -64,7 +64,9 @@ class RegionReadingService:
         settings = self._settings
         # The engine that comes with pagemill has limits of its own, and waits for servers that start again.
         longest_s = None if settings.engine == VLM else _longest_s(settings)
-        reader = CheckedReader(create(settings), settings.engine, served_model=settings.served_model, longest_s=longest_s)
+        reader = CheckedReader(
+            create(settings), settings.engine, served_model=settings.served_model, longest_s=longest_s
+        )
         if self._settings.reading not in (None, reader.reads):
             raise UsageError(
                 f"the region engine {self._settings.engine!r} does not read {self._settings.reading}",
