@@ -77,7 +77,7 @@ def _metadata(facts: CardFacts) -> str:
 def _body(facts: CardFacts) -> str:
     parts = [
         f"# {_plain(facts.title)}",
-        f"{facts.pages:,} pages parsed with [pagemill](https://pypi.org/project/pagemill/) {__version__}: layout"
+        f"{facts.pages:,} pages parsed with pagemill {__version__}: layout"
         " regions in reading order, text, HTML tables, formulas and Markdown, one row a page.",
         "## How to read it\n\n" + _sample_code(facts),
         "## What is in it\n\n" + _counts(facts),
@@ -93,7 +93,7 @@ def _body(facts: CardFacts) -> str:
             "## Vectors\n\n"
             "`embeddings/` holds NumPy arrays with one row a vector; the `.ids.parquet` beside each says which page and"
             " region a row belongs to. Join by these ids, never by position.\n\n"
-            + "\n".join(f"- `{_plain(name)}`" for name in facts.vectors)
+            + "\n".join(f"- {_plain(name)}" for name in facts.vectors)
         )
     parts.append(
         "## Whole and unchanged?\n\n`pagemill.json` lists every file with its size and SHA-256. What is wrong on a page"
@@ -144,7 +144,10 @@ def _counts(facts: CardFacts) -> str:
 
 
 def _settings(summary: RunSummary) -> str:
-    rows = [(_plain(name), _plain(msgspec.json.encode(value).decode())) for name, value in summary.identity.items()]
+    rows = [
+        (_plain(name), "default" if value is None else _plain(msgspec.json.encode(value).decode()))
+        for name, value in summary.identity.items()
+    ]
     return "The settings that decide about results:\n\n" + _table(("setting", "value"), rows)
 
 

@@ -63,3 +63,11 @@ def test_columns_that_are_left_out_are_not_told():
     assert "`image`" not in card()
     assert "`image`" in card(page_images=True)
     assert "crop_images" not in card(crops=False)
+
+
+def test_names_of_files_are_shown_without_code_spans_and_settings_that_nobody_chose_as_default():
+    # In a code span the backslash that keeps an underscore plain would be shown.
+    text = card(vectors=["corpus_ocr_text.npy"], summary={"identity": {"layout_model": None, "crops": True}})
+    assert "\n- corpus\\_ocr\\_text.npy\n" in text
+    assert "| layout\\_model | default |" in text
+    assert "| crops | true |" in text
