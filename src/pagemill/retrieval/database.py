@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pagemill.errors import DamagedRunError, MissingDependencyError, MissingInputError, NoSpaceError, OutputError
 from pagemill.retrieval import tokens
-from pagemill.store.database import require_sqlite
+from pagemill.store.database import is_full, require_sqlite
 from pagemill.store.files import NO_SPACE_REMEDY
 from pagemill.store.view import require_no_journal
 
@@ -68,7 +68,9 @@ def index_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
-        if _primary_code(error) == sqlite3.SQLITE_FULL:
+        code = _primary_code(error)
+        # An input/output error is how SQLite says that its shared memory cannot grow.
+        if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and is_full(path)):
             raise NoSpaceError(f"cannot write {path}: the disk is full", remedy=NO_SPACE_REMEDY) from error
         if is_damage(error):
             raise _damaged(path, str(error)) from error

@@ -101,7 +101,7 @@ def _translated(error: sqlite3.DatabaseError, path: Path) -> Exception:
         return DamagedRunError(
             f"{path} is damaged: {error}", remedy="Mend the directory with pagemill verify --repair."
         )
-    if code == sqlite3.SQLITE_IOERR and _is_full(path):  # so it says that its shared memory cannot grow
+    if code == sqlite3.SQLITE_IOERR and is_full(path):  # so it says that its shared memory cannot grow
         return NoSpaceError(f"cannot write {path}: the disk is full", remedy=NO_SPACE_REMEDY)
     if isinstance(error, sqlite3.OperationalError):
         return OutputError(
@@ -111,7 +111,7 @@ def _translated(error: sqlite3.DatabaseError, path: Path) -> Exception:
     return error
 
 
-def _is_full(path: Path) -> bool:
+def is_full(path: Path) -> bool:
     """Whether next to nothing fits on the disk any more."""
     try:
         return shutil.disk_usage(path.parent).free < _NEXT_TO_NOTHING
