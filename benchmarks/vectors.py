@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -42,7 +42,7 @@ def batches(rows: int, dimension: int) -> Iterator[Vectors]:
         yield normalised(random.standard_normal((min(BATCH, rows - start), dimension), dtype=np.float32))
 
 
-def step(name: str, folder: Path, rows: int, dimension: int, dtype: str) -> float:
+def step(name: str, folder: Path, rows: int, dimension: int, dtype: Literal["float32", "float16"]) -> float:
     """Do one of :data:`STEPS`. Gives seconds, without the making of the vectors."""
     paths = VectorPaths(folder / "embeddings", Part.TEXT)
     info = VectorsInfo(

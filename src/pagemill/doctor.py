@@ -305,6 +305,10 @@ def _server(url: str) -> Finding:
             content = answer.read(_MAX_ANSWER)
         finally:
             connection.close()
+        if answer.status in (http.client.UNAUTHORIZED, http.client.FORBIDDEN):
+            return Finding(
+                Area.VLM, shown, Verdict.MISSING, "wants another key", "Set PAGEMILL_API_KEY to the key of the server."
+            )
         if answer.status != http.client.OK:
             return Finding(Area.VLM, shown, Verdict.MISSING, f"answers with status {answer.status}", remedy)
         names = [str(model["id"]) for model in json.loads(content)["data"]]

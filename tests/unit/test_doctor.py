@@ -106,7 +106,7 @@ def test_what_is_no_model_server(answering, content):
 
 def test_a_server_that_refuses(answering):
     answering(401, b"")
-    assert "401" in found(Area.VLM, "http://h:1", servers=["http://user:password@h:1"]).detail
+    assert "PAGEMILL_API_KEY" in (found(Area.VLM, "http://h:1", servers=["http://user:password@h:1"]).remedy or "")
 
 
 def test_a_closed_port():

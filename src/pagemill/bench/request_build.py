@@ -36,8 +36,8 @@ _DISTINCT_PAGES = 4
 def request_tables(*, crops: int = 200, seed: int = 0, glmocr_python: Path | None = None) -> list[Table]:
     """CPU milliseconds from a crop to a request, of pages with grain and of clean ones: resizing, JPEG, base64, body.
 
-    Both begin with a crop that is cut already. Ours end with the bytes that are sent; the last row adds what makes bytes
-    of glmocr's.
+    Both begin with a crop that is cut already. Ours end with the bytes that are sent; the last row adds what
+    makes bytes of glmocr's.
 
     Args:
         crops: How many.

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from pagemill.cli.recognition_options import recognition_options, recognition_settings
-from pagemill.config.settings import TextLayerMode
+from pagemill.config.settings import ReadingMode, TextLayerMode
 
 SILENCE_MARGIN_S = 5.0
 """A process that has been silent for a page's time limit and this much more hangs as a whole."""
@@ -170,6 +170,10 @@ def command(
     recognition, languages = recognition_settings(**reading), _languages(lang)
     if recognition.reads_regions and languages is not None:
         raise click.UsageError(f"--lang is for reading lines: {recognition.engine} reads the languages of its model")
+    needs_layout = recognition.reads_regions and recognition.reading_mode() is not ReadingMode.PAGES
+    if needs_layout and layout_engine == "onnx" and not quiet:
+        note = "Note: what the embedded layout model misses is not read; --layout-engine pp-doclayout-v3 finds more."
+        click.echo(note, err=True)
     settings = ParseSettings(
         languages=languages,
         text_layer=TextLayerMode(text_layer) if text_layer else recognition.text_layer,

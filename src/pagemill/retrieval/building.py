@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import sqlite3
 import unicodedata
+import zlib
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
 
 _PAGES_A_TRANSACTION = 500
 _EXAMPLES = 3
+_END_BYTES = 2**16
+_STAMP_BYTES = 7  # SQLite's integers have 63 bits and a sign
 EMBEDDED = (Part.IMAGES, Part.TEXT, Part.REGIONS)
 
 
@@ -132,7 +136,7 @@ class _Builder:
     def build(self) -> IndexReport:
         connection = self._connection
         started = self._reader.summary.started.isoformat()
-        size, modified_ns = records_stamp(self._out)  # before they are read: what comes later is not in the index
+        size, end = records_stamp(self._out)  # before they are read: what comes later is not in the index
         wanted = {
             row.page_id: _Wanted(row.doc_id, row.record.crc, row.record.length)
             for row in self._reader.rows("p.offset IS NOT NULL")
@@ -150,7 +154,7 @@ class _Builder:
         }
         with self._transaction():
             connection.execute("DELETE FROM state")
-            connection.execute("INSERT INTO state VALUES (?, ?, ?, 0)", (started, size, modified_ns))
+            connection.execute("INSERT INTO state VALUES (?, ?, ?, 0)", (started, size, end))
             if gone or any(page_id in there for page_id in changed):
                 connection.execute("DELETE FROM vectors")
         for batch in _batches(iter(gone)):
@@ -269,7 +273,7 @@ class _Builder:
         there = [part for part in parts_of(self._out) if part in EMBEDDED]
         with ExitStack() as stack:
             # Stamped before they are opened: files that are replaced meanwhile are found out when one searches.
-            stamps = {part: vectors_stamp(VectorPaths(self._out / VECTORS, part).vectors) for part in there}
+            stamps = {part: vectors_stamp(VectorPaths(self._out / VECTORS, part)) for part in there}
             files = {part: stack.enter_context(VectorFile.open(self._out, part)) for part in there}
             bound = {part: self._bound(file) for part, file in files.items()}
 
@@ -331,18 +335,22 @@ class _Builder:
 
 
 def records_stamp(out: Path) -> tuple[int, int]:
-    """Size and time of the records: when they are others, pages have ended since."""
+    """Size of the records and a checksum of their end: when they are others, pages have ended since.
+
+    No times: a copy of a run is as good as the run.
+    """
     path = out / paths.RESULTS
-    with reading_errors(path):
-        status = path.stat()
-    return status.st_size, status.st_mtime_ns
+    with reading_errors(path), path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _END_BYTES))
+        return size, zlib.crc32(file.read(_END_BYTES))
 
 
-def vectors_stamp(path: Path) -> tuple[int, int]:
-    """Size and time of a file of vectors."""
-    with reading_errors(path):
-        status = path.stat()
-    return status.st_size, status.st_mtime_ns
+def vectors_stamp(files: VectorPaths) -> tuple[int, int]:
+    """Size of a file of vectors, and a checksum of its ids, which hold one of every row."""
+    with reading_errors(files.vectors), files.ids.open("rb") as ids:
+        digest = hashlib.file_digest(ids, "sha256").digest()
+        return files.vectors.stat().st_size, int.from_bytes(digest[:_STAMP_BYTES], "big")
 
 
 def _languages_of(settings: dict[str, Any]) -> list[str]:

@@ -22,13 +22,13 @@ FILE = f"{FOLDER}/index.sqlite"
 LOCK = f"{FOLDER}/lock"
 APPLICATION_ID = 0x504D4958
 """``PMIX``."""
-FORMAT = 2000 + tokens.VERSION
+FORMAT = 3000 + tokens.VERSION
 """Version of the schema and of the tokens."""
 _BUSY_S = 10.0
 
 _SCHEMA = f"""
 CREATE TABLE state (         -- one row: what the index was made of
-    run_started TEXT NOT NULL, records_size INTEGER NOT NULL, records_modified_ns INTEGER NOT NULL,
+    run_started TEXT NOT NULL, records_size INTEGER NOT NULL, records_end INTEGER NOT NULL,
     complete INTEGER NOT NULL) STRICT;
 CREATE TABLE pages (
     page INTEGER PRIMARY KEY, page_id TEXT NOT NULL UNIQUE, doc_id TEXT NOT NULL, source TEXT NOT NULL,
@@ -43,7 +43,7 @@ CREATE TABLE regions (
     text_digest TEXT, picture_digest TEXT, UNIQUE (page, region)) STRICT;
 CREATE INDEX regions_label ON regions (label, page);  -- all that a filter by label asks
 CREATE TABLE vectors (       -- the files of vectors as they were, and what each row is of
-    part TEXT PRIMARY KEY, info BLOB NOT NULL, size INTEGER NOT NULL, modified_ns INTEGER NOT NULL,
+    part TEXT PRIMARY KEY, info BLOB NOT NULL, size INTEGER NOT NULL, content INTEGER NOT NULL,
     pages BLOB NOT NULL, regions BLOB NOT NULL) STRICT;
 CREATE VIRTUAL TABLE page_words USING fts5(words, content='', tokenize='{tokens.TOKENIZER}');
 CREATE VIRTUAL TABLE region_words USING fts5(words, label, content='', tokenize='{tokens.TOKENIZER}');

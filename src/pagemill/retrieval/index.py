@@ -17,6 +17,7 @@ from pagemill.retrieval import database
 from pagemill.retrieval.building import records_stamp, vectors_stamp
 from pagemill.retrieval.fusion import reciprocal_rank_fusion
 from pagemill.retrieval.hits import Filters, IndexPart, PartRank, Ranked, Rankings, SearchHit
+from pagemill.retrieval.languages import may_be
 from pagemill.retrieval.marking import Marked, Snippet, matches, snippet
 from pagemill.retrieval.similarity import best_first, similarities
 from pagemill.retrieval.tokens import match_expression
@@ -75,15 +76,15 @@ class SearchIndex:
         with database.index_errors(self._file):
             self._connection.execute("BEGIN")  # all is of one moment, whatever is put into the index meanwhile
             state = self._connection.execute("SELECT * FROM state").fetchone()
-            stored = self._connection.execute("SELECT part, info, size, modified_ns FROM vectors").fetchall()
+            stored = self._connection.execute("SELECT part, info, size, content FROM vectors").fetchall()
         if state is None:
             raise DamagedRunError(f"{self._file} was never finished", remedy=f"Go on with it: pagemill index {out}")
         self._started, *stamp, complete = state
         self._stamp, self._complete = tuple(stamp), bool(complete)
         parts = {part.vectors: part for part in IndexPart if part.vectors}
         self._stored = {
-            parts[part]: (msgspec.json.decode(info, type=VectorsInfo), (size, modified_ns))
-            for part, info, size, modified_ns in stored
+            parts[part]: (msgspec.json.decode(info, type=VectorsInfo), (size, content))
+            for part, info, size, content in stored
         }
 
     @classmethod
@@ -238,8 +239,9 @@ class SearchIndex:
         """The vectors of a part, which were checked row by row when the index was made, mapped into memory."""
         if part not in self._opened:
             info, stamp = self._stored[part]
-            path = VectorPaths(self.path / FOLDER, info.part).vectors
-            if not path.exists() or vectors_stamp(path) != stamp:
+            files = VectorPaths(self.path / FOLDER, info.part)
+            path = files.vectors
+            if not path.exists() or not files.ids.exists() or vectors_stamp(files) != stamp:
                 raise DifferentRunError(
                     f"the vectors of {info.part.plural} are not those that the index was made with",
                     remedy=f"Bring it up to date: pagemill index {self.path}",
@@ -264,7 +266,7 @@ class SearchIndex:
             for page, doc_id, page_id, language in self._each("SELECT page, doc_id, page_id, language FROM pages"):
                 values = {"doc_id": doc_id, "page_id": page_id}
                 fits = all(pattern.match(values[column]) for column, pattern in patterns)
-                pages[page] = fits and (not languages or language.lower() in languages)
+                pages[page] = fits and (not languages or any(may_be(language, each) for each in languages))
             if languages and not pages.any():
                 self._refuse_unknown("language", "pages", languages)
             if not pages.any():

@@ -89,6 +89,19 @@ def language_of(text: str, candidates: Sequence[str]) -> str:
     return _ALONE.get(script, f"und-{script}")
 
 
+def may_be(tag: str, language: str) -> bool:
+    """Whether a page of a language may be one of another name: the same, or one of that script.
+
+    Args:
+        tag: As :func:`language_of` gives it.
+        language: As somebody asks for it, such as ``en``, which admits ``und-Latn``.
+    """
+    if tag.lower() == language.lower():
+        return True
+    script = tag.removeprefix("und-")
+    return script in _SCRIPTS and _is_written_in(language, script)
+
+
 def _is_written_in(language: str, script: str) -> bool:
     primary = language.lower().partition("-")[0]  # of zh-Hant: zh
     return primary in _LANGUAGES[script] if script in _LANGUAGES else primary not in _NOT_LATIN

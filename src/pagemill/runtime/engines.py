@@ -44,5 +44,6 @@ def load(group: str, name: str) -> Any:
                 f"the {_KINDS[group]} {name!r} cannot be loaded: {error}",
                 remedy=f"Install what it needs, or reinstall {point.dist.name if point.dist else name}.",
             ) from error
-    known = ", ".join(names(group)) or "none: is pagemill installed?"
+    embedded = ["lines"] if group == REGION_ENGINES else []
+    known = ", ".join([*embedded, *names(group)]) or "none: is pagemill installed?"
     raise UsageError(f"there is no {_KINDS[group]} {name!r}", remedy=f"Installed: {known}.")

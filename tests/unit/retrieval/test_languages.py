@@ -1,7 +1,7 @@
 import pytest
 
 from pagemill.recognition.languages import ALPHABETS
-from pagemill.retrieval.languages import language_of
+from pagemill.retrieval.languages import language_of, may_be
 
 
 @pytest.mark.parametrize(
@@ -35,3 +35,20 @@ def test_each_language_that_is_read_is_told(language):
     assert language_of(letters, [language]) == language
     if language_of(letters, []) != "und-Latn":
         assert language_of("A paper mill", [language, "en"]) == "en"
+
+
+@pytest.mark.parametrize(
+    ("tag", "language", "may"),
+    [
+        ("en", "en", True),
+        ("und-Latn", "en", True),
+        ("und-Latn", "EN", True),
+        ("und-Latn", "ko", False),
+        ("und-Cyrl", "ru", True),
+        ("und-Latn", "und-Latn", True),
+        ("und", "en", False),
+        ("ko", "en", False),
+    ],
+)
+def test_a_script_may_be_any_language_that_is_written_in_it(tag, language, may):
+    assert may_be(tag, language) is may
