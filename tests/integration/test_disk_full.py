@@ -97,7 +97,7 @@ def test_a_full_disk_stops_the_run_with_a_message_and_space_lets_it_go_on(
     assert run(["verify", tmp_path / "copy"], surroundings, tmp_path / "verify.log") == ExitCode.OK
 
 
-@pytest.mark.parametrize("share", [0.01, 0.5, 0.95])
+@pytest.mark.parametrize("share", [0.01, 0.5])  # under the ledger: pages that cannot be handed over would fail first
 def test_a_limit_on_the_size_of_files_stops_the_run_as_a_full_disk_does(
     share: float, corpus: Corpus, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
 ):

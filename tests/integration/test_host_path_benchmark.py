@@ -22,12 +22,13 @@ def test_it_reads_all_regions_and_prints_a_table_a_case():
 
 def test_what_is_in_flight_counts_from_the_first_request_to_the_last(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARK.parent))
-    from host_path import while_work_remained
+    from host_path import mean_in_flight
 
     # time, in flight, requests so far: two are under way for a second, then three for half of one
     samples = [(0.0, 0, 4), (1.0, 2, 6), (2.0, 3, 7), (2.5, 3, 8), (9.0, 0, 8)]
-    assert while_work_remained(samples) == pytest.approx((2 * 1.0 + 3 * 0.5) / 1.5)
-    assert while_work_remained([]) == while_work_remained([(0.0, 0, 4), (1.0, 0, 4)]) == 0.0
+    assert mean_in_flight(samples) == pytest.approx((2 * 1.0 + 3 * 0.5) / 1.5)
+    assert mean_in_flight(samples, full=3) == pytest.approx(3)
+    assert mean_in_flight(samples, full=4) is mean_in_flight([]) is mean_in_flight([(0.0, 0, 4), (1.0, 0, 4)]) is None
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])

