@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from pagemill.bench.stub_answers import Fault
 from pagemill.bench.stub_server import StubServer, StubSettings
 from pagemill.errors import PagemillError
-from pagemill.recognition.vlm.client import ChatClient
+from pagemill.inference.chat import ChatClient
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

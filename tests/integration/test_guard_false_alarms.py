@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pagemill.document.labels import Task
-from pagemill.recognition.vlm.answer import Answer
+from pagemill.inference.chat import Answer
 from pagemill.recognition.vlm.guard import Flaw, judge
 
 DATA = Path(os.environ.get("PAGEMILL_TEST_DATA", "/nonexistent"))

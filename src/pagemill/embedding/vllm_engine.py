@@ -22,8 +22,8 @@ from pagemill.embedding.base import EmbeddingInput, EngineIdentity, Modality, Ro
 from pagemill.embedding.images import within_budget
 from pagemill.errors import UsageError
 from pagemill.imaging.encode import encode_jpeg
-from pagemill.recognition.vlm.client import ServerClient
-from pagemill.recognition.vlm.replies import choose_model
+from pagemill.inference.client import API_KEY, ServerClient
+from pagemill.inference.models import choose_model
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DEFAULT_CARD = "qwen3-vl-embedding-2b"
-API_KEY = "PAGEMILL_API_KEY"
-"""Environment variable with the key that the servers want."""
 _BATCH = 16
 _REQUESTS_A_SERVER = 4
 _TEMPLATE_TOKENS = 64

@@ -12,9 +12,10 @@ import msgspec
 from pagemill.config.model_cards import Kind, load_card
 from pagemill.config.settings import ReadingMode
 from pagemill.errors import UsageError
-from pagemill.recognition.vlm.client import ChatClient
+from pagemill.inference.chat import ChatClient
+from pagemill.inference.client import API_KEY
+from pagemill.inference.models import choose_model
 from pagemill.recognition.vlm.reading import Reading
-from pagemill.recognition.vlm.replies import choose_model
 from pagemill.recognition.vlm.requests import RequestBuilder
 
 if TYPE_CHECKING:
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from pagemill.imaging.types import Pixels
     from pagemill.recognition.base import PageReading, RegionReading
     from pagemill.recognition.vlm.requests import PreparedRegion
-
-API_KEY = "PAGEMILL_API_KEY"
-"""Environment variable with the key that the servers want."""
 
 
 class VlmReader:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from pagemill.document.labels import Task
 
 if TYPE_CHECKING:
-    from pagemill.recognition.vlm.answer import Answer
+    from pagemill.inference.chat import Answer
 
 MAX_CHARACTERS = 400_000
 """An answer of 8,192 tokens has some 40,000 characters; of a longer one than this, only so much is looked at."""

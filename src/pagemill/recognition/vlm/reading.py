@@ -14,8 +14,8 @@ import msgspec
 from pagemill.document.labels import Task
 from pagemill.document.page import ContentFormat
 from pagemill.errors import NetworkError, UsageError
+from pagemill.inference.errors import RequestFailedError, RequestRefusedError
 from pagemill.recognition.base import PageReading, Problem, RegionReading
-from pagemill.recognition.vlm.answer import RequestFailedError, RequestRefusedError
 from pagemill.recognition.vlm.cleanup import STEPS, Cleaned, clean
 from pagemill.recognition.vlm.guard import Flaw, Verdict, judge
 from pagemill.recognition.vlm.page_answers import PageAnswer, read_answer
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pagemill.config.model_cards import ModelCard, Sampling
-    from pagemill.recognition.vlm.answer import Answer, Asker
+    from pagemill.inference.chat import Answer, Asker
     from pagemill.recognition.vlm.requests import PreparedRegion, RequestBuilder
 
 _ATTEMPTS = {Flaw.TRUNCATED: 2, Flaw.EMPTY: 3}

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pagemill.document.labels import Task
-from pagemill.recognition.vlm.answer import Answer
+from pagemill.inference.chat import Answer
 from pagemill.recognition.vlm.guard import Flaw, Verdict, judge, latex_fault, repeated_share, repeating_runs
 
 PROMPT = "Text Recognition:"

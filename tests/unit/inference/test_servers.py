@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pagemill.errors import NetworkError, UsageError
-from pagemill.recognition.vlm.limits import FixedLimit
-from pagemill.recognition.vlm.servers import Server, ServerPool, server_root
+from pagemill.inference.limits import FixedLimit
+from pagemill.inference.servers import Server, ServerPool, server_root
 
 
 @pytest.mark.parametrize(

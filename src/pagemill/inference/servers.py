@@ -13,7 +13,7 @@ from pagemill.errors import NetworkError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pagemill.recognition.vlm.limits import InFlightLimit
+    from pagemill.inference.limits import InFlightLimit
 
 
 def server_root(url: str) -> str:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pagemill.recognition.vlm.limits import LARGEST, AdaptiveLimit, FixedLimit
+from pagemill.inference.limits import LARGEST, AdaptiveLimit, FixedLimit
 
 TOKENS = 100
 

@@ -20,7 +20,7 @@ import msgspec
 
 from pagemill import __version__
 from pagemill.errors import MissingDependencyError, UsageError
-from pagemill.recognition.vlm.answer import RequestRefusedError
+from pagemill.inference.errors import RequestRefusedError
 
 try:
     import aiohttp

@@ -10,22 +10,24 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from pagemill.errors import NetworkError, PagemillError, UsageError
-from pagemill.recognition.vlm.answer import Answer, RequestFailedError, RequestRefusedError, RequestTimeoutError
-from pagemill.recognition.vlm.exchange import AttemptFailedError, Cause, Exchange, NotThereError
-from pagemill.recognition.vlm.limits import AdaptiveLimit, FixedLimit
-from pagemill.recognition.vlm.metrics import requests_waiting
-from pagemill.recognition.vlm.replies import decode_completion, decode_models
-from pagemill.recognition.vlm.servers import Server, ServerPool, server_root
+from pagemill.inference.errors import RequestFailedError, RequestRefusedError, RequestTimeoutError
+from pagemill.inference.exchange import AttemptFailedError, Cause, Exchange, NotThereError
+from pagemill.inference.limits import AdaptiveLimit, FixedLimit
+from pagemill.inference.metrics import requests_waiting
+from pagemill.inference.models import decode_models
+from pagemill.inference.servers import Server, ServerPool, server_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pagemill.recognition.vlm.limits import Ticket
+    from pagemill.inference.limits import Ticket
 
 _log = logging.getLogger(__name__)
 
 Decoded = TypeVar("Decoded")
 
+API_KEY = "PAGEMILL_API_KEY"
+"""Environment variable with the key that the servers want."""
 _ENOUGH = 8
 """A request fails for good at this sum of what its failed attempts cost. A server that dies fails all that it had in
 flight, so it must be allowed to do so a few times."""
@@ -321,14 +323,6 @@ class ServerClient:
                 if waiting is None:
                     return
                 server.limit.queue(waiting)
-
-
-class ChatClient(ServerClient):
-    """Asks for chat completions: the :class:`~pagemill.recognition.vlm.answer.Asker` of real servers."""
-
-    async def ask(self, body: bytes) -> Answer:
-        """As :meth:`pagemill.recognition.vlm.answer.Asker.ask`."""
-        return await self.post("/v1/chat/completions", body, decode_completion)
 
 
 def _not_compatible(server: Server, reason: str) -> UsageError:

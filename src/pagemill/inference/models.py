@@ -1,4 +1,4 @@
-"""What OpenAI-compatible servers reply, out of JSON that nobody vouches for: completions and lists of models."""
+"""Which models servers serve, out of JSON that nobody vouches for, and which of them is meant."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pagemill.errors import UsageError
-from pagemill.recognition.vlm.answer import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -15,21 +14,6 @@ if TYPE_CHECKING:
 _MOST_TOKENS = 10**7
 _NAMES_SHOWN = 20
 _NAME_WIDTH = 100
-
-
-class _Message(msgspec.Struct):
-    content: str | None = None
-
-
-class _Choice(msgspec.Struct):
-    message: _Message
-    finish_reason: str | None = None
-
-
-class _Completion(msgspec.Struct):
-    choices: list[_Choice]
-    usage: Any = None
-    """Numbers for information: no answer is lost for what stands here."""
 
 
 class _Model(msgspec.Struct):
@@ -41,30 +25,7 @@ class _Models(msgspec.Struct):
     data: list[_Model]
 
 
-_COMPLETION = msgspec.json.Decoder(_Completion)
 _MODELS = msgspec.json.Decoder(_Models)
-
-
-def decode_completion(reply: bytes) -> tuple[Answer, int]:
-    """The answer of a chat completion, and how many tokens it has.
-
-    Raises:
-        ValueError: It is no chat completion.
-        RecursionError: It is nested far too deep to be one.
-    """
-    completion = _COMPLETION.decode(reply)
-    if not completion.choices:
-        raise ValueError("no choices")
-    choice, usage = completion.choices[0], completion.usage if isinstance(completion.usage, dict) else {}
-    text = choice.message.content or ""
-    tokens = _count(usage.get("completion_tokens"))
-    answer = Answer(
-        text=text,
-        finish_reason=choice.finish_reason,
-        completion_tokens=tokens,
-        prompt_tokens=_count(usage.get("prompt_tokens")),
-    )
-    return answer, len(text) // 3 + 1 if tokens is None else tokens
 
 
 def decode_models(reply: bytes) -> dict[str, int | None]:
@@ -74,10 +35,10 @@ def decode_models(reply: bytes) -> dict[str, int | None]:
         ValueError: It is no list of models.
         RecursionError: It is nested far too deep to be one.
     """
-    return {model.id: _count(model.max_model_len) or None for model in _MODELS.decode(reply).data}
+    return {model.id: token_count(model.max_model_len) or None for model in _MODELS.decode(reply).data}
 
 
-def _count(given: object) -> int | None:
+def token_count(given: object) -> int | None:
     """A number of tokens, where a server gives one that can be."""
     return given if isinstance(given, int) and 0 <= given <= _MOST_TOKENS else None
 
@@ -86,7 +47,7 @@ def choose_model(served: Mapping[str, Collection[str]], wanted: str | None, know
     """The name by which a model is asked for, the same on all servers.
 
     Args:
-        served: The models of each server (:meth:`pagemill.recognition.vlm.client.ServerClient.served_models`).
+        served: The models of each server (:meth:`pagemill.inference.client.ServerClient.served_models`).
         wanted: The name the user gave; None to choose.
         known: Names that the model goes by, the best first.
 

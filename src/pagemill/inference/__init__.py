@@ -1,0 +1,1 @@
+"""Requests to model servers: pooled HTTP, balancing, limits, retries."""

@@ -1,0 +1,42 @@
+"""Chat completions out of JSON that nobody vouches for."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pagemill.inference.chat import decode_completion
+
+
+@given(
+    st.recursive(
+        st.none() | st.integers() | st.text() | st.floats(),
+        lambda s: st.lists(s)
+        | st.dictionaries(
+            st.text() | st.sampled_from(["choices", "message", "content", "usage", "completion_tokens"]), s
+        ),
+    )
+)
+def test_any_json_is_an_answer_or_a_value_error(value):
+    try:
+        answer, tokens = decode_completion(msgspec.json.encode(value))
+    except ValueError:
+        return
+    assert isinstance(answer.text, str)
+    assert tokens >= 0
+
+
+def test_numbers_of_tokens_that_cannot_be():
+    raw = b'{"choices":[{"message":{"content":"abc"}}],"usage":{"completion_tokens":-1,"prompt_tokens":99999999999999}}'
+    answer, tokens = decode_completion(raw)
+    assert (answer.completion_tokens, answer.prompt_tokens, tokens) == (None, None, 2)
+
+
+@pytest.mark.parametrize("usage", ["null", "7", "[]", '"many"', '{"completion_tokens":7.0}', '{"prompt_tokens":"5"}'])
+def test_no_answer_is_lost_for_the_numbers_beside_it(usage):
+    reply = f'{{"choices":[{{"message":{{"content":"words"}}}}],"usage":{usage}}}'
+    answer, tokens = decode_completion(reply.encode())
+    assert (answer.text, answer.completion_tokens, answer.prompt_tokens) == ("words", None, None)
+    assert tokens == 2
