@@ -27,7 +27,8 @@ from pagemill.document.identity import PageKey
 from pagemill.document.labels import Label
 from pagemill.document.names import crop_path
 from pagemill.document.page import ImageCrop, PageResult, Region
-from pagemill.store.ledger import Ledger, PageState
+from pagemill.store.ledger import Ledger
+from pagemill.store.rows import PageState
 from pagemill.store.run_directory import Exporters, RunDirectory
 
 EXPORTERS = Exporters(

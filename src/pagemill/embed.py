@@ -38,9 +38,9 @@ from pagemill.runtime.microbatch import MicroBatcher
 from pagemill.runtime.threads import ComputeThreads
 from pagemill.sources.stream import on_thread
 from pagemill.store import paths
-from pagemill.store.ledger import PageState
 from pagemill.store.lock import RunLock
 from pagemill.store.reading import RunReader
+from pagemill.store.rows import PageState
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from pagemill.store import paths
-from pagemill.store.ledger import NO_LONGER_IN_THE_INPUT, PageState
+from pagemill.store.ledger import NO_LONGER_IN_THE_INPUT
+from pagemill.store.rows import PageState
 
 if TYPE_CHECKING:
     from pathlib import Path

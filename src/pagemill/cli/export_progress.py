@@ -9,7 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemaining
 from pagemill.cli.progress import LenientConsole
 from pagemill.cli.wording import number, short
 from pagemill.errors import ExitCode
-from pagemill.store.ledger import PageState
+from pagemill.store.rows import PageState
 
 if TYPE_CHECKING:
     from pathlib import Path

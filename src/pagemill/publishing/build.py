@@ -26,9 +26,9 @@ from pagemill.publishing.public import public_page, public_values
 from pagemill.publishing.vector_files import copy_vectors
 from pagemill.store import paths
 from pagemill.store.files import output_errors
-from pagemill.store.ledger import PageState
 from pagemill.store.lock import RunLock
 from pagemill.store.paths import crop_file
+from pagemill.store.rows import PageState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

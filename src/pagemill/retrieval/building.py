@@ -30,9 +30,9 @@ from pagemill.retrieval.languages import language_of
 from pagemill.retrieval.tokens import indexed
 from pagemill.store import paths
 from pagemill.store.files import output_errors, reading_errors
-from pagemill.store.ledger import PageState
 from pagemill.store.lock import RunLock
 from pagemill.store.reading import RunReader
+from pagemill.store.rows import PageState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

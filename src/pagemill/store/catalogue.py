@@ -8,7 +8,8 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
 from pagemill.document.identity import KnownSource, WaitingPage
-from pagemill.store.ledger import MAX_URI, NO_LONGER_IN_THE_INPUT, PageState, plain
+from pagemill.store.ledger import MAX_URI, NO_LONGER_IN_THE_INPUT, plain
+from pagemill.store.rows import PageState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

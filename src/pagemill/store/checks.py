@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from pagemill.store.files import reading_errors
 from pagemill.store.findings import Kind
-from pagemill.store.ledger import Span
 from pagemill.store.lines import read_span
 from pagemill.store.paths import CROPS, DOCUMENTS, PREVIEWS, RESULTS, TEMPORARY_SUFFIX, TEXTS, stem_of_crop
+from pagemill.store.rows import Span
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from pagemill.store import paths
 from pagemill.store.files import output_errors
-from pagemill.store.ledger import PageState, Span
 from pagemill.store.lines import open_lines, read_record
+from pagemill.store.rows import PageState, Span
 from pagemill.store.summary import Counters
 
 if TYPE_CHECKING:
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from pagemill.store.ledger import Ledger, PageRow
+    from pagemill.store.ledger import Ledger
+    from pagemill.store.rows import PageRow
     from pagemill.store.summary import RunSummary
 
 RESULTS_FILE = 0

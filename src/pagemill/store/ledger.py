@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from datetime import datetime
-from enum import IntEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pagemill.document.identity import PageKey
 from pagemill.document.page import Status
 from pagemill.store.database import Database
+from pagemill.store.rows import PAGE_ROWS, PageRow, PageState, Place, Span, page_row
 from pagemill.store.summary import Counters, RunSummary, failure_kind
 
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
+    from pagemill.document.identity import PageKey
     from pagemill.document.page import PageResult
 
 NO_LONGER_IN_THE_INPUT = "no longer in the input"
@@ -27,82 +27,6 @@ MAX_TEXT = 1_000
 """Characters of a message that the ledger keeps."""
 MAX_URI = 8_192
 _SAMPLES = 200
-
-
-class PageState(IntEnum):
-    """How far a page has come. The last three are final."""
-
-    RUNNING = 1
-    WAITING = 2
-    DONE = 3
-    FAILED = 4
-    SKIPPED = 5
-
-    @property
-    def final(self) -> bool:
-        """Whether the page has ended."""
-        return self >= PageState.DONE
-
-
-class Span(NamedTuple):
-    """Where a piece of a file is, and its CRC-32."""
-
-    offset: int
-    length: int
-    crc: int
-
-
-class PageRow(NamedTuple):
-    """What the ledger knows of a page."""
-
-    key: PageKey
-    state: PageState
-    page_id: str
-    doc_id: str
-    uri: str
-    page_number: int | None
-    page_idx: int
-    attempts: int
-    deaths: int
-    death: str | None
-    category: str | None
-    """Of the (last) failure; the reason of a skipped page."""
-    message: str | None
-    record: Span | None
-    """The line in ``ocr_results.jsonl``."""
-    text: Span | None
-    """The line in ``parsed_texts.jsonl``."""
-    preview: Span | None
-
-
-PAGE_ROWS = """
-SELECT s.digest, p.page, s.copy, p.state, p.page_id, d.doc_id, d.uri, p.page_number, p.page_idx, p.attempts, p.deaths,
-    p.death, p.category, p.message, p.offset, p.length, p.crc, p.text_offset, p.text_length, p.text_crc,
-    p.preview_offset, p.preview_length, p.preview_crc
-FROM pages p JOIN sources s USING (source) JOIN documents d USING (document) """
-"""To be followed by a WHERE and an ORDER BY clause; each row is for :func:`page_row`."""
-
-
-def page_row(row: tuple[Any, ...]) -> PageRow:
-    """A row of :data:`PAGE_ROWS`."""
-    digest, page, copy, state, *place = row[:14]
-    key = PageKey(bytes(digest).hex(), page, copy)
-    spans = (_span(row[start : start + 3]) for start in (14, 17, 20))
-    return PageRow._make((key, PageState(state), *place, *spans))
-
-
-def _span(values: tuple[Any, ...]) -> Span | None:
-    return None if values[0] is None else Span(*values)
-
-
-class Place(NamedTuple):
-    """What is told of a page when it is met."""
-
-    page_id: str
-    doc_id: str
-    uri: str
-    page_number: int | None
-    page_idx: int
 
 
 class Ledger:
@@ -288,7 +212,7 @@ class Ledger:
             message=page.errors[0].message if failed and page.errors else None,
         )
 
-    def place(
+    def note_lines(
         self, connection: sqlite3.Connection, key: PageKey, *, record: Span, text: Span | None, preview: Span | None
     ) -> None:
         """Note where the lines of a page are that has ended, inside a transaction."""

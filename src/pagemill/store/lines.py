@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 import msgspec
 
 from pagemill.store.files import output_errors, reading_errors
-from pagemill.store.ledger import Span
 from pagemill.store.records import decode_page
+from pagemill.store.rows import Span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 from pagemill.document.page import PageResult
 from pagemill.errors import DamagedRunError, OutputError
 from pagemill.store import paths
-from pagemill.store.ledger import PAGE_ROWS, PageRow, PageState, Span, page_row, summary_of
+from pagemill.store.ledger import summary_of
 from pagemill.store.lock import Owner, owner_of
 from pagemill.store.previous import refuse_earlier_version
 from pagemill.store.records import ParsedText, decode_page, decode_text
+from pagemill.store.rows import PAGE_ROWS, PageRow, PageState, Span, page_row
 from pagemill.store.view import LedgerView, RunFiles
 
 if TYPE_CHECKING:

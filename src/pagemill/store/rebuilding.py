@@ -12,9 +12,10 @@ from pagemill.errors import DamagedRunError
 from pagemill.store import paths
 from pagemill.store.dropping import RESULTS_FILE, TEXTS_FILE
 from pagemill.store.files import output_errors, sync_directory
-from pagemill.store.ledger import Ledger, Place, Span
+from pagemill.store.ledger import Ledger
 from pagemill.store.lines import open_lines, read_lines, read_record
 from pagemill.store.records import decode_page, decode_text
+from pagemill.store.rows import Place, Span
 from pagemill.store.summary import Counters, RunSummary
 
 if TYPE_CHECKING:
@@ -121,13 +122,13 @@ class _Rebuilding:
             self._drop(RESULTS_FILE, line.offset, line.length)
             return
         self._forget_earlier(key, page.page_id)
-        place = Place(page.page_id, page.doc_id, page.source, page.page_number, page.page_idx)
+        place = Place.of(page)
         self._ledger.end_page(connection, key, place, page)
         text = connection.execute(
             "DELETE FROM temp.texts WHERE page_id = ? RETURNING offset, length, crc", (page.page_id,)
         ).fetchone()
         self._summary.add(page)
-        self._ledger.place(connection, key, record=line.span(), text=Span(*text) if text else None, preview=None)
+        self._ledger.note_lines(connection, key, record=line.span(), text=Span(*text) if text else None, preview=None)
 
     def _forget_earlier(self, key: PageKey, page_id: str) -> None:
         """Of a page, and of a name, the last record counts."""

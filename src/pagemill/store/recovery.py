@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pagemill.document.page import PageResult
-    from pagemill.store.ledger import Ledger, PageRow
+    from pagemill.store.ledger import Ledger
+    from pagemill.store.rows import PageRow
     from pagemill.store.summary import RunSummary
 
 _CHUNK_ROWS = 500

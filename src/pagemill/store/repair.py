@@ -15,13 +15,14 @@ from pagemill.store.compaction import finish_renames
 from pagemill.store.dropping import OF_PAGE, RESULTS_FILE, TEXTS_FILE, TO_WAITING, counted
 from pagemill.store.files import output_errors, size_of
 from pagemill.store.findings import Kind, Verdict  # msgspec reads the annotation
-from pagemill.store.ledger import Ledger, Place, Span
+from pagemill.store.ledger import Ledger
 from pagemill.store.lines import open_lines
 from pagemill.store.lock import RunLock
 from pagemill.store.opening import OpenMode
 from pagemill.store.reading import RunReader
 from pagemill.store.rebuilding import read_run_json, rebuild_ledger
 from pagemill.store.records import decode_page
+from pagemill.store.rows import Place, Span
 from pagemill.store.run_directory import RunDirectory
 from pagemill.store.verify import examine, require_run, verify
 
@@ -209,14 +210,14 @@ def _adopt(survey: Survey, ledger: Ledger, connection: sqlite3.Connection, resul
         results.seek(offset)
         page = decode_page(results.read(length))
         key = PageKey.parse(page.page_key)
-        place = Place(page.page_id, page.doc_id, page.source, page.page_number, page.page_idx)
+        place = Place.of(page)
         try:
             ledger.end_page(connection, key, place, page)
         except sqlite3.IntegrityError:  # another page has this id
             taken.append(number)
             continue
         span = None if preview[0] is None else Span(*preview)
-        ledger.place(connection, key, record=Span(offset, length, crc), text=None, preview=span)
+        ledger.note_lines(connection, key, record=Span(offset, length, crc), text=None, preview=span)
         adopted += 1
     survey.db.executemany("UPDATE lines SET good = 0 WHERE number = ?", [(number,) for number in taken])
     return adopted

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pagemill.store.dropping import drop_pages
-from pagemill.store.ledger import PageState
+from pagemill.store.rows import PageState
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pagemill.document.identity import PageKey
-    from pagemill.store.ledger import Ledger, PageRow
+    from pagemill.store.ledger import Ledger
+    from pagemill.store.rows import PageRow
     from pagemill.store.summary import RunSummary
 
 

@@ -20,13 +20,14 @@ from pagemill.store.compaction import compact
 from pagemill.store.documents import doubt_missing_documents
 from pagemill.store.dropping import delete_leftovers
 from pagemill.store.files import AppendFile, encoded, output_errors, sync_directory, sync_files, write_whole
-from pagemill.store.ledger import NO_LONGER_IN_THE_INPUT, Ledger, PageState, Place, Span
+from pagemill.store.ledger import NO_LONGER_IN_THE_INPUT, Ledger
 from pagemill.store.lock import RunLock
 from pagemill.store.opening import OpenMode, open_ledger, refuse
 from pagemill.store.reading import RunReader
 from pagemill.store.records import encode_line
 from pagemill.store.recovery import text_line
 from pagemill.store.roll import Roll
+from pagemill.store.rows import PageState, Place, Span
 
 if TYPE_CHECKING:
     import sqlite3
@@ -237,7 +238,7 @@ class RunDirectory:
         key = PageKey.parse(page.page_key)
         files = [(paths.crop_file(self.path, name), data) for name, data in crops]
         text = text_line(page, self._exporters.embedding_text)
-        place = Place(page.page_id, page.doc_id, page.source, page.page_number, page.page_idx)
+        place = Place.of(page)
         self._roll.admit(key)
         with contextlib.ExitStack() as undo:
             for path, data in files:
@@ -251,7 +252,7 @@ class RunDirectory:
             with self._counting() as connection:
                 self.summary.add(page)
                 self._ledger.end_page(connection, key, place, page)
-                self._ledger.place(connection, key, record=record_span, text=text_span, preview=preview_span)
+                self._ledger.note_lines(connection, key, record=record_span, text=text_span, preview=preview_span)
                 self._ledger.keep_files(connection, (name for name, _ in crops))
                 if self._ledger.document_changed(connection, place):
                     self.summary.documents -= 1

@@ -6,8 +6,9 @@ import sqlite3
 from typing import TYPE_CHECKING, NamedTuple
 
 from pagemill.store.database import APPLICATION_ID, FORMAT, require_sqlite
-from pagemill.store.ledger import PageState, summary_of
+from pagemill.store.ledger import summary_of
 from pagemill.store.paths import LEDGER
+from pagemill.store.rows import PageState
 from pagemill.store.view import require_no_journal
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from pagemill.store.ledger import Span
+    from pagemill.store.rows import Span
 
 _BUSY_S = 10.0
 

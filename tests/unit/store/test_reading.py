@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from pagemill.errors import DamagedRunError, MissingDependencyError, OutputError
-from pagemill.store.ledger import PageState
 from pagemill.store.reading import RunReader
+from pagemill.store.rows import PageState
 from pagemill.store.verify import verify
 
 
