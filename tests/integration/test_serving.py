@@ -7,15 +7,17 @@ import os
 import signal
 import socket
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from pagemill_process import POLL_S
+from pagemill_process import PATIENCE_S, POLL_S
 from serving_world import QUICK, World, until
 
 from pagemill.errors import ServerError
+from pagemill.serving.orphans import end_orphans
 from pagemill.serving.probe import Health, base_url, fetch, free_port, health, is_free
 from pagemill.serving.process import ServerProcess
 from pagemill.serving.server import Servers, What
@@ -172,7 +174,7 @@ async def test_one_that_dies_again_and_again_is_given_up(world: World):
     async with Servers([world.spec("dies-again")], patience=QUICK, tell=world.tell) as servers:
         os.kill(world.lives()[0]["pid"], signal.SIGKILL)
         with pytest.raises(ServerError, match=r"died 4 times in quick succession.*(?s:.*)a stone in the gears"):
-            await servers.wait()
+            await asyncio.wait_for(servers.wait(), PATIENCE_S)
     assert len(world.lives()) == 1 + QUICK.quick_deaths
     assert len(world.told(What.GIVEN_UP)) == 1
     assert not world.processes()
@@ -270,16 +272,42 @@ class TestReuse:
         assert not world.processes()
 
 
-async def test_a_killed_keeper_and_a_killed_owner_leave_no_server(world: World):
-    """The kernel ends the server with its keeper: nobody else is there to do it."""
-    spec = world.spec()
+async def without_owner_and_keeper(world: World, *words: str) -> None:
+    """Start a server, and kill its keeper when nobody is left to do what the keeper did."""
+    spec = world.spec(*words)
     port = free_port("127.0.0.1")
     process = await ServerProcess.start(spec.command(port), environment=spec.environment, log=spec.log, grace_s=1)
-    while await health(base_url("127.0.0.1", port), 20) is not Health.HEALTHY:  # noqa: ASYNC110 - of another process
+    end = time.monotonic() + PATIENCE_S
+    while await health(base_url("127.0.0.1", port), 20) is not Health.HEALTHY:
+        assert time.monotonic() < end
         await asyncio.sleep(POLL_S)
     process._ending.cancel()  # as if the owner were gone
     os.kill(process._keeper.pid, signal.SIGKILL)
-    await until(lambda: not world.processes(), "the server to end")
+
+
+async def test_a_killed_keeper_and_a_killed_owner_leave_nothing_of_the_servers_group(world: World):
+    """The kernel ends the server and what is in its group with the keeper: nobody else is there to do it."""
+    await without_owner_and_keeper(world, "children")
+    await until(lambda: len(world.processes()) == 1, "the group of the server to end")
+    (left,) = world.processes()
+    assert os.getsid(left) == left  # it had left the group
+
+
+async def test_what_had_left_the_group_of_a_killed_server_is_ended_by_the_next_start(world: World):
+    await without_owner_and_keeper(world, "children")
+    await until(lambda: len(world.processes()) == 1, "the group of the server to end")
+    (left,) = world.processes()
+    async with Servers([world.spec()], patience=QUICK, tell=world.tell):
+        assert left not in world.processes()
+        assert world.told(What.CLEARED) == ["a process of a server that was left behind"]
+
+
+async def test_servers_whose_keeper_lives_are_no_orphans(world: World):
+    async with Servers([world.spec("children")], patience=QUICK, tell=world.tell) as servers:
+        before = world.processes()
+        await asyncio.to_thread(end_orphans)
+        assert world.processes() == before
+        assert await health(servers.urls[0], 5) is Health.HEALTHY
 
 
 async def test_a_server_that_prints_much_is_neither_stopped_nor_logged_in_full(

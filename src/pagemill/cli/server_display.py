@@ -46,6 +46,8 @@ class ServerDisplay:
                 self._say(f"Server {event.url}: {event.text}")
             case What.GIVEN_UP:
                 self._say(f"Server {event.url}: given up.")
+            case What.CLEARED:
+                self._say(f"Killed {event.text}: its pagemill had been killed.")
 
     def note(self, text: str) -> None:
         """Say something about the servers that is no trouble."""

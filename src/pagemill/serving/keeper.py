@@ -4,7 +4,9 @@ It is run as a script, with nothing of pagemill and nothing but the standard lib
 milliseconds and holds little memory. Its standard input is the lifeline: as long as that is open the server is wanted.
 It ends the server when the lifeline ends (the owner closed it, or died in any way, SIGKILL included), when a byte comes
 through it (then at once), or when its parent is another than at the start. Whatever descends from the server is ended
-with it: on Linux the keeper inherits processes that lose their parent, also those that left the server's group.
+with it: on Linux the keeper inherits processes that lose their parent, also those that left the server's group. When
+the keeper itself is killed, the Linux kernel kills the server's group; what had left that is ended by the next start of
+a server (:mod:`pagemill.serving.orphans`).
 
 On standard output it says ``started PID`` or ``failed ERROR``, and ``ended STATUS`` when the server and all its
 processes are gone. What the server prints goes to a log that is kept below twice a size; a disk that is full loses
@@ -17,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import fcntl
 import os
 import select
 import signal
@@ -78,10 +81,13 @@ class Keeper:
             signal.signal(number, self._ignore_but_wake)
         _become_subreaper()
         libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+        # Nobody writes to it, and nobody but this process holds the writing end: it ends with this process.
+        end_of_keeper, self._held = os.pipe()
 
         def die_with_keeper() -> None:
             if libc is not None:
                 libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            _kill_group_at_the_end_of(end_of_keeper)
 
         self._server = subprocess.Popen(
             command,
@@ -89,8 +95,10 @@ class Keeper:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             process_group=0,
+            pass_fds=(end_of_keeper,),
             preexec_fn=die_with_keeper,
         )
+        os.close(end_of_keeper)
 
     @property
     def pid(self) -> int:
@@ -171,6 +179,18 @@ class Keeper:
 def _become_subreaper() -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def _kill_group_at_the_end_of(pipe: int) -> None:
+    """Have the kernel kill the process group of this process when the last writer of a pipe is gone (Linux).
+
+    The death signal of :func:`prctl` reaches a child alone, not what that has started: vLLM's engine processes, say.
+    """
+    if hasattr(fcntl, "F_SETSIG"):
+        with suppress(OSError):  # a sandbox that stands in for the kernel need not know it
+            fcntl.fcntl(pipe, fcntl.F_SETSIG, signal.SIGKILL)
+            fcntl.fcntl(pipe, fcntl.F_SETOWN, -os.getpgrp())
+            fcntl.fcntl(pipe, fcntl.F_SETFL, os.O_ASYNC)
 
 
 def _children() -> list[int]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pagemill.errors import ServerError
 from pagemill.serving import keeper
+from pagemill.serving.orphans import MARK, kill_marked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,15 +26,13 @@ _KEEPER_START_S = 30.0
 _KEEPER_END_S = 10.0
 _GROUP_CHECKS = 50
 _GROUP_CHECK_S = 0.1
-_MARK = "PAGEMILL_SERVER"
-"""Environment variable by which the processes of a server are known when its keeper is no more."""
 
 
 class ServerProcess:
     """A server that runs, or ran, under its keeper. Made by :meth:`start`."""
 
     def __init__(self, process: asyncio.subprocess.Process, pid: int, grace_s: float, mark: str) -> None:
-        self._mark = mark.encode()
+        self._mark = mark
         self.pid = pid
         """Of the server; also its process group."""
         self._keeper = process
@@ -55,8 +54,7 @@ class ServerProcess:
         Raises:
             ServerError: The command cannot be run.
         """
-        mark = f"{_MARK}={secrets.token_hex(8)}"
-        name, _, value = mark.partition("=")
+        mark = secrets.token_hex(8)
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             *("-I", "-S", str(Path(keeper.__file__))),
@@ -65,7 +63,7 @@ class ServerProcess:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env={**environment, name: value},
+            env={**environment, MARK: mark},
             start_new_session=True,  # Ctrl-C at the terminal is for the owner alone, which ends the server in order
         )
         assert process.stdout is not None
@@ -128,26 +126,13 @@ class ServerProcess:
     async def _end_group(self) -> None:
         """Kill the server's group, and what left it, and wait until they are gone, or nobody buries them."""
         for _ in range(_GROUP_CHECKS):
-            left = await asyncio.to_thread(_marked, self._mark)
-            for pid in left:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
+            left = await asyncio.to_thread(kill_marked, {self._mark})
             try:
                 os.killpg(self.pid, signal.SIGKILL)
             except (ProcessLookupError, PermissionError):
                 if not left:
                     return
             await asyncio.sleep(_GROUP_CHECK_S)
-
-
-def _marked(mark: bytes) -> list[int]:
-    """Processes with this in their environment; none where the system has no ``/proc``."""
-    found = []
-    for place in Path("/proc").glob("[0-9]*/environ"):
-        with suppress(OSError):  # gone, or another user's
-            if mark in place.read_bytes().split(b"\0"):
-                found.append(int(place.parent.name))
-    return found
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 from pagemill.errors import ServerError, UsageError
 from pagemill.serving.diagnosis import Cause, diagnose, exceptions
+from pagemill.serving.orphans import end_orphans
 from pagemill.serving.probe import Health, base_url, free_port, health, is_free, served_models
 from pagemill.serving.process import ServerProcess, read_tail
 
@@ -70,6 +71,7 @@ class What(StrEnum):
     REUSED = "reused"
     DIED = "died"
     GIVEN_UP = "given up"
+    CLEARED = "cleared"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,7 @@ class Event:
 
     what: What
     url: str
+    """Empty where it is about no server of this process."""
     text: str
     """The command, a line of the log, a reason."""
 
@@ -296,6 +299,7 @@ class Servers:
 
     def __init__(self, specs: Sequence[ServerSpec], *, patience: Patience | None = None, tell: Tell) -> None:
         self._servers = [Server(spec, patience or Patience(), tell) for spec in specs]
+        self._tell = tell
         self._watches: list[asyncio.Task[None]] = []
 
     @property
@@ -309,6 +313,9 @@ class Servers:
         return bool(self._watches)
 
     async def __aenter__(self) -> Self:
+        if ended := await asyncio.to_thread(end_orphans):
+            what = "a process" if ended == 1 else f"{ended} processes"
+            self._tell(Event(What.CLEARED, "", f"{what} of a server that was left behind"))
         starts = [asyncio.create_task(server.start()) for server in self._servers]
         try:
             done, _ = await asyncio.wait(starts, return_when=asyncio.FIRST_EXCEPTION)
