@@ -123,14 +123,14 @@ def test_servers_of_others_are_used_and_left_alone(mill: Mill):
 
     with stub("glm-ocr") as reader, stub("qwen3-vl-embedding-2b") as embedder:
         try:
-            urls = [server.stdout.readline().strip() for server in (reader, embedder)]  # type: ignore[union-attr]
+            urls = [first_line(server) for server in (reader, embedder)]
             arguments = mill.arguments("--server", f"{urls[0]}/v1", "--embedding-server", urls[1])
             run = mill.start(*arguments)
             assert run.wait() == ExitCode.OK, mill.said
             assert reader.poll() is embedder.poll() is None
         finally:
-            reader.terminate()
-            embedder.terminate()
+            reader.kill()
+            embedder.kill()
     assert not mill.world.lives()
     mill.assert_all_read()
     assert np.load(mill.out / "embeddings" / "corpus_images.npy").shape == (PAGES, 8)
@@ -171,6 +171,7 @@ def test_the_commands_of_a_dry_run_work_when_they_are_pasted(mill: Mill):
                 assert mill.start(*command[1:]).wait() == ExitCode.OK, mill.said
             finally:
                 served.terminate()
+                served.wait(PATIENCE_S)
     mill.assert_all_read()
     assert np.load(mill.out / "embeddings" / "corpus_images.npy").shape == (PAGES, 8)
 
@@ -189,6 +190,12 @@ def test_on_a_terminal(mill: Mill):
     assert "[embed] pagemill embed" in plain
     assert "Traceback" not in plain
     wait_for(lambda: not mill.world.processes(), "the end of all processes")
+
+
+def first_line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    assert select.select([process.stdout], [], [], PATIENCE_S)[0], "it says nothing"
+    return process.stdout.readline().strip()
 
 
 def read_terminal(descriptor: int) -> str:

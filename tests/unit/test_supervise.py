@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from pagemill.supervise import RECYCLE, Life, Vitals, supervise
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -48,21 +53,40 @@ def run(body: str) -> tuple[list[str], str, int]:
     return stdout.splitlines(), stderr, process.returncode
 
 
+def state(pid: int) -> str:
+    """As /proc tells it; X for a process that has ended and is buried."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return "X"
+
+
 def gone(pid: int) -> bool:
     """Whether a process has ended (a zombie that nobody buried yet counts as ended)."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return True
-    return state in "ZX"
+    return state(pid) in "ZX"
+
+
+def wait_for(event: Callable[[], bool], otherwise: str) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while not event():
+        assert time.monotonic() < end, otherwise
+        time.sleep(0.01)
 
 
 def wait_gone(pid: int) -> None:
     """Wait for the end of a process that is no child of ours."""
-    end = time.monotonic() + PATIENCE_S
-    while not gone(pid):
-        assert time.monotonic() < end, "it lives"
-        time.sleep(0.01)
+    wait_for(lambda: gone(pid), "it lives")
+
+
+def wait_stopped(child: int) -> None:
+    """Wait until a child of ours has stopped."""
+
+    def has_stopped() -> bool:
+        changed, status = os.waitpid(child, os.WUNTRACED | os.WNOHANG)
+        assert not changed or os.WIFSTOPPED(status)
+        return bool(changed)
+
+    wait_for(has_stopped, "it runs")
 
 
 def test_an_orderly_end_gives_its_status_and_flushes():
@@ -232,8 +256,13 @@ run(work)
 
 def ready(process: subprocess.Popen[str]) -> int:
     """The worker's process id, once it is ready."""
+    return int(first_line(process).split()[1])
+
+
+def first_line(process: subprocess.Popen[str]) -> str:
     assert process.stdout is not None
-    return int(process.stdout.readline().split()[1])
+    assert select.select([process.stdout], [], [], PATIENCE_S)[0], "it says nothing"
+    return process.stdout.readline()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -328,8 +357,7 @@ module.sys = type(sys)("sys")
 module.sys.__dict__.update(vars(sys), platform="{platform}")
 run(work)
 """)
-    assert process.stdout is not None
-    _, worker, child = process.stdout.readline().split()
+    _, worker, child = first_line(process).split()
     process.kill()
     process.wait(timeout=PATIENCE_S)
     wait_gone(int(worker))
@@ -337,8 +365,9 @@ run(work)
         wait_gone(int(child))
     else:
         os.kill(int(child), signal.SIGKILL)
-    process.stdout.close()
+    assert process.stdout is not None
     assert process.stderr is not None
+    process.stdout.close()
     process.stderr.close()
 
 
@@ -364,9 +393,8 @@ def test_a_pause_stops_both_and_both_go_on():
     process = start(DRAINS.format(signals=1, then=""))
     worker = ready(process)
     process.send_signal(signal.SIGTSTP)
-    _, status = os.waitpid(process.pid, os.WUNTRACED)
-    assert os.WIFSTOPPED(status)
-    assert Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+    wait_stopped(process.pid)
+    wait_for(lambda: state(worker) == "T", "it runs")  # a process stops when it is next scheduled
     process.send_signal(signal.SIGCONT)
     process.send_signal(signal.SIGINT)
     stdout, _ = process.communicate(timeout=PATIENCE_S)
