@@ -28,7 +28,9 @@ from pagemill.document.page import PageResult
 from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.page import PdfInfo
 from pagemill.sources import SourceOptions, resolve
-from pagemill.store.run_directory import Exporters, RunDirectory
+from pagemill.store.exporters import Exporters
+from pagemill.store.rows import Place
+from pagemill.store.run_directory import RunDirectory
 
 PAGES = 40_781
 SHARD_ROWS = 1_000
@@ -90,14 +92,16 @@ async def read(inputs: Path, out: Path) -> tuple[int, int]:
         source = resolve([inputs], options=SourceOptions(), decoder=NoPdfs(), catalogue=directory.catalogue)
         async for ref in source.pages():
             given += 1
-            place = {
-                "page_id": ref.page_id,
-                "doc_id": ref.document.doc_id,
-                "page_number": ref.page_number,
-                "page_idx": ref.position,
-            }
-            directory.start_page(ref.key, uri=ref.document.uri, **place)  # type: ignore[arg-type]
-            directory.write_page(PageResult(page_key=str(ref.key), source=ref.document.uri, **place))  # type: ignore[arg-type]
+            page = PageResult(
+                page_id=ref.page_id,
+                page_idx=ref.position,
+                page_key=str(ref.key),
+                doc_id=ref.document.doc_id,
+                source=ref.document.uri,
+                page_number=ref.page_number,
+            )
+            directory.start_page(ref.key, Place.of(page))
+            directory.write_page(page)
     return source.passed_over, given
 
 

@@ -240,7 +240,9 @@ def make_run(out: Path, pages: int, words: list[str]) -> None:
     from pagemill.document.identity import PageKey
     from pagemill.document.labels import Label
     from pagemill.document.page import PageResult, Region
-    from pagemill.store.run_directory import Exporters, RunDirectory
+    from pagemill.store.exporters import Exporters
+    from pagemill.store.rows import Place
+    from pagemill.store.run_directory import RunDirectory
 
     exporters = Exporters(
         embedding_text=lambda page: "",
@@ -272,14 +274,7 @@ def make_run(out: Path, pages: int, words: list[str]) -> None:
                 page_number=number + 1,
                 regions=regions,
             )
-            run.start_page(
-                key,
-                page_id=page.page_id,
-                doc_id=page.doc_id,
-                uri=page.source,
-                page_number=page.page_number,
-                page_idx=number,
-            )
+            run.start_page(key, Place.of(page))
             run.write_page(page, [])
         run.finish()
 

@@ -27,9 +27,10 @@ from pagemill.document.identity import PageKey
 from pagemill.document.labels import Label
 from pagemill.document.names import crop_path
 from pagemill.document.page import ImageCrop, PageResult, Region
+from pagemill.store.exporters import Exporters
 from pagemill.store.ledger import Ledger
-from pagemill.store.rows import PageState
-from pagemill.store.run_directory import Exporters, RunDirectory
+from pagemill.store.rows import PageState, Place
+from pagemill.store.run_directory import RunDirectory
 
 EXPORTERS = Exporters(
     embedding_text=lambda page: page.markdown,
@@ -101,14 +102,7 @@ def time_writing(folder: Path, pages: int, kilobytes: int, crops: int) -> None:
         for number in range(pages):
             page, files = make_page(number, kilobytes, crops, dice)
             start = time.perf_counter()
-            run.start_page(
-                PageKey(DIGEST, number + 1),
-                page_id=page.page_id,
-                doc_id=page.doc_id,
-                uri=page.source,
-                page_number=page.page_number,
-                page_idx=number,
-            )
+            run.start_page(PageKey(DIGEST, number + 1), Place.of(page))
             run.write_page(page, files)
             middle = time.perf_counter()
             records.write(line := encode_line(page))

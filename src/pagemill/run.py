@@ -7,7 +7,7 @@ import signal
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from pagemill.document.identity import PageKey
 from pagemill.document.page import Status
@@ -15,6 +15,7 @@ from pagemill.errors import ExitCode, InputError, OutputError, error_class
 from pagemill.exporters import default_exporters
 from pagemill.parsing.page import SkippedPage
 from pagemill.store.opening import OpenMode
+from pagemill.store.rows import Place
 from pagemill.store.run_directory import RunDirectory
 from pagemill.supervise import Life
 
@@ -32,16 +33,6 @@ T = TypeVar("T")
 
 BEAT_S = 0.5
 """How often a supervised run gives a sign of life."""
-
-
-class Place(TypedDict):
-    """Names and numbers of a page."""
-
-    page_id: str
-    doc_id: str
-    uri: str
-    page_number: int | None
-    page_idx: int
 
 
 class Progress(Protocol):
@@ -235,7 +226,7 @@ class _Run:
 
     async def started(self, ref: PageRef, *, alone: bool) -> None:
         """Note that an attempt at a page begins."""
-        await _on(self._writer, lambda: self._directory.start_page(ref.key, **_place(ref), alone=alone))
+        await _on(self._writer, lambda: self._directory.start_page(ref.key, _place(ref), alone=alone))
         self._under_way.add(str(ref.key))
         self._life.vitals.under_way = len(self._under_way)
 
@@ -270,7 +261,7 @@ class _Run:
         self._life.vitals.under_way = len(self._under_way)
 
     def _skip(self, page: SkippedPage) -> None:
-        self._directory.skip_page(page.ref.key, **_place(page.ref), reason=page.reason)
+        self._directory.skip_page(page.ref.key, _place(page.ref), reason=page.reason)
         self._note_total()
 
     def _write(self, page: ParsedPage) -> None:
@@ -331,13 +322,7 @@ class _Run:
 
 def _place(ref: PageRef) -> Place:
     """What the run directory is told of a page when it is met."""
-    return {
-        "page_id": ref.page_id,
-        "doc_id": ref.document.doc_id,
-        "uri": ref.document.uri,
-        "page_number": ref.page_number,
-        "page_idx": ref.position,
-    }
+    return Place(ref.page_id, ref.document.doc_id, ref.document.uri, ref.page_number, ref.position)
 
 
 async def _on(writer: ThreadPoolExecutor, work: Callable[[], T]) -> T:

@@ -11,6 +11,7 @@ from pagemill.document.labels import Label
 from pagemill.document.names import crop_path
 from pagemill.document.page import ImageCrop, PageError, PageResult, Region, Status
 from pagemill.exporters import default_exporters
+from pagemill.store.rows import Place
 from pagemill.store.run_directory import RunDirectory
 
 if TYPE_CHECKING:
@@ -116,15 +117,7 @@ def write_run(
                 waiting = known.waiting.get(number)
                 page_id = waiting.page_id if waiting else run.catalogue.page_id(f"{doc_id}_{number}")
                 page, crops = page_of(name, number, position - 1, doc_id=doc_id, page_id=page_id)
-                run.start_page(
-                    PageKey(digest(name), number),
-                    page_id=page_id,
-                    doc_id=doc_id,
-                    uri=f"{name}.pdf",
-                    page_number=number,
-                    page_idx=position - 1,
-                    alone=False,
-                )
+                run.start_page(PageKey(digest(name), number), Place.of(page))
                 run.write_page(page, crops, f"preview of {page_id}".encode() * 20)
                 written += 1
                 if written % sync_every == 0:

@@ -13,6 +13,7 @@ from pagemill.document.names import crop_path
 from pagemill.document.page import ContentFormat, ImageCrop, PageError, PageResult, Region, Status
 from pagemill.exporters import default_exporters
 from pagemill.store.opening import OpenMode
+from pagemill.store.rows import Place
 from pagemill.store.run_directory import RunDirectory
 
 if TYPE_CHECKING:
@@ -87,15 +88,7 @@ def key_of(page: PageResult) -> PageKey:
 
 
 def start(run: RunDirectory, page: PageResult) -> None:
-    run.start_page(
-        key_of(page),
-        page_id=page.page_id,
-        doc_id=page.doc_id,
-        uri=page.source,
-        page_number=page.page_number,
-        page_idx=page.page_idx,
-        alone=False,
-    )
+    run.start_page(key_of(page), Place.of(page))
 
 
 def write(run: RunDirectory, page: PageResult, page_idx: int) -> PageResult:

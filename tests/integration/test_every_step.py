@@ -23,6 +23,7 @@ from pagemill.errors import NoSpaceError
 from pagemill.exporters import default_exporters
 from pagemill.store import database
 from pagemill.store.reading import RunReader
+from pagemill.store.rows import Place
 from pagemill.store.run_directory import RunDirectory
 from pagemill.store.verify import verify
 
@@ -121,9 +122,7 @@ def parse(out: Path, files: tuple[tuple[str, str, int], ...], *, retry: bool = F
                 page_id = waiting.page_id if waiting else run.catalogue.page_id(f"{doc_id}_{number}")
                 page, crops = page_of(content, number, position - 1, doc_id=doc_id, page_id=page_id)
                 page = msgspec.structs.replace(page, source=name, page_key=str(key), page_idx=number)
-                run.start_page(
-                    key, page_id=page_id, doc_id=doc_id, uri=name, page_number=number, page_idx=number, alone=False
-                )
+                run.start_page(key, Place.of(page))
                 run.write_page(page, crops, b"preview")
                 if number == 2:
                     run.sync()

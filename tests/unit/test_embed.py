@@ -30,6 +30,7 @@ from pagemill.sources.digest import Identifier
 from pagemill.store.lock import RunLock
 from pagemill.store.opening import OpenMode
 from pagemill.store.reading import RunReader
+from pagemill.store.rows import Place
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -273,8 +274,7 @@ class Pictures:
                 key = PageKey.parse(record.page_key)
                 known = run.catalogue.meet(key.digest, record.source)
                 assert known.copy == 1
-                place = {name: getattr(record, name) for name in ("page_id", "doc_id", "page_number", "page_idx")}
-                run.start_page(key, uri=record.source, **place)
+                run.start_page(key, Place.of(record))
                 run.write_page(record, [])
             run.finish(interrupted=False, complete=True)
 

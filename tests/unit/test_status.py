@@ -11,6 +11,7 @@ from pagemill.document.page import PageError
 from pagemill.status import RunState, RunStatus, SittingStatus, bytes_on_disk, read_status
 from pagemill.store.opening import OpenMode
 from pagemill.store.reading import RunReader
+from pagemill.store.rows import Place
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,15 +34,7 @@ def test_a_run_that_goes_on(tmp_path: Path) -> None:
             attempts=1,
             error=PageError(component="decode", category="timeout", message="slow"),
         )
-        run.skip_page(
-            key_of(page("twin", 1)),
-            page_id="twin_1",
-            doc_id="twin",
-            uri="twin.pdf",
-            page_number=1,
-            page_idx=9,
-            reason="duplicate of report",
-        )
+        run.skip_page(key_of(page("twin", 1)), Place("twin_1", "twin", "twin.pdf", 1, 9), reason="duplicate of report")
         run.sync()
         status = status_of(tmp_path)
     assert status.state is RunState.RUNNING

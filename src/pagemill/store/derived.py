@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pagemill.document.page import PageResult
-    from pagemill.store.run_directory import Exporters, ReportWriter
+    from pagemill.store.exporters import Exporters, ReportWriter
     from pagemill.store.summary import RunSummary
     from pagemill.store.survey import Survey
     from pagemill.store.survey_ledger import LedgerFacts

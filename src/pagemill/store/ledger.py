@@ -15,7 +15,7 @@ from pagemill.store.summary import Counters, RunSummary, failure_kind
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from pagemill.document.identity import PageKey
@@ -27,6 +27,7 @@ MAX_TEXT = 1_000
 """Characters of a message that the ledger keeps."""
 MAX_URI = 8_192
 _SAMPLES = 200
+_CHUNK_ROWS = 1_000
 
 
 class Ledger:
@@ -264,10 +265,16 @@ class Ledger:
             summary.documents -= cursor.rowcount
             self.count(connection, summary)
 
-    def unwritten_documents(self) -> list[str]:
-        """Ids of documents whose files are not up to date."""
-        rows = self.database.query("SELECT doc_id FROM documents WHERE written = 0 AND written <> 1 ORDER BY document")
-        return [doc_id for (doc_id,) in rows]
+    def unwritten_documents(self) -> Iterator[str]:
+        """Ids of documents whose files are not up to date, each once; they may be written meanwhile."""
+        last = 0
+        while rows := self.database.query(
+            "SELECT document, doc_id FROM documents WHERE written = 0 AND written <> 1 AND document > ?"
+            " ORDER BY document LIMIT ?",
+            (last, _CHUNK_ROWS),
+        ):
+            last = rows[-1][0]
+            yield from (doc_id for _, doc_id in rows)
 
     def keep_files(self, connection: sqlite3.Connection, files: Iterable[str]) -> None:
         """Files that were written are no leftovers any more."""

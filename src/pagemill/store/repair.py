@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
-    from pagemill.store.run_directory import Exporters
+    from pagemill.store.exporters import Exporters
     from pagemill.store.survey import Survey
 
 _DELETED = (Kind.ORPHANED_CROP, Kind.ORPHANED_DOCUMENT, Kind.LEFT_OVER)

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-import zlib
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
@@ -19,22 +16,25 @@ from pagemill.store.catalogue import LedgerCatalogue
 from pagemill.store.compaction import compact
 from pagemill.store.documents import doubt_missing_documents
 from pagemill.store.dropping import delete_leftovers
-from pagemill.store.files import AppendFile, encoded, output_errors, sync_directory, sync_files, write_whole
+from pagemill.store.files import encoded, output_errors, sync_directory, sync_files, write_whole
 from pagemill.store.ledger import NO_LONGER_IN_THE_INPUT, Ledger
 from pagemill.store.lock import RunLock
 from pagemill.store.opening import OpenMode, open_ledger, refuse
+from pagemill.store.page_files import PageFiles, append
 from pagemill.store.reading import RunReader
 from pagemill.store.records import encode_line
 from pagemill.store.recovery import text_line
 from pagemill.store.roll import Roll
-from pagemill.store.rows import PageState, Place, Span
+from pagemill.store.rows import PageState, Place
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
     from types import TracebackType
 
     from pagemill.document.page import PageError, PageResult
+    from pagemill.store.exporters import Exporters
     from pagemill.store.summary import RunSummary
 
 PREVIEW_PAGES = 2000
@@ -43,32 +43,6 @@ PREVIEW_BYTES = 300 * 2**20
 """Most bytes of previews that a run keeps."""
 SYNC_EVERY_S = 5.0
 """A power cut costs what was written since the last sync."""
-
-
-class ReportWriter(Protocol):
-    """Writes ``report.html`` into the directory; see :func:`pagemill.export.report.write_report`."""
-
-    def __call__(
-        self,
-        out: Path,
-        pages: Iterator[PageResult],
-        previews: Callable[[str], bytes | None],
-        summary: Mapping[str, Any],
-    ) -> None:
-        """Write the report of all pages, which come in input order; previews by page id."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exporters:
-    """How pages become text; the store knows files, not formats."""
-
-    embedding_text: Callable[[PageResult], str]
-    document_markdown: Callable[[Iterable[PageResult]], str | Iterable[str]]
-    """Called with a document's pages in page order."""
-    document_json: Callable[[Iterable[PageResult]], str | bytes | Iterable[str]]
-    report: ReportWriter | None = None
-    """None leaves the report out; then no previews are kept either."""
 
 
 class RunDirectory:
@@ -97,13 +71,7 @@ class RunDirectory:
         for name in (paths.CROPS, paths.DOCUMENTS):
             with output_errors(path / name):
                 (path / name).mkdir(exist_ok=True)
-        with contextlib.ExitStack() as opened:  # closes what is open when a later one fails
-            self._results = AppendFile(path / paths.RESULTS)
-            opened.callback(self._results.close)
-            self._texts = AppendFile(path / paths.TEXTS)
-            opened.callback(self._texts.close)
-            self._previews = AppendFile(path / paths.PREVIEWS)
-            opened.pop_all()
+        self._files = PageFiles(path)
 
     @classmethod
     def open(
@@ -171,35 +139,24 @@ class RunDirectory:
 
     def wants_preview(self, page_idx: int) -> bool:
         """Whether the report will show this page's image, so that making a preview is worth the while."""
-        return self._exporters.report is not None and page_idx < PREVIEW_PAGES and self._previews.size < PREVIEW_BYTES
+        return (
+            self._exporters.report is not None
+            and page_idx < PREVIEW_PAGES
+            and self._files.previews.size < PREVIEW_BYTES
+        )
 
-    def start_page(
-        self,
-        key: PageKey,
-        *,
-        page_id: str,
-        doc_id: str,
-        uri: str,
-        page_number: int | None,
-        page_idx: int,
-        alone: bool = False,
-    ) -> None:
+    def start_page(self, key: PageKey, place: Place, *, alone: bool = False) -> None:
         """Note that a page is under way.
 
         Args:
             key: The page.
-            page_id: Its id, from the catalogue.
-            doc_id: Its document's id, from the catalogue.
-            uri: The document as the user named it.
-            page_number: In the document, from 1.
-            page_idx: In the run's input, from 0.
+            place: Its names are from the catalogue.
             alone: No other page is under way.
 
         Raises:
             OutputError: The ledger cannot be written; NoSpaceError when the disk is full.
             ValueError: The page has ended already.
         """
-        place = Place(page_id, doc_id, uri, page_number, page_idx)
         with self._ledger.database.lock:
             self._roll.admit(key)
             with self._ledger.database.transaction() as connection:
@@ -246,9 +203,9 @@ class RunDirectory:
                 write_whole(path, (data,))
             preview_span = None
             if preview is not None and self.wants_preview(page.page_idx):
-                preview_span = _append(undo, self._previews, preview)
-            record_span = _append(undo, self._results, encode_line(page))
-            text_span = _append(undo, self._texts, text)
+                preview_span = append(undo, self._files.previews, preview)
+            record_span = append(undo, self._files.results, encode_line(page))
+            text_span = append(undo, self._files.texts, text)
             with self._counting() as connection:
                 self.summary.add(page)
                 self._ledger.end_page(connection, key, place, page)
@@ -259,31 +216,21 @@ class RunDirectory:
             undo.pop_all()
         self._roll.ended(key)
         self._unsynced.update(path for path, _ in files)
-        if time.monotonic() - self._last_sync >= SYNC_EVERY_S:
-            self.sync()
+        self._sync_when_due()
 
-    def skip_page(
-        self,
-        key: PageKey,
-        *,
-        page_id: str,
-        doc_id: str,
-        uri: str,
-        page_number: int | None,
-        page_idx: int,
-        reason: str,
-    ) -> None:
+    def skip_page(self, key: PageKey, place: Place, *, reason: str) -> None:
         """Note that a page is passed over for good; arguments as in :meth:`start_page`.
 
         Raises:
             OutputError: The ledger cannot be written; NoSpaceError when the disk is full.
+            ValueError: The page has ended already.
         """
-        place = Place(page_id, doc_id, uri, page_number, page_idx)
         self._roll.admit(key)
         with self._counting() as connection:
             self.summary.add_skipped(reason)
             self._ledger.set_state(connection, key, place, PageState.SKIPPED, category=reason)
         self._roll.ended(key)
+        self._sync_when_due()
 
     def finish_document(self, doc_id: str) -> None:
         """Write a document's Markdown and DocJSON from its pages; does nothing for one that has no pages here.
@@ -301,6 +248,7 @@ class RunDirectory:
         self._unsynced.update((markdown, docjson))
         files = (path.relative_to(self.path).as_posix() for path in (markdown, docjson))
         self._ledger.document_written(doc_id, self.summary, files)
+        self._sync_when_due()
 
     def set_total(self, pages: int | None) -> None:
         """Note how many pages the input holds, for those who look on."""
@@ -313,8 +261,7 @@ class RunDirectory:
             OutputError: The disk does not take it; NoSpaceError when it is full.
         """
         try:
-            for file in (self._results, self._texts, self._previews):
-                file.sync()
+            self._files.sync()
             sync_files(self._unsynced)
             self._write_run_json()
             for name in (paths.CROPS, paths.DOCUMENTS, paths.FOLDER, "."):
@@ -324,7 +271,7 @@ class RunDirectory:
             raise
         self._unsynced.clear()
         if not self._sync_failed:
-            self._ledger.synced(self._results.size, self.summary.pages)
+            self._ledger.synced(self._files.results.size, self.summary.pages)
         self._last_sync = time.monotonic()
 
     def finish(self, *, interrupted: bool = False, complete: bool = True) -> None:
@@ -345,8 +292,7 @@ class RunDirectory:
         if complete:
             self._roll.forget_broken()
             for row in self._roll.absent():
-                place = Place(row.page_id, row.doc_id, row.uri, row.page_number, row.page_idx)
-                self.skip_page(row.key, **place._asdict(), reason=NO_LONGER_IN_THE_INPUT)
+                self.skip_page(row.key, row.place, reason=NO_LONGER_IN_THE_INPUT)
         if self._ledger.has_leftovers:
             delete_leftovers(self.path, self._ledger)
         self._compact()
@@ -387,6 +333,11 @@ class RunDirectory:
     ) -> None:
         self.close()
 
+    def _sync_when_due(self) -> None:
+        """After whatever there may be thousands of, so that neither the ledger's journal nor memory grows with them."""
+        if time.monotonic() - self._last_sync >= SYNC_EVERY_S:
+            self.sync()
+
     def _reading(self) -> RunReader:
         if self._reader is None:
             self._reader = RunReader.open(self.path)
@@ -400,8 +351,7 @@ class RunDirectory:
             try:
                 with self._ledger.database.transaction() as connection:
                     yield connection
-                    sizes = (self._results.size, self._texts.size, self._previews.size)
-                    self._ledger.count(connection, self.summary, sizes)
+                    self._ledger.count(connection, self.summary, self._files.sizes)
             except BaseException:
                 self.summary.restore(before)
                 raise
@@ -410,20 +360,15 @@ class RunDirectory:
         """Delete what an earlier time made and kept for the report."""
         with output_errors(self.path / paths.REPORT):
             (self.path / paths.REPORT).unlink(missing_ok=True)
-        if self._previews.size:
+        if self._files.previews.size:
             self._ledger.forget_previews()
-            self._previews.truncate(0)
+            self._files.previews.truncate(0)
 
     def _compact(self) -> None:
         """Cut out the lines of pages that were taken out."""
         self._close_reader()
-        self._results.close()
-        self._texts.close()
-        try:
+        with self._files.lines_closed():
             compact(self.path, self._ledger)
-        finally:
-            self._results = AppendFile(self.path / paths.RESULTS)
-            self._texts = AppendFile(self.path / paths.TEXTS)
 
     def _close_reader(self) -> None:
         if self._reader is not None:
@@ -432,14 +377,8 @@ class RunDirectory:
 
     def _close_files(self) -> None:
         self._close_reader()
-        for file in (self._results, self._texts, self._previews):
-            file.close()
+        self._files.close()
 
     def _write_run_json(self) -> None:
         content = msgspec.json.format(msgspec.json.encode(self.summary), indent=2) + b"\n"
         write_whole(self.path / paths.RUN_JSON, (content,), durable=True)
-
-
-def _append(undo: contextlib.ExitStack, file: AppendFile, data: bytes) -> Span:
-    undo.callback(file.truncate, file.size)
-    return Span(file.append(data), len(data), zlib.crc32(data))

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from pagemill.store.exporters import Exporters
     from pagemill.store.lock import Owner
-    from pagemill.store.run_directory import Exporters
 
 _TRIES = 3
 """How often a directory in use is read anew when what was read does not fit together: the run may have changed it."""

@@ -18,8 +18,10 @@ from pagemill.document.identity import PageKey
 from pagemill.document.labels import Label
 from pagemill.document.names import crop_path
 from pagemill.document.page import ImageCrop, PageError, PageResult, Region, Status
+from pagemill.store.exporters import Exporters
 from pagemill.store.reading import RunReader
-from pagemill.store.run_directory import Exporters, RunDirectory
+from pagemill.store.rows import Place
+from pagemill.store.run_directory import RunDirectory
 from pagemill.store.summary import Counters
 
 if TYPE_CHECKING:
@@ -59,18 +61,12 @@ class Store:
     def key(self, number: int, source: str = "doc", copy: int = 1) -> PageKey:
         return PageKey(self.digest(source), number, copy)
 
-    def place(self, number: int, source: str = "doc") -> dict[str, Any]:
-        return {
-            "page_id": f"{source}_{number}" if number else source,
-            "doc_id": source,
-            "uri": f"{source}.pdf",
-            "page_number": number or None,
-            "page_idx": number,
-        }
+    def place(self, number: int, source: str = "doc") -> Place:
+        return Place(f"{source}_{number}" if number else source, source, f"{source}.pdf", number or None, number)
 
     def page(self, number: int, source: str = "doc", *, text: str = "text", copy: int = 1, **fields: Any) -> PageResult:
         region = Region(index=0, label=Label.TEXT, bbox_2d=(0, 0, 1000, 1000), bbox=(0, 0, 10, 10), content=text)
-        place = self.place(number, source)
+        place = self.place(number, source)._asdict()
         place["source"] = place.pop("uri")
         place["page_key"] = str(self.key(number, source, copy))
         return PageResult(regions=[region], markdown=text, **place | fields)
@@ -96,7 +92,7 @@ class Store:
         return files
 
     def start(self, run: RunDirectory, number: int, source: str = "doc", *, alone: bool = False) -> None:
-        run.start_page(self.key(number, source), **self.place(number, source), alone=alone)
+        run.start_page(self.key(number, source), self.place(number, source), alone=alone)
 
     def lines(self, name: str = "ocr_results.jsonl") -> list[Any]:
         content = (self.out / name).read_bytes()

@@ -11,6 +11,7 @@ from hypothesis import given
 from pagemill.document.page import PageError
 from pagemill.store.catalogue import Pages
 from pagemill.store.ledger import NO_LONGER_IN_THE_INPUT
+from pagemill.store.rows import Place
 
 
 @given(st.sets(st.integers(0, 60)))
@@ -61,7 +62,7 @@ def test_names_are_unique_and_kept(store) -> None:
             *("a", "A-2", "a", "a-3")
         ]
         assert [catalogue.page_id(name) for name in ("p", "P", "p", "q")] == ["p", "P-2", "p-3", "q"]
-        run.start_page(store.key(1), page_id="P-2", doc_id="A-2", uri="u", page_number=1, page_idx=0)
+        run.start_page(store.key(1), Place("P-2", "A-2", "u", 1, 0))
     with store.open() as run:  # names that no page was begun under are free again
         assert run.catalogue.document_id("2", "whatever") == "A-2"
         assert [run.catalogue.page_id("p") for _ in range(2)] == ["p", "p-3"]
@@ -123,7 +124,7 @@ def test_a_document_that_loses_its_only_page_to_a_new_one_keeps_its_name(store, 
     with store.open() as run:
         run.catalogue.meet(store.digest("doc"), "y/doc.pdf")
         assert run.catalogue.document_id("y", "doc") == "doc"
-        run.skip_page(store.key(number), **store.place(number), reason=NO_LONGER_IN_THE_INPUT)
+        run.skip_page(store.key(number), store.place(number), reason=NO_LONGER_IN_THE_INPUT)
     with store.open() as run:
         run.catalogue.meet(store.digest("doc"), "y/doc.pdf")
         assert run.catalogue.document_id("y", "doc") == "doc"

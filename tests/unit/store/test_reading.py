@@ -47,7 +47,7 @@ def test_counts_and_failures(store) -> None:
         run.write_page(store.failed(6, category="crash"))
         run.write_page(store.page(7))
         store.start(run, 8)
-        run.skip_page(store.key(9), **store.place(9), reason="duplicate of x")
+        run.skip_page(store.key(9), store.place(9), reason="duplicate of x")
         assert reader.counts() == {
             PageState.RUNNING: 1,
             PageState.WAITING: 0,

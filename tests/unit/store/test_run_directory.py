@@ -19,9 +19,10 @@ from pagemill.document.page import PageError, PageResult
 from pagemill.errors import ExitCode, NoSpaceError, OutputError
 from pagemill.store import run_directory
 from pagemill.store.database import Database
+from pagemill.store.exporters import Exporters
 from pagemill.store.files import write_whole
 from pagemill.store.ledger import NO_LONGER_IN_THE_INPUT
-from pagemill.store.run_directory import PREVIEW_PAGES, Exporters
+from pagemill.store.run_directory import PREVIEW_PAGES
 from pagemill.store.verify import verify
 
 ERROR = PageError(component="layout", category="timeout", message="too slow")
@@ -64,7 +65,7 @@ def test_what_is_under_way_and_what_waits(store) -> None:
         store.start(run, 1)
         store.start(run, 2)
         run.postpone_page(store.key(2), attempts=1, error=ERROR)
-        run.skip_page(store.key(3), **store.place(3), reason="duplicate of other")
+        run.skip_page(store.key(3), store.place(3), reason="duplicate of other")
         assert store.states() == {"doc_1": "RUNNING", "doc_2": "WAITING", "doc_3": "SKIPPED"}
         run.write_page(store.failed(2, attempts=2))
         assert store.states()["doc_2"] == "FAILED"
@@ -81,8 +82,8 @@ def test_what_is_under_way_and_what_waits(store) -> None:
 def test_duplicates_are_parsed_after_all(store) -> None:
     with store.open() as run:
         run.write_page(store.page(1))
-        run.skip_page(store.key(2), **store.place(2), reason="duplicate of other")
-        run.skip_page(store.key(3), **store.place(3), reason="not wanted")
+        run.skip_page(store.key(2), store.place(2), reason="duplicate of other")
+        run.skip_page(store.key(3), store.place(3), reason="not wanted")
     with store.open(parse_duplicates=True) as run:
         assert store.states() == {"doc_1": "DONE", "doc_2": "WAITING", "doc_3": "SKIPPED"}
         known = run.catalogue.meet(store.digest("doc"), "doc.pdf")
@@ -118,7 +119,7 @@ def test_a_page_ends_once(store) -> None:
             with pytest.raises(ValueError, match="ended already"):
                 again()
         with pytest.raises(ValueError, match="ended already"):
-            run.skip_page(store.key(1), **store.place(1), reason="why")
+            run.skip_page(store.key(1), store.place(1), reason="why")
         assert store.ids() == ["doc_1"]
         store.check(run)
 
@@ -149,6 +150,33 @@ def test_finish_writes_the_documents_that_have_changed(store) -> None:
         run.finish()
         assert run.summary.documents == 2
     assert (store.out / "documents" / "a.v2.json").read_text() == "[1, 2]"
+
+
+def test_neither_skipped_pages_nor_documents_made_at_the_end_let_the_journal_grow(
+    store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_directory, "SYNC_EVERY_S", 0.0)  # every sync is due
+    monkeypatch.setattr("pagemill.store.ledger._CHUNK_ROWS", 2)
+    journal, sizes, checkpoint = store.out / ".pagemill" / "ledger.sqlite-wal", [0], Database.checkpoint
+
+    def measured(database: Database) -> None:
+        sizes.append(journal.stat().st_size)
+        checkpoint(database)
+
+    names = [f"document-{number:02}" for number in range(41)]
+    with store.open() as run:
+        for name in names:
+            run.write_page(store.page(1, name))
+            run.skip_page(store.key(2, name), store.place(2, name), reason="duplicate of other")
+        monkeypatch.setattr(Database, "checkpoint", measured)
+        for number in range(40):
+            run.skip_page(store.key(number, "more"), store.place(number, "more"), reason="not wanted")
+        run.finish()
+        assert run.summary.documents == len(names)
+        store.check(run)
+    assert store.files("documents") == {f"documents/{name}.{suffix}" for name in names for suffix in ("md", "json")}
+    assert len(sizes) > 80
+    assert max(sizes) < 200_000  # it was 16 KB a document
 
 
 def test_documents_that_were_deleted_are_made_anew(store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -337,8 +365,7 @@ def test_rejects_crop_paths_outside_of_crops(store, name: str) -> None:
 
 def test_text_that_utf8_cannot_hold(store) -> None:
     with store.open() as run:
-        place = store.place(1) | {"uri": "caf\udce9.pdf"}
-        run.start_page(store.key(1), **place)
+        run.start_page(store.key(1), store.place(1)._replace(uri="caf\udce9.pdf"))
         bad = store.page(1, text="broken \ud800 pair", metadata={"key\udc00": ["\udfff"]})
         bad.source = "caf\udce9.pdf"
         run.write_page(bad)
@@ -488,7 +515,7 @@ def test_an_error_of_the_ledger_leaves_no_trace_of_the_page(
             run.write_page(page, crops, b"preview")
         if begins != "UPDATE pages":
             with pytest.raises(kind):
-                run.skip_page(store.key(3), **store.place(3), reason="why")
+                run.skip_page(store.key(3), store.place(3), reason="why")
         database._connection = real
         assert run.summary.copy() == before
         assert store.states() == {"doc_1": "DONE", "doc_2": "RUNNING"}

@@ -83,7 +83,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(page=pages)
     def skip(self, page: tuple[int, str]) -> None:
         if page not in self.final:
-            self.run.skip_page(self.store.key(*page), **self.store.place(*page), reason="duplicate of z")
+            self.run.skip_page(self.store.key(*page), self.store.place(*page), reason="duplicate of z")
             self.final[page] = "SKIPPED"
             self.started.discard(page)
 

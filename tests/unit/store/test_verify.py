@@ -18,6 +18,7 @@ from pagemill.exporters import default_exporters
 from pagemill.store.findings import Kind
 from pagemill.store.lines import read_lines
 from pagemill.store.reading import RunReader
+from pagemill.store.rows import Place
 from pagemill.store.run_directory import RunDirectory
 from pagemill.store.verify import verify
 
@@ -257,14 +258,8 @@ def test_while_a_run_goes_on_what_it_has_committed_is_checked(tmp_path: Path) ->
     with RunDirectory.open(out, exporters=EXPORTERS, identity=SETTINGS, settings=SETTINGS) as run:
         page, crops = page_of("alpha", 1, 0, doc_id="alpha", page_id="alpha_1")
         run.write_page(page, crops)
-        run.start_page(
-            PageKey.parse(page.page_key)._replace(page=2),
-            page_id="alpha_2",
-            doc_id="alpha",
-            uri="alpha.pdf",
-            page_number=2,
-            page_idx=1,
-        )
+        second = PageKey.parse(page.page_key)._replace(page=2)
+        run.start_page(second, Place("alpha_2", "alpha", "alpha.pdf", 2, 1))
         with (out / RESULTS).open("ab") as stream:
             stream.write(b'{"page_id":"alpha_2"')
         (out / "crops" / "alpha_2_1.jpg.pagemill-tmp").touch()
