@@ -205,3 +205,15 @@ def test_a_dry_run_prints_the_commands_and_starts_nothing(world: World):
     assert second.startswith("CUDA_VISIBLE_DEVICES=7 ")
     assert f"--port {command.port + 1}" in second
     assert not world.lives()
+
+
+def test_a_dry_run_needs_no_vllm(tmp_path: Path):
+    environment = {**os.environ, "PATH": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")}
+    for name in ("PAGEMILL_VLLM", "CUDA_VISIBLE_DEVICES"):
+        environment.pop(name, None)
+    asked = [sys.executable, "-m", "pagemill", "serve-model", "--profile", "b200", "--dry-run"]
+    told = subprocess.run(asked, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+    assert told.stdout.startswith("vllm serve zai-org/GLM-OCR ")
+    assert "NVIDIA B200" in told.stderr
+    assert "vLLM is not installed" in told.stderr
+    assert "pip install vllm" in told.stderr

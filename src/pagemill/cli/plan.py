@@ -101,6 +101,16 @@ def command(
     click.echo(_json(plan) if as_json else "\n".join(_lines(card, plan)))
 
 
+def summary(card: ModelCard, plan: Plan) -> str:
+    """How a model fits on a machine, in a sentence."""
+    budget, bounds = plan.budget, plan.bounds
+    return (
+        f"{card.title} ({plan.dtype}) on {plan.profile.title}: {budget.claimed_gib:.1f} of {budget.memory_gib:.1f} GiB,"
+        f" weights {budget.weights_gib:.1f}, KV cache {budget.kv_gib:.1f};"
+        f" {bounds.effective} requests at once ({_BOUNDS[bounds.limited_by]})."
+    )
+
+
 def _json(plan: Plan) -> str:
     import msgspec
 

@@ -101,7 +101,7 @@ _FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 )
 @click.option("--licence", "--license", "licence", metavar="ID", help="Of the pages, for --hf-repo: cc-by-4.0.")
 @click.option("--private", is_flag=True, help="Make the dataset private.")
-@click.option("--dry-run", is_flag=True, help="Print the commands of all steps and do nothing.")
+@click.option("--dry-run", is_flag=True, help="Print the commands of all steps and do nothing; vLLM need not be there.")
 @click.option("-q", "--quiet", is_flag=True, help="Say less.")
 def command(dry_run: bool, quiet: bool, **options: Any) -> int:
     """Do all of it: check the machine, start a model server, parse, stop it, embed, publish.
@@ -117,11 +117,16 @@ def command(dry_run: bool, quiet: bool, **options: Any) -> int:
     import asyncio
 
     from pagemill.cli.run_plan import RunOptions, check, commands, plan
+    from pagemill.cli.serve_model import tell_plan
     from pagemill.steps import Pipeline
 
     wanted = RunOptions(**options, quiet=quiet)
-    steps = plan(wanted)
+    steps = plan(wanted, dry=dry_run)
+    if not quiet:
+        for note in (note for each in steps for note in each.notes):
+            click.echo(f"Note: {note}", err=True)
     if dry_run:
+        tell_plan(*(each.serving for each in steps if each.serving), quiet=quiet)
         for line in commands(steps):
             click.echo(line)
         return ExitCode.OK

@@ -12,6 +12,7 @@ import click
 from pagemill.config.hardware import Dtype
 from pagemill.config.model_cards import Kind, load_card
 from pagemill.config.model_files import find_model
+from pagemill.config.settings import ReadingMode
 from pagemill.errors import MissingDependencyError, UsageError
 from pagemill.serving.command import find_vllm
 from pagemill.serving.planning import Wishes
@@ -96,10 +97,16 @@ class StepPlan:
     """What the machine needs for it."""
     asked: tuple[str, ...] = ()
     """Servers of others that it asks."""
+    notes: tuple[str, ...] = ()
+    """What the user should know of it beforehand."""
 
 
-def plan(options: RunOptions) -> list[StepPlan]:
+def plan(options: RunOptions, *, dry: bool = False) -> list[StepPlan]:
     """The steps for the options. Whatever can be known to be wrong is told now, not after a night of parsing.
+
+    Args:
+        options: Of the command line.
+        dry: They are only to be shown: what this machine lacks is noted (:attr:`Serving.lacking`).
 
     Raises:
         click.UsageError: Options are missing or do not go together.
@@ -108,7 +115,7 @@ def plan(options: RunOptions) -> list[StepPlan]:
     """
     _refuse(options)
     makers = {Step.OCR: _recognition, Step.EMBED: _embedding, Step.UPLOAD: _upload}
-    return [make(options) for step, make in makers.items() if step in options.chosen]
+    return [make(options, dry) for step, make in makers.items() if step in options.chosen]
 
 
 def commands(steps: Sequence[StepPlan]) -> Iterator[str]:
@@ -180,7 +187,7 @@ def _refuse(options: RunOptions) -> None:
         raise click.BadParameter("it is an identifier such as cc-by-4.0", param_hint="--licence")
 
 
-def _recognition(options: RunOptions) -> StepPlan:
+def _recognition(options: RunOptions, dry: bool) -> StepPlan:
     from pagemill.doctor import Area
 
     by_model = options.recognition == "vlm"
@@ -194,18 +201,15 @@ def _recognition(options: RunOptions) -> StepPlan:
             workers=options.workers,
             dtype=Dtype(options.ocr_dtype) if options.ocr_dtype else None,
         )
-        serving = _prepared(options, model, options.weights, wishes)
-    layout = options.layout_engine or _layout_engine()
-    batch = options.batch_size or (serving.plan.batch_size if serving and layout == LAYOUT_MODEL else None)
+        serving = _prepared(options, model, options.weights, wishes, dry)
+    layout, notes = _layout(options, serving)
     reading = (
         *("--recognition-engine", "vlm", "--model", model),
         *_option("--workers", options.workers),
         *_servers(options.servers),
     )
     arguments = (
-        *("parse", *options.inputs, "-o", str(options.out), "--layout-engine", layout),
-        *_option("--layout-model", options.layout_model),
-        *_option("--layout-batch", batch),
+        *("parse", *options.inputs, "-o", str(options.out), *layout),
         *(reading if by_model else ()),
         *_option("--limit", options.limit),
         *_option("--image-column", options.image_column),
@@ -217,7 +221,7 @@ def _recognition(options: RunOptions) -> StepPlan:
         *_flag("--retry-failed", options.retry_failed),
         *_flag("--quiet", options.quiet),
     )
-    areas = [Area.MACHINE, Area.VLM if by_model else Area.PARSE, *([Area.GPU] if layout == LAYOUT_MODEL else [])]
+    areas = [Area.MACHINE, Area.VLM if by_model else Area.PARSE, *([Area.GPU] if LAYOUT_MODEL in layout else [])]
     return StepPlan(
         # The token also opens datasets that are read from the Hub.
         PlannedStep(
@@ -226,10 +230,31 @@ def _recognition(options: RunOptions) -> StepPlan:
         serving,
         tuple(areas),
         options.servers,
+        notes,
     )
 
 
-def _embedding(options: RunOptions) -> StepPlan:
+def _layout(options: RunOptions, serving: Serving | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The options of ``pagemill parse`` that say how regions are found, and notes.
+
+    None for a model that reads whole pages: it tells the regions itself.
+    """
+    if options.recognition == "vlm" and (card := load_card(options.model)).reads is ReadingMode.PAGES:
+        given = {
+            "--layout-engine": options.layout_engine,
+            "--layout-model": options.layout_model,
+            "--batch-size": options.batch_size,
+        }
+        without_use = [name for name, value in given.items() if value is not None]
+        note = f"{card.name} reads whole pages and finds the regions itself: nothing comes of"
+        return (), (f"{note} {' and '.join(without_use)}.",) if without_use else ()
+    engine = options.layout_engine or _layout_engine()
+    batch = options.batch_size or (serving.plan.batch_size if serving and engine == LAYOUT_MODEL else None)
+    model = _option("--layout-model", options.layout_model)
+    return ("--layout-engine", engine, *model, *_option("--layout-batch", batch)), ()
+
+
+def _embedding(options: RunOptions, dry: bool) -> StepPlan:
     from pagemill.doctor import Area
 
     model = options.embedding_model or _default_embedding(options)
@@ -241,7 +266,7 @@ def _embedding(options: RunOptions) -> StepPlan:
     if not options.embedding_servers:
         # Vectors of one corpus are compared with each other: weights as they were published, not quantised.
         wishes = Wishes(memory_gib=options.memory, memory_share=options.gpu_mem_util, dtype=Dtype.AUTO)
-        serving = _prepared(options, model, options.embedding_weights, wishes)
+        serving = _prepared(options, model, options.embedding_weights, wishes, dry)
     arguments = (
         *("embed", str(options.out), "--engine", "vllm", "--model", model),
         *common,
@@ -258,7 +283,7 @@ def _embedding(options: RunOptions) -> StepPlan:
     )
 
 
-def _upload(options: RunOptions) -> StepPlan:
+def _upload(options: RunOptions, dry: bool) -> StepPlan:
     from pagemill.doctor import Area
 
     arguments = (
@@ -270,9 +295,10 @@ def _upload(options: RunOptions) -> StepPlan:
     return StepPlan(planned, areas=(Area.PUBLISH,))
 
 
-def _prepared(options: RunOptions, model: str, weights: Path | None, wishes: Wishes) -> Serving:
+def _prepared(options: RunOptions, model: str, weights: Path | None, wishes: Wishes, dry: bool) -> Serving:
     try:
-        find_vllm(options.vllm)
+        if not dry:
+            find_vllm(options.vllm)
     except MissingDependencyError as error:
         raise MissingDependencyError(
             error.message,
@@ -287,7 +313,8 @@ def _prepared(options: RunOptions, model: str, weights: Path | None, wishes: Wis
             wishes=wishes,
             replicas=options.replicas,
             vllm=options.vllm,
-        )
+        ),
+        dry=dry,
     )
 
 
@@ -311,6 +338,8 @@ def _default_embedding(options: RunOptions) -> str:
         return LARGE_EMBEDDING
     if options.servers:  # the models are somewhere else: this machine is not asked for a second one
         return EMBEDDED
+    if options.recognition == "vlm" and Step.OCR in options.chosen:  # it is served here, or nothing is done
+        return LARGE_EMBEDDING
     try:
         find_vllm(options.vllm)
     except MissingDependencyError:

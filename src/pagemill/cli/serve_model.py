@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pagemill.cli.plan import sizing_options
+from pagemill.cli.plan import sizing_options, summary
 from pagemill.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     help="How long a server may take until it is ready.",
 )
-@click.option("--dry-run", is_flag=True, help="Print the commands and start nothing.")
+@click.option("--dry-run", is_flag=True, help="Print the commands and start nothing; vLLM need not be there.")
 @click.option("-q", "--quiet", is_flag=True, help="Say only what goes wrong, and the addresses.")
 @click.argument("extra", nargs=-1, type=click.UNPROCESSED, metavar="[-- VLLM_ARGUMENT...]")
 def command(
@@ -99,13 +99,27 @@ def command(
             vllm=vllm,
             options=options,
             extra=extra,
-        )
+        ),
+        dry=dry_run,
     )
     if dry_run:
+        tell_plan(serving, quiet=quiet)
         for line in server_commands(serving):
             click.echo(line)
         return ExitCode.OK
     return asyncio.run(_serve(serving, Patience(start_s=start_timeout), quiet=quiet))
+
+
+def tell_plan(*servings: Serving, quiet: bool) -> None:
+    """Say on standard error, for a dry run, how models fit, and what this machine lacks to serve them."""
+    for serving in servings:
+        if not quiet:
+            click.echo(summary(serving.card, serving.plan), err=True)
+    lacking = {error.message: error.remedy for serving in servings for error in serving.lacking}
+    for message, remedy in lacking.items():
+        click.echo(f"Note: {message}; without --dry-run that is an error", err=True)
+        if remedy:
+            click.echo(f"  {remedy}", err=True)
 
 
 def server_commands(serving: Serving) -> list[str]:

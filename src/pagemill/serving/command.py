@@ -50,6 +50,10 @@ class Vllm:
         }
 
 
+WHEREVER_IT_IS = Vllm(("vllm",), Path("vllm"), None)
+"""Stands for vLLM in commands that are only shown, on a machine without it."""
+
+
 def find_vllm(given: str | None = None) -> Vllm:
     """Look for vLLM: where the user says, in ``PAGEMILL_VLLM``, in pagemill's own environment, on ``PATH``.
 

@@ -6,17 +6,23 @@ import os
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from pagemill.config.hardware import AUTO, Device, Profile
 from pagemill.config.model_cards import Kind, ModelCard, load_card
 from pagemill.config.model_files import find_in_mirror, find_model
-from pagemill.errors import MissingInputError, OutputError, UsageError
+from pagemill.errors import MissingInputError, OutputError, PagemillError, UsageError
 from pagemill.serving.checkpoint import read_weights
-from pagemill.serving.command import Vllm, check_version, find_vllm, server_arguments
+from pagemill.serving.command import WHEREVER_IT_IS, Vllm, check_version, find_vllm, server_arguments
 from pagemill.serving.detection import device_count, resolve_profile, visible_devices
 from pagemill.serving.planning import Plan, Wishes, make_plan
 from pagemill.serving.probe import free_port
 from pagemill.serving.server import FIRST_PORT, HOST, ServerSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
 
 _LOGS_KEPT = 20
 _OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
@@ -55,6 +61,8 @@ class Serving:
     plan: Plan
     vllm: Vllm
     specs: tuple[ServerSpec, ...]
+    lacking: tuple[PagemillError, ...] = ()
+    """What this machine lacks, where the servers are only to be shown."""
 
 
 def plan_for(options: ServingOptions) -> tuple[ModelCard, Plan]:
@@ -73,8 +81,14 @@ def plan_for(options: ServingOptions) -> tuple[ModelCard, Plan]:
     return card, make_plan(card, profile, options.wishes, weights)
 
 
-def prepare(options: ServingOptions) -> Serving:
+def prepare(options: ServingOptions, *, dry: bool = False) -> Serving:
     """Everything that starting the servers needs; nothing is started, and only the folder of the logs is made.
+
+    Args:
+        options: What is wanted.
+        dry: The commands are only to be shown, perhaps for another machine. What this one lacks (vLLM, the model,
+            accelerators, the address to listen on) is noted in :attr:`Serving.lacking` and raises nothing, and no
+            folder is made.
 
     Raises:
         UsageError: What is wanted does not fit, or makes no sense.
@@ -88,19 +102,26 @@ def prepare(options: ServingOptions) -> Serving:
             raise UsageError(f"{name} is an option of pagemill, too", remedy="Give it before the --.")
     if options.port is not None and not 0 < options.port <= 65536 - options.replicas:
         raise UsageError(f"there is no port {options.port}", remedy="Check --port.")
-    try:
-        free_port(options.host)
-    except OSError as error:
-        raise UsageError(
-            f"no server can listen at {options.host!r} on this machine: {error.strerror or error}",
-            remedy="Check --host: 127.0.0.1 for this machine alone, 0.0.0.0 for all that reach it.",
-        ) from error
     card, plan = plan_for(options)
-    vllm = find_vllm(options.vllm)
-    check_version(vllm, card)
-    model = _model(card, options.weights)
-    devices = _devices(plan.profile, options.replicas)
-    logs = _log_folder(options.logs)
+    lacking: list[PagemillError] = []
+
+    def here(look: Callable[[], T], otherwise: T) -> T:
+        """What only this machine can tell."""
+        try:
+            return look()
+        except PagemillError as error:
+            if not dry:
+                raise
+            lacking.append(error)
+            return otherwise
+
+    here(lambda: _check_host(options.host), None)
+    vllm = here(lambda: find_vllm(options.vllm), WHEREVER_IT_IS)
+    here(lambda: check_version(vllm, card), None)
+    model = here(lambda: _model(card, options.weights), card.repository)
+    one_each: list[str | None] = [*map(str, range(options.replicas))]
+    devices = here(lambda: _devices(plan.profile, options.replicas), one_each)
+    logs = _log_folder(options.logs, make=not dry)
     stamp = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
 
     def command_of(port: int) -> list[str]:
@@ -132,7 +153,17 @@ def prepare(options: ServingOptions) -> Serving:
         )
         for number, device in enumerate(devices)
     )
-    return Serving(card=card, plan=plan, vllm=vllm, specs=specs)
+    return Serving(card=card, plan=plan, vllm=vllm, specs=specs, lacking=tuple(lacking))
+
+
+def _check_host(host: str) -> None:
+    try:
+        free_port(host)
+    except OSError as error:
+        raise UsageError(
+            f"no server can listen at {host!r} on this machine: {error.strerror or error}",
+            remedy="Check --host: 127.0.0.1 for this machine alone, 0.0.0.0 for all that reach it.",
+        ) from error
 
 
 def _model(card: ModelCard, weights: Path | None) -> str:
@@ -163,9 +194,11 @@ def _devices(profile: Profile, replicas: int) -> list[str | None]:
     return [*(visible_devices() or map(str, range(replicas)))][:replicas]
 
 
-def _log_folder(given: Path | None) -> Path:
+def _log_folder(given: Path | None, *, make: bool) -> Path:
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     folder = given or Path(state) / "pagemill" / "servers"
+    if not make:
+        return folder
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if given is None:

@@ -199,11 +199,8 @@ class Server:
         """
         if is_free(self._spec.host, self._port):
             return False
-        if await health(self.url, self._patience.answer_s) is Health.HEALTHY:
-            for served in await served_models(self.url, self._patience.answer_s):
-                same = served.name == self._spec.served_name and served.root in (None, self._spec.model)
-                if same and (served.max_model_len or self._spec.max_model_len) >= self._spec.max_model_len:
-                    return True
+        if await self._serves(self._spec.max_model_len):
+            return True
         if self._fixed:
             raise _PortTakenError(
                 f"something else listens on port {self._port}, no server of {self._spec.served_name} that can be used",
@@ -211,6 +208,17 @@ class Server:
             )
         self._port = free_port(self._spec.host)
         return False
+
+    async def _serves(self, tokens: int) -> bool:
+        """Whether what answers at the address is healthy and has this model, for requests of so many tokens."""
+        if await health(self.url, self._patience.answer_s) is not Health.HEALTHY:
+            return False
+        return any(
+            served.name == self._spec.served_name
+            and served.root in (None, self._spec.model)
+            and (served.max_model_len or tokens) >= tokens
+            for served in await served_models(self.url, self._patience.answer_s)
+        )
 
     async def _launch(self) -> None:
         command = list(self._spec.command(self._port))
@@ -233,7 +241,8 @@ class Server:
         while True:
             if (status := await process.wait(_POLL_S)) is not None:
                 raise self._failure(status)
-            if await health(self.url, self._patience.answer_s) is Health.HEALTHY:
+            # vLLM binds its port minutes before it listens there: until then it may be somebody else who answers.
+            if await self._serves(tokens=0):
                 return
             if time.monotonic() > end:
                 raise ServerError(

@@ -103,8 +103,35 @@ def test_a_model_of_another_kind_is_refused(vllm, option):
 
 def test_without_vllm_the_ways_out_are_named():
     with pytest.raises(MissingDependencyError, match="vLLM") as error:
-        refused("scans")
+        CliRunner().invoke(command, ["scans"], catch_exceptions=False, standalone_mode=False)
     assert all(way in error.value.remedy for way in ("--vllm", "--server", "--recognition-engine lines"))
+
+
+def test_a_dry_run_shows_the_commands_without_vllm_and_says_that_it_is_missing(tmp_path):
+    ended = CliRunner().invoke(command, ["scans", "--dry-run", "--profile", "h100", "--replicas", "4"])
+    assert ended.exit_code == 0
+    lines = [shlex.split(line, comments=True) for line in ended.stdout.splitlines()]
+    assert [words[1:3] for words in lines if words[1:2] == ["vllm"]] == [["vllm", "serve"]] * 8
+    assert [words[1] for words in lines if words[:1] == ["pagemill"]] == ["parse", "embed"]
+    assert ended.stderr.count("vLLM is not installed") == 1
+    assert "pip install vllm" in ended.stderr
+    assert "NVIDIA H100" in ended.stderr
+    assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.parametrize("model", ["deepseek-ocr", "deepseek-ai/DeepSeek-OCR-2"])
+def test_a_model_that_reads_whole_pages_needs_no_layout_engine(model):
+    arguments = ("scans", "--profile", "h100", "--step", "ocr", "--model", model)
+    assert not [word for word in planned(*arguments)[1] if word.startswith("--layout")]
+
+
+@pytest.mark.parametrize("option", [("--layout-engine", "onnx"), ("--layout-model", "x"), ("--batch-size", "8")])
+def test_layout_options_are_left_out_for_such_a_model_and_that_is_told(option):
+    arguments = ["scans", "--profile", "h100", "--step", "ocr", "--model", "deepseek-ocr", "--dry-run", *option]
+    ended = CliRunner().invoke(command, arguments)
+    assert ended.exit_code == 0
+    assert "--layout" not in ended.stdout
+    assert f"reads whole pages and finds the regions itself: nothing comes of {option[0]}." in ended.stderr
 
 
 def test_without_vllm_and_with_a_server_the_embedded_engine_embeds():

@@ -86,6 +86,27 @@ def test_offline_without_the_model_is_told_before_anything_starts(monkeypatch: p
     assert "pagemill models download glm-ocr" in str(caught.value.remedy)
 
 
+def test_what_this_machine_lacks_is_noted_where_servers_are_only_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PAGEMILL_VLLM", str(tmp_path / "none"))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr(replicas, "find_model", lambda card: None)
+    serving = prepare(ServingOptions(profile="h100", replicas=2, host="nosuch.invalid"), dry=True)
+    assert [type(error).__name__ for error in serving.lacking] == [
+        *("UsageError", "MissingDependencyError", "MissingInputError", "UsageError")
+    ]
+    assert all(error.remedy for error in serving.lacking)
+    assert [spec.environment["CUDA_VISIBLE_DEVICES"] for spec in serving.specs] == ["0", "1"]
+    assert serving.specs[0].command(8000)[:3] == ["vllm", "serve", "zai-org/GLM-OCR"]
+    assert not (tmp_path / "state").exists()
+
+
+def test_what_makes_no_sense_anywhere_is_refused_there_too():
+    for wrong in ({"options": ("turbo",)}, {"extra": ("--port", "1")}, {"replicas": 0}):
+        with pytest.raises(UsageError):
+            prepare(ServingOptions(profile="l4", **wrong), dry=True)
+
+
 def test_the_users_name_and_length_decide_what_can_be_used_again():
     spec = prepare(ServingOptions(profile="l4", extra=("--served-model-name=mine", "--max-model-len", "2048"))).specs[0]
     assert (spec.served_name, spec.max_model_len) == ("mine", 2048)
