@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import zlib
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from pagemill.document.identity import DUPLICATE_OF
@@ -153,7 +154,7 @@ class Recovery:
             open_lines(self._out / paths.TEXTS) as texts,
             open_lines(self._out / paths.PREVIEWS) as previews,
         ):
-            for row in self._rows_from(synced):
+            for row in chain.from_iterable(self._rows_from(synced)):
                 record = read_record(results, row.record) if row.record else None
                 if record is None or not self._is_whole(row, record):
                     bad.append(row)
@@ -171,10 +172,11 @@ class Recovery:
         if without_preview:
             self._give_up_previews(without_preview)
 
-    def _rows_from(self, offset: int) -> Iterator[PageRow]:
-        """Pages whose record is at ``offset`` or behind it, in the order of the file."""
-        while rows := self._ledger.rows("p.offset >= ? ORDER BY p.offset LIMIT ?", (offset, _CHUNK_ROWS)):
-            yield from rows
+    def _rows_from(self, offset: int, condition: str = "TRUE") -> Iterator[list[PageRow]]:
+        """Pages whose record is at ``offset`` or behind it, some at a time, in the order of the file."""
+        where = f"p.offset IS NOT NULL AND {condition} AND p.offset >= ? ORDER BY p.offset LIMIT ?"
+        while rows := self._ledger.rows(where, (offset, _CHUNK_ROWS)):
+            yield rows
             last = rows[-1].record
             assert last is not None
             offset = last.offset + 1
@@ -214,23 +216,22 @@ class Recovery:
 
     def _mend_texts(self) -> None:
         """Make lost texts anew from their records, in the order of these."""
-        where = "p.offset IS NOT NULL AND p.text_offset IS NULL ORDER BY p.offset LIMIT ?"
-        if not self._ledger.rows(where, (1,)):
+        without_text = "p.text_offset IS NULL"
+        if next(self._rows_from(0, without_text), None) is None:
             return
+        lost: list[PageRow] = []
         texts = AppendFile(self._out / paths.TEXTS)
         try:
             with open_lines(self._out / paths.RESULTS) as results:
-                while rows := self._ledger.rows(where, (_CHUNK_ROWS,)):
+                for rows in self._rows_from(0, without_text):
                     records = [(row, read_record(results, row.record) if row.record else None) for row in rows]
-                    drop_pages(
-                        *(self._out, self._ledger, self._summary),
-                        [row for row, record in records if record is None],
-                        forget=False,
-                    )
+                    lost += [row for row, record in records if record is None]
                     self._append_texts(texts, [(row, record) for row, record in records if record is not None])
                 texts.sync()
         finally:
             texts.close()
+        if lost:  # all at once: where a record is lost the counts are taken from all others anew
+            drop_pages(self._out, self._ledger, self._summary, lost, forget=False)
 
     def _append_texts(self, texts: AppendFile, records: list[tuple[PageRow, PageResult]]) -> None:
         places = []

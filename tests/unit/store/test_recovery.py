@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pagemill.errors import DamagedRunError
-from pagemill.store import compaction
+from pagemill.store import compaction, dropping
 from pagemill.store.run_directory import RunDirectory
 
 
@@ -131,6 +131,28 @@ def test_all_lines_are_gone(store) -> None:
         assert len(waiting(store)) == 7
         assert run.summary.copy() == type(run.summary.copy())()
         store.check(run)
+    finish(store)
+
+
+@pytest.mark.usefixtures("run")
+def test_lost_texts_beside_lost_records(store, monkeypatch: pytest.MonkeyPatch) -> None:
+    with store.open() as run:
+        run.sync()
+    results = store.out / "ocr_results.jsonl"
+    content = results.read_bytes()
+    for number in (1, 4, 5):
+        content = content.replace(b'"content":"text %d"' % number, b'"content":"TEXT %d"' % number)
+    results.write_bytes(content)
+    (store.out / "parsed_texts.jsonl").unlink()
+    monkeypatch.setattr("pagemill.store.recovery._CHUNK_ROWS", 2)
+    counts: list[int] = []
+    counted = dropping.counted
+    monkeypatch.setattr(dropping, "counted", lambda *arguments: counts.append(1) or counted(*arguments))
+    with store.open() as run:
+        assert waiting(store) == [f"doc_{n}" for n in (1, 4, 5, 7)]
+        assert store.ids("parsed_texts.jsonl") == [f"doc_{n}" for n in (2, 3, 6)]
+        store.check(run)
+    assert len(counts) == 1  # over all records, each time
     finish(store)
 
 
