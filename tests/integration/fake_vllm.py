@@ -1,10 +1,11 @@
 """A stand-in for ``vllm``: serves what pagemill asks of a server, and misbehaves as ``FAKE_VLLM`` says.
 
 ``FAKE_VLLM`` holds words: ``crash`` (at the start), ``oom`` (the same, with vLLM's words), ``busy`` (its port is
-taken), ``hang`` (never listens), ``stubborn`` (ignores SIGTERM), ``children`` (has children that ignore signals, one in
-a session of its own), ``dies-again`` (crashes at the start from the second life on), ``flood`` (prints much),
-``buried`` (the cause stands far above the end of the log). In the
-folder ``FAKE_VLLM_STATE`` it notes its lives; it is unwell while the file ``sick`` or ``mute`` is there.
+taken), ``hang`` (never listens), ``late`` (binds its port, notes that in a file ``bound``, and listens once the file
+``listen`` is there), ``stubborn`` (ignores SIGTERM), ``children`` (has children that ignore signals, one in a session
+of its own), ``dies-again`` (crashes at the start from the second life on), ``flood`` (prints much), ``buried`` (the
+cause stands far above the end of the log). In the folder ``FAKE_VLLM_STATE`` it notes its lives; it is unwell while the
+file ``sick`` or ``mute`` is there.
 """
 
 import json
@@ -98,7 +99,14 @@ def main() -> None:
     if "hang" in WORDS:
         time.sleep(600)
     ThreadingHTTPServer.daemon_threads = True
-    ThreadingHTTPServer((option("--host", "127.0.0.1"), int(option("--port", "8000"))), Handler).serve_forever()
+    address = (option("--host", "127.0.0.1"), int(option("--port", "8000")))
+    server = ThreadingHTTPServer(address, Handler, bind_and_activate=False)
+    server.server_bind()
+    (STATE / "bound").touch()
+    while "late" in WORDS and not (STATE / "listen").exists():
+        time.sleep(0.01)
+    server.server_activate()
+    server.serve_forever()
 
 
 if __name__ == "__main__":

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
-import socket
 import sys
 import time
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +24,7 @@ from pagemill.serving.process import ServerProcess
 from pagemill.serving.server import Servers, What
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 
@@ -37,6 +38,22 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 def port_of(url: str) -> int:
     return int(url.rpartition(":")[2])
+
+
+@asynccontextmanager
+async def stranger(port: int = 0, *, model: str = "", asked: list[bytes] | None = None) -> AsyncIterator[int]:
+    """Something that listens and is none of ours: a server of another model, or else what hangs up at once."""
+    rows = json.dumps({"data": [{"id": model}]}).encode()
+    asked = [] if asked is None else asked
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if model:
+            asked.append(await reader.readuntil(b"\r\n\r\n"))
+            writer.write(b"HTTP/1.0 200 OK\r\n\r\n" + rows)
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", port) as listener:
+        yield listener.sockets[0].getsockname()[1]
 
 
 async def test_a_server_is_healthy_inside_and_gone_outside(world: World):
@@ -217,23 +234,39 @@ async def test_if_one_of_two_does_not_start_the_other_is_ended(world: World, tmp
 
 class TestPorts:
     async def test_a_stranger_on_the_port_that_was_asked_for_is_an_error(self, world: World):
-        with socket.create_server(("127.0.0.1", 0)) as stranger:
-            port = stranger.getsockname()[1]
+        async with stranger() as port:
             with pytest.raises(ServerError, match=f"something else listens on port {port}"):
                 async with Servers([world.spec(port=port)], patience=QUICK, tell=world.tell):
                     pass
         assert not world.lives()
 
     async def test_a_stranger_on_the_usual_port_is_evaded(self, world: World):
-        with socket.create_server(("127.0.0.1", 0)) as stranger:
-            port = stranger.getsockname()[1]
-            async with Servers([world.spec(preferred_port=port)], patience=QUICK, tell=world.tell) as servers:
-                assert port_of(servers.urls[0]) != port
+        async with (
+            stranger() as port,
+            Servers([world.spec(preferred_port=port)], patience=QUICK, tell=world.tell) as servers,
+        ):
+            assert port_of(servers.urls[0]) != port
 
     async def test_a_port_that_somebody_takes_at_the_last_moment_is_evaded(self, world: World):
         async with Servers([world.spec("busy")], patience=QUICK, tell=world.tell):
             first, second = (life["argv"] for life in world.lives())
             assert first[first.index("--port") + 1] != second[second.index("--port") + 1]
+
+    async def test_a_stranger_who_answers_while_ours_is_loading_is_not_ours(self, world: World):
+        """A port that vLLM has bound may be bound by others, too: who listens first has it."""
+        spec = world.spec("late")
+        opened = asyncio.create_task(Servers([spec], patience=QUICK, tell=world.tell).__aenter__())
+        await until((world.state / "bound").exists, "a server that has not begun to listen")
+        asked: list[bytes] = []
+        async with stranger(spec.preferred_port, model="other", asked=asked) as port:
+            await until(lambda: len(asked) >= 2, "questions to the stranger")
+            (world.state / "listen").touch()
+            servers = await opened
+            try:
+                assert port_of(servers.urls[0]) != port
+                assert len(world.lives()) == 2
+            finally:
+                await servers.__aexit__(None, None, None)
 
     async def test_the_port_that_was_asked_for_is_not_changed(self, world: World):
         with pytest.raises(ServerError, match="port is in use"):
