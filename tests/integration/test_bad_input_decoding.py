@@ -295,6 +295,14 @@ def page_pdf(page: bytes, root: bytes = b"2 0 obj<</Type/Pages/Kids[3 0 R]/Count
     )
 
 
+async def test_a_password_meant_for_other_files_does_not_lock_one_that_needs_none(tmp_path: Path):
+    path = tmp_path / "protected.pdf"  # its owner's password guards printing and copying; reading needs none
+    path.write_bytes(encrypted_pdf(b""))
+    async with DecodingService(workers=1) as service:
+        assert (await service.probe_pdf(path)).page_count == 1
+        assert (await service.probe_pdf(path, "sesame")).page_count == 1
+
+
 async def test_passwords(tmp_path: Path):
     path = tmp_path / "secret.pdf"
     path.write_bytes(encrypted_pdf(b"sesame"))

@@ -69,7 +69,7 @@ def open_pdf(path: Path, password: str | None) -> Any:
     if not head:
         raise CorruptInputError(f"{path.name} is empty (0 bytes)", remedy="Get the file again.")
     try:
-        document = pdfium.PdfDocument(path, password=password)
+        document = _opened(path, password)
     except pdfium.PdfiumError as error:
         raise _why_not_opened(path, password, head, error) from error
     if len(document) < 1:
@@ -77,6 +77,16 @@ def open_pdf(path: Path, password: str | None) -> Any:
         raise EmptyPageError(f"{path.name} has no pages", remedy=_REPAIR)
     document.init_forms()
     return document
+
+
+def _opened(path: Path, password: str | None) -> Any:
+    """The document, opened with the password or, where that is not its own but it needs none to be read, without."""
+    try:
+        return pdfium.PdfDocument(path, password=password)
+    except pdfium.PdfiumError as error:
+        if password is None or error.err_code != pdfium_c.FPDF_ERR_PASSWORD:
+            raise
+    return pdfium.PdfDocument(path)
 
 
 def _why_not_opened(path: Path, password: str | None, head: bytes, error: pdfium.PdfiumError) -> PagemillError:

@@ -14,7 +14,8 @@ import numpy as np
 import pypdfium2.raw as pdfium
 
 from pagemill.document.geometry import area, clip
-from pagemill.imaging.glyphs import Glyphs, GlyphStyle, lines_of_glyphs, with_accents
+from pagemill.imaging.glyph_lines import lines_of_glyphs
+from pagemill.imaging.glyphs import Glyphs, GlyphStyle, in_logical_order, with_accents
 from pagemill.imaging.page import TextLayer
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def extract_text_layer(page: PdfPage, width: int, height: int) -> TextLayer:
     printing = kept & ~glyphs.is_space
     hidden = np.array([style.invisible for style in glyphs.styles], dtype=bool)
     return TextLayer(
-        lines=tuple(lines_of_glyphs(with_accents(glyphs.select(kept)), width, height)),
+        lines=tuple(lines_of_glyphs(in_logical_order(with_accents(glyphs.select(kept))), width, height)),
         characters=int(printing.sum()),
         unmapped=int((printing & unmapped).sum()),
         invisible=int(hidden[glyphs.style[printing]].sum()) if len(hidden) else 0,

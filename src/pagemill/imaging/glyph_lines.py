@@ -1,0 +1,310 @@
+"""Glyphs grouped into words and lines, by geometry alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pagemill.document.geometry import clip, union_box
+from pagemill.document.page import TextLine, Word
+from pagemill.imaging.glyphs import Glyphs, is_right_to_left, spell_out
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from pagemill.document.geometry import Box, Point
+    from pagemill.imaging.glyphs import Flags, Floats
+
+# All in units of the font size (em).
+_GAP_AFTER_SPACE = 0.6
+"""Most that a justified line stretches beyond its space glyphs; more is a column or cell gap."""
+_GAP_WITHOUT_SPACE = 0.9
+"""The same for producers that move the pen instead of drawing spaces (TeX)."""
+_GAP_BETWEEN_RUNS = 0.7
+_WORD_GAP = 0.15
+_SAME_BASELINE = 0.25
+_RAISED = 0.6
+"""Farthest that a superscript or subscript stands off the baseline."""
+_SMALLEST_SCRIPT = 0.45
+"""Least size of a superscript; a greater difference is a drop cap beside a line."""
+_LEAST_LETTERS = 4
+"""Pairs of letters from which the spacing of a run is known."""
+
+
+@dataclass(slots=True)
+class _Run:
+    """Words drawn one after the other on one baseline, in a frame turned so that they read left to right."""
+
+    words: list[Word]
+    left: float
+    right: float
+    baseline: float
+    size: float
+    angle: int
+    bold: float
+    rtl: bool
+    ends_in_space: bool = False
+    """White space follows, drawn or made up by PDFium."""
+    trailing_space: bool = False
+    """A drawn space follows."""
+
+    @property
+    def box(self) -> Box:
+        return union_box(word.box for word in self.words)
+
+    @property
+    def polygon(self) -> tuple[Point, ...] | None:
+        """Corners in page pixels, clockwise from the reader's top-left; None for level writing."""
+        if self.angle == 0:
+            return None
+        top, bottom = self.baseline - 0.8 * self.size, self.baseline + 0.25 * self.size
+        corners = np.array([(self.left, top), (self.right, top), (self.right, bottom), (self.left, bottom)])
+        back = _turned(corners, np.full(4, -self.angle))
+        return tuple((round(x, 2), round(y, 2)) for x, y in back.tolist())
+
+
+def lines_of_glyphs(glyphs: Glyphs, width: int, height: int) -> Iterator[TextLine]:
+    """Group glyphs into lines, each with its words, in content-stream order of their first glyph.
+
+    Args:
+        glyphs: In content-stream order.
+        width: Of the page in pixels; boxes are cut to it.
+        height: Of the page in pixels.
+
+    Yields:
+        Lines split at column and table-cell gaps.
+    """
+    runs = _merge_runs(_stack_vertical(list(_runs(glyphs))))
+    for run in runs:
+        text = " ".join(word.text for word in run.words)
+        if not text.strip():
+            continue
+        # Korean may break inside a word; there the drawn space at a line's end is all that tells.
+        text += " " if run.trailing_space else ""
+        words = tuple(Word(word.text, clip(word.box, width, height)) for word in run.words)
+        yield TextLine(
+            text=text,
+            box=clip(run.box, width, height),
+            engine="text-layer",
+            polygon=run.polygon,
+            words=words,
+            font_size=round(run.size, 2),
+            bold=run.bold > 0.5,
+        )
+
+
+def _turned(points: Floats, angle: NDArray[np.int64]) -> Floats:
+    """Turn points (n, 2) by minus their angle, so that writing runs along +x."""
+    radians = np.radians(-angle.astype(np.float64))
+    cos, sin = np.cos(radians), np.sin(radians)
+    turned: Floats = np.stack(
+        [points[:, 0] * cos - points[:, 1] * sin, points[:, 0] * sin + points[:, 1] * cos], axis=1
+    )
+    return turned
+
+
+def _runs(glyphs: Glyphs) -> Iterator[_Run]:
+    """Cut the glyph stream where the pen jumps."""
+    printing = ~glyphs.is_space
+    index = np.flatnonzero(printing)
+    if not len(index):
+        return
+    size = glyphs.sizes[index]
+    angle = np.array([style.angle for style in glyphs.styles], dtype=np.int64)[glyphs.style[index]]
+    bold = np.array([style.bold for style in glyphs.styles], dtype=bool)[glyphs.style[index]]
+    boxes = _trimmed(glyphs, index, size, angle)
+    a, b = _turned(boxes[:, :2], angle), _turned(boxes[:, 2:], angle)
+    left, right = np.minimum(a[:, 0], b[:, 0]), np.maximum(a[:, 0], b[:, 0])
+    pen = _turned(glyphs.origins[index], angle)
+    baseline = pen[:, 1]
+    oblique = angle % 90 != 0  # the box around a leaning glyph says little about where it starts and ends
+    left, right = np.where(oblique, pen[:, 0], left), np.where(oblique, pen[:, 0] + 0.5 * size, right)
+    rtl = is_right_to_left(glyphs.codes[index])
+
+    # White space that was really drawn has a width, which the gap must not count.
+    spaces = np.concatenate([[0], np.cumsum(np.where(printing, 0.0, glyphs.boxes[:, 2] - glyphs.boxes[:, 0]))])
+    spaces_high = np.concatenate([[0], np.cumsum(np.where(printing, 0.0, glyphs.boxes[:, 3] - glyphs.boxes[:, 1]))])
+    level = (angle % 180 < 45) | (angle % 180 > 135)
+    drawn = np.where(
+        level[1:], spaces[index[1:]] - spaces[index[:-1]], spaces_high[index[1:]] - spaces_high[index[:-1]]
+    )
+
+    em = np.maximum(size[1:], size[:-1])
+    gap = np.maximum(left[1:] - right[:-1], left[:-1] - right[1:])
+    separated = np.diff(index) > 1
+    limit = np.where(separated & (drawn > 0.1 * em), _GAP_AFTER_SPACE * em + drawn, _GAP_WITHOUT_SPACE * em)
+    backwards = (left[1:] < left[:-1] - 0.4 * em) & ~(rtl[1:] | rtl[:-1])
+    off = np.abs(np.diff(baseline))
+    small = np.minimum(size[1:], size[:-1])
+    raised = (off < _RAISED * em) & (gap < 0.3 * em) & (small < 0.85 * em) & (small > _SMALLEST_SCRIPT * em)
+    jump = (np.diff(angle) != 0) | (gap > limit) | backwards | ~((off < _SAME_BASELINE * em) | raised)
+    # A word ends at white space unless that is no wider than a hair (PDFium makes some up between tight letters).
+    tight = _tracking(gap / em, separated, jump, np.diff(glyphs.style[index]) != 0) * em
+    word_end = jump | (separated & (gap - tight > 0.05 * em)) | (gap > 0.5 * em)
+    starts = np.concatenate([[0], np.flatnonzero(jump) + 1, [len(index)]])
+    for start, stop in pairwise(starts.tolist()):
+        cuts = np.concatenate([[start], np.flatnonzero(word_end[start : stop - 1]) + start + 1, [stop]])
+        words = [_word(glyphs.codes[index[i:j]], boxes[i:j]) for i, j in pairwise(cuts.tolist())]
+        big = size[start:stop].max()
+        body = size[start:stop] > 0.85 * big
+        yield _Run(
+            words=words,
+            left=float(left[start:stop].min()),
+            right=float(right[start:stop].max()),
+            baseline=float(np.median(baseline[start:stop][body])),
+            size=float(np.median(size[start:stop])),
+            angle=int(angle[start]),
+            bold=float(bold[start:stop].mean()),
+            rtl=bool(rtl[start:stop].mean() > 0.5),
+            ends_in_space=bool(stop < len(index) and separated[stop - 1]),
+            trailing_space=_drawn_space_after(glyphs, int(index[stop - 1])),
+        )
+
+
+def _tracking(gap: Floats, separated: Flags, jump: Flags, restyled: Flags) -> Floats:
+    """How far neighbouring letters overlap where text is set tight, in em: 0 or less, shape (n - 1,).
+
+    Negative character spacing, and fonts that state too wide boxes, make letters overlap, and the words too.
+
+    Args:
+        gap: Between each glyph and the next, in em.
+        separated: Whether white space stands between them.
+        jump: Whether a run ends between them.
+        restyled: Whether a text object ends between them; one with enough letters has a spacing of its own.
+    """
+    tracking = np.zeros(len(gap))
+    letters = ~(separated | jump | restyled)
+    for ends in (jump, jump | restyled):
+        for start, stop in pairwise([0, *(np.flatnonzero(ends) + 1).tolist(), len(gap)]):
+            inner = gap[start:stop][letters[start:stop]]
+            if len(inner) >= _LEAST_LETTERS:
+                tracking[start:stop] = min(0.0, float(np.median(inner)))
+    return tracking
+
+
+def _drawn_space_after(glyphs: Glyphs, last: int) -> bool:
+    """Whether the glyph after this one is a space with a width of its own."""
+    if last + 1 >= len(glyphs.codes) or glyphs.codes[last + 1] not in (0x20, 0xA0, 0x3000):
+        return False
+    x1, y1, x2, y2 = glyphs.boxes[last + 1]
+    return bool(max(x2 - x1, y2 - y1) > 0.5)
+
+
+def _trimmed(glyphs: Glyphs, index: NDArray[np.intp], size: Floats, angle: NDArray[np.int64]) -> Floats:
+    """Glyph boxes with a plausible height about the baseline: fonts state absurd ascents, and too low ones."""
+    boxes = glyphs.boxes[index].copy()
+    baseline = glyphs.origins[index, 1]
+    flat = angle == 0
+    boxes[flat, 1] = np.clip(boxes[flat, 1], baseline[flat] - 1.0 * size[flat], baseline[flat] - 0.74 * size[flat])
+    boxes[flat, 3] = np.clip(boxes[flat, 3], baseline[flat] + 0.22 * size[flat], baseline[flat] + 0.35 * size[flat])
+    return boxes
+
+
+def _word(codes: NDArray[np.uint32], boxes: Floats) -> Word:
+    text = spell_out("".join(map(chr, codes.tolist())))
+    low, high = boxes[:, :2].min(axis=0), boxes[:, 2:].max(axis=0)
+    return Word(text, (float(low[0]), float(low[1]), float(high[0]), float(high[1])))
+
+
+def _stack_vertical(runs: list[_Run]) -> list[_Run]:
+    """Join columns of single East Asian characters drawn downwards (vertical writing)."""
+    result: list[_Run] = []
+    for run in runs:
+        last = result[-1] if result else None
+        if last is not None and _goes_down(last, run):
+            last.words = [_joined(last.words[0], run.words[0])]
+            last.baseline = run.baseline
+            last.left, last.right = min(last.left, run.left), max(last.right, run.right)
+        else:
+            result.append(run)
+    return result
+
+
+def _goes_down(above: _Run, below: _Run) -> bool:
+    if len(below.words) != 1 or len(above.words) != 1 or len(below.words[0].text) != 1 or below.angle or above.angle:
+        return False
+    if not all(char >= "\u2e80" for char in above.words[0].text + below.words[0].text):
+        return False
+    a, b = above.words[0].box, below.words[0].box
+    narrow = a[2] - a[0] < 1.5 * above.size
+    same_column = abs((a[0] + a[2]) - (b[0] + b[2])) < 0.6 * above.size
+    return narrow and same_column and 0.6 * above.size < below.baseline - above.baseline < 1.4 * above.size
+
+
+def _joined(a: Word, b: Word) -> Word:
+    return Word(a.text + b.text, union_box((a.box, b.box)))
+
+
+def _merge_runs(runs: list[_Run]) -> list[_Run]:
+    """Join runs that stand side by side on one baseline, however far apart they were drawn."""
+    if len(runs) < 2:
+        return runs
+    order = sorted(range(len(runs)), key=lambda i: (runs[i].angle, runs[i].baseline))
+    parent = list(range(len(runs)))
+
+    def find(i: int) -> int:
+        while parent[i] != i:
+            parent[i] = parent[parent[i]]
+            i = parent[i]
+        return i
+
+    baseline = np.array([runs[i].baseline for i in order])
+    size = np.array([runs[i].size for i in order])
+    reach = np.searchsorted(baseline, baseline + _RAISED * size.max(), side="right")
+    for place, i in enumerate(order):
+        # The baselines of one angle ascend; a change of angle breaks the search, which only costs a comparison.
+        for j in order[place + 1 : max(place + 1, int(reach[place]))]:
+            if _side_by_side(runs[i], runs[j]):
+                parent[find(j)] = find(i)
+    groups: dict[int, list[int]] = {}
+    for i in range(len(runs)):
+        groups.setdefault(find(i), []).append(i)
+    return [_line([runs[i] for i in members]) for members in groups.values()]
+
+
+def _side_by_side(a: _Run, b: _Run) -> bool:
+    if a.angle != b.angle:
+        return False
+    em, small = max(a.size, b.size), min(a.size, b.size)
+    gap = max(b.left - a.right, a.left - b.right)
+    if gap < -0.5 * em:
+        return False
+    off = abs(a.baseline - b.baseline)
+    if off < _SAME_BASELINE * em and small > 0.7 * em:
+        return gap < _GAP_BETWEEN_RUNS * em
+    return off < _RAISED * em and _SMALLEST_SCRIPT * em < small < 0.85 * em and gap < 0.2 * em
+
+
+def _line(runs: Sequence[_Run]) -> _Run:
+    if len(runs) == 1:
+        return runs[0]
+    length = [sum(len(word.text) for word in run.words) for run in runs]
+    rtl = bool(np.average([run.rtl for run in runs], weights=length) > 0.5)
+    placed = sorted(runs, key=lambda run: run.left, reverse=rtl)
+    first = placed[0]
+    words = list(first.words)
+    for before, run in pairwise(placed):
+        gap = max(run.left - before.right, before.left - run.right)
+        glued = gap < _WORD_GAP * max(run.size, before.size) and not (before.ends_in_space and gap > 0)
+        if glued and not rtl:
+            words[-1] = _joined(words[-1], run.words[0])
+            words.extend(run.words[1:])
+        else:
+            words.extend(run.words)
+    main = runs[int(np.argmax(length))]
+    return _Run(
+        words=words,
+        left=min(run.left for run in runs),
+        right=max(run.right for run in runs),
+        baseline=main.baseline,
+        size=main.size,
+        angle=main.angle,
+        trailing_space=placed[-1].trailing_space,
+        bold=float(np.average([run.bold for run in runs], weights=length)),
+        rtl=rtl,
+    )

@@ -1,0 +1,94 @@
+"""Glyphs made here, as PDFium would give them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pagemill.imaging.glyph_lines import lines_of_glyphs
+from pagemill.imaging.glyphs import Glyphs, GlyphStyle, in_logical_order
+
+SIZE = 20.0
+
+
+def make_glyphs(placed, *, baseline=100.0, styles=1):
+    """Glyphs from (characters at one place, x1, x2, *index of style); a space has no width of its own."""
+    codes, boxes, origins, style = [], [], [], []
+    for characters, x1, x2, *which in placed:
+        for char in characters:
+            codes.append(ord(char))
+            height = 0.0 if char == " " else SIZE
+            boxes.append((x1, baseline - 0.8 * height, x2, baseline + 0.2 * height))
+            origins.append((x1, baseline))
+            style.append(which[0] if which else 0)
+    plain = GlyphStyle(size=SIZE, angle=0, bold=False, invisible=False)
+    return Glyphs(
+        np.array(codes, dtype=np.uint32),
+        np.array(boxes, dtype=np.float64),
+        np.array(origins, dtype=np.float64),
+        np.array(style, dtype=np.int32),
+        [plain] * styles,
+    )
+
+
+def letters(text, *, start, advance, width, style=0):
+    """One glyph after the other; white space is a point where the next letter begins."""
+    x, placed = start, []
+    for char in text:
+        placed.append((char, x, x if char == " " else x + width, style))
+        x += 0.2 * SIZE if char == " " else advance
+    return placed
+
+
+def texts_of(glyphs):
+    kept = glyphs.select(~glyphs.repeated())
+    return [line.text for line in lines_of_glyphs(in_logical_order(kept), 2000, 200)]
+
+
+@pytest.mark.parametrize("ligature", ["ff", "ffi", "..."])
+def test_a_ligature_that_repeats_a_letter_keeps_all_of_them(ligature):
+    assert texts_of(make_glyphs([("e", 100, 110), (ligature, 110, 122), ("t", 122, 128)])) == [f"e{ligature}t"]
+
+
+def test_letters_drawn_once_more_count_once():
+    word = [("b", 100, 110), ("o", 110, 120)]
+    assert texts_of(make_glyphs([*word, *word])) == ["bo"]
+    other = [(*glyph, 1) for glyph in word]
+    assert texts_of(make_glyphs([word[0], other[0], word[1], other[1]], styles=2)) == ["bo"]
+
+
+def test_words_are_told_apart_where_letters_overlap():
+    tight = letters("the vision here", start=100, advance=8, width=13)
+    assert texts_of(make_glyphs(tight)) == ["the vision here"]
+
+
+def test_white_space_no_wider_than_a_hair_is_none():
+    placed = [*letters("vis", start=100, advance=10, width=10), (" ", 130, 130)]
+    placed += letters("ion", start=130.5, advance=10, width=10)
+    assert texts_of(make_glyphs(placed)) == ["vision"]
+
+
+def test_a_tight_text_object_has_a_spacing_of_its_own():
+    tight = letters("Major Findings", start=100, advance=8, width=13, style=1)
+    loose = letters("that go on at length without an overlap", start=tight[-1][2], advance=10, width=10)
+    (line,) = texts_of(make_glyphs([*tight, *loose], styles=2))
+    assert line.startswith("Major Findings")
+
+
+def test_a_lam_alef_ligature_that_was_turned_round_reads_lam_alef():
+    # from right to left: kha, the ligature as its font maps it (alef, lam), lam
+    assert texts_of(make_glyphs([("خ", 120, 130), ("ال", 110, 120), ("ل", 100, 110)])) == ["خلال"]
+
+
+def test_alef_and_lam_as_two_glyphs_stay():
+    assert texts_of(make_glyphs([("ا", 120, 125), ("ل", 112, 120), ("م", 100, 112)])) == ["الم"]
+
+
+def test_a_vowel_mark_over_the_next_letter_follows_it():
+    turned = make_glyphs([("ي", 120, 130), (" ", 120, 120), ("ً", 104, 107), ("ض", 100, 119.8), ("ا", 95, 100)])
+    assert texts_of(turned) == ["يضًا"]
+
+
+def test_a_vowel_mark_over_its_own_letter_stays():
+    sound = make_glyphs([("ض", 110, 130), ("ً", 114, 117), ("ا", 105, 116)])
+    assert texts_of(sound) == ["ضًا"]
