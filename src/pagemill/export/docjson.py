@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pagemill.document.docjson import DocumentPage, elements_of, page_of
+from pagemill.document.docjson import elements_of, page_of
 from pagemill.document.page import SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -24,25 +24,24 @@ def document_json(pages: Iterable[PageResult]) -> Iterator[str]:
     Args:
         pages: In page order, all of one document; at least one.
     """
-    listed: list[DocumentPage] = []
+    listed: list[str] = []
     doc_id = source = ""
     first = True
     yield '{"elements":['
     for page in pages:
         doc_id, source = page.doc_id, page.source
-        listed.append(page_of(page))
+        listed.append(_encode(page_of(page)))
         for element in elements_of(page):
             yield ("\n" if first else ",\n") + _encode(element)
             first = False
     tail = {
-        "pages": listed,
         "schema_version": SCHEMA_VERSION,
         "doc_id": doc_id,
         "source": source,
         "page_count": len(listed),
         "metadata": {},
     }
-    yield "\n]," + _encode(tail)[1:] + "\n"
+    yield '\n],"pages":[' + ",".join(listed) + "]," + _encode(tail)[1:] + "\n"
 
 
 def _encode(data: Any) -> str:

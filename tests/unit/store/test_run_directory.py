@@ -1,27 +1,21 @@
-"""Writing a run: pages, documents, the end; what a failing disk leaves."""
+"""Writing a run: pages, documents, the end."""
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 import shutil
-import sqlite3
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 
 from pagemill.document.page import PageError, PageResult
-from pagemill.errors import ExitCode, NoSpaceError, OutputError
 from pagemill.store import run_directory
 from pagemill.store.database import Database
 from pagemill.store.exporters import Exporters
 from pagemill.store.files import write_whole
-from pagemill.store.ledger import NO_LONGER_IN_THE_INPUT
 from pagemill.store.run_directory import PREVIEW_PAGES
 from pagemill.store.verify import verify
 
@@ -110,18 +104,6 @@ def test_run_json_is_on_the_disk_before_the_run_counts_as_safe(store, monkeypatc
         monkeypatch.setattr(run_directory, "sync_directory", sync)
         run.sync()
     assert order == ["run.json", "crops", "documents", ".pagemill", "out"]
-
-
-def test_a_page_ends_once(store) -> None:
-    with store.open() as run:
-        run.write_page(store.page(1))
-        for again in (lambda: run.write_page(store.page(1)), lambda: store.start(run, 1)):
-            with pytest.raises(ValueError, match="ended already"):
-                again()
-        with pytest.raises(ValueError, match="ended already"):
-            run.skip_page(store.key(1), store.place(1), reason="why")
-        assert store.ids() == ["doc_1"]
-        store.check(run)
 
 
 def test_failures_are_counted_by_kind(store) -> None:
@@ -248,90 +230,6 @@ def test_a_death_at_the_end_of_a_run_is_no_damage(store, number: int, monkeypatc
     assert not [group.examples for group in verify(dead, exporters=store.exporters).groups if group.kind.is_damage]
 
 
-def test_what_is_no_longer_in_the_input(store) -> None:
-    with store.open() as run:
-        for number in (1, 2):
-            store.start(run, number)
-        run.write_page(store.failed(0, "broken", page_number=None))
-        run.finish(complete=False)
-    assert store.states() == {"doc_1": "WAITING", "doc_2": "WAITING", "broken": "FAILED"}
-    with store.open() as run:
-        assert run.resumed == 0  # the broken one is tried again
-        store.start(run, 1)
-        run.write_page(store.page(1))
-        run.finish(complete=True)
-        store.check(run)
-    assert store.states() == {"doc_1": "DONE", "doc_2": "SKIPPED"}
-    assert store.ids() == store.ids("parsed_texts.jsonl") == ["doc_1"]
-    assert store.run_json()["skipped_by_kind"] == {NO_LONGER_IN_THE_INPUT: 1}
-    with store.open() as run:  # and when it is there again
-        known = run.catalogue.meet(store.digest("doc"), "doc.pdf")
-        assert known.waiting[2].page_id == "doc_2"
-        store.start(run, 2)
-        assert run.summary.skipped == 0
-        run.write_page(store.page(2))
-        store.check(run)
-
-
-def test_a_source_that_does_not_open_is_tried_again(store) -> None:
-    def parse() -> None:
-        with store.open() as run:
-            assert run.catalogue.meet(store.digest("broken"), "broken.pdf").pages is None
-            store.start(run, 0, "broken")
-            run.write_page(store.failed(0, "broken", category="encrypted", page_number=None))
-            run.finish()
-            store.check(run)
-
-    parse()
-    parse()
-    assert store.ids() == ["broken"]
-    with store.open() as run:  # now it opens
-        run.catalogue.meet(store.digest("broken"), "broken.pdf")
-        store.start(run, 1, "broken")
-        run.write_page(store.page(1, "broken"))
-        run.finish()
-        store.check(run)
-    assert store.ids() == ["broken_1"]
-    assert store.run_json()["failed"] == 0
-
-
-def test_a_file_with_new_content_replaces_the_old_one(store) -> None:
-    old = store.page(1)
-    crops = store.with_crops(old, b"one", b"two")
-    with store.open() as run:
-        run.catalogue.meet(store.digest("doc"), "doc.pdf")
-        assert run.catalogue.document_id("old", "doc") == "doc"
-        store.start(run, 1)
-        run.write_page(old, crops)
-        run.write_page(store.page(1, "other"))
-        run.finish()
-    with store.open() as run:
-        known = run.catalogue.meet(store.digest("new"), "doc.pdf")
-        assert (known.copy, 1 in known.ended, known.waiting) == (1, False, {})
-        assert run.catalogue.document_id("new", "doc") == "doc"
-        assert run.catalogue.page_id("doc_1") == "doc_1"
-        new = store.page(1, page_key=str(store.key(1, "new")), text="new")
-        run.write_page(new, store.with_crops(new, b"three"))
-        run.finish()
-        store.check(run)
-    assert store.ids() == ["other_1", "doc_1"]
-    assert store.files("crops") == {crops[0][0]}
-    assert (store.out / crops[0][0]).read_bytes() == b"three"
-    assert (store.out / "documents" / "doc.md").read_text() == "new\n"
-
-
-def test_a_document_goes_with_its_last_page(store) -> None:
-    with store.open() as run:
-        run.write_page(store.page(1))
-        run.finish()
-    with store.open() as run:
-        run.catalogue.meet(store.digest("new"), "doc.pdf")
-        run.finish()
-        store.check(run)
-    assert store.files("documents") == set()
-    assert store.run_json()["documents"] == 0
-
-
 def test_a_document_that_does_not_open_has_no_page_number(store) -> None:
     with store.open() as run:
         run.write_page(store.failed(0, page_number=None))
@@ -399,152 +297,6 @@ def test_no_report_keeps_no_previews(store) -> None:
         run.finish()
     assert not (store.out / "report.html").exists()
     assert (store.out / ".pagemill" / "previews").stat().st_size == 0
-
-
-class Failing:
-    """Fails the n-th call of what it stands for, and all later ones while ``broken``."""
-
-    def __init__(self, real: Any, number: int, error: Exception) -> None:
-        self.real, self.number, self.error, self.calls, self.broken = real, number, error, 0, True
-
-    def __call__(self, *arguments: Any, **options: Any) -> Any:
-        self.calls += 1
-        if self.broken and self.calls >= self.number:
-            raise self.error
-        return self.real(*arguments, **options)
-
-
-def full(code: int) -> OSError:
-    return OSError(code, os.strerror(code))
-
-
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES])
-@pytest.mark.parametrize("step", ["crop 1", "crop 2", "preview", "record", "text"])
-def test_an_error_of_the_disk_leaves_no_trace_of_the_page(
-    store, monkeypatch: pytest.MonkeyPatch, code: int, step: str
-) -> None:
-    with store.open() as run:
-        run.write_page(store.page(1))
-        store.start(run, 2)
-        page = store.page(2)
-        crops = store.with_crops(page, b"one", b"two")
-        if step.startswith("crop"):
-            failing = Failing(Path.replace, int(step[-1]), full(code))
-            monkeypatch.setattr(Path, "replace", lambda path, target: failing(path, target))
-        else:
-            failing = Failing(os.write, ["preview", "record", "text"].index(step) + 1, full(code))
-            monkeypatch.setattr(os, "write", failing)
-        with pytest.raises(OutputError) as caught:
-            run.write_page(page, crops, b"preview")
-        monkeypatch.undo()
-        no_space = code in (errno.ENOSPC, errno.EDQUOT)
-        assert caught.value.exit_code is (ExitCode.NO_SPACE if no_space else ExitCode.OUTPUT)
-        assert "space" in (caught.value.remedy or "") or not no_space
-        assert store.states() == {"doc_1": "DONE", "doc_2": "RUNNING"}
-        assert store.files("crops") == set()
-        store.check(run)
-        run.write_page(page, crops, b"preview")  # space again: the run can go on
-        run.finish()
-        store.check(run)
-    assert store.ids() == store.ids("parsed_texts.jsonl") == ["doc_1", "doc_2"]
-
-
-def test_half_a_line_is_taken_back(store, monkeypatch: pytest.MonkeyPatch) -> None:
-    with store.open() as run:
-        run.write_page(store.page(1))
-        real, calls = os.write, 0
-
-        def nearly_full(fd: int, data: Any) -> int:
-            nonlocal calls
-            calls += 1
-            if calls == 1:
-                return real(fd, data[:7])
-            raise full(errno.ENOSPC)
-
-        def broken(fd: int, size: int) -> None:
-            raise full(errno.EIO)
-
-        monkeypatch.setattr(os, "write", nearly_full)
-        monkeypatch.setattr(os, "ftruncate", broken)
-        with pytest.raises(OutputError):
-            run.write_page(store.page(2))
-        monkeypatch.undo()
-        run.write_page(store.page(3))  # cuts off what could not be cut off then
-        store.check(run)
-    assert store.ids() == ["doc_1", "doc_3"]
-
-
-class FailingConnection:
-    """An SQLite connection that fails at the n-th statement of some kind."""
-
-    def __init__(self, real: sqlite3.Connection, begins: str, code: int) -> None:
-        self.real, self.begins, self.code = real, begins, code
-
-    def execute(self, statement: str, *parameters: Any) -> Any:
-        if statement.startswith(self.begins):
-            error = sqlite3.OperationalError("it fails")
-            error.sqlite_errorcode = self.code
-            raise error
-        return self.real.execute(statement, *parameters)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.real, name)
-
-
-@pytest.mark.parametrize("begins", ["BEGIN", "INSERT INTO pages", "UPDATE pages", "UPDATE written", "COMMIT"])
-@pytest.mark.parametrize(
-    ("code", "kind"),
-    [
-        (sqlite3.SQLITE_FULL, NoSpaceError),
-        (sqlite3.SQLITE_IOERR_WRITE, OutputError),
-        (sqlite3.SQLITE_READONLY, OutputError),
-    ],
-)
-def test_an_error_of_the_ledger_leaves_no_trace_of_the_page(
-    store, begins: str, code: int, kind: type[OutputError]
-) -> None:
-    with store.open() as run:
-        run.write_page(store.page(1))
-        store.start(run, 2)
-        page = store.page(2)
-        crops = store.with_crops(page, b"one")
-        before = run.summary.copy()
-        database = run._ledger.database
-        real, database._connection = database._connection, FailingConnection(database._connection, begins, code)
-        with pytest.raises(kind):
-            run.write_page(page, crops, b"preview")
-        if begins != "UPDATE pages":
-            with pytest.raises(kind):
-                run.skip_page(store.key(3), store.place(3), reason="why")
-        database._connection = real
-        assert run.summary.copy() == before
-        assert store.states() == {"doc_1": "DONE", "doc_2": "RUNNING"}
-        store.check(run)
-        run.write_page(page, crops)
-        store.check(run)
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
-def test_a_full_disk_leaves_no_half_crop(store) -> None:
-    with store.open() as run:
-        temporary = store.out / "crops" / "doc_1_0.jpg.pagemill-tmp"
-        temporary.symlink_to("/dev/full")
-        with pytest.raises(NoSpaceError):
-            run.write_page(store.page(1), [("crops/doc_1_0.jpg", b"x" * 10)])
-        assert not list((store.out / "crops").iterdir())
-        assert not store.lines()
-
-
-def test_after_a_failed_sync_nothing_more_counts_as_safe(store, monkeypatch: pytest.MonkeyPatch) -> None:
-    with store.open() as run:
-        run.write_page(store.page(1))
-        failing = Failing(os.fsync, 1, full(errno.EIO))
-        monkeypatch.setattr(os, "fsync", failing)
-        with pytest.raises(OutputError):
-            run.sync()
-        failing.broken = False
-        run.sync()  # the disk may have dropped what the first one did not write
-        assert run._ledger.database.query("SELECT synced_results FROM run") == [(0,)]
 
 
 def test_a_closed_directory_is_closed(store) -> None:
