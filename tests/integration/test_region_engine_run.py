@@ -143,6 +143,20 @@ def test_a_server_that_comes_back_in_time_costs_nothing(
     assert differences(contents(out), contents(undisturbed)) == []
 
 
+def test_a_server_that_takes_no_requests_of_ours_is_left_out(
+    corpus: Corpus, stub: StubProcess, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
+):
+    out, log = tmp_path / "out", tmp_path / "log"
+    with StubProcess(*STUB, "--api-key", "secret") as strict:
+        arguments = ["parse", *corpus.paths, "-o", out, *OPTIONS]
+        assert run([*arguments, strict.url, "--server", stub.url], surroundings, log) == ExitCode.OK, log.read_text()
+        assert log.read_text().count(strict.url) == 1
+        assert "PAGEMILL_API_KEY" in log.read_text()
+        assert differences(contents(out), contents(undisturbed)) == []
+        alone = ["parse", *corpus.paths, "-o", tmp_path / "alone", *OPTIONS, strict.url]
+        assert run(alone, surroundings, log) == ExitCode.USAGE, log.read_text()
+
+
 def test_without_a_server_nothing_is_begun(corpus: Corpus, surroundings: dict[str, str], tmp_path: Path):
     out, log = tmp_path / "out", tmp_path / "log"
     status = run(

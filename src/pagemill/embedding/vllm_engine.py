@@ -23,7 +23,6 @@ from pagemill.embedding.images import within_budget
 from pagemill.errors import UsageError
 from pagemill.imaging.encode import encode_jpeg
 from pagemill.inference.client import API_KEY, ServerClient
-from pagemill.inference.models import choose_model
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
@@ -69,7 +68,7 @@ class VllmEngine:
 
     Raises:
         NetworkError: No server answers.
-        UsageError: One is none of the kind, does not serve the model, or not as one that embeds.
+        UsageError: None is of the kind, serves the model, and as one that embeds.
     """
 
     name = "vllm"
@@ -94,8 +93,7 @@ class VllmEngine:
         self._thread = threading.Thread(target=self._loop.run_forever, name="pagemill.embedding", daemon=True)
         self._thread.start()
         try:
-            served = self._run(self._client.served_models())
-            self._model = choose_model(served, None, [card.name, card.repository])
+            self._model = self._run(self._client.find_model(None, [card.name, card.repository])).name
             self._dimension = self.embed([EmbeddingInput(role=Role.PASSAGE, text="pagemill")]).shape[1]
         except BaseException:
             self.close()

@@ -14,7 +14,7 @@ from pagemill.inference.errors import RequestFailedError, RequestRefusedError, R
 from pagemill.inference.exchange import AttemptFailedError, Cause, Exchange, NotThereError
 from pagemill.inference.limits import AdaptiveLimit, FixedLimit
 from pagemill.inference.metrics import requests_waiting
-from pagemill.inference.models import decode_models
+from pagemill.inference.models import ServedModel, choose_model, decode_models, not_served
 from pagemill.inference.servers import Server, ServerPool, server_root
 
 if TYPE_CHECKING:
@@ -79,7 +79,8 @@ class ServerClient:
         roots = dict.fromkeys(server_root(url) for url in servers)  # a server that is named twice is one server
         self.servers = tuple(Server(root, FixedLimit(workers) if workers else AdaptiveLimit()) for root in roots)
         self.counts: Counter[str] = Counter()
-        """``requests`` (HTTP requests that were made), ``answers``, ``refused`` (4xx), and each :class:`Cause` by its
+        """``requests`` (HTTP requests that were made), ``answers``, ``refused`` (4xx), ``rejected`` (401, 404 and the
+        like, which end the server's part in the run), and each :class:`Cause` by its
         value."""
         self._pool = ServerPool(self.servers, server_wait_s)
         self._request_timeout_s = request_timeout_s
@@ -113,14 +114,18 @@ class ServerClient:
             RequestRefusedError: The request itself is refused.
             RequestFailedError: It failed on all attempts, while servers answered others.
             NetworkError: No server could be reached, or none answered anybody, for too long.
-            UsageError: The servers do not have what is asked for.
+            UsageError: No server is left that takes our requests: the key or the model is wrong.
         """
-        loop = asyncio.get_running_loop()
+        loop, exchange = asyncio.get_running_loop(), self._open()
         spent, failures, first_failure, avoid = 0, 0, 0.0, None
         while True:
             server = await self._pool.acquire(avoid)
             try:
-                return await self._attempt(server, path, body, decode)
+                return await self._attempt(exchange, server, path, body, decode)
+            except UsageError as error:
+                self._count_out(server, error)
+                avoid = server
+                continue
             except AttemptFailedError as error:
                 failure = error
             finally:
@@ -153,6 +158,25 @@ class ServerClient:
             await self._exchange.close()
             self._exchange = None
 
+    async def find_model(self, wanted: str | None, known: Sequence[str]) -> ServedModel:
+        """Find out what the servers call a model. Those that do not serve it are asked no more.
+
+        Args:
+            wanted: The name the user gave; None to choose.
+            known: Names that the model goes by, the best first.
+
+        Raises:
+            NetworkError: No server can be reached.
+            UsageError: None takes our requests, or none serves the model.
+        """
+        served = await self.served_models()
+        name = choose_model(served, wanted, known)
+        for server in self.servers:
+            if name not in served.get(server.root, [name]):
+                self._count_out(server, not_served(name, {server.root: served[server.root]}))
+        told = [models[name] for models in served.values() if name in models]
+        return ServedModel(name, min((tokens for tokens in told if tokens is not None), default=None))
+
     async def served_models(self) -> dict[str, dict[str, int | None]]:
         """The models of each server that can be reached, by its base URL: names, and the most tokens of a request.
 
@@ -160,25 +184,31 @@ class ServerClient:
 
         Raises:
             NetworkError: None can be reached.
-            UsageError: One is no OpenAI-compatible server, or does not take the API key.
+            UsageError: None is an OpenAI-compatible server that takes the API key.
         """
         found: dict[str, dict[str, int | None]] = {}
         silent: list[tuple[Server, AttemptFailedError]] = []
-        paths = [f"{server.root}/v1/models" for server in self.servers]
+        exchange, servers = self._open(), [server for server in self.servers if server.rejection is None]
         asked = await asyncio.gather(
-            *(self._open().get(path, _PROBE_TIMEOUT_S) for path in paths), return_exceptions=True
+            *(exchange.get(f"{server.root}/v1/models", _PROBE_TIMEOUT_S) for server in servers),
+            return_exceptions=True,
         )
-        for server, outcome in zip(self.servers, asked, strict=True):
+        for server, outcome in zip(servers, asked, strict=True):
             try:
                 if isinstance(outcome, BaseException):
                     raise outcome
                 found[server.root] = decode_models(outcome)
             except AttemptFailedError as error:
                 if error.cause is Cause.BAD_ANSWER:
-                    raise _not_compatible(server, error.message) from error
-                silent.append((server, error))
-            except (NotThereError, RequestRefusedError, ValueError, RecursionError) as error:
-                raise _not_compatible(server, "it does not list its models") from error
+                    self._count_out(server, _not_compatible(server, error.message))
+                else:
+                    silent.append((server, error))
+            except (NotThereError, RequestRefusedError, ValueError, RecursionError):
+                self._count_out(server, _not_compatible(server, "it does not list its models"))
+            except UsageError as error:
+                self._count_out(server, error)
+        if (rejection := self._pool.rejection()) is not None:
+            raise rejection
         if not found:
             raise NetworkError(
                 "no model server answers: " + "; ".join(error.message for _, error in silent),
@@ -194,7 +224,12 @@ class ServerClient:
         return self._exchange
 
     async def _attempt(
-        self, server: Server, path: str, body: bytes, decode: Callable[[bytes], tuple[Decoded, int]]
+        self,
+        exchange: Exchange,
+        server: Server,
+        path: str,
+        body: bytes,
+        decode: Callable[[bytes], tuple[Decoded, int]],
     ) -> Decoded:
         """One request to one server; what it tells of the server is kept."""
         loop = asyncio.get_running_loop()
@@ -203,7 +238,7 @@ class ServerClient:
         ticket, start = server.limit.begin(server.in_flight), loop.time()
         self.counts["requests"] += 1
         try:
-            reply = await self._open().post(server.root + path, body, self._request_timeout_s)
+            reply = await exchange.post(server.root + path, body, self._request_timeout_s)
             try:
                 if len(reply) < _DECODED_AT_ONCE:
                     answer, tokens = decode(reply)
@@ -220,6 +255,9 @@ class ServerClient:
         except RequestRefusedError:
             self.counts["refused"] += 1
             server.streak = 0  # it is well, and says so
+            raise
+        except UsageError:
+            self.counts["rejected"] += 1
             raise
         now = loop.time()
         self.counts["answers"] += 1
@@ -269,6 +307,17 @@ class ServerClient:
                 remedy="Look at the server's log; the same command goes on where it stopped.",
             )
 
+    def _count_out(self, server: Server, why: UsageError) -> None:
+        """Ask a server no more that takes none of our requests."""
+        if server.rejection is not None:  # another request has met with the same
+            return
+        self._pool.count_out(server, why)
+        for running in (self._probes, self._polls):
+            if server in running:
+                running[server].cancel()
+        if self._pool.rejection() is None:
+            _log.warning("%s; going on without it. %s", why.message, why.remedy or "")
+
     def _mark_down(self, server: Server, reason: str) -> None:
         if server.up:
             _log.warning("%s; waiting for it", reason)
@@ -278,7 +327,7 @@ class ServerClient:
     def _probe(self, server: Server) -> None:
         """Look after a server that is down, or may be, until it is up."""
         task = self._probes.get(server)
-        if task is None or task.done():
+        if server.rejection is None and (task is None or task.done()):
             self._probes[server] = asyncio.create_task(self._probe_until_up(server))
 
     async def _probe_until_up(self, server: Server) -> None:

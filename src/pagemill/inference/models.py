@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,6 +15,16 @@ if TYPE_CHECKING:
 _MOST_TOKENS = 10**7
 _NAMES_SHOWN = 20
 _NAME_WIDTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """A model as servers know it."""
+
+    name: str
+    """By which they are asked for it."""
+    max_tokens: int | None
+    """Most tokens of a request that all of them bear, where they tell."""
 
 
 class _Model(msgspec.Struct):
@@ -44,7 +55,7 @@ def token_count(given: object) -> int | None:
 
 
 def choose_model(served: Mapping[str, Collection[str]], wanted: str | None, known: Sequence[str]) -> str:
-    """The name by which a model is asked for, the same on all servers.
+    """The name by which a model is asked for, the same on all servers: one that most of them serve.
 
     Args:
         served: The models of each server (:meth:`pagemill.inference.client.ServerClient.served_models`).
@@ -52,22 +63,33 @@ def choose_model(served: Mapping[str, Collection[str]], wanted: str | None, know
         known: Names that the model goes by, the best first.
 
     Raises:
-        UsageError: A server does not serve it, or it is not clear which one is meant; the remedy lists what there is.
+        UsageError: No server serves it, or it is not clear which one is meant; the remedy lists what there is.
     """
-    common = [name for name in next(iter(served.values())) if all(name in names for names in served.values())]
-    listing = _listing(served)
     if wanted is not None:
-        if wanted not in common:
-            lacking = next(root for root, names in served.items() if wanted not in names)
-            raise UsageError(f"{lacking} does not serve {wanted!r}", remedy=f"Check --served-model: {listing}.")
+        if not any(wanted in names for names in served.values()):
+            raise not_served(wanted, served)
         return wanted
-    for name in known:
-        if name in common:
-            return name
-    if len(common) == 1 and all(len(names) == 1 for names in served.values()):
-        return common[0]
+    best = max(known, key=lambda name: sum(name in names for names in served.values()))
+    if any(best in names for names in served.values()):
+        return best
+    models = {tuple(names) for names in served.values()}
+    if len(models) == 1 and len(only := models.pop()) == 1:
+        return only[0]
     raise UsageError(
-        f"it is not clear which served model is {known[0]}", remedy=f"Name it with --served-model: {listing}."
+        f"it is not clear which served model is {known[0]}", remedy=f"Name it with --served-model: {_listing(served)}."
+    )
+
+
+def not_served(name: str, served: Mapping[str, Collection[str]]) -> UsageError:
+    """What it means that servers do not serve a model.
+
+    Args:
+        name: Of the model.
+        served: Their models, none of which it is.
+    """
+    return UsageError(
+        f"{' and '.join(served)} do{'es' if len(served) == 1 else ''} not serve {name!r}",
+        remedy=f"Check --served-model: {_listing(served)}.",
     )
 
 

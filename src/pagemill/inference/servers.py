@@ -55,6 +55,8 @@ class Server:
     failed_at: float = float("-inf")
     """Time of the event loop: when the last of them failed."""
     up: bool = True
+    rejection: UsageError | None = None
+    """Why it takes none of our requests (the key, the model), with the remedy; it is never up again."""
     paused_until: float = 0.0
     """Time of the event loop: it asked to be left alone until then."""
 
@@ -91,7 +93,10 @@ class ServerPool:
 
         Raises:
             NetworkError: No server was up for :attr:`wait_s`.
+            UsageError: All are counted out.
         """
+        if (rejection := self.rejection()) is not None:
+            raise rejection
         loop = asyncio.get_running_loop()
         if not self._waiting and (server := self._pick(avoid)) is not None:
             return self._give(server)
@@ -129,16 +134,37 @@ class ServerPool:
 
     def mark_up(self, server: Server) -> None:
         """It can be reached; what it did before it was down is forgotten."""
-        if not server.up:
+        if not server.up and server.rejection is None:
             server.up, server.streak, server.paused_until = True, 0, 0.0
         self._dispatch()
+
+    def count_out(self, server: Server, why: UsageError) -> None:
+        """It takes none of our requests: they go elsewhere, or fail where this was the last one that did."""
+        server.rejection = why
+        self.mark_down(server)
+        for waiter in self._waiting:
+            if not waiter.future.done() and (error := self.rejection()) is not None:
+                waiter.future.set_exception(error)
+        self._waiting = deque(waiter for waiter in self._waiting if not waiter.future.done())
+
+    def rejection(self) -> UsageError | None:
+        """Why no server is left that takes our requests, up or not, and what can be done; None while one is left."""
+        reasons = [server.rejection for server in self.servers if server.rejection is not None]
+        if len(reasons) < len(self.servers):
+            return None
+        if len(reasons) == 1:
+            return UsageError(reasons[0].message, remedy=reasons[0].remedy)
+        return UsageError(
+            "no model server takes our requests: " + "; ".join(reason.message for reason in reasons),
+            remedy=" ".join(dict.fromkeys(reason.remedy for reason in reasons if reason.remedy)) or None,
+        )
 
     def give_up_waiting(self) -> None:
         """End the wait of those who have waited too long while no server was up. To be called now and then."""
         if any(server.up for server in self.servers):
             return
         now = asyncio.get_running_loop().time()
-        names = ", ".join(server.root for server in self.servers)
+        names = ", ".join(server.root for server in self.servers if server.rejection is None)
         for waiter in self._waiting:
             if not waiter.future.done() and now - max(waiter.since, self._none_up_since) >= self.wait_s:
                 waiter.future.set_exception(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,7 +13,6 @@ from pagemill.config.settings import ReadingMode
 from pagemill.errors import UsageError
 from pagemill.inference.chat import ChatClient
 from pagemill.inference.client import API_KEY
-from pagemill.inference.models import choose_model
 from pagemill.recognition.vlm.reading import Reading
 from pagemill.recognition.vlm.requests import RequestBuilder
 
@@ -64,19 +62,18 @@ class VlmReader:
 
         Raises:
             NetworkError: No server answers.
-            UsageError: One is no OpenAI-compatible server, does not take the API key or does not serve the model.
+            UsageError: None is an OpenAI-compatible server that takes the API key and serves the model.
         """
-        served = await self._client.served_models()
         own_names = [self._card.name, self._card.repository]
-        model = choose_model(served, self._given_name, own_names)
-        self.served_model = None if model in own_names else model
-        card = self._within(min((models[model] or sys.maxsize for models in served.values()), default=sys.maxsize))
-        self._reading = Reading(card, RequestBuilder(card, model), self._client, engine=self.name)
+        served = await self._client.find_model(self._given_name, own_names)
+        self.served_model = None if served.name in own_names else served.name
+        card = self._within(served.max_tokens)
+        self._reading = Reading(card, RequestBuilder(card, served.name), self._client, engine=self.name)
 
-    def _within(self, max_tokens: int) -> ModelCard:
+    def _within(self, max_tokens: int | None) -> ModelCard:
         """The card, asking for no longer answers than the servers allow: vLLM refuses requests that ask for more."""
         sampling = self._card.sampling
-        if sampling.max_tokens <= max_tokens:
+        if max_tokens is None or sampling.max_tokens <= max_tokens:
             return self._card
         return msgspec.structs.replace(self._card, sampling=msgspec.structs.replace(sampling, max_tokens=max_tokens))
 

@@ -34,7 +34,8 @@ def quick(monkeypatch):
 async def talking(*urls: str, **options) -> AsyncIterator[ChatClient]:
     client = ChatClient(urls, **options)
     try:
-        yield client
+        async with asyncio.timeout(60):  # or a client that waits for nothing would do so for ever
+            yield client
     finally:
         await client.aclose()
         leftover = asyncio.all_tasks() - {asyncio.current_task()}

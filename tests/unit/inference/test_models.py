@@ -17,6 +17,10 @@ from pagemill.inference.models import choose_model
         ({"s": ["x", "y"]}, "y", "y"),
         ({"s": ["x", "y"], "t": ["y"]}, "y", "y"),
         ({"s": ["x"], "t": ["x"]}, None, "x"),
+        ({"s": ["x"], "t": ["y"]}, "y", "y"),
+        ({"s": ["x"], "t": ["glm-ocr"]}, None, "glm-ocr"),
+        ({"s": ["glm-ocr"], "t": ["zai-org/GLM-OCR"], "u": ["zai-org/GLM-OCR"]}, None, "zai-org/GLM-OCR"),
+        ({"s": ["zai-org/GLM-OCR"], "t": ["glm-ocr"]}, None, "glm-ocr"),
     ],
 )
 def test_choice_of_the_model(served, wanted, chosen):
@@ -30,11 +34,12 @@ def test_choice_of_the_model(served, wanted, chosen):
         ({"s": ["x", "y"]}, None),
         ({"s": ["x"], "t": ["y"]}, None),
         ({"s": ["x"]}, "y"),
-        ({"s": ["x"], "t": ["y"]}, "x"),
+        ({"s": ["x"], "t": ["y"]}, "z"),
+        ({"s": ["x"], "t": []}, None),
         ({"s": ["x", "y"], "t": ["x"]}, None),
     ],
 )
-def test_a_model_that_is_not_served_by_all(served, wanted):
+def test_a_model_that_is_not_served_or_not_clear(served, wanted):
     with pytest.raises(UsageError) as caught:
         choose_model(served, wanted, ("glm-ocr",))
     assert "s serves" in caught.value.remedy

@@ -134,6 +134,43 @@ async def test_waiting_ends_when_no_server_was_up_for_too_long():
     assert servers.has_room()
 
 
+async def test_one_that_is_counted_out_is_never_up_again():
+    servers = pool(1, 1)
+    first, second = servers.servers
+    servers.count_out(first, UsageError("first says no"))
+    servers.mark_up(first)
+    assert await servers.acquire() is second
+    assert not servers.has_room()
+    assert servers.rejection() is None
+
+
+async def test_when_all_are_counted_out_nobody_waits_any_longer():
+    servers = pool(1, 1)
+    for server in servers.servers:
+        assert await servers.acquire() is server
+    waiting = [asyncio.create_task(servers.acquire()) for _ in range(2)]
+    await turn()
+    for number, server in enumerate(servers.servers):
+        assert not any(task.done() for task in waiting)
+        servers.count_out(server, UsageError(f"{number} says no", remedy="Do as it says."))
+        await turn()
+    for ended in (*waiting, asyncio.create_task(servers.acquire())):
+        with pytest.raises(UsageError, match="0 says no; 1 says no") as caught:
+            await asyncio.wait_for(ended, 10)
+        assert caught.value.remedy == "Do as it says."
+
+
+async def test_waiting_for_one_that_is_down_ends_while_the_others_are_counted_out():
+    servers = pool(1, 1, wait_s=0.0)
+    servers.mark_down(servers.servers[0])
+    servers.count_out(servers.servers[1], UsageError("no"))
+    task = asyncio.create_task(servers.acquire())
+    await turn()
+    servers.give_up_waiting()
+    with pytest.raises(NetworkError, match=r"http://s0$"):
+        await task
+
+
 async def test_waiting_for_a_busy_server_does_not_end():
     servers = pool(1, wait_s=0.0)
     server = await servers.acquire()

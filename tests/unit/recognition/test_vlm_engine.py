@@ -84,6 +84,18 @@ async def test_a_model_that_is_not_served():
     assert f"{server.url} serves other" in caught.value.remedy
 
 
+async def test_reads_on_with_the_servers_that_have_the_model():
+    async with StubServer(StubSettings(model="other")) as wrong, StubServer(StubSettings(model="glm-ocr")) as right:
+        reader = create(settings(wrong.url, right.url))
+        try:
+            await reader.check()
+            readings = await asyncio.gather(*[reader.read(reader.prepare(CROP, Task.TEXT)) for _ in range(4)])
+        finally:
+            await reader.aclose()
+    assert {reading.problem for reading in readings} == {None}
+    assert reader.counts == {"requests": 4, "answers": 4}
+
+
 async def test_the_key_comes_from_the_environment(monkeypatch):
     monkeypatch.setenv("PAGEMILL_API_KEY", "secret")
     async with StubServer(StubSettings(model="glm-ocr", api_key="secret")) as server:
