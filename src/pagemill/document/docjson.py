@@ -62,6 +62,8 @@ class Element(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     score: float | None = None
     confidence: float | None = None
     engine: str | None = None
+    attempts: int = 1
+    """How often a model was asked for the content, as in a record."""
 
 
 class DocJSON(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,6 +118,7 @@ def elements_of(page: PageResult) -> Iterator[Element]:
             score=region.score,
             confidence=region.confidence,
             engine=region.engine,
+            attempts=region.attempts,
         )
 
 

@@ -10,7 +10,7 @@ import msgspec
 from pagemill.document.geometry import Box, Point
 from pagemill.document.labels import Label
 
-SCHEMA_VERSION = "1.2"
+SCHEMA_VERSION = "1.3"
 
 
 class Status(StrEnum):
@@ -86,6 +86,9 @@ class Region(msgspec.Struct, kw_only=True):
     engine: str | None = None
     """Who read it: the recognition engine's name (``rapidocr``, ``vlm:glm-ocr``) or ``text-layer``."""
     content_format: ContentFormat = ContentFormat.TEXT
+    attempts: int = 1
+    """How often a model was asked for the content; more than once where it refused an image as too large, or its answer
+    was no good. Of a model that reads whole pages: for the page. What the network lost does not count."""
     confidence: float | None = None
     """Mean recognition confidence, 0-1."""
     level: int | None = None

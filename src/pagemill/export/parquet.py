@@ -113,6 +113,7 @@ def page_schema(*, pictures: bool, images: bool = False) -> pa.Schema:
             "confidence": pa.float64(),
             "source": pa.string(),
             "engine": pa.string(),
+            "attempts": pa.int32(),
             "level": pa.int32(),
             "list_item": pa.bool_(),
             "caption_of": pa.int32(),

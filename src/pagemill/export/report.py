@@ -180,6 +180,7 @@ def _region_data(region: Region, width: int, height: int) -> dict[str, Any]:
         "score": region.score,
         "confidence": region.confidence,
         "engine": region.engine,
+        "attempts": region.attempts,
         "source": region.source,
         "level": region.level,
         "list": region.list_item,

@@ -140,7 +140,7 @@ def finish_page(prepared: PreparedPage, readings: Sequence[RegionReading]) -> No
     for (index, _), reading in zip(prepared.requests, readings, strict=True):
         region = record.regions[index]
         region.content, region.content_format = reading.content, reading.content_format
-        region.engine = reading.engine
+        region.engine, region.attempts = reading.engine, reading.attempts
         if (problem := reading.problem) is not None:
             record.errors.append(region_error(index, problem.category, problem.message, problem.remedy))
     complete(record)

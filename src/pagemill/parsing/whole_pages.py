@@ -111,7 +111,7 @@ def finish_whole_page(
     record = prepared.record
     if reading is not None:
         for element in reading.elements or ():
-            _add(record, element, reading.engine, footnotes=footnotes)
+            _add(record, element, reading, footnotes=footnotes)
         if (problem := reading.problem) is not None:
             record.errors.append(region_error(None, problem.category, problem.message, problem.remedy))
     files: tuple[tuple[str, bytes], ...] = ()
@@ -122,7 +122,7 @@ def finish_whole_page(
     return files
 
 
-def _add(record: PageResult, element: PageElement, engine: str, *, footnotes: bool) -> None:
+def _add(record: PageResult, element: PageElement, reading: PageReading, *, footnotes: bool) -> None:
     """Add the regions of an element to a record, and its problem.
 
     A picture in several pieces is several regions. A text in several pieces is one, in the box around them all. What
@@ -140,8 +140,9 @@ def _add(record: PageResult, element: PageElement, engine: str, *, footnotes: bo
             bbox=placed,
             content=element.content if is_read else None,
             content_format=element.content_format,
-            source=WHOLE_PAGE if box is None else engine,
-            engine=engine if is_read else None,
+            source=WHOLE_PAGE if box is None else reading.engine,
+            engine=reading.engine if is_read else None,
+            attempts=reading.attempts,
         )
         record.regions.append(region)
         if (problem := element.problem) is not None:

@@ -99,7 +99,7 @@ class RegionReading:
     engine: str
     """Who read it, for the record: ``vlm:glm-ocr``."""
     attempts: int = 1
-    """Requests that it took."""
+    """How often the model was asked, one that refused or whose answer was no good included. From 1."""
     problem: Problem | None = None
 
 
@@ -126,6 +126,7 @@ class PageReading:
     engine: str
     """As in :attr:`RegionReading.engine`."""
     attempts: int = 1
+    """As in :attr:`RegionReading.attempts`."""
     problem: Problem | None = None
     """Of the page as a whole: its answer is cut off, repeats itself, tells no places, ..."""
 

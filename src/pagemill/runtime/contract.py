@@ -30,6 +30,8 @@ _ROUNDING = 1e-3  # how far a share in 32-bit floats may be over 1
 
 _LONGEST_CONTENT = 2_000_000
 """Characters of a region's content: far above what a page can hold, and what a record of a page bears."""
+_MOST_ATTEMPTS = 2**31 - 1
+"""What Parquet files hold."""
 
 _OUT_OF_MEMORY = re.compile(
     r"out of memory|bad[ _]alloc|failed to allocate|insufficient memory|alloc_failed|cannot allocate", re.IGNORECASE
@@ -148,11 +150,13 @@ def checked_reading(name: str, reading: Any) -> RegionReading:
     """Check what a region engine read in a region.
 
     Raises:
-        EngineError: It is of another type, too long to be the content of a region, or nothing without a reason.
+        EngineError: It is of another type, too long to be the content of a region, took no number of attempts, or is
+            nothing without a reason.
     """
     if not isinstance(reading, RegionReading):
         raise EngineError(f"{name} gave {type(reading).__name__} instead of the reading of a region")
     _check_content(name, reading)
+    _check_attempts(name, reading.attempts)
     if reading.content is None and reading.problem is None:
         raise EngineError(f"{name} gave neither a content nor a reason why there is none")
     return reading
@@ -162,12 +166,13 @@ def checked_page_reading(name: str, reading: Any) -> PageReading:
     """Check what an engine read on a page; boxes are clipped to it.
 
     Raises:
-        EngineError: It is of another type, too long, nothing without a reason, or tells of labels or places that are
-            none.
+        EngineError: It is of another type, too long, nothing without a reason, or tells of labels, places or attempts
+            that are none.
     """
     if not isinstance(reading, PageReading):
         raise EngineError(f"{name} gave {type(reading).__name__} instead of the reading of a page")
     _check_problem(name, reading.problem)
+    _check_attempts(name, reading.attempts)
     if reading.elements is None:
         if reading.problem is None:
             raise EngineError(f"{name} gave neither elements of a page nor a reason why there are none")
@@ -204,6 +209,11 @@ def _check_content(name: str, read: RegionReading | PageElement) -> None:
     if not isinstance(read.content_format, ContentFormat):
         raise EngineError(f"{name} gave the format {read.content_format!r}, which is none of ours")
     _check_problem(name, read.problem)
+
+
+def _check_attempts(name: str, attempts: Any) -> None:
+    if type(attempts) is not int or not 1 <= attempts <= _MOST_ATTEMPTS:
+        raise EngineError(f"{name} gave {attempts!r} as the number of attempts, which is none")
 
 
 def _check_problem(name: str, problem: Any) -> None:

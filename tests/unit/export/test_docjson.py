@@ -24,7 +24,7 @@ def pages():
         ),
         Region(
             index=1, label=Label.TABLE, bbox_2d=(0, 0, 9, 9), bbox=(1.0, 2.0, 3.0, 4.0), content="<table></table>",
-            content_format=ContentFormat.HTML,
+            content_format=ContentFormat.HTML, attempts=4,
         ),
         Region(
             index=2, label=Label.FIGURE_TITLE, bbox_2d=(0, 0, 9, 9), bbox=(1, 2, 3, 4), content="Table 1", caption_of=1
@@ -49,6 +49,7 @@ def test_pieces_make_the_published_structure():
     assert [element.id for element in document.elements] == ["d_1/0", "d_1/1", "d_1/2", "d_1/3"]
     assert document.elements[1].html == "<table></table>"
     assert document.elements[1].text is None
+    assert [element.attempts for element in document.elements] == [1, 4, 1, 1]
     assert document.elements[2].caption_of == "d_1/1"
     assert document.elements[3].crop == "crops/d_1_3.jpg"
     assert [page.status for page in document.pages] == [Status.DONE, Status.FAILED]

@@ -90,6 +90,7 @@ def test_blocks_hold_the_pages(tmp_path: Path) -> None:
     )
     blocks = write(tmp_path, [page(0, "First words"), failed])
     first = json.loads(blocks.data["page-0"])
+    assert first["regions"][0]["attempts"] == 1
     assert first["regions"][0]["content"] == "First words"
     assert first["regions"][0]["lines"] == [[50.0, 50.0, 550.0, 100.0, "line"]]
     assert blocks.data["image-0"] == "data:image/webp;base64," + base64.b64encode(WEBP).decode()

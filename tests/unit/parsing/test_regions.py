@@ -216,6 +216,21 @@ async def test_one_bad_region_costs_no_other():
     assert "<!-- region 0 (text) could not be read: the answer was cut off -->" in record.markdown
 
 
+async def test_the_record_tells_how_often_a_region_was_asked_for():
+    regions = [
+        region(Label.TEXT, (0, 0, 50, 10), order=0),
+        region(Label.TEXT, (0, 20, 51, 30), order=1),
+        region(Label.TEXT, (0, 40, 52, 50), order=2),
+        region(Label.IMAGE, (0, 60, 53, 70), order=3),
+    ]
+    answers = {
+        (10, 51): replace(reading("strange"), attempts=4),
+        (10, 52): replace(reading(None, problem=Problem("refused", "too large")), attempts=3),
+    }
+    record = (await parsed(regions, answers)).record
+    assert [region.attempts for region in record.regions] == [1, 4, 3, 1]
+
+
 async def test_no_server_fails_the_page_and_gives_its_other_regions_up():
     regions = [region(Label.TEXT, (0, 20 * i, 50 + i, 20 * i + 10), order=i) for i in range(3)]
     reader = Reader({(10, 51): NetworkError("no server answers", remedy="Start one.")})

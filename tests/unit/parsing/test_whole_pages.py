@@ -196,6 +196,13 @@ async def test_problems_are_told_of_the_page_and_of_regions():
     assert record.markdown.startswith("Words")
 
 
+async def test_what_took_several_attempts_is_told_of_all_that_is_on_the_page():
+    answer = page_of(element(Label.TEXT, "Words", (0, 0, 10, 10)), element(Label.IMAGE, None, (0, 20, 10, 30)))
+    record = (await parsed(replace(answer, attempts=3))).record
+    assert [region.attempts for region in record.regions] == [3, 3]
+    assert record.attempts == 1  # of the page as a whole: none failed
+
+
 @pytest.mark.parametrize(
     ("category", "exit_code", "retryable"),
     [("engine", ExitCode.INTERNAL, True), ("missing", ExitCode.INPUT, False), ("unheard", ExitCode.INTERNAL, True)],

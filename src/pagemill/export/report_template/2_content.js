@@ -117,6 +117,7 @@ function regionNode(region, number, errors, pattern, image) {
     region.format === "formula_text" ? "formula as plain text" : region.format === "latex" ? "LaTeX" : region.format === "markdown" ? "Markdown" : null,
     region.caption_of !== null ? `belongs to ${region.caption_of + 1}` : null,
     region.continues ? "goes on in the next" : null,
+    region.attempts > 1 ? `${region.attempts} attempts` : null,
     region.confidence !== null ? `read ${percent(region.confidence)}` : null,
     region.score !== null ? `found ${percent(region.score)}` : null,
     region.engine || region.source || null,

@@ -86,6 +86,15 @@ class _Accepted:
     attempts: int
 
 
+class _UnansweredError(Exception):
+    """There is no answer at all, for a cause that concerns this region or page alone."""
+
+    def __init__(self, cause: RequestRefusedError | RequestFailedError, attempts: int) -> None:
+        super().__init__(cause.message)
+        self.problem = Problem(cause.category, cause.message, cause.remedy)
+        self.attempts = attempts
+
+
 class Reading:
     """Reads regions and pages with one model.
 
@@ -129,8 +138,14 @@ class Reading:
         """
         try:
             accepted = await self._accepted(prepared)
-        except (RequestRefusedError, RequestFailedError) as error:
-            return self._failed(prepared, error)
+        except _UnansweredError as error:
+            return RegionReading(
+                content=None,
+                content_format=_FORMATS.get(prepared.task, ContentFormat.MARKDOWN),
+                engine=self._engine,
+                attempts=error.attempts,
+                problem=error.problem,
+            )
         cleaned = await _cleaned(accepted.text, prepared.task, self._card.cleanup)
         problem = accepted.problem or cleaned.problem
         if problem is None and not cleaned.content:
@@ -147,9 +162,8 @@ class Reading:
         """Read one page, prepared with the task ``PAGE``; otherwise as :meth:`read`."""
         try:
             accepted = await self._accepted(prepared)
-        except (RequestRefusedError, RequestFailedError) as error:
-            problem = Problem(error.category, error.message, error.remedy)
-            return PageReading(elements=None, engine=self._engine, problem=problem)
+        except _UnansweredError as error:
+            return PageReading(elements=None, engine=self._engine, attempts=error.attempts, problem=error.problem)
         answer = await _page_answer(accepted.text, self._card.cleanup)
         return PageReading(
             elements=answer.elements,
@@ -195,11 +209,13 @@ class Reading:
                 return prepared, await self._ask(prepared, self._card.sampling), shrinks
             except RequestRefusedError as error:
                 if error.status not in (400, 413) or shrinks == MAX_SHRINKS:
-                    raise
+                    raise _UnansweredError(error, shrinks + 1) from error
                 smaller = await asyncio.to_thread(self._builder.smaller, prepared)
                 if smaller is None:
-                    raise
+                    raise _UnansweredError(error, shrinks + 1) from error
                 prepared = smaller
+            except RequestFailedError as error:
+                raise _UnansweredError(error, shrinks + 1) from error
         raise AssertionError  # the loop returns or raises
 
     async def _again(self, prepared: PreparedRegion, prompt: str, flaw: Flaw) -> list[tuple[Verdict, Answer]]:
@@ -250,14 +266,6 @@ class Reading:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         return found, failures == len(tasks)
-
-    def _failed(self, prepared: PreparedRegion, error: RequestRefusedError | RequestFailedError) -> RegionReading:
-        return RegionReading(
-            content=None,
-            content_format=_FORMATS.get(prepared.task, ContentFormat.MARKDOWN),
-            engine=self._engine,
-            problem=Problem(error.category, error.message, error.remedy),
-        )
 
 
 async def _judged(answer: Answer, task: Task, prompt: str) -> Verdict:

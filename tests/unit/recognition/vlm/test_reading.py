@@ -188,7 +188,7 @@ async def test_a_region_that_stays_refused_fails_alone(side: int, requests: int)
     assert reading.problem is not None
     assert reading.problem.category == "refused"
     assert "encoder cache" in reading.problem.message
-    assert len(stub.requests) == requests
+    assert reading.attempts == len(stub.requests) == requests
 
 
 async def test_another_refusal_is_not_asked_again():
@@ -205,6 +205,7 @@ async def test_a_request_that_failed_fails_its_region(error: Exception, category
     assert reading.content is None
     assert reading.problem is not None
     assert reading.problem.category == category
+    assert (await read(Stub(REFUSED, error), side=2000)).attempts == 2
 
 
 @pytest.mark.parametrize("error", [RequestTimeoutError("late"), NetworkError("gone")])
