@@ -313,7 +313,9 @@ def _server(url: str) -> Finding:
             return Finding(Area.VLM, shown, Verdict.MISSING, f"answers with status {answer.status}", remedy)
         names = [str(model["id"]) for model in json.loads(content)["data"]]
     except (OSError, http.client.HTTPException) as error:
-        return Finding(Area.VLM, shown, Verdict.MISSING, f"does not answer: {error}", remedy)
+        return Finding(
+            Area.VLM, shown, Verdict.MISSING, f"does not answer: {getattr(error, 'strerror', None) or error}", remedy
+        )
     except (ValueError, KeyError, TypeError, RecursionError):
         return Finding(Area.VLM, shown, Verdict.MISSING, "is no OpenAI-compatible server", remedy)
     return Finding(Area.VLM, shown, Verdict.OK, f"serves {', '.join(names) or 'nothing'}")

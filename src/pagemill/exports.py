@@ -170,7 +170,7 @@ class Exporter:
         if not self._options.is_text:
             raise UsageError(
                 f"--format {self._options.format} cannot be written to a stream",
-                remedy="Name a file or folder with -o.",
+                remedy="Take --single along." if self._options.format is Format.MARKDOWN else "Name a place with -o.",
             )
         self._write_stream(stream, crops_root="")
 

@@ -371,7 +371,11 @@ async def _serve(arguments: argparse.Namespace) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Serve until SIGTERM or SIGINT, or until it is to die; tell the counts at last."""
     defaults = StubSettings()
-    parser = argparse.ArgumentParser(prog="python -m pagemill.bench.stub_server", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m pagemill.bench.stub_server",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8000, help="0: any free one; the URL is printed")
     parser.add_argument("--model", default=defaults.model)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import errno
 import importlib
 import io
@@ -51,6 +52,16 @@ class _LazyGroup(click.Group):
             return None
         command: click.Command = importlib.import_module(_COMMANDS[cmd_name][0]).command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            if close := difflib.get_close_matches(args[0], _COMMANDS, n=1):
+                raise click.UsageError(f"{error.message} Did you mean {close[0]!r}?", ctx) from error
+            raise
 
     def invoke(self, ctx: click.Context) -> object:
         try:

@@ -69,7 +69,7 @@ def list_command(as_json: bool) -> None:
                 click.echo(f"  {label:<10} {value}")
 
 
-@command.command(name="where")
+@command.command(name="where", short_help="Print the folder of a model's files.")
 @click.argument("name")
 def where_command(name: str) -> None:
     """Print the folder of a model's files; an error when they are not all there."""
@@ -85,7 +85,7 @@ def where_command(name: str) -> None:
     click.echo(folder)
 
 
-@command.command(name="download")
+@command.command(name="download", short_help="Fetch models ahead of a run.")
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
 @click.option("--to", "folder", type=click.Path(path_type=Path), help="Folder to make a folder of each model in.")
 @click.option("--mirror", metavar="URL", help="Mirror of the Hub to download from  [default: HF_ENDPOINT]")

@@ -29,7 +29,7 @@ def read_weights(folder: Path) -> Weights:
         size = sum(file.stat().st_size for pattern in ("*.safetensors", "*.bin") for file in folder.glob(pattern))
     except (OSError, ValueError) as error:
         raise UsageError(
-            f"{folder} is no checkpoint: {error}",
+            f"{folder} is no checkpoint: {path.name}: {getattr(error, 'strerror', None) or error}",
             remedy="Give --weights a folder with config.json and the model's *.safetensors.",
         ) from error
     if not isinstance(config, dict):

@@ -60,6 +60,8 @@ def examine(out: Path) -> Holding:
             return Holding.RUN
         present = [name for name in (paths.RUN_JSON, *_FILES) if (out / name).exists()]
         if not present:
+            if not (out / paths.LOCK).exists():  # else a run was here, and what it left in the folders stays
+                _refuse_foreign_results(out)
             return Holding.NOTHING
         marker = _marker(out)
         if marker is not None:
@@ -130,6 +132,17 @@ def _foreign(out: Path, name: str) -> OutputError:
         f"{out} holds {name}, which pagemill did not write and would overwrite",
         remedy="Choose another directory with -o.",
     )
+
+
+def _refuse_foreign_results(out: Path) -> None:
+    """Refuse files in the folders of crops and documents that are named like ours, where no run has been."""
+    for folder, suffixes in ((paths.DOCUMENTS, {".md", ".json"}), (paths.CROPS, {".jpg"})):
+        for file in (out / folder).iterdir() if (out / folder).is_dir() else ():
+            if file.suffix in suffixes:
+                raise OutputError(
+                    f"{out} holds {folder}/{file.name} but no run, which might overwrite it",
+                    remedy="Choose another directory with -o.",
+                )
 
 
 def _marker(out: Path) -> _Marker | None:

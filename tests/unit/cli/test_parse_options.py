@@ -104,3 +104,8 @@ def test_every_command_that_is_listed_is_there(name: str):
     ended = CliRunner().invoke(cli, [name, "--help"])
     assert ended.exit_code == 0, ended.output
     assert "Usage:" in ended.output
+
+
+def test_a_mistyped_command_is_told_the_nearest_one() -> None:
+    ended = CliRunner().invoke(cli, ["pares", "a.pdf"])
+    assert (ended.exit_code, "Did you mean 'parse'?" in ended.output) == (ExitCode.USAGE, True)
