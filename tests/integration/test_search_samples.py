@@ -64,6 +64,19 @@ def test_all_parts_take_part(samples: Path) -> None:
     assert hit.page_number == 2
 
 
+@pytest.mark.parametrize("query", ["xqzvw plorth", "asdfghjkl", "84629175", "뷁쉛 쀍뛟", "blorpt snazzle"])
+def test_nonsense_finds_nothing(samples: Path, query: str) -> None:
+    assert pagemill.search(samples, query) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "document"),
+    [("shuters", "report"), ("aprentice", "pages"), ("파지 수강뇨", "notice"), ("waterwheel", "report")],
+)
+def test_misspelt_words_find_what_has_them(samples: Path, query: str, document: str) -> None:
+    assert any(hit.doc_id.startswith(document) for hit in pagemill.search(samples, query))
+
+
 def test_the_evaluation_of_the_samples(samples: Path, tmp_path: Path) -> None:
     pytest.importorskip("ir_measures")
     target = tmp_path / "result.json"

@@ -151,7 +151,8 @@ def _rank(searcher: Searcher, query: Query) -> dict[str, list[str]]:
     named = {
         str(part): searcher.index.names([ranked.page for ranked in found[:DEPTH]]) for part, found in rankings.items()
     }
-    return {FUSED: searcher.index.names(searcher.index.fused(rankings)[:DEPTH]), **named}
+    fused = searcher.index.fused(query.query, rankings, top=DEPTH)
+    return {FUSED: searcher.index.names([page for page, _ in fused]), **named}
 
 
 def _index_of(searcher: Searcher) -> dict[str, Any]:

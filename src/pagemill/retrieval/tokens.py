@@ -61,6 +61,16 @@ def tokens(text: str) -> Iterator[Token]:
             yield Token(token, start, end)
 
 
+def words(text: str) -> Iterator[str]:
+    """The words of a text as they are written, folded as tokens are: of scripts without spaces, all between two signs.
+
+    Only the beginning of a very long one is given.
+    """
+    for match in _RUN.finditer(text):
+        if word := _folded(match[0][:_MOST_CHARACTERS].replace(",", "")):
+            yield word
+
+
 def indexed(text: str) -> str:
     """A text as it is given to FTS5."""
     return " ".join(token.text for token in tokens(text))

@@ -60,8 +60,9 @@ def embed(
     dtype: str = "float32",
     vector: Callable[[str], np.ndarray] = letters,
     only: Callable[[str], bool] = lambda page_id: True,
+    identity: EngineIdentity = IDENTITY,
 ) -> None:
-    info = VectorsInfo(part=part, identity=IDENTITY, dtype=dtype)
+    info = VectorsInfo(part=part, identity=identity, dtype=dtype)
     with RunReader.open(out) as reader, VectorWriter(VectorPaths(out / FOLDER, part), info) as writer:
         found = [each for each_page in reader.pages() for each in contents(each_page, part, images=False)]
         found = [each for each in found if only(each.row.key.page_id)]

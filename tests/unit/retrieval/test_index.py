@@ -6,15 +6,19 @@ import shutil
 import sqlite3
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from synthetic_run import page, region, write_run
 
 from pagemill.document.labels import Label
+from pagemill.embedding.base import EmbeddingInput, EngineSettings, Role, normalised
+from pagemill.embedding.ngram_engine import NgramEngine
 from pagemill.embedding.vectors import FOLDER, Part
 from pagemill.errors import DifferentRunError, MissingInputError, UsageError
 from pagemill.retrieval import database
+from pagemill.retrieval import index as search_index
 from pagemill.retrieval.building import build_index
 from pagemill.retrieval.hits import Filters, IndexPart
 from pagemill.retrieval.index import SearchIndex
@@ -260,3 +264,78 @@ def test_a_copy_is_searched_like_the_run(embedded: Path, tmp_path: Path) -> None
         assert index.behind is None
         found = [hit.page_id for hit in index.search("loft", vectors=vectors)]
         assert found == [hit.page_id for hit in original.search("loft", vectors=vectors)] != []
+
+
+class TestVectorsOfSpelling:
+    """What the vectors of the embedded engine alone find."""
+
+    @pytest.fixture
+    def spelt(self, run: Path) -> Path:
+        self.embed(run, Part.TEXT, Part.REGIONS)
+        return run
+
+    @staticmethod
+    def engine(run: Path) -> NgramEngine:
+        return NgramEngine(EngineSettings(folder=run / FOLDER))
+
+    def embed(self, run: Path, *parts: Part) -> None:
+        engine = self.engine(run)
+        for part in parts:
+            runs.embed(run, part, vector=lambda text: self.vector(engine, text), identity=engine.identity)
+        build_index(run)
+
+    @staticmethod
+    def vector(engine: NgramEngine, text: str) -> np.ndarray:
+        return normalised(engine.embed([EmbeddingInput(role=Role.PASSAGE, text=text)]))[0]
+
+    def found(self, run: Path, query: str, **options: Any) -> list[str]:
+        with SearchIndex.open(run) as index:
+            vectors = dict.fromkeys(index.vectors, self.vector(self.engine(run), query))
+            return [hit.page_id for hit in index.search(query, vectors=vectors, **options)]
+
+    @pytest.mark.parametrize("query", ["xqzvw plorth", "qwertyuiop", "뷁쉛", "84629175", "?!"])
+    def test_nonsense_finds_nothing(self, spelt: Path, query: str) -> None:
+        with SearchIndex.open(spelt) as index:  # though the vectors are a little like it
+            vectors = dict.fromkeys(index.vectors, self.vector(self.engine(spelt), "shutterish"))
+            assert any(index.rankings(query, vectors=vectors).values())
+            assert index.search(query, vectors=vectors) == []
+        assert self.found(spelt, query) == []
+
+    @pytest.mark.parametrize(
+        ("query", "page_id"),
+        [("shuterss", "mill_2"), ("wheeel", "mill_1"), ("체헙교싈", "공고_1"), ("papermill", "mill_1")],
+    )
+    def test_misspelt_words_find_their_page_and_no_other(self, spelt: Path, query: str, page_id: str) -> None:
+        assert self.found(spelt, query) == [page_id]
+
+    def test_a_page_of_the_tail_is_left_out(self, spelt: Path) -> None:
+        assert self.found(spelt, "wheel") == ["mill_1"]
+        assert set(self.found(spelt, "wheel 수강료")) == {"mill_1", "공고_2"}
+
+    def test_words_count_when_vectors_alone_are_asked(self, spelt: Path) -> None:
+        """Other endings, which the full text knows, and an edit distance would not forgive."""
+        assert self.found(spelt, "turned", parts=[IndexPart.TEXT]) == ["mill_1"]
+        assert self.found(spelt, "xqzvw", parts=[IndexPart.TEXT]) == []
+
+    def test_with_labels_their_regions_alone_are_looked_at(self, spelt: Path) -> None:
+        filters = Filters(labels=("doc_title",))
+        assert self.found(spelt, "papper", filters=filters) == ["mill_1"]
+        assert self.found(spelt, "wheeel", filters=filters) == []
+
+    def test_the_nearest_are_looked_at(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(search_index, "_COMPARED", 2)
+        out = tmp_path / "run"
+        write_run(out, [page("d", n, [region(0, Label.TEXT, f"shutters{' and so on' * n}")]) for n in range(1, 5)])
+        self.embed(out, Part.TEXT)
+        assert self.found(out, "shuters", top=1) == ["d_1"]
+        assert self.found(out, "shuters", top=2) == ["d_1", "d_2"]
+        assert len(self.found(out, "shuters", top=4)) == 4
+
+    def test_a_model_is_believed(self, run: Path) -> None:
+        runs.embed(run, Part.TEXT)
+        self.embed(run, Part.REGIONS)
+        with SearchIndex.open(run) as index:
+            vectors = {IndexPart.TEXT: runs.letters("xqzvw"), IndexPart.REGIONS: self.vector(self.engine(run), "xqzvw")}
+            assert index.search("xqzvw", vectors=vectors) != []
+            assert index.search("xqzvw", vectors=vectors, parts=[IndexPart.REGIONS]) == []
+            assert index.search(None, vectors=vectors) != []  # nothing to compare words with

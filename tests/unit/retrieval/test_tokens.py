@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pagemill.retrieval.tokens import TOKENIZER, indexed, match_expression, tokens
+from pagemill.retrieval.tokens import TOKENIZER, indexed, match_expression, tokens, words
 
 
 @pytest.mark.parametrize(
@@ -76,3 +76,7 @@ def test_a_very_long_query_is_cut():
 @pytest.mark.parametrize("text", ["1,111", "1,1", "가", "a", "é", "'a", "a_"])
 def test_hostile_texts_come_to_an_end(text):
     assert sum(1 for _ in tokens(text * 200_000)) >= 1  # quadratic time would be hours
+
+
+def test_words_are_whole_and_folded() -> None:
+    assert list(words("The Mühle: 30,000원, 한지체험")) == ["the", "muhle", "30000", "원", "한지체험"]

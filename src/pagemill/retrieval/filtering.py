@@ -1,0 +1,101 @@
+"""Which pages and regions of an index may be found: filters by document, page, language and label."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pagemill.errors import UsageError
+from pagemill.retrieval.languages import may_be
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from numpy.typing import NDArray
+
+    from pagemill.retrieval.hits import Filters
+    from pagemill.retrieval.reading import IndexReader, MappedVectors
+
+_EXAMPLES = 5
+
+
+class Allowed(NamedTuple):
+    """What the filters leave; None where they say nothing."""
+
+    pages: NDArray[np.bool_] | None
+    """By the number of a page: whether it may be found."""
+    regions: NDArray[np.int64] | None
+    """By the number of a region: its page, 0 where it may not be found."""
+
+    def rows(self, mapped: MappedVectors) -> NDArray[np.bool_] | None:
+        """Which rows of a part may be found; None for all."""
+        wanted = None
+        if self.pages is not None:
+            wanted = self.pages[mapped.pages]
+        if self.regions is not None:
+            labels = self.regions[mapped.regions] > 0
+            wanted = labels if wanted is None else wanted & labels
+        return wanted
+
+
+def allowed(index: IndexReader, filters: Filters) -> Allowed:
+    """Put filters to an index.
+
+    Raises:
+        UsageError: One of them names what is nowhere in the index; the remedy tells what is there.
+    """
+    pages = regions = None
+    if filters.documents or filters.pages or filters.languages:
+        patterns = [(column, re.compile(pattern)) for column, pattern in filters.patterns()]
+        languages = {language.lower() for language in filters.languages}
+        pages = np.zeros(_highest(index, "pages", "page") + 1, dtype=bool)
+        for page, doc_id, page_id, language in index.each("SELECT page, doc_id, page_id, language FROM pages"):
+            values = {"doc_id": doc_id, "page_id": page_id}
+            fits = all(pattern.match(values[column]) for column, pattern in patterns)
+            pages[page] = fits and (not languages or any(may_be(language, each) for each in languages))
+        if languages and not pages.any():
+            _refuse_unknown(index, "language", "pages", languages)
+        if not pages.any():
+            _refuse_unfitting(index, patterns, filters)
+    if filters.labels:
+        regions = np.zeros(_highest(index, "regions", "id") + 1, dtype=np.int64)
+        marks = ", ".join("?" * len(filters.labels))
+        found = np.array(
+            index.query(f"SELECT id, page FROM regions WHERE label IN ({marks})", filters.classes), dtype=np.int64
+        ).reshape(-1, 2)
+        regions[found[:, 0]] = found[:, 1]
+        if not len(found):
+            _refuse_unknown(index, "label", "regions", filters.classes)
+    return Allowed(pages, regions)
+
+
+def _highest(index: IndexReader, table: str, column: str) -> int:
+    return index.query(f"SELECT max({column}) FROM {table}")[0][0] or 0
+
+
+def _refuse_unfitting(index: IndexReader, patterns: list[tuple[str, re.Pattern[str]]], filters: Filters) -> None:
+    """Raise an error where the patterns of one filter fit nothing at all."""
+    for (column, pattern), asked in zip(patterns, filter(None, (filters.documents, filters.pages)), strict=True):
+        if not any(pattern.match(name) for name in _names(index, column)):
+            some = ", ".join(list(dict.fromkeys(_names(index, column)))[:_EXAMPLES])
+            raise UsageError(
+                f"no {column} in the index fits {', '.join(asked)}", remedy=f"There are: {some or 'none'}, ..."
+            )
+
+
+def _names(index: IndexReader, column: str) -> Iterator[str]:
+    return (name for (name,) in index.each(f"SELECT {column} FROM pages ORDER BY page"))
+
+
+def _refuse_unknown(index: IndexReader, column: str, table: str, asked: Collection[str]) -> None:
+    """Raise an error that names what there is, where a filter names nothing that is there."""
+    counts = index.query(f"SELECT {column}, count(*) FROM {table} GROUP BY 1 ORDER BY 2 DESC")
+    known = {value.lower() for value, _ in counts}
+    if not known & {value.lower() for value in asked}:
+        there = ", ".join(f"{value} ({count})" for value, count in counts)
+        raise UsageError(
+            f"nothing in the index has the {column} {', '.join(sorted(asked))}",
+            remedy=f"There are: {there or 'none'}.",
+        )
