@@ -49,7 +49,7 @@ class SpeltWords:
         if not self._words:
             return False
         found = list(words(text))
-        pairs = (first + second for first, second in pairwise(found))  # a space too many
+        pairs = (first + second for first, second in pairwise(found) if not first.isdigit())  # a space too many
         known, joined = _letters(dict.fromkeys(chain(found, pairs))), _letters(["".join(found)])[0]
         return any(_is_like(word, known, joined) for word in self._words)
 
