@@ -90,8 +90,8 @@ def records_and_rows(survey: Survey) -> None:
         """
         SELECT 'ledger', page_id, NULL, NULL FROM rows WHERE state IN ('done', 'failed')
         AND NOT EXISTS (SELECT 1 FROM lines WHERE lines.page_key = rows.page_key)
-        AND NOT EXISTS (SELECT 1 FROM lines WHERE fault IS NOT NULL
-            AND rows.offset >= lines.offset AND rows.offset < lines.offset + lines.length)
+        AND NOT ifnull((SELECT rows.offset < lines.offset + lines.length FROM lines
+            WHERE fault IS NOT NULL AND lines.offset <= rows.offset ORDER BY lines.offset DESC LIMIT 1), FALSE)
         """,
     )
 

@@ -86,8 +86,8 @@ def check_report(survey: Survey, write_report: ReportWriter, run_json: RunSummar
 def records(survey: Survey, doc_id: str) -> Iterator[PageResult]:
     """The records of a document in page order, doubled ones left out, one at a time."""
     spans = survey.db.cursor().execute(
-        "SELECT offset, length FROM lines WHERE doc_id = ? AND fault IS NULL AND number NOT IN"
-        " (SELECT line FROM findings WHERE kind = ?) ORDER BY page_number, page_idx",
+        "SELECT offset, length FROM lines WHERE doc_id = ? AND fault IS NULL AND NOT EXISTS"
+        " (SELECT 1 FROM findings WHERE kind = ? AND line = number) ORDER BY page_number, page_idx",
         (doc_id, Kind.DOUBLED_RECORD),
     )
     path = survey.file(RESULTS)

@@ -187,11 +187,12 @@ def _mend(survey: Survey) -> _Mended:
                 db.cursor().execute(_LOST_TEXTS),
             )
             connection.executemany(
-                "UPDATE pages SET preview_offset = NULL, preview_length = NULL, preview_crc = NULL WHERE page_id = ?",
-                ((page_id,) for _, page_id in survey.found(Kind.LOST_PREVIEW)),
+                "UPDATE pages SET preview_offset = NULL, preview_length = NULL, preview_crc = NULL WHERE name = ?",
+                ((page_id.casefold(),) for _, page_id in survey.found(Kind.LOST_PREVIEW) if page_id is not None),
             )
             connection.executemany(
-                "UPDATE documents SET written = 0 WHERE doc_id = ?", db.cursor().execute(_CHANGED_DOCUMENTS)
+                "UPDATE documents SET written = 0 WHERE name = ?",
+                ((doc_id.casefold(),) for (doc_id,) in db.cursor().execute(_CHANGED_DOCUMENTS)),
             )
             summary.restore(counted(connection, results))
             sizes = size_of(out / paths.RESULTS), size_of(out / paths.TEXTS), size_of(out / paths.PREVIEWS)

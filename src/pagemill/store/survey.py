@@ -64,10 +64,11 @@ _INDICES = """
 CREATE INDEX lines_key ON lines(page_key);
 CREATE INDEX lines_page ON lines(page_id);
 CREATE INDEX lines_document ON lines(doc_id, page_number, page_idx);
+CREATE INDEX lines_torn ON lines(offset) WHERE fault IS NOT NULL;
 CREATE INDEX crops_line ON crops(line);
 CREATE INDEX crops_path ON crops(path);
 CREATE INDEX texts_page ON texts(page_id, number);
-CREATE INDEX findings_kind ON findings(kind);
+CREATE INDEX findings_kind ON findings(kind, line);
 """
 
 
