@@ -156,18 +156,22 @@ async def test_what_a_call_holds_is_let_go(pool, function):
 
 def test_a_process_ends_though_a_thread_hangs():
     script = """
-        import asyncio, time
+        import asyncio, threading, time
         from pagemill.runtime.threads import ComputeThreads
+
+        def hang():
+            began.set()
+            time.sleep(3600)
 
         async def main():
             pool = ComputeThreads(1, name="test", grace_s=0.02)
-            try:
-                await asyncio.wait_for(pool.run(time.sleep, 3600), 0.02)
-            except TimeoutError:
-                pass
+            call = asyncio.create_task(pool.run(hang))
+            await asyncio.to_thread(began.wait)
+            call.cancel()
             await pool.close()
             print("stuck" if pool.stuck.is_set() else "fine")
 
+        began = threading.Event()
         asyncio.run(main())
     """
     ended = subprocess.run(
