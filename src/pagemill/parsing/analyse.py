@@ -5,17 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from pagemill.document.geometry import area, as_array, intersection
 from pagemill.document.labels import Label
 from pagemill.document.page import PageError
 from pagemill.layout.base import DetectedRegion
 from pagemill.layout.fallback import complete_regions
+from pagemill.layout.misread import is_columns_of_text
 from pagemill.parsing.assemble import assemble_page
 from pagemill.parsing.blocks import PICTURES
 from pagemill.parsing.lines import assign_lines, rows_of
 from pagemill.parsing.listings import mark_listings
 from pagemill.parsing.lists import is_bulleted
-from pagemill.tables import find_ruled_tables, recognize_table
+from pagemill.tables import find_open_tables, find_ruled_tables, recognize_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,16 +113,34 @@ def _missed_tables(
     detected: Sequence[DetectedRegion], pixels: Pixels, lines: Sequence[TextLine]
 ) -> list[DetectedRegion]:
     """Tables with ruling lines that the layout engine did not see, neither as a table nor, surely, as a picture."""
-    known = [region.box for region in detected if region.label is Label.TABLE]
+    known = [
+        region.box for region in detected if region.label is Label.TABLE and not _is_page_area(region, pixels, lines)
+    ]
     pictures = [
         region.box for region in detected if region.label in PICTURES and (region.score or 0.0) >= _SURE_PICTURE
     ]
     return [
         DetectedRegion(box=box, label=Label.TABLE, score=None, source="ruling-lines")
-        for box in find_ruled_tables(pixels)
+        for box in _ruled_boxes(pixels, lines)
         if sum(intersection(box, other) for other in known) < _COVERED * area(box)
         and max((intersection(box, other) for other in pictures), default=0.0) < _IN_PICTURE * area(box)
         and _is_grid(pixels, box, lines)
+    ]
+
+
+def _is_page_area(region: DetectedRegion, pixels: Pixels, lines: Sequence[TextLine]) -> bool:
+    """Whether a supposed table is columns of text with, maybe, tables in them: layout dissolves it."""
+    inside = [line.box for line in lines if intersection(line.box, region.box) > 0.5 * area(line.box)]
+    return is_columns_of_text(np.array(region.box), as_array(inside), float(pixels.shape[0] * pixels.shape[1]))
+
+
+def _ruled_boxes(pixels: Pixels, lines: Sequence[TextLine]) -> list[Box]:
+    """Tables ruled both ways, and beside them those ruled across alone."""
+    ruled = find_ruled_tables(pixels)
+    return ruled + [
+        box
+        for box in find_open_tables(pixels, lines)
+        if sum(intersection(box, other) for other in ruled) < _COVERED * area(box)
     ]
 
 

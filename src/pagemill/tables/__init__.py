@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pagemill.tables.html import parse_table
+    from pagemill.tables.open_tables import find_open_tables
     from pagemill.tables.recognize import find_ruled_tables, recognize_table
     from pagemill.tables.table import Cell, Table
 
-__all__ = ["Cell", "Table", "find_ruled_tables", "parse_table", "recognize_table"]
+__all__ = ["Cell", "Table", "find_open_tables", "find_ruled_tables", "parse_table", "recognize_table"]
 
 _HOMES = {
     "Cell": "table",
     "Table": "table",
+    "find_open_tables": "open_tables",
     "find_ruled_tables": "recognize",
     "parse_table": "html",
     "recognize_table": "recognize",

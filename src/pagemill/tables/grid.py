@@ -76,6 +76,33 @@ def shaded_header_rows(
     return count if own and count <= max(1, len(rows) // 2) else 0
 
 
+def shade_edges(gray: NDArray[np.uint8], across: tuple[float, float], least: float) -> list[float]:
+    """Where the ground changes its shade from one row to the next, as y: the edges of shaded rows.
+
+    Args:
+        gray: The table, shape (height, width), uint8.
+        across: Left and right end of the rows, in pixels.
+        least: Least height of a row in pixels.
+    """
+    left, right = (max(0, round(x)) for x in across)
+    height = max(3, int(least))
+    if right - left < 2 or len(gray) < 2 * height:
+        return []
+    # Even dense print covers less than the darkest or lightest third of its line.
+    ground = np.percentile(gray[:, left:right], 67, axis=1)
+    windows = np.lib.stride_tricks.sliding_window_view(ground, height)
+    shade, even = np.median(windows, axis=1), np.ptp(np.sort(windows, axis=1)[:, 1:-1], axis=1) < _SHADE
+    step = np.abs(shade[height:] - shade[:-height])  # at y: the rows above y + height against those from there on
+    step = np.where(even[height:] & even[:-height], step, 0.0)
+    edges: list[float] = []
+    while step.size and step.max() >= _SHADE:
+        most = np.flatnonzero(step == step.max())
+        y = int(most[len(most) // 2])
+        edges.append(float(y + height))
+        step[max(0, y - height) : y + height] = 0.0
+    return sorted(edges)
+
+
 def is_number(text: str) -> bool:
     """Whether a cell's text is mostly figures (amounts, percentages, dates), or a mark that stands for one."""
     letters = sum(character.isalpha() for character in text)

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pagemill.tables.columns import chunks_of_row
-from pagemill.tables.grid import Grid, GridCell, is_number, shaded_header_rows, text_rows
+from pagemill.tables.grid import Grid, GridCell, is_number, shade_edges, shaded_header_rows, text_rows
+from pagemill.tables.rules import Rule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from pagemill.tables.rules import Rule, Rules
+    from pagemill.tables.rules import Rules
     from pagemill.tables.words import TableWord
 
 _COVERED = 0.6
@@ -30,19 +31,20 @@ _COARSE = 0.2
 
 def lattice_grid(words: Sequence[TableWord], rules: Rules, text_height: float, gray: NDArray[np.uint8]) -> Grid | None:
     """Build the grid that the rules draw; None where they do not draw one, or a coarser one than the text has."""
+    horizontal = _with_shade_edges(rules, text_height, gray)
     xs = _positions(rules.vertical, text_height)
-    ys = _positions(rules.horizontal, text_height)
+    ys = _positions(horizontal, text_height)
     if not xs or not ys or not words:
         return None
     # Many tables are open at the sides: there the reach of the rules across closes them.
     near = 0.5 * text_height
-    xs, ys = _close(xs, rules.horizontal, text_height), _close(ys, rules.vertical, text_height)
+    xs, ys = _close(xs, horizontal, text_height), _close(ys, rules.vertical, text_height)
     if len(xs) < 3 or len(ys) < 3 or len(xs) * len(ys) > _MAX_SLOTS:
         return None
     framed = [word for word in words if xs[0] - near < word.x < xs[-1] + near and ys[0] - near < word.y < ys[-1] + near]
     if len(framed) < _FRAMED * len(words):
         return None
-    cells = _merge(_borders(rules.vertical, xs, ys, text_height), _borders(rules.horizontal, ys, xs, text_height))
+    cells = _merge(_borders(rules.vertical, xs, ys, text_height), _borders(horizontal, ys, xs, text_height))
     for cell in cells:
         cell.box = (xs[cell.column], ys[cell.row], xs[cell.column + cell.column_span], ys[cell.row + cell.row_span])
     owner = {
@@ -60,6 +62,19 @@ def lattice_grid(words: Sequence[TableWord], rules: Rules, text_height: float, g
         return None
     shaded = shaded_header_rows(gray, (xs[0], xs[-1]), list(pairwise(ys)))
     return Grid(cells, shaded or _header_rows(cells))
+
+
+def _with_shade_edges(rules: Rules, text_height: float, gray: NDArray[np.uint8]) -> list[Rule]:
+    """The horizontal rules, and the edges of shaded rows where none is drawn."""
+    if not rules.horizontal or not rules.vertical:
+        return list(rules.horizontal)
+    left, right = min(rule.start for rule in rules.horizontal), max(rule.end for rule in rules.horizontal)
+    edges = [
+        Rule(y, left, right)
+        for y in shade_edges(gray, (left, right), 0.8 * text_height)
+        if all(abs(rule.position - y) >= 0.5 * text_height for rule in rules.horizontal)
+    ]
+    return sorted([*rules.horizontal, *edges], key=lambda rule: (rule.position, rule.start))
 
 
 def _positions(rules: Sequence[Rule], text_height: float) -> list[float]:

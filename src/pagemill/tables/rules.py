@@ -54,12 +54,13 @@ def find_rules(gray: NDArray[np.uint8], text_height: float, words: NDArray[np.fl
         text_height: Usual height of a line of text in pixels: the yardstick for what is longer than a letter.
         words: Boxes of words, shape (n, 4), where known: strokes inside them are letters that run together.
     """
-    dark = _dark(gray, text_height)
     words = np.zeros((0, 4)) if words is None else words
-    flat = _outside(_strokes(dark, text_height), words, _WORD_EDGE)
+    flat = _outside(_strokes(_dark(gray, text_height), text_height), words, _WORD_EDGE)
     # Boxes of words may begin a little after the first letter's stem.
     wider = words + np.array([-1.0, 0.0, 1.0, 0.0]) * max(2.0, 0.1 * text_height)
-    upright = _outside(_strokes(np.ascontiguousarray(dark.T), 1.2 * text_height), wider[:, [1, 0, 3, 2]], 0.0)
+    turned = np.ascontiguousarray(gray.T)
+    drawn = [_strokes(mask(turned, text_height), 1.2 * text_height) for mask in (_dark, _light)]
+    upright = _outside(np.concatenate(drawn), wider[:, [1, 0, 3, 2]], 0.0)
     horizontal, vertical = _link(flat, text_height), _link(upright, text_height)
     horizontal = [rule for rule in horizontal if rule.length >= 3 * text_height]
     reach = 0.5 * text_height
@@ -112,6 +113,17 @@ def _dark(gray: NDArray[np.uint8], text_height: float) -> NDArray[np.uint8]:
     return dark
 
 
+def _light(gray: NDArray[np.uint8], text_height: float) -> NDArray[np.uint8]:
+    """255 where a pixel is lighter than what is above and below it: lines left white in a shaded row.
+
+    Looked for upright, to part cells: lines of text have white between them as well.
+    """
+    window = np.ones((max(5, round(0.25 * text_height)), 1), np.uint8)
+    ground = cv2.morphologyEx(gray, cv2.MORPH_OPEN, window)
+    light: NDArray[np.uint8] = np.where(cv2.subtract(gray, ground) > _CONTRAST, 255, 0).astype(np.uint8)
+    return light
+
+
 def _open(dark: NDArray[np.uint8], length: float) -> NDArray[np.uint8]:
     """Keep horizontal runs of at least ``length``; speckle holes in a stroke are closed first."""
     closed = cv2.morphologyEx(dark, cv2.MORPH_CLOSE, np.ones((1, 3), np.uint8))
@@ -122,7 +134,10 @@ def _open(dark: NDArray[np.uint8], length: float) -> NDArray[np.uint8]:
 
 def _strokes(dark: NDArray[np.uint8], length: float) -> NDArray[np.float64]:
     """Horizontal strokes, shape (n, 3): y, first and last x."""
-    _, _, stats, centroids = cv2.connectedComponentsWithStats(_open(dark, length), connectivity=8)
+    opened = _open(dark, length)
+    # A rule that ends at a shaded row is one component with it: without what is too thick for a rule it stands alone.
+    areas = cv2.morphologyEx(opened, cv2.MORPH_OPEN, np.ones((int(max(4, 0.5 * length)) + 1, 1), np.uint8))
+    _, _, stats, centroids = cv2.connectedComponentsWithStats(cv2.subtract(opened, areas), connectivity=8)
     stats, centroids = stats[1:], centroids[1:]
     thickness = stats[:, cv2.CC_STAT_AREA] / np.maximum(stats[:, cv2.CC_STAT_WIDTH], 1)
     left, width = stats[:, cv2.CC_STAT_LEFT], stats[:, cv2.CC_STAT_WIDTH]

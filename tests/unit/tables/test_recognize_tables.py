@@ -252,3 +252,28 @@ def test_currency_signs_stay_with_their_amounts() -> None:
             lines += [line_at("$", x, y), line_at(f"{row},204", x + 70, y)]
     table = recognize_table(page, (40, 40, 800, 270), lines)
     assert texts(table)[1] == ["Paper", "$ 0,204", "$ 0,204"]
+
+
+def test_rules_that_end_at_a_shaded_head() -> None:
+    page, shade = blank(), (221, 170, 120)
+    cv2.rectangle(page, (50, 60), (650, 108), shade, -1)
+    for x in (190, 420):
+        page[60:108, x : x + 2] = 255  # the head's cells are parted by white lines, the others by hairlines
+        page[108:300, x] = 126
+    for y in (156, 228, 300):
+        cv2.line(page, (50, y), (650, y), (90, 90, 90), 1)
+    lines = [line_at(text, x, 68) for text, x in (("Kind", 70), ("Before", 210), ("After", 440))]
+    lines += [line_at(text, x, 118) for text, x in (("Class", 70), ("first", 210), ("second", 440))]
+    lines += [line_at("Ground", 70, 178), line_at("carried by", 210, 163), line_at("water", 210, 193)]
+    lines += [line_at("of great harm", 440, 178), line_at("Code", 70, 250), line_at("none", 210, 250)]
+    lines += [line_at("some", 440, 250)]
+    print_lines(page, lines)
+    table = recognize_table(page, (45, 55, 655, 305), lines)
+    assert texts(table) == [
+        ["Kind", "Before", "After"],
+        ["Class", "first", "second"],
+        ["Ground", "carried by water", "of great harm"],
+        ["Code", "none", "some"],
+    ]
+    assert table is not None
+    assert table.header_rows == 1

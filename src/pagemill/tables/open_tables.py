@@ -1,0 +1,134 @@
+"""Tables that a page draws with horizontal rules alone, found by their rules and what stands between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import cv2
+import numpy as np
+
+from pagemill.document.geometry import as_array, union_box
+from pagemill.tables.rules import find_rules, has_rules
+from pagemill.tables.words import line_height
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pagemill.document.geometry import Box
+    from pagemill.document.page import TextLine
+    from pagemill.imaging.types import Pixels
+    from pagemill.tables.rules import Rule
+
+# Lengths in heights of a line of text.
+_SHORTEST_RULE = 8.0
+_HIGHEST_BAND = 8.0
+"""Farthest between two rules of one table; columns of running text between rules are higher."""
+_LEAST_BANDS = 3
+_CORRIDOR = 0.8
+"""Least width of the blank between two columns."""
+
+
+@dataclass(slots=True)
+class _Band:
+    """What stands between two neighbouring rules of one extent."""
+
+    above: Rule
+    below: Rule
+    boxes: list[Box] = field(default_factory=list)
+
+
+def find_open_tables(pixels: Pixels, lines: Sequence[TextLine]) -> list[Box]:
+    """Find tables without vertical rules whose rows are ruled off.
+
+    Three bands at least between rules of one extent, each with text in two columns, and a blank corridor through all of
+    them. A page of columns between two or three rules is none.
+
+    Args:
+        pixels: The page, shape (height, width, 3), uint8.
+        lines: Lines of text of the page, in page pixels.
+
+    Returns:
+        Boxes in page pixels, from top to bottom.
+    """
+    if len(lines) < 2 * _LEAST_BANDS:
+        return []
+    gray = cv2.cvtColor(np.ascontiguousarray(pixels), cv2.COLOR_RGB2GRAY).astype(np.uint8)
+    text_height = max(4.0, float(np.median([line_height(line) for line in lines])))
+    if not has_rules(gray, text_height):
+        return []
+    boxes = [line.box for line in lines]
+    rules = [
+        rule
+        for rule in find_rules(gray, text_height, as_array(boxes)).horizontal
+        if rule.length >= _SHORTEST_RULE * text_height
+    ]
+    found = []
+    for column in _columns(rules, text_height):
+        run: list[_Band] = []
+        for above, below in pairwise(column):
+            band = _band(above, below, boxes)
+            grown = [*run, band] if run and run[-1].below is above else [band]
+            if not _is_row(band, text_height):
+                found += _table(run)
+                run = []
+            elif not _corridor(grown, text_height):
+                found += _table(run)
+                run = [band]
+            else:
+                run = grown
+        found += _table(run)
+    return sorted(found, key=lambda box: (box[1], box[0]))
+
+
+def _columns(rules: Sequence[Rule], text_height: float) -> list[list[Rule]]:
+    """Rules of one extent, from top to bottom."""
+    columns: list[list[Rule]] = []
+    for rule in rules:
+        for column in columns:
+            last = column[-1]
+            if abs(rule.start - last.start) < text_height and abs(rule.end - last.end) < text_height:
+                column.append(rule)
+                break
+        else:
+            columns.append([rule])
+    return columns
+
+
+def _band(above: Rule, below: Rule, boxes: Sequence[Box]) -> _Band:
+    inside = [
+        box
+        for box in boxes
+        if above.position < (box[1] + box[3]) / 2 < below.position and above.start < (box[0] + box[2]) / 2 < above.end
+    ]
+    return _Band(above, below, inside)
+
+
+def _is_row(band: _Band, text_height: float) -> bool:
+    high = band.below.position - band.above.position
+    return 0.8 * text_height < high < _HIGHEST_BAND * text_height and _corridor([band], text_height)
+
+
+def _corridor(bands: Sequence[_Band], text_height: float) -> bool:
+    """Whether a blank runs down through all bands between text on its left and its right in each."""
+    spans = sorted((box[0], box[2]) for band in bands for box in band.boxes)
+    reach = spans[0][1] if spans else 0.0
+    for start, end in spans:
+        if start - reach >= _CORRIDOR * text_height:
+            middle = (reach + start) / 2
+            if all(
+                any(box[2] < middle for box in band.boxes) and any(box[0] > middle for box in band.boxes)
+                for band in bands
+            ):
+                return True
+        reach = max(reach, end)
+    return False
+
+
+def _table(bands: Sequence[_Band]) -> list[Box]:
+    if len(bands) < _LEAST_BANDS:
+        return []
+    first, last = bands[0].above, bands[-1].below
+    extent = (min(first.start, last.start), first.position, max(first.end, last.end), last.position)
+    return [union_box([extent, *(box for band in bands for box in band.boxes)])]
