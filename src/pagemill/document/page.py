@@ -11,6 +11,8 @@ from pagemill.document.geometry import Box, Point
 from pagemill.document.labels import Label
 
 SCHEMA_VERSION = "1.3"
+RESUMABLE_SCHEMA = "1.2"
+"""Of the oldest records beside which new ones may stand in a run: since then fields were added that have a default."""
 
 
 class Status(StrEnum):

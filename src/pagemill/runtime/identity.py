@@ -11,7 +11,7 @@ import msgspec
 
 from pagemill.config.model_cards import load_card
 from pagemill.config.settings import VLM, ReadingMode, TextLayerMode
-from pagemill.document.page import SCHEMA_VERSION
+from pagemill.document.page import RESUMABLE_SCHEMA
 from pagemill.errors import MissingInputError
 from pagemill.layout.pp_doclayout_engine import PPDocLayoutEngine, deciding
 from pagemill.layout.settings import LayoutSettings
@@ -43,7 +43,7 @@ def settings_identity(settings: ParseSettings, layout_engine: str, layout_model:
         "crops": settings.crops,
         "layout_engine": None,
         "layout_model": None,
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": RESUMABLE_SCHEMA,
         **recognition,
     }
     if recognition.get("reading") is not ReadingMode.PAGES or settings.text_layer is not TextLayerMode.NEVER:

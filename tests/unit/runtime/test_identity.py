@@ -1,4 +1,4 @@
-"""Which layout model a run's identity names."""
+"""What a run's identity says of its records, and which layout model it names."""
 
 from __future__ import annotations
 
@@ -31,6 +31,11 @@ def settings_file(weights: Path, name: str, text: str) -> Path:
     path = weights.parent / name
     path.write_text(f"model = '{weights.name}'\n{text}")
     return path
+
+
+def test_a_run_with_records_of_1_2_goes_on():
+    """1.3 added a field that has a default: such records may stand beside newer ones."""
+    assert settings_identity(ParseSettings(), "onnx", None)["schema_version"] == "1.2"
 
 
 def test_a_settings_file_counts_with_the_weights_that_it_names(weights: Path):
