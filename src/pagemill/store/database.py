@@ -132,6 +132,14 @@ def require_sqlite() -> None:
         )
 
 
+def other_version(path: Path, version: int) -> OutputError:
+    """The error of a ledger of another version, which is neither read nor mended nor written to."""
+    return OutputError(
+        f"{path} is of another version of pagemill ({version}; this one reads {FORMAT})",
+        remedy="Go on with that version. To parse all anew: another directory with -o, or parse --fresh.",
+    )
+
+
 class Database:
     """A connection that threads take turns on.
 
@@ -182,10 +190,7 @@ class Database:
         if application != APPLICATION_ID:
             raise OutputError(f"{self.path} is not from pagemill", remedy="Choose another directory with -o.")
         if version != FORMAT:
-            raise OutputError(
-                f"{self.path} is of another version of pagemill ({version}; this one writes {FORMAT})",
-                remedy="Go on with that version, choose another directory with -o, or start over with --fresh.",
-            )
+            raise other_version(self.path, version)
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:

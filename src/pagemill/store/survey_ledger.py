@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from typing import TYPE_CHECKING, NamedTuple
 
-from pagemill.store.database import APPLICATION_ID, FORMAT, require_sqlite
+from pagemill.store.database import APPLICATION_ID, FORMAT, other_version, require_sqlite
 from pagemill.store.ledger import summary_of
 from pagemill.store.paths import LEDGER
 from pagemill.store.rows import PageState
@@ -47,7 +47,7 @@ def copy_ledger(survey: Survey) -> LedgerFacts:
 
     Raises:
         ValueError: It is missing or no whole ledger; the tables are then empty.
-        OutputError: It cannot be read without the right to write.
+        OutputError: It cannot be read without the right to write, or is of another version of pagemill.
         MissingDependencyError: SQLite is too old.
     """
     require_sqlite()
@@ -72,9 +72,13 @@ def _copy(survey: Survey, mode: str) -> LedgerFacts:
     db.execute("ATTACH ? AS ledger", (f"{(survey.path / LEDGER).absolute().as_uri()}?{mode}",))
     try:
         db.execute("BEGIN")
-        marks = [db.execute(f"PRAGMA ledger.{name}").fetchone()[0] for name in ("application_id", "user_version")]
-        if marks != [APPLICATION_ID, FORMAT]:
-            raise ValueError("no ledger that this version of pagemill reads")
+        application, version = (
+            int(db.execute(f"PRAGMA ledger.{name}").fetchone()[0]) for name in ("application_id", "user_version")
+        )
+        if application != APPLICATION_ID:
+            raise ValueError("no ledger of pagemill")
+        if version != FORMAT:
+            raise other_version(survey.path / LEDGER, version)
         fault = db.execute("PRAGMA ledger.integrity_check(1)").fetchone()[0]
         if fault != "ok":
             raise ValueError(fault)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -13,11 +14,12 @@ from small_run import DOCUMENTS, SETTINGS, page_of, write_run
 
 from pagemill.cli.verify import command
 from pagemill.document.identity import PageKey
-from pagemill.errors import OutputError
+from pagemill.errors import ExitCode, OutputError
 from pagemill.exporters import default_exporters
 from pagemill.store.findings import Kind
 from pagemill.store.lines import read_lines
 from pagemill.store.reading import RunReader
+from pagemill.store.repair import repair
 from pagemill.store.rows import Place
 from pagemill.store.run_directory import RunDirectory
 from pagemill.store.verify import verify
@@ -161,7 +163,7 @@ def test_an_unfinished_run_is_not_damaged(tmp_path: Path) -> None:
         ),
         (lambda out: cut(out / "run.json", 2), Kind.OTHER_COUNTS, "run.json: missing, or no summary of a run"),
         (lambda out: (out / LEDGER).unlink(), Kind.MALFORMED_LEDGER, f"{LEDGER}: missing"),
-        (lambda out: (out / LEDGER).write_bytes(b""), Kind.MALFORMED_LEDGER, f"{LEDGER}: no ledger that this version"),
+        (lambda out: (out / LEDGER).write_bytes(b""), Kind.MALFORMED_LEDGER, f"{LEDGER}: no ledger of pagemill"),
         (
             lambda out: (out / LEDGER).write_bytes(b"x" * 9000),
             Kind.MALFORMED_LEDGER,
@@ -221,6 +223,16 @@ def test_quick_reads_no_crops_and_makes_no_documents(out: Path) -> None:
     cut(crop_of(out), 1)
     (out / "documents/alpha.md").unlink()
     assert set(findings(out, quick=True)) == {Kind.CHANGED_CROP.value, Kind.MISSING_DOCUMENT.value}
+
+
+@pytest.mark.parametrize("work", [verify, repair])
+def test_the_ledger_of_another_version_is_left_alone(out: Path, work: Callable[..., Any]) -> None:
+    with contextlib.closing(sqlite3.connect(out / LEDGER)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    before = (out / LEDGER).read_bytes()
+    with pytest.raises(OutputError, match="another version of pagemill") as caught:
+        work(out, exporters=EXPORTERS)
+    assert (caught.value.exit_code, (out / LEDGER).read_bytes()) == (ExitCode.OUTPUT, before)
 
 
 def test_what_another_version_made_is_not_compared(out: Path) -> None:
