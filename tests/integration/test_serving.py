@@ -68,6 +68,11 @@ async def test_a_server_is_healthy_inside_and_gone_outside(world: World):
     assert "loading the model" in world.log.read_text()
 
 
+async def test_one_that_names_its_models_to_nobody_without_a_key_is_ready_all_the_same(world: World):
+    async with asyncio.timeout(PATIENCE_S), Servers([world.spec("locked")], patience=QUICK, tell=world.tell):
+        assert len(world.told(What.READY)) == 1
+
+
 async def test_one_that_ignores_sigterm_is_killed(world: World):
     async with Servers([world.spec("stubborn")], patience=replace(QUICK, grace_s=0.2), tell=world.tell) as servers:
         (url,) = servers.urls

@@ -199,7 +199,7 @@ class Server:
         """
         if is_free(self._spec.host, self._port):
             return False
-        if await self._serves(self._spec.max_model_len):
+        if await self._can_be_used():
             return True
         if self._fixed:
             raise _PortTakenError(
@@ -209,16 +209,27 @@ class Server:
         self._port = free_port(self._spec.host)
         return False
 
-    async def _serves(self, tokens: int) -> bool:
-        """Whether what answers at the address is healthy and has this model, for requests of so many tokens."""
+    async def _can_be_used(self) -> bool:
+        """Whether what answers at the address is healthy and has this model, for requests as long as ours."""
         if await health(self.url, self._patience.answer_s) is not Health.HEALTHY:
             return False
+        length = self._spec.max_model_len
         return any(
             served.name == self._spec.served_name
             and served.root in (None, self._spec.model)
-            and (served.max_model_len or tokens) >= tokens
+            and (served.max_model_len or length) >= length
             for served in await served_models(self.url, self._patience.answer_s)
         )
+
+    async def _may_be_ours(self) -> bool:
+        """Whether what answers at the address is healthy and not known to serve another model.
+
+        A server that wants a key for that names none.
+        """
+        if await health(self.url, self._patience.answer_s) is not Health.HEALTHY:
+            return False
+        names = [served.name for served in await served_models(self.url, self._patience.answer_s)]
+        return not names or self._spec.served_name in names
 
     async def _launch(self) -> None:
         command = list(self._spec.command(self._port))
@@ -242,7 +253,7 @@ class Server:
             if (status := await process.wait(_POLL_S)) is not None:
                 raise self._failure(status)
             # vLLM binds its port minutes before it listens there: until then it may be somebody else who answers.
-            if await self._serves(tokens=0):
+            if await self._may_be_ours():
                 return
             if time.monotonic() > end:
                 raise ServerError(
