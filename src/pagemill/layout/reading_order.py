@@ -19,6 +19,7 @@ _FIRST = frozenset({Label.HEADER, Label.HEADER_IMAGE})
 _NOTES = frozenset({Label.FOOTNOTE, Label.VISION_FOOTNOTE})
 _ASIDE = frozenset({Label.ASIDE_TEXT})
 _LAST = frozenset({Label.FOOTER, Label.FOOTER_IMAGE})
+_TITLES = frozenset({Label.DOC_TITLE, Label.PARAGRAPH_TITLE})
 _CAPTIONED = frozenset({Label.IMAGE, Label.CHART, Label.TABLE})
 _SLACK = 0.1  # share of the narrower (lower) box that two boxes may overlap and still stand side by side (stacked)
 _CAPTION_GAP = 0.04  # of the page height: the farthest a caption stands from its figure
@@ -71,6 +72,7 @@ def reading_order(
     for members in groups:
         units = _units(boxes, labels, members, page_size[1])
         frames = np.array([_frame(boxes[unit]) for unit in units]).reshape(-1, 4)
+        frames = _with_hanging_heads(frames, [all(labels[index] in _TITLES for index in unit) for unit in units])
         by_geometry = [index for unit in _best_order(frames, units, numbers) for index in units[unit]]
         order += by_geometry if ranks is None else _by_rank(by_geometry, ranks)
     return order
@@ -141,6 +143,26 @@ def _owner(
     return found
 
 
+def _with_hanging_heads(frames: NDArray[np.float64], titles: Sequence[bool]) -> NDArray[np.float64]:
+    """Frames, those of headings that stand in a margin of their own widened over the text beside them.
+
+    Such headings are no column: each is read before the text that begins below or beside it.
+    """
+    if not any(titles) or all(titles):
+        return frames
+    same_column, _ = _relations(frames)
+    title = np.array(titles)
+    hanging = title & ~(same_column & ~title[None, :]).any(axis=1)
+    text = frames[~title]
+    hanging &= frames[:, 2] <= text[:, 0].min()
+    if hanging.any():
+        frames = frames.copy()
+        frames[hanging, 2] = text[:, 2].max()
+        # Beside its text a heading comes first by where it begins.
+        frames[hanging, 3] = frames[hanging, 1]
+    return frames
+
+
 def _best_order(frames: NDArray[np.float64], units: list[list[int]], numbers: Sequence[int | None] | None) -> list[int]:
     """Columns first; by rows only where the leading numbers then run better."""
     by_columns = _topological(frames, _before(frames))
@@ -149,8 +171,33 @@ def _best_order(frames: NDArray[np.float64], units: list[list[int]], numbers: Se
     leading = [next((numbers[i] for i in unit if numbers[i] is not None), None) for unit in units]
     if _descents(by_columns, leading) == 0:
         return by_columns
-    by_rows = _topological(frames, _before_by_rows(frames))
+    by_rows = _card_by_card(frames, leading, by_columns)
     return min(by_columns, by_rows, key=lambda order: _descents(order, leading))
+
+
+def _card_by_card(frames: NDArray[np.float64], leading: list[int | None], by_columns: list[int]) -> list[int]:
+    """Rows first, where a numbered element keeps what stands below it: a grid of cards, each with a numbered head."""
+    same_column, _ = _relations(frames)
+    heads = [unit for unit, number in enumerate(leading) if number is not None]
+    owner: dict[int, int] = {head: head for head in heads}
+
+    def card_of(unit: int, reach: dict[int, list[int]]) -> int | None:
+        above = [
+            head
+            for head, members in reach.items()
+            if frames[head, 1] < frames[unit, 1] and same_column[members, unit].any()
+        ]
+        return max(above, key=lambda head: frames[head, 1], default=None)
+
+    for _ in range(2):  # first what stands below a head, then what stands below it in the width of its card
+        reach = {head: [unit for unit in owner if owner[unit] == head] for head in heads}
+        owner |= {unit: card for unit in by_columns if unit not in owner and (card := card_of(unit, reach)) is not None}
+    cards: dict[int, list[int]] = {}
+    for unit in by_columns:
+        cards.setdefault(owner.get(unit, unit), []).append(unit)
+    first = list(cards)
+    order = _topological(frames[first], _before_by_rows(frames[first]))
+    return [unit for place in order for unit in cards[first[place]]]
 
 
 def _descents(order: list[int], leading: list[int | None]) -> int:
@@ -186,8 +233,29 @@ def _before(frames: NDArray[np.float64]) -> NDArray[np.bool_]:
         over = column_wise[:, c] & above[c]  # c above them
         under = column_wise[:, c] & above[:, c]  # c below them
         side_by_side &= ~((under[:, None] & over[None, :]) | (over[:, None] & under[None, :]))
-    result: NDArray[np.bool_] = before | side_by_side
+    heads = _heads_of_columns(frames, column_wise, above)
+    result: NDArray[np.bool_] = before | heads | (side_by_side & ~heads.T)
     return result
+
+
+def _heads_of_columns(
+    frames: NDArray[np.float64], column_wise: NDArray[np.bool_], above: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """``heads[a, b]``: a lies across the gutter of two columns, and above b, which stands in one of them beside a.
+
+    A subtitle in the middle of the page is above both columns, though not over each of their elements.
+    """
+    under = column_wise & above  # under[a, d]: d below a, in one column with it
+    heads = np.zeros_like(under)
+    for a in np.flatnonzero(under.sum(axis=1) >= 2).tolist():
+        below = np.flatnonzero(under[a])
+        apart = ~column_wise[np.ix_(below, below)]
+        np.fill_diagonal(apart, val=False)
+        crossing = below[apart.any(axis=1)]
+        if len(crossing):
+            clear = (frames[:, 1] >= frames[a, 3]) & ~column_wise[a]
+            heads[a] = clear & column_wise[crossing].any(axis=0)
+    return heads
 
 
 def _before_by_rows(frames: NDArray[np.float64]) -> NDArray[np.bool_]:

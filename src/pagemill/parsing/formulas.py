@@ -5,28 +5,90 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from pagemill.document.geometry import union_box
 from pagemill.document.labels import Label
 from pagemill.parsing.blocks import TITLES
+from pagemill.parsing.lines import rows_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from pagemill.parsing.blocks import Block
 
 _OPERATOR = re.compile(r"[=<>≤≥≠≈±×÷∑∏∫√∂∇∞^+]")
+_RELATION = re.compile(r"[=≤≥≠≈∑∏∫√∂∇∞]")
+"""What running text and labels hardly ever hold."""
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _WORDS = 0.6
 """Share of words among what is printed from which a supposed formula is text."""
+_SCRIPT = re.compile(r"[\u0590-\u08ff\u0e00-\u0e7f\u3040-\u30ff\u3131-\ud7a3\u4e00-\u9fff]")
+"""Letters of scripts that formulas are not written in."""
+_SCRIPTS = 0.3
+_MAX_ROWS = 6
+_MAX_CHARACTERS = 120
+_PIECE_CHARACTERS = 12
+_MAX_GATHERINGS = 4
+_NEAR = 0.6
+"""Farthest that a piece of a formula stands off it, in font sizes."""
+_NUMBER = re.compile(r"^[(\[（]?\s*\d{1,3}(?:[.\-]\d{1,3})*[a-z]?\s*[)\]）.]?$")
 
 
 def mark_formulas(blocks: Iterable[Block]) -> None:
-    """Label formulas that are nothing but words as text, and headings that are an equation as formulas."""
+    """Label formulas that are nothing but words as text, and text and headings that are an equation as formulas."""
     for block in blocks:
         words = _WORD.findall(block.plain)
         operator = _OPERATOR.search(block.plain) is not None
         printed = len("".join(block.plain.split()))
-        if block.label is Label.DISPLAY_FORMULA and len(words) > 1 and not operator:
-            if sum(map(len, words)) >= _WORDS * printed:
+        if block.label is Label.DISPLAY_FORMULA and not operator:
+            foreign = len(_SCRIPT.findall(block.plain)) >= _SCRIPTS * max(printed, 1)
+            if foreign or (len(words) > 1 and sum(map(len, words)) >= _WORDS * printed):
                 block.label = Label.TEXT
-        elif block.label in TITLES and operator and not words and "=" in block.plain:
+        elif block.label in TITLES | {Label.TEXT} and not words and _is_equation(block):
             block.label = Label.DISPLAY_FORMULA
+
+
+def _is_equation(block: Block) -> bool:
+    """Whether a short block without a word holds a relation or a sign of analysis beside letters."""
+    text = block.plain
+    short = 0 < len(block.rows) <= _MAX_ROWS and len(text) <= _MAX_CHARACTERS
+    return short and _RELATION.search(text) is not None and any(char.isalpha() for char in text)
+
+
+def gather_formulas(blocks: Sequence[Block]) -> list[Block]:
+    """Give formulas the pieces that layout left apart: exponents, limits, numerators, the other side of an equation."""
+    taken: set[int] = set()
+    for _ in range(_MAX_GATHERINGS):  # a piece may be next to another piece
+        before = len(taken)
+        for formula in blocks:
+            if formula.label is not Label.DISPLAY_FORMULA or not formula.rows or id(formula) in taken:
+                continue
+            pieces = [
+                block
+                for block in blocks
+                if block is not formula and id(block) not in taken and _is_piece(formula, block)
+            ]
+            if pieces:
+                formula.rows = rows_of([line for block in (formula, *pieces) for line in block.lines])
+                formula.box = union_box(block.box for block in (formula, *pieces))
+                formula.polygon = None
+                taken |= set(map(id, pieces))
+        if len(taken) == before:
+            break
+    return [block for block in blocks if id(block) not in taken]
+
+
+def _is_piece(formula: Block, block: Block) -> bool:
+    """Whether a block is part of a formula: wordless, short, and beside it or right above or below it."""
+    if not block.rows or block.table is not None or block.label not in TITLES | {Label.TEXT, Label.DISPLAY_FORMULA}:
+        return False
+    text = block.plain
+    x1, y1, x2, y2 = formula.box
+    near = _NEAR * max(formula.size, block.size)
+    gap_x, gap_y = max(x1 - block.box[2], block.box[0] - x2), max(y1 - block.box[3], block.box[1] - y2)
+    if block.label is Label.DISPLAY_FORMULA:
+        return gap_x < near and gap_y < -0.3 * min(y2 - y1, block.box[3] - block.box[1])
+    if _WORD.search(text) or _SCRIPT.search(text) or len(text) > _PIECE_CHARACTERS:
+        return False
+    if _NUMBER.match(text):  # of the formula, or an exponent inside its frame
+        return len(text) <= 2 and gap_x < 0 and gap_y < 0
+    return gap_x < near and gap_y < 0.5 * near

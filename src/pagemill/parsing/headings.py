@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from pagemill.document.geometry import union_box
 from pagemill.document.joining import join_text
 from pagemill.document.labels import TASK_OF_LABEL, Label, Task
-from pagemill.parsing.blocks import TITLES, Block
+from pagemill.parsing.blocks import RUNNING_TEXT, TITLES, Block
+from pagemill.parsing.lines import rows_of
 from pagemill.parsing.lists import BULLET
 from pagemill.parsing.paragraphs import ends_sentence
 
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 NUMBERED_HEADING = re.compile(r"^(\d{1,2}(?:\.\d{1,2}){0,4})\.?\s+\S")
+_SECTION = re.compile(r"^\d{1,2}(?:\.\d{1,2}){0,4}\.?$")
+_WORD = re.compile(r"[^\W\d_]{3,}|[\u3040-\u30ff\u3131-\ud7a3\u4e00-\u9fff]{2,}")
+_SAME_SIZE = 0.9
+"""Least size of headings of one level over the largest of them; rows read from pixels are measured roughly."""
+_SAME_SIZE_READ = 0.78
 _TITLE_SIZE = 1.35
 _LARGEST_SIZE = 1.2
 _LARGEST_LEAD = 1.1
@@ -49,6 +55,7 @@ def mark_headings(blocks: Sequence[Block], height: int, body: float, page_number
             block.label is Label.TEXT
             and _stands_out(block, body)
             and _may_be_heading(block)
+            and _WORD.search(text)
             and not ends_sentence(text)
         ):
             block.label = Label.PARAGRAPH_TITLE
@@ -63,14 +70,16 @@ def mark_headings(blocks: Sequence[Block], height: int, body: float, page_number
         elif page_number == 1 and len(headings) > 1 and _opens_page(headings[0], blocks):
             headings[0].label = Label.DOC_TITLE
     ranks: list[float] = []
+    measured = all(line.font_size for block in headings for line in block.lines)
+    alike = _SAME_SIZE if measured else _SAME_SIZE_READ
     for size in sorted((block.size for block in headings if block.label is not Label.DOC_TITLE), reverse=True):
-        if not ranks or size < 0.9 * ranks[-1]:
+        if not ranks or size < alike * ranks[-1]:
             ranks.append(size)
     for block in headings:
         if block.label is Label.DOC_TITLE:
             block.level = 1
             continue
-        by_size = min(2 + sum(size * 0.9 > block.size for size in ranks), _MAX_LEVEL)
+        by_size = min(2 + sum(size * alike > block.size for size in ranks), _MAX_LEVEL)
         block.level = numbered_level(block.plain) or by_size
     return blocks
 
@@ -79,6 +88,30 @@ def numbered_level(text: str) -> int | None:
     """The level that a heading's own number tells: 2 for ``3 Results``, 3 for ``3.1 Setting``; None without one."""
     numbered = NUMBERED_HEADING.match(text)
     return min(2 + numbered.group(1).count("."), _MAX_LEVEL) if numbered else None
+
+
+def join_numbers(blocks: Sequence[Block]) -> list[Block]:
+    """Put section numbers that layout left apart (``2.1``) before the headings that stand in their row."""
+    headings = [block for block in blocks if block.label in TITLES and block.rows]
+    joined: set[int] = set()
+    for block in blocks:
+        if block.label not in RUNNING_TEXT | TITLES or len(block.rows) != 1 or not _SECTION.match(block.plain):
+            continue
+        beside = [other for other in headings if other is not block and _stands_before(block, other)]
+        if not beside:
+            continue
+        heading = min(beside, key=lambda other: other.box[0])
+        heading.rows = rows_of([*block.lines, *heading.lines])
+        heading.box, heading.polygon = union_box((block.box, heading.box)), None
+        joined.add(id(block))
+    return [block for block in blocks if id(block) not in joined]
+
+
+def _stands_before(number: Block, heading: Block) -> bool:
+    first, row = number.rows[0], heading.rows[0]
+    level = min(first.box[3], row.box[3]) - max(first.box[1], row.box[1]) > 0.6 * min(first.size, row.size)
+    alike = 0.8 < first.size / max(row.size, 0.1) < 1.25
+    return level and alike and -0.5 * row.size < row.box[0] - first.box[2] < 4 * row.size
 
 
 def merge_headings(blocks: Sequence[Block]) -> list[Block]:

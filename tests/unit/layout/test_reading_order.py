@@ -102,3 +102,38 @@ def test_a_models_order_goes_before_geometry() -> None:
     boxes = np.array([(10, 10, 90, 20), (10, 30, 90, 40), (10, 50, 90, 60), (10, 52, 90, 64), (10, 2, 90, 5)], float)
     labels = [Label.TEXT] * 4 + [Label.HEADER]
     assert reading_order(boxes, labels, PAGE, ranks=[2, 1, 0, None, 3]) == [4, 2, 3, 1, 0]
+
+
+def test_a_subtitle_over_the_gutter_comes_before_both_columns() -> None:
+    subtitle, left = (30, 10, 75, 14), [(5, 20, 22, 24), (5, 30, 46, 60)]
+    right = [(52, 20, 90, 24), (52, 30, 95, 60)]
+    assert order(*left, *right, subtitle) == [4, 0, 1, 2, 3]
+
+
+def test_the_right_columns_head_waits_for_the_left_column() -> None:
+    left, right = [(5, 30, 46, 60), (5, 62, 46, 100)], [(52, 10, 95, 25), (52, 30, 95, 100)]
+    assert order(*right, *left) == [2, 3, 0, 1]
+    wide = (5, 105, 95, 130)
+    assert order(*right, *left, wide) == [2, 3, 0, 1, 4]
+
+
+def test_headings_in_a_margin_of_their_own_stand_among_the_text() -> None:
+    boxes = [(5, 10, 20, 13), (30, 20, 95, 50), (5, 55, 18, 58), (30, 62, 95, 100)]
+    labels = [Label.PARAGRAPH_TITLE, Label.TEXT, Label.PARAGRAPH_TITLE, Label.TEXT]
+    assert order(*boxes, labels=labels) == [0, 1, 2, 3]
+    beside = [(5, 20, 20, 23), (30, 20, 95, 50), (5, 60, 18, 63), (30, 60, 95, 100)]
+    assert order(*beside, labels=labels) == [0, 1, 2, 3]
+
+
+def test_headings_of_a_left_column_are_no_margin() -> None:
+    boxes = [(5, 10, 20, 13), (5, 16, 46, 50), (5, 55, 18, 58), (5, 62, 46, 100), (52, 10, 95, 40)]
+    labels = [Label.PARAGRAPH_TITLE, Label.TEXT, Label.PARAGRAPH_TITLE, Label.TEXT, Label.TEXT]
+    assert order(*boxes, labels=labels) == [0, 1, 2, 3, 4]
+
+
+def test_a_grid_of_numbered_cards_runs_card_by_card() -> None:
+    heads = [(5, 10, 20, 13), (55, 10, 70, 13), (5, 60, 20, 63), (55, 60, 70, 63)]
+    formulas = [(28, 20, 36, 24), (80, 20, 88, 24), (28, 70, 36, 74), (80, 70, 88, 74)]
+    texts = [(5, 30, 45, 50), (55, 30, 95, 50), (5, 80, 45, 99), (55, 80, 95, 99)]
+    numbers = [1, 2, 3, 4] + [None] * 8
+    assert order(*heads, *formulas, *texts, numbers=numbers) == [0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11]

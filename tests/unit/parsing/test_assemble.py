@@ -333,3 +333,51 @@ def test_a_models_reading_order():
                for i, g in enumerate(groups)]  # fmt: skip
     found = assemble_regions(regions, [line for g in groups for line in g], {}, WIDTH, HEIGHT, 2)
     assert [each.content for each in found] == ["said first", "said second"]
+
+
+def test_a_large_formula_is_no_heading():
+    groups = [paragraph(["Words that fill the page", "and go on", "and end."]), [text("e + 1 = 0", 300, 600, size=40)]]
+    assert contents(parse(groups))[1] == ("display_formula", "e + 1 = 0")
+    signs = [paragraph(["Words that fill the page", "and go on", "and end."]), [text("iπ", 300, 600, size=40)]]
+    assert contents(parse(signs))[1] == ("text", "iπ")
+
+
+def test_a_formula_gathers_its_pieces_and_no_number():
+    body = paragraph(["Words that fill the page", "and go on", "and end."])
+    equation = [text("∇ × E = −", 300, 600, size=30)]
+    fraction = [text("∂B", 400, 582, size=30), text("∂t", 400, 620, size=30)]
+    groups = [body, equation, fraction, [text("(7)", 900, 600, size=20)]]
+    found = contents(parse(groups))
+    assert found[1] == ("display_formula", "∂B\n∇ × E = −\n∂t")
+    assert "(7)" in [content for _, content in found]
+
+
+def test_words_of_other_scripts_are_no_formula():
+    groups = [paragraph(["Words that fill the page", "and go on", "and end."])]
+    groups.append([text("발행일 2020년 4월 2일", 100, 600), text("발행처 www.nars.go.kr", 100, 626)])
+    (found,) = [r for r in parse(groups, labels=[Label.TEXT, Label.DISPLAY_FORMULA]) if "발행일" in (r.content or "")]
+    assert found.label is Label.TEXT
+
+
+def test_a_section_number_apart_from_its_heading_comes_back():
+    body = paragraph(["Words that fill the page", "and go on", "and end."])
+    groups = [[text("2.1.1", 100, 150, size=26)], [text("The data of the mill", 200, 150, size=26)], body]
+    labels = [Label.TEXT, Label.PARAGRAPH_TITLE, Label.TEXT]
+    found = parse(groups, labels=labels)
+    assert (found[0].label, found[0].level) == (Label.PARAGRAPH_TITLE, 4)
+    assert found[0].content == "2.1.1 The data of the mill"
+
+
+def read(content, x, y, height):
+    """A line as a recognizer gives it: no font size, its height as found."""
+    return TextLine(text=content, box=(x, y, x + 300, y + height), engine="rapidocr")
+
+
+def test_headings_read_from_pixels_keep_one_level_though_measured_roughly():
+    def body(y):
+        return [read("words that run on and on", 100, y + 30 * i, 24) for i in range(4)]
+
+    groups = [[read("Recording", 100, 100, 40)], body(160), [read("Editing", 100, 400, 46)], body(460)]
+    labels = [Label.PARAGRAPH_TITLE, Label.TEXT] * 2
+    levels = [found.level for found in parse(groups, labels=labels) if found.level]
+    assert levels == [2, 2]
