@@ -102,6 +102,16 @@ class CorpusMaker:
         return path
 
 
+def mixed_corpus(folder: Path, pages: int) -> Corpus:
+    """Pages in equal parts as image files, in a PDF, and as rows of a dataset."""
+    maker = CorpusMaker(folder)
+    third = pages // 3
+    maker.images(third)
+    maker.pdf(third)
+    maker.parquet(pages - 2 * third)
+    return maker.corpus()
+
+
 def page_image(page: CodedPage) -> Image.Image:
     """Draw a page without a text layer."""
     width, height = WIDTH * PIXELS_PER_POINT, HEIGHT * PIXELS_PER_POINT

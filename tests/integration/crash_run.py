@@ -16,7 +16,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pagemill_process import OPTIONS, POLL_S, PagemillProcess, Target, kill
+from pagemill_process import OPTIONS, POLL_S, PagemillProcess, Target, kill, lines_written
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -130,7 +130,7 @@ class CrashRun:
     def _strike(self, process: PagemillProcess) -> bool:
         """Wait for a random instant and kill a random target; False when the process ended by that or by itself."""
         instant, target = self._choose()
-        before = self._lines()
+        before = lines_written(self._out)
         if not self._wait(process, instant) or not (victims := process.victims(target)):
             return self._is_alive(process)
         if instant is Instant.WRITING:
@@ -140,7 +140,7 @@ class CrashRun:
             process.kill(target)  # those that were started meanwhile
         self.log.kills[instant, target] += 1
         self.log.unfinished += self._is_unfinished()
-        lines = self._lines()
+        lines = lines_written(self._out)
         if lines < before - 1:
             self.log.lost.append(before - lines)
         if self._progress:
@@ -248,12 +248,6 @@ class CrashRun:
     def _modified(self, name: str) -> int:
         try:
             return (self._out / name).stat().st_mtime_ns
-        except FileNotFoundError:
-            return 0
-
-    def _lines(self) -> int:
-        try:
-            return (self._out / RESULTS).read_bytes().count(b"\n")
         except FileNotFoundError:
             return 0
 

@@ -176,6 +176,32 @@ def run(arguments: Sequence[str | Path], environment: dict[str, str], log: Path)
     return status
 
 
+def kill_when_written(
+    lines: int, out: Path, arguments: Sequence[str | Path], environment: dict[str, str], log: Path
+) -> None:
+    """Run ``pagemill`` until it has written so many records into ``out``, then kill all of it."""
+    process = PagemillProcess(arguments, environment, log)
+    try:
+        wait_until_written(lines, out)
+        process.kill(Target.GROUP)
+        process.wait_until_gone()
+    finally:
+        process.clear()
+
+
+def wait_until_written(lines: int, out: Path) -> None:
+    """Wait until a run has written so many records into ``out``."""
+    wait_for(lambda: lines_written(out) >= lines, "pages to be written")
+
+
+def lines_written(out: Path) -> int:
+    """Lines of the records in a run directory; none before it is there."""
+    try:
+        return (out / "ocr_results.jsonl").read_bytes().count(b"\n")
+    except FileNotFoundError:
+        return 0
+
+
 def _all_pids() -> list[int]:
     return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from coded_pages import Corpus, CorpusMaker
-from pagemill_process import OPTIONS, PagemillProcess, Target, run, wait_for
+from pagemill_process import OPTIONS, PagemillProcess, kill_when_written, run, wait_until_written
 from run_contents import contents, differences, leftovers
 
 from pagemill.errors import ExitCode
@@ -29,11 +29,6 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     return maker.corpus()
 
 
-def wait_for_lines(out: Path, lines: int) -> None:
-    results = out / "ocr_results.jsonl"
-    wait_for(lambda: results.exists() and results.read_bytes().count(b"\n") >= lines, "pages to be written")
-
-
 @pytest.mark.parametrize("mode", [[], ["--fresh"]], ids=lambda mode: "".join(mode))
 def test_the_second_process_is_refused_and_the_first_goes_on(
     mode: list[str], corpus: Corpus, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
@@ -41,7 +36,7 @@ def test_the_second_process_is_refused_and_the_first_goes_on(
     arguments = ["parse", *corpus.paths, "-o", tmp_path / "out", *OPTIONS]
     first = PagemillProcess(arguments, surroundings, tmp_path / "first.log")
     try:
-        wait_for_lines(tmp_path / "out", 3)
+        wait_until_written(3, tmp_path / "out")
         worker = first.worker()
         assert run([*arguments, *mode], surroundings, tmp_path / "second.log") == ExitCode.OUTPUT
         assert first.exit_code is None, "the first run ended too soon to test anything"
@@ -74,13 +69,7 @@ def test_the_lock_of_a_dead_process_is_taken_over(
     corpus: Corpus, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
 ):
     arguments = ["parse", *corpus.paths, "-o", tmp_path / "out", *OPTIONS]
-    first = PagemillProcess(arguments, surroundings, tmp_path / "first.log")
-    try:
-        wait_for_lines(tmp_path / "out", 3)
-        first.kill(Target.GROUP)
-        first.wait_until_gone()
-    finally:
-        first.clear()
+    kill_when_written(3, tmp_path / "out", arguments, surroundings, tmp_path / "first.log")
     lock = tmp_path / "out" / ".pagemill" / "lock"
     assert lock.exists()
     owner = json.loads(lock.read_text())

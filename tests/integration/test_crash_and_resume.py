@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from coded_pages import Corpus, CorpusMaker
 from crash_run import CrashRun
-from pagemill_process import OPTIONS, PagemillProcess, Target, run, wait_for
+from pagemill_process import OPTIONS, kill_when_written, run
 from run_contents import contents, differences, leftovers, records
 
 from pagemill.errors import ExitCode
@@ -64,18 +64,8 @@ def test_a_run_killed_at_a_hundred_random_instants_ends_as_one_that_was_not(
 def test_killing_whole_runs_costs_no_page_an_attempt(corpus: Corpus, surroundings: dict[str, str], tmp_path: Path):
     out, log = tmp_path / "out", tmp_path / "log"
     arguments = ["parse", *corpus.paths[:2], "-o", out, *OPTIONS, "--max-attempts", "1"]
-    results = out / "ocr_results.jsonl"
     for lines in (5, 15, 25, 35):
-        process = PagemillProcess(arguments, surroundings, log)
-        try:
-            wait_for(
-                lambda lines=lines: results.exists() and results.read_bytes().count(b"\n") >= lines,
-                "pages to be written",
-            )
-            process.kill(Target.GROUP)
-            process.wait_until_gone()
-        finally:
-            process.clear()
+        kill_when_written(lines, out, arguments, surroundings, log)
     assert run(arguments, surroundings, log) == ExitCode.OK, log.read_text()
     found = records(out)
     assert [record["page_idx"] for record in found] == list(range(61))

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from coded_pages import Corpus, CorpusMaker
-from pagemill_process import PagemillProcess, Target, run, wait_for
+from coded_pages import Corpus, mixed_corpus
+from pagemill_process import PagemillProcess, kill_when_written, lines_written, run, wait_for
 from run_contents import contents, differences, leftovers, records
 
 from pagemill.bench.stub_process import StubProcess
@@ -27,11 +27,7 @@ STUB = ("--model", "glm-ocr", "--text", "said $<b>$ <img src=x> in **bold**")
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
-    maker = CorpusMaker(tmp_path_factory.mktemp("inputs"))
-    maker.images(15)
-    maker.pdf(15)
-    maker.parquet(15)
-    return maker.corpus()
+    return mixed_corpus(tmp_path_factory.mktemp("inputs"), PAGES)
 
 
 @pytest.fixture(scope="module")
@@ -50,11 +46,6 @@ def undisturbed(
         log.read_text()
     )
     return out
-
-
-def written(out: Path) -> int:
-    results = out / "ocr_results.jsonl"
-    return results.read_bytes().count(b"\n") if results.exists() else 0
 
 
 def test_every_page_is_read_by_its_regions(undisturbed: Path, stub: StubProcess):
@@ -83,14 +74,8 @@ def test_a_run_that_is_killed_goes_on_and_ends_as_one_that_was_not(
     out, log = tmp_path / "out", tmp_path / "log"
     arguments = ["parse", *corpus.paths, "-o", out, *OPTIONS, stub.url]
     for pages in (3, 20):
-        process = PagemillProcess([*arguments, "--workers", "4"], surroundings, log)
-        try:
-            wait_for(lambda pages=pages: written(out) >= pages, "pages to be written")
-            process.kill(Target.GROUP)
-            process.wait_until_gone()
-        finally:
-            process.clear()
-    assert PAGES > written(out) >= 20
+        kill_when_written(pages, out, [*arguments, "--workers", "4"], surroundings, log)
+    assert PAGES > lines_written(out) >= 20
     assert run(arguments, surroundings, log) == ExitCode.OK, log.read_text()
     assert differences(contents(out), contents(undisturbed)) == []
     assert leftovers(out) == []
@@ -107,7 +92,7 @@ def test_a_server_that_is_gone_ends_the_run_which_another_one_completes(
     told = log.read_text()
     assert mortal.url in told
     assert "Traceback" not in told
-    assert 0 < written(out) < PAGES
+    assert 0 < lines_written(out) < PAGES
     assert {record["status"] for record in records(out)} == {"done"}
     assert run([*arguments, stub.url], surroundings, log) == ExitCode.OK, log.read_text()
     assert differences(contents(out), contents(undisturbed)) == []

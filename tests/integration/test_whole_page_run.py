@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from coded_pages import Corpus, CorpusMaker
-from pagemill_process import PagemillProcess, Target, run, wait_for
+from coded_pages import Corpus, mixed_corpus
+from pagemill_process import kill_when_written, lines_written, run
 from PIL import Image
 from run_contents import contents, differences, leftovers, records
 
@@ -45,11 +45,7 @@ GROUNDED = (
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
-    maker = CorpusMaker(tmp_path_factory.mktemp("inputs"))
-    maker.images(8)
-    maker.pdf(8)
-    maker.parquet(8)
-    return maker.corpus()
+    return mixed_corpus(tmp_path_factory.mktemp("inputs"), PAGES)
 
 
 @pytest.fixture(scope="module")
@@ -108,19 +104,8 @@ def test_a_run_that_is_killed_goes_on_and_ends_as_one_that_was_not(
 ):
     out, log = tmp_path / "out", tmp_path / "log"
     arguments = ["parse", *corpus.paths, "-o", out, "--quiet", *MODEL, "--server", stub.url]
-
-    def written() -> int:
-        results = out / "ocr_results.jsonl"
-        return results.read_bytes().count(b"\n") if results.exists() else 0
-
-    process = PagemillProcess([*arguments, "--workers", "2"], surroundings, log)
-    try:
-        wait_for(lambda: written() >= 4, "pages to be written")
-        process.kill(Target.GROUP)
-        process.wait_until_gone()
-    finally:
-        process.clear()
-    assert 4 <= written() < PAGES
+    kill_when_written(4, out, [*arguments, "--workers", "2"], surroundings, log)
+    assert 4 <= lines_written(out) < PAGES
     assert run(arguments, surroundings, log) == ExitCode.OK, log.read_text()
     assert differences(contents(out), contents(undisturbed)) == []
     assert leftovers(out) == []
