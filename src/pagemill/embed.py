@@ -3,39 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, ExitStack, aclosing
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-import msgspec
-import numpy as np
-
-from pagemill.config.settings import RuntimeSettings
-from pagemill.embedding.base import DEFAULT_ENGINE, CorpusEngine, EmbeddingInput, Modality, Role, normalised
+from pagemill.embedding.base import DEFAULT_ENGINE, CorpusEngine, Modality
 from pagemill.embedding.contents import contents, query
-from pagemill.embedding.images import within_budget
 from pagemill.embedding.outcome import EmbedOutcome, PartOutcome, name_of
-from pagemill.embedding.vectors import FOLDER, Part, Row, VectorPaths, VectorsInfo
+from pagemill.embedding.vectors import FOLDER, Part, Row, VectorPaths
 from pagemill.embedding.writing import VectorWriter
+from pagemill.embedding_service import EmbeddingService
 from pagemill.errors import (
-    EngineError,
-    InputError,
     MissingDependencyError,
     NetworkError,
     OutputError,
     PagemillError,
     UsageError,
+    first_of,
 )
-from pagemill.imaging.decode import decode_image
 from pagemill.page_images import FoundPage, PageImages, WantedPage
 from pagemill.runtime import engines
-from pagemill.runtime.decoding import DecodingService
-from pagemill.runtime.flight import FlightControl
-from pagemill.runtime.microbatch import MicroBatcher
-from pagemill.runtime.threads import ComputeThreads
 from pagemill.sources.stream import on_thread
 from pagemill.store import paths
 from pagemill.store.lock import RunLock
@@ -43,21 +32,20 @@ from pagemill.store.reading import RunReader
 from pagemill.store.rows import PageState
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-    from pagemill.document.page import ImageCrop, PageResult
+    from pagemill.document.page import PageResult
     from pagemill.embedding.base import EmbeddingEngine, EngineSettings
     from pagemill.embedding.contents import Content
     from pagemill.embedding.vectors import StoredType
     from pagemill.errors import DamagedRunError
-    from pagemill.imaging.types import Pixels
     from pagemill.sources import SourceOptions
 
-    Load = Callable[[], Awaitable[EmbeddingInput]]
-    One = Callable[[Row, Load], Awaitable[None]]
+    Make = Callable[[], Awaitable[NDArray[Any]]]
+    Keep = Callable[[Row, Make], Awaitable[None]]
 
 T = TypeVar("T")
 
@@ -187,27 +175,17 @@ class _Embedding:
         self._services = services
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="pagemill.vectors")
         services.callback(self._disk.shutdown)
-        self._threads = ComputeThreads(engine.concurrency, name="pagemill.embed")
-        services.push_async_callback(self._threads.close)
-        self._batcher: MicroBatcher[EmbeddingInput, NDArray[Any]] = MicroBatcher(
-            self._call,
-            name=f"the embedding engine {engine.name!r}",
-            threads=self._threads,
-            max_batch=engine.max_batch,
-            concurrency=engine.concurrency,
-            size=_size,
-            check=self._check,
-        )
-        services.push_async_callback(self._batcher.close)
+        self._service = EmbeddingService(out, engine, options.dimension)
+        services.push_async_callback(self._service.close)
         self._fitted = False
-        self._room = asyncio.Semaphore(_WAITING_BATCHES * engine.max_batch * engine.concurrency)
+        self._room = asyncio.Semaphore(_WAITING_BATCHES * self._service.inputs_at_once)
 
     async def make(self, part: Part) -> None:
         """Bring one part up to date."""
         outcome = self.outcome.parts.setdefault(part, PartOutcome())
         if part is Part.QUERIES:
             await self._fit()
-        vectors, info = VectorPaths(self._out / FOLDER, part), self._info(part)
+        vectors, info = VectorPaths(self._out / FOLDER, part), self._service.info(part, self._options.dtype)
         writer = await self._on_disk(lambda: VectorWriter(vectors, info, fresh=self._options.fresh))
         try:
             rows = await self._embed_missing(part, writer)
@@ -223,9 +201,9 @@ class _Embedding:
         rows: list[Row] = []
         failed: set[Row] = set()
 
-        async def one(row: Row, load: Load) -> None:
+        async def keep(row: Row, make: Make) -> None:
             try:
-                vector = await self._batcher.submit(await load())
+                vector = await make()
                 await self._on_disk(lambda: writer.append([row], vector[None]))
             except _FATAL:
                 raise
@@ -238,17 +216,17 @@ class _Embedding:
         try:
             async with asyncio.TaskGroup() as tasks:
                 if part is Part.IMAGES:
-                    await self._images(writer, rows, one, tasks)
+                    await self._images(writer, rows, keep, tasks)
                 else:
                     async for content in self._contents(part):
                         rows.append(content.row)
                         if writer.has(content.row):
                             continue
                         await self._room.acquire()
-                        task = tasks.create_task(one(content.row, partial(self._load, part, content)))
+                        task = tasks.create_task(keep(content.row, partial(self._service.of_content, part, content)))
                         task.add_done_callback(lambda _: self._room.release())
-        except BaseExceptionGroup as group:  # of tasks: the first says why
-            raise _first_of(group) from group
+        except BaseExceptionGroup as group:  # of tasks
+            raise first_of(group) from group
         return [row for row in rows if row not in failed]
 
     async def _contents(self, part: Part) -> AsyncIterator[Content]:
@@ -275,7 +253,7 @@ class _Embedding:
                 yield page
                 self._advance()
 
-    async def _images(self, writer: VectorWriter, rows: list[Row], one: One, tasks: asyncio.TaskGroup) -> None:
+    async def _images(self, writer: VectorWriter, rows: list[Row], keep: Keep, tasks: asyncio.TaskGroup) -> None:
         missing: dict[str, tuple[Row, WantedPage]] = {}
         async for page in self._pages(Part.IMAGES):
             for content in contents(page, Part.IMAGES, images=True):
@@ -284,27 +262,15 @@ class _Embedding:
                     missing[page.page_id] = content.row, WantedPage.of(page)
         if not missing:
             return
-        runtime = RuntimeSettings().resolved()
-        decoding = await self._services.enter_async_context(DecodingService(workers=runtime.decoders))
-        flight = FlightControl(max_pages=runtime.pages_in_flight, max_bytes=runtime.bytes_in_flight)
-        images = PageImages(
-            self._reader, decoding, flight, options=self._options.sources, inputs=self._options.inputs or None
+        images = await self._services.enter_async_context(
+            PageImages.opened(self._reader, options=self._options.sources, inputs=self._options.inputs)
         )
         self._begin(Part.IMAGES, len(missing))
-        engine = self._engine
-        room = asyncio.Semaphore(engine.max_batch * engine.concurrency + runtime.pages_in_flight)
+        room = asyncio.Semaphore(self._service.inputs_at_once + images.pages_in_flight)
 
         async def page_image(row: Row, found: FoundPage) -> None:
-            async def load() -> EmbeddingInput:
-                try:
-                    whole = await images.pixels(found)
-                    pixels = await asyncio.to_thread(within_budget, whole, engine.image_budget)
-                finally:
-                    found.ticket.leave()
-                return EmbeddingInput(role=Role.IMAGE, image=pixels)
-
             try:
-                await one(row, load)
+                await keep(row, partial(self._service.of_page_image, images, found))
             finally:
                 room.release()
                 self._advance()
@@ -318,28 +284,8 @@ class _Embedding:
                 else:
                     wanted, error = found
                     row, _ = missing[wanted.page_id]
-                    await one(row, _raising(error))
+                    await keep(row, _raising(error))
                     self._advance()
-
-    async def _load(self, part: Part, content: Content) -> EmbeddingInput:
-        if part is Part.QUERIES:
-            return EmbeddingInput(role=Role.QUERY, text=content.text)
-        if content.crop is None:
-            return EmbeddingInput(role=Role.PASSAGE, text=content.text)
-        crop = content.crop
-        pixels = await asyncio.to_thread(self._picture, crop)
-        both = Modality.IMAGE_WITH_TEXT in self._engine.modalities
-        return EmbeddingInput(role=Role.IMAGE, image=pixels, text=content.text if both else "")
-
-    def _picture(self, crop: ImageCrop) -> Pixels:
-        name = crop.path
-        try:
-            data = paths.crop_file(self._out, name).read_bytes()
-        except (OSError, ValueError) as error:
-            raise InputError(f"{name} cannot be read: {error}", remedy=_MEND) from error
-        if crop.sha256 and hashlib.sha256(data).hexdigest() != crop.sha256:
-            raise InputError(f"{name} is not the picture that its record names", remedy=_MEND)
-        return within_budget(decode_image(data, name=name).pixels, self._engine.image_budget)
 
     async def _fit(self) -> None:
         """Make the statistics of an engine that has some, where they are far from the corpus of now."""
@@ -356,36 +302,6 @@ class _Embedding:
             for content in contents(page, Part.TEXT, images=False):
                 yield content.text
 
-    def _info(self, part: Part) -> VectorsInfo:
-        identity = self._engine.identity
-        dimension = self._options.dimension
-        if dimension is not None and dimension > identity.dimension:
-            raise UsageError(
-                f"the engine {self._engine.name!r} makes vectors of {identity.dimension:,} components,"
-                f" not of {dimension:,}",
-                remedy="Ask for fewer with --dimension.",
-            )
-        if dimension is not None:
-            identity = msgspec.structs.replace(identity, dimension=dimension)
-        images = part is Part.REGIONS and Modality.IMAGE in self._engine.modalities
-        return VectorsInfo(part=part, identity=identity, dtype=self._options.dtype, images=images)
-
-    def _call(self, inputs: Sequence[EmbeddingInput]) -> list[NDArray[Any]]:
-        """The rows of a batch; what is wrong with them is found out one by one (:meth:`_check`)."""
-        return list(np.asarray(self._engine.embed(inputs)))
-
-    def _check(self, _: EmbeddingInput, vector: NDArray[Any]) -> NDArray[Any]:
-        """A vector as it is kept: finite, cut, of length 1."""
-        name = f"the embedding engine {self._engine.name!r}"
-        wanted = (self._engine.identity.dimension,)
-        if vector.shape != wanted:
-            raise EngineError(f"{name} gave a vector of shape {vector.shape}, not {wanted}")
-        try:
-            row: NDArray[Any] = normalised(vector[None], self._options.dimension)[0]
-        except ValueError as error:
-            raise EngineError(f"{name} gave what is no vector: {error}") from error
-        return row
-
     async def _on_disk(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._disk, work)
 
@@ -398,21 +314,8 @@ class _Embedding:
             self._progress.advance()
 
 
-_MEND = "Mend the run: pagemill verify --repair, then pagemill parse once more."
-
-
-def _first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    first = group.exceptions[0]
-    return _first_of(first) if isinstance(first, BaseExceptionGroup) else first
-
-
-def _raising(error: PagemillError) -> Load:
-    async def load() -> EmbeddingInput:
+def _raising(error: PagemillError) -> Make:
+    async def make() -> NDArray[Any]:
         raise error
 
-    return load
-
-
-def _size(each: EmbeddingInput) -> float:
-    """Inputs of like size travel together."""
-    return len(each.text) + (each.image.size if each.image is not None else 0)
+    return make

@@ -206,3 +206,9 @@ def error_class(category: str) -> type[PagemillError]:
             return candidate
         waiting.extend(candidate.__subclasses__())
     return PagemillError
+
+
+def first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first exception of a group of tasks: it ended the others, so it says why."""
+    first = group.exceptions[0]
+    return first_of(first) if isinstance(first, BaseExceptionGroup) else first

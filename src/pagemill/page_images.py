@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import os
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pagemill.config.settings import RuntimeSettings
 from pagemill.document.identity import KnownSource, PageKey, WaitingPage
 from pagemill.errors import MissingInputError, PagemillError, error_class
 from pagemill.imaging.transforms import rotate_quarter
 from pagemill.runtime.decoding import DecodingService
+from pagemill.runtime.flight import FlightControl
 from pagemill.sources import SourceOptions, resolve
 from pagemill.sources.catalogue import NewCatalogue
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from pagemill.document.page import PageResult
     from pagemill.imaging.types import Pixels
-    from pagemill.runtime.flight import FlightControl, Ticket
+    from pagemill.runtime.flight import Ticket
     from pagemill.sources.base import PageRef
     from pagemill.store.reading import RunReader
 
@@ -52,30 +54,41 @@ class FoundPage:
 
 
 class PageImages:
-    """Decodes pages of a run from their sources, which are known by their content, wherever they lie now.
-
-    Args:
-        reader: The run; used from threads, one at a time, while :meth:`find` goes on.
-        decoding: Entered.
-        options: Password, image column and the like.
-        inputs: Where the sources lie now; None for where they lay when they were parsed.
-        flight: How many pages may be under way.
-    """
+    """Decodes pages of a run from their sources, which are known by their content, wherever they lie now."""
 
     def __init__(
         self,
         reader: RunReader,
         decoding: DecodingService,
-        flight: FlightControl,
         *,
-        options: SourceOptions | None = None,
-        inputs: Sequence[str | Path] | None = None,
+        options: SourceOptions,
+        inputs: Sequence[str | Path],
+        runtime: RuntimeSettings,
     ) -> None:
+        """Use :meth:`opened`."""
         self._reader = reader
         self._decoding = decoding
-        self._flight = flight
-        self._options = options or SourceOptions()
+        self._options = options
         self._inputs = inputs
+        self._flight = FlightControl(max_pages=runtime.pages_in_flight, max_bytes=runtime.bytes_in_flight)
+        self.pages_in_flight = runtime.pages_in_flight
+        """Most pages that are under way at once."""
+
+    @classmethod
+    @asynccontextmanager
+    async def opened(
+        cls, reader: RunReader, *, options: SourceOptions | None = None, inputs: Sequence[str | Path] = ()
+    ) -> AsyncIterator[PageImages]:
+        """With decoding processes of their own, which end with the block.
+
+        Args:
+            reader: The run; used from threads, one at a time, while :meth:`find` goes on.
+            options: Password, image column and the like.
+            inputs: Where the sources lie now; empty for where they lay when they were parsed.
+        """
+        runtime = RuntimeSettings().resolved()
+        async with DecodingService(workers=runtime.decoders) as decoding:
+            yield cls(reader, decoding, options=options or SourceOptions(), inputs=inputs, runtime=runtime)
 
     async def find(self, pages: Iterable[WantedPage]) -> AsyncGenerator[FoundPage | tuple[WantedPage, PagemillError]]:
         """Yield each page as soon as it is met in its source and there is room for it, or why it cannot be had.

@@ -12,13 +12,10 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from PIL import Image
 
-from pagemill.config.settings import RuntimeSettings
 from pagemill.document.page import Status
-from pagemill.errors import NoSpaceError, PagemillError
+from pagemill.errors import NoSpaceError, PagemillError, first_of
 from pagemill.imaging.encode import encode_jpeg
 from pagemill.page_images import FoundPage, PageImages, WantedPage
-from pagemill.runtime.decoding import DecodingService
-from pagemill.runtime.flight import FlightControl
 from pagemill.sources import SourceOptions
 from pagemill.sources.base import EncodedImage
 from pagemill.store import paths
@@ -77,8 +74,8 @@ class PublishedImages:
             self._file = file
             try:
                 asyncio.run(self._take())
-            except BaseExceptionGroup as group:  # of tasks: the first says why
-                raise _first_of(group) from group
+            except BaseExceptionGroup as group:  # of tasks
+                raise first_of(group) from group
             yield self
         self._file = None
 
@@ -91,21 +88,21 @@ class PublishedImages:
         return self._file.read(place[1])
 
     async def _take(self) -> None:
-        runtime = RuntimeSettings().resolved()
-        flight = FlightControl(max_pages=runtime.pages_in_flight, max_bytes=runtime.bytes_in_flight)
         wanted = []
         for page in self.reader.pages():
             if page.status is Status.DONE:
                 wanted.append(WantedPage.of(page))
                 self._sizes[page.page_id] = page.width, page.height
-        async with DecodingService(workers=runtime.decoders) as decoding:
-            images = PageImages(self.reader, decoding, flight, options=self.options, inputs=self.inputs or None)
-            async with asyncio.TaskGroup() as tasks, contextlib.aclosing(images.find(wanted)) as pages:
-                async for found in pages:
-                    if isinstance(found, FoundPage):
-                        tasks.create_task(self._keep(images, found))
-                    else:
-                        self._failed(found[0], found[1])
+        async with (
+            PageImages.opened(self.reader, options=self.options, inputs=self.inputs) as images,
+            asyncio.TaskGroup() as tasks,
+            contextlib.aclosing(images.find(wanted)) as pages,
+        ):
+            async for found in pages:
+                if isinstance(found, FoundPage):
+                    tasks.create_task(self._keep(images, found))
+                else:
+                    self._failed(found[0], found[1])
 
     async def _keep(self, images: PageImages, found: FoundPage) -> None:
         try:
@@ -149,11 +146,6 @@ class PublishedImages:
                 f" is made, and {free / 1e9:,.0f} GB are free",
                 remedy="Free some space, move the run directory to a larger disk, or leave --page-images out.",
             )
-
-
-def _first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    first = group.exceptions[0]
-    return _first_of(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 def _stored(found: FoundPage, size: tuple[int, int]) -> bytes | None:
