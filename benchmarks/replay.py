@@ -3,11 +3,12 @@
     python benchmarks/replay.py FOLDER
 
 FOLDER holds a folder an example, with source.png, result.json and result.md as that pipeline writes them. Needs
-pagemill[vlm]. docs/benchmarks.md says why each difference is there.
+pagemill[vlm]. docs/recognition.md says why each difference is there.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import sys
 from pathlib import Path
@@ -17,10 +18,11 @@ from pagemill.bench.replay import replay, summary
 
 def main() -> int:
     """Print the differences of each example, and how many lines differ in all."""
-    if len(sys.argv) != 2:
-        print(__doc__, file=sys.stderr)
-        return 2
-    folder = Path(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, metavar="FOLDER")
+    folder: Path = parser.parse_args().folder
+    if not any(folder.glob("*/result.json")):
+        parser.error(f"{folder} holds no folder with a result.json")
     lines = different = 0
     for name, row in summary(folder, asyncio.run(replay(folder))).items():
         lines += row["lines"]
