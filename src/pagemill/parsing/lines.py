@@ -23,6 +23,8 @@ _OWN_SHARE = 0.3
 """Least share of a line's area in a region for the line to belong to it without doubt."""
 _OCR_EM = 0.72
 """Font size over the height of a detected line, whose box includes ascenders, descenders and a margin."""
+_DRAWN_SPACES = 0.1
+"""Least share of rows that end in a drawn space where a producer draws them; others draw none at all."""
 _DROP_CAP = 1.8
 """Least size of an initial over the rows beside it."""
 
@@ -234,7 +236,8 @@ def mark_broken_korean_words(blocks: Sequence[Sequence[Row]]) -> None:
         blocks: The rows of each block of running text.
     """
     ends = [row for rows in blocks for row in rows[:-1] if _is_hangul(row.text[-1:])]
-    if len(ends) < 4 or sum(row.trailing_space for row in ends) < 0.2 * len(ends):
+    drawn = sum(row.trailing_space for row in ends)
+    if len(ends) < 4 or drawn < _DRAWN_SPACES * len(ends):
         return
     for rows in blocks:
         right = float(np.quantile([row.box[2] for row in rows], 0.8)) if rows else 0.0

@@ -21,6 +21,7 @@ from pagemill.parsing.crops import cut_pictures
 from pagemill.parsing.deskew import StraightPage, estimate_skew, straighten
 from pagemill.parsing.regions import finish_page, prepare_page
 from pagemill.parsing.text_layer_soundness import judge, merge_lines
+from pagemill.parsing.upright import turn_page, turn_to_upright
 from pagemill.parsing.whole_pages import UnreadPageError, finish_whole_page, prepare_whole_page
 
 if TYPE_CHECKING:
@@ -321,6 +322,8 @@ async def _parse_lines(
         empty = None if lines else _nothing_read(read)
 
     lines, errors = clean_lines(lines)
+    if trusted and (rotation := turn_to_upright(lines)):
+        pixels, lines = await services.compute(turn_page, pixels, lines, rotation)
     straight: StraightPage | None = None
     if text_source != "text-layer" and (angle := estimate_skew(lines)):
         with clock.stage("deskew"):

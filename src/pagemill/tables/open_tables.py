@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ import cv2
 import numpy as np
 
 from pagemill.document.geometry import as_array, union_box
+from pagemill.tables.grid import is_number
 from pagemill.tables.rules import find_rules, has_rules
 from pagemill.tables.words import line_height
 
@@ -36,14 +37,16 @@ class _Band:
 
     above: Rule
     below: Rule
-    boxes: list[Box] = field(default_factory=list)
+    boxes: list[Box]
+    stub_outside: bool
+    """It begins with a figure, and text stands on its left beyond the rules."""
 
 
 def find_open_tables(pixels: Pixels, lines: Sequence[TextLine]) -> list[Box]:
     """Find tables without vertical rules whose rows are ruled off.
 
     Three bands at least between rules of one extent, each with text in two columns, and a blank corridor through all of
-    them. A page of columns between two or three rules is none.
+    them. A page of columns between two or three rules is none, nor are figures under rules whose labels stand beside.
 
     Args:
         pixels: The page, shape (height, width, 3), uint8.
@@ -68,7 +71,7 @@ def find_open_tables(pixels: Pixels, lines: Sequence[TextLine]) -> list[Box]:
     for column in _columns(rules, text_height):
         run: list[_Band] = []
         for above, below in pairwise(column):
-            band = _band(above, below, boxes)
+            band = _band(above, below, lines)
             grown = [*run, band] if run and run[-1].below is above else [band]
             if not _is_row(band, text_height):
                 found += _table(run)
@@ -96,13 +99,12 @@ def _columns(rules: Sequence[Rule], text_height: float) -> list[list[Rule]]:
     return columns
 
 
-def _band(above: Rule, below: Rule, boxes: Sequence[Box]) -> _Band:
-    inside = [
-        box
-        for box in boxes
-        if above.position < (box[1] + box[3]) / 2 < below.position and above.start < (box[0] + box[2]) / 2 < above.end
-    ]
-    return _Band(above, below, inside)
+def _band(above: Rule, below: Rule, lines: Sequence[TextLine]) -> _Band:
+    level = [line for line in lines if above.position < (line.box[1] + line.box[3]) / 2 < below.position]
+    inside = [line for line in level if above.start < (line.box[0] + line.box[2]) / 2 < above.end]
+    first = min(inside, key=lambda line: line.box[0], default=None)
+    outside = any(line.box[2] < above.start for line in level)
+    return _Band(above, below, [line.box for line in inside], outside and first is not None and is_number(first.text))
 
 
 def _is_row(band: _Band, text_height: float) -> bool:
@@ -127,7 +129,7 @@ def _corridor(bands: Sequence[_Band], text_height: float) -> bool:
 
 
 def _table(bands: Sequence[_Band]) -> list[Box]:
-    if len(bands) < _LEAST_BANDS:
+    if len(bands) < _LEAST_BANDS or 2 * sum(band.stub_outside for band in bands) > len(bands):
         return []
     first, last = bands[0].above, bands[-1].below
     extent = (min(first.start, last.start), first.position, max(first.end, last.end), last.position)

@@ -13,7 +13,7 @@ from pagemill.config.settings import ParseSettings
 from pagemill.document.identity import PageKey
 from pagemill.document.page import Status, TextLine
 from pagemill.errors import EngineError, ExitCode, PagemillError, TooLargeError
-from pagemill.imaging.page import DecodedPage
+from pagemill.imaging.page import DecodedPage, TextLayer
 from pagemill.parsing.page import dead_page, parse_page
 from pagemill.recognition.reader import ReadPage
 from pagemill.sources.base import DocumentRef, EncodedImage, PageRef
@@ -67,6 +67,33 @@ async def test_a_blank_page_is_done():
     assert (page.record.width, page.record.height, page.record.scale) == (40, 60, 0.5)
     assert page.record.metadata == {"year": 2024}
     assert (page.record.page_key, page.record.attempts) == (f"{'0' * 64}/1", 1)
+
+
+async def test_a_text_layer_that_runs_sideways_turns_the_page():
+    # Writing that runs downwards, its lines from right to left: upright once the page is turned by 270 degrees.
+    lines = tuple(
+        TextLine(
+            text=f"line {i} of a text that runs down the page",
+            box=(340 - 30 * i, 40, 360 - 30 * i, 560),
+            polygon=((360 - 30 * i, 40), (360 - 30 * i, 560), (340 - 30 * i, 560), (340 - 30 * i, 40)),
+            font_size=18,
+        )
+        for i in range(6)
+    )
+    services = Services()
+    pixels = np.full((600, 400, 3), 255, dtype=np.uint8)
+
+    async def decode(payload):
+        return DecodedPage(
+            pixels=pixels,
+            text_layer=TextLayer(lines=lines, characters=220, unmapped=0, invisible=0, image_coverage=0.0),
+        )
+
+    services.decode = decode
+    page = await parse_page(REF, services, ParseSettings())
+    assert (page.record.rotation, page.record.width, page.record.height) == (270, 600, 400)
+    (region,) = page.record.regions
+    assert region.content.startswith("line 0 of a text that runs down the page line 1")
 
 
 async def test_attempts_are_counted_over_processes():

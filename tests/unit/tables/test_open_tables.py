@@ -71,6 +71,16 @@ def test_columns_that_do_not_stand_below_one_another_are_no_table() -> None:
     assert find_open_tables(*page_with(texts, rules)) == []
 
 
+def test_rules_under_the_figures_of_a_wider_table_are_left_to_its_lines() -> None:
+    texts, rules = [], [(100, 400, 820)]
+    for row in range(4):
+        top = 100 + 50 * row
+        texts += [(f"kind {row}", 70, top + 12), (f"1,20{row}", 420, top + 12), (f"88{row}", 700, top + 12)]
+        rules.append((top + 50, 400, 820))
+    assert find_open_tables(*page_with(texts, rules)) == []
+    assert len(find_open_tables(*page_with([text for text in texts if text[1] > 100], rules))) == 1
+
+
 def test_tables_side_by_side() -> None:
     left_texts, left_rules = ruled_rows(3, second_x=230)
     texts = [(text, x + shift, y) for shift in (0, 420) for text, x, y in left_texts]

@@ -1,0 +1,63 @@
+"""Pages whose text runs sideways."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pagemill.document.page import TextLine, Word
+from pagemill.parsing.lines import direction
+from pagemill.parsing.upright import turn_to_upright, turned_lines
+
+WIDTH, HEIGHT = 800, 1000
+
+
+def level(text="a line of running text", y=100.0):
+    return TextLine(text=text, box=(50, y, 450, y + 20), words=(Word(text.split()[0], (50, y, 70, y + 20)),))
+
+
+def with_polygon(line):
+    x1, y1, x2, y2 = line.box
+    return TextLine(text=line.text, box=line.box, words=line.words, polygon=((x1, y1), (x2, y1), (x2, y2), (x1, y2)))
+
+
+def sideways(line, degrees):
+    """The line as it lies on the page turned clockwise."""
+    (turned,) = turned_lines([with_polygon(line)], degrees, WIDTH, HEIGHT)
+    return turned
+
+
+@pytest.mark.parametrize("degrees", [90, 180, 270])
+def test_a_page_is_turned_back_until_its_text_runs_level(degrees):
+    lines = [level(y=100.0 + 30 * i) for i in range(5)]
+    lying = [sideways(line, degrees) for line in lines]
+    assert {round(direction(line)) % 360 for line in lying} == {degrees}
+    back = turn_to_upright(lying)
+    assert (back + degrees) % 360 == 0
+    size = (HEIGHT, WIDTH) if degrees % 180 else (WIDTH, HEIGHT)
+    assert turned_lines(lying, back, *size) == lines
+
+
+def test_a_stamp_at_the_margin_turns_no_page():
+    assert turn_to_upright([*(level(y=100.0 + 30 * i) for i in range(5)), sideways(level(), 270)]) == 0
+
+
+def test_a_few_letters_turn_no_page():
+    assert turn_to_upright([sideways(level("Fig 1"), 90)]) == 0
+
+
+def test_level_and_slanted_text_stays():
+    assert turn_to_upright([]) == 0
+    assert turn_to_upright([level(), level()]) == 0
+    slanted = TextLine(text="draft " * 20, box=(0, 0, 500, 500), polygon=((0, 400), (400, 0), (500, 100), (100, 500)))
+    assert turn_to_upright([slanted]) == 0
+
+
+@given(st.lists(st.floats(0, 700, allow_nan=False), min_size=1, max_size=5), st.sampled_from([0, 90, 180, 270]))
+def test_turning_there_and_back_changes_nothing(tops, degrees):
+    lines = [level(y=top) for top in tops]
+    there = turned_lines(lines, degrees, WIDTH, HEIGHT)
+    size = (HEIGHT, WIDTH) if degrees % 180 else (WIDTH, HEIGHT)
+    for line, back in zip(lines, turned_lines(there, -degrees, *size), strict=True):
+        assert back.box == pytest.approx(line.box)
