@@ -170,6 +170,21 @@ def test_answers_that_are_none(data):
         _vectors(json.dumps({"data": data}).encode(), 1)
 
 
+def test_a_server_that_does_not_embed_is_left_out(server):
+    other = Server()
+    try:
+        other.answer = lambda path, body: (404, {"error": {"message": "no embeddings here"}})
+        engine = create(EngineSettings(folder=Path("nowhere"), servers=(other.url, server.url)))
+        try:
+            vectors = [engine.embed([EmbeddingInput(role=Role.PASSAGE, text="words")]) for _ in range(4)]
+        finally:
+            engine.close()
+    finally:
+        other.close()
+    assert {each.shape for each in vectors} == {(1, DIMENSION)}
+    assert len(server.bodies) == 5  # the first one asks for the dimension
+
+
 def test_servers_and_models_that_are_not_there(server):
     def make(**options: Any) -> None:
         create(EngineSettings(folder=Path("nowhere"), wait_s=0.1, **options)).close()
