@@ -18,7 +18,7 @@ from pagemill.errors import ExitCode, ServerError, WorkerCrashError
 from pagemill.supervise import SAME_REQUEST_S
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from pagemill.serving.server import Servers
 
@@ -39,8 +39,22 @@ class Step(StrEnum):
     UPLOAD = "upload"
 
 
+@dataclass(frozen=True, slots=True)
+class Done:
+    """That there is nothing to do."""
+
+    why: str
+    """As in ``all 6 pages are parsed``."""
+    status: ExitCode = ExitCode.OK
+    """With which the step would end."""
+
+
 class Tell(Protocol):
     """Told how the pipeline goes."""
+
+    def passed_over(self, step: Step, why: str) -> None:
+        """A step has nothing to do, so that its servers are not started."""
+        ...
 
     def step(self, step: Step, command: str) -> None:
         """A step begins; ``command`` does the same on its own, while its servers run."""
@@ -60,6 +74,8 @@ class PlannedStep:
     """Of ``pagemill``, without the addresses of servers that are started for it."""
     servers: Callable[[], Servers] | None = None
     """Makes its servers; None for a step that needs none of ours."""
+    done: Callable[[], Awaitable[Done | None]] | None = None
+    """Looks whether there is anything to do; asked before servers are started. May raise what the step would."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """What this step alone may know, such as a token: not for the command line, which everybody can read."""
 
@@ -83,6 +99,7 @@ class Pipeline:
         self._child: asyncio.subprocess.Process | None = None
         self._child_since = 0.0
         self._servers: Servers | None = None
+        self._looking = False
         self._working: asyncio.Task[int] | None = None
         self._requests = 0
         """How often a signal asked for the end."""
@@ -121,13 +138,29 @@ class Pipeline:
     async def _run(self) -> int:
         status: int = ExitCode.OK
         for planned in self._steps:
-            code = await self._do(planned, ()) if planned.servers is None else await self._do_served(planned)
+            if planned.servers is None:
+                code = await self._do(planned, ())
+            elif done := await self._look(planned):
+                self._tell.passed_over(planned.step, done.why)
+                code = done.status
+            else:
+                code = await self._do_served(planned)
             if self._requests:
                 return ExitCode.INTERRUPTED
             if code not in _GOES_ON_AFTER:
                 return code
             status = status or code
         return status
+
+    async def _look(self, planned: PlannedStep) -> Done | None:
+        """Whether a step has nothing to do."""
+        if planned.done is None or self._requests:
+            return None
+        self._looking = True
+        try:
+            return await planned.done()
+        finally:
+            self._looking = False
 
     async def _do_served(self, planned: PlannedStep) -> int:
         """Start the servers of a step, do it as long as one of them is alive or comes back, and end them."""
@@ -202,6 +235,9 @@ class Pipeline:
             return
         self._requests += 1
         self._requested_at = now
+        if self._looking and self._working is not None:
+            self._working.cancel()  # there is nothing to end yet
+            return
         self._tell.ending(self._step if self._child else None)
         self._signal_child(number if now - self._child_since > _IMPORTING_S else signal.SIGTERM)
         if self._requests > 1:

@@ -197,5 +197,8 @@ class Silent:
     def step(self, step: Step, command: str) -> None:
         """Say nothing."""
 
+    def passed_over(self, step: Step, why: str) -> None:
+        """Say nothing."""
+
     def ending(self, step: Step | None) -> None:
         """Say nothing."""

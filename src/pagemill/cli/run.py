@@ -143,6 +143,9 @@ class _Display:
     def step(self, step: Step, command: str) -> None:
         self._say(click.style(f"[{step}] {command}", bold=True))
 
+    def passed_over(self, step: Step, why: str) -> None:
+        self._say(click.style(f"[{step}] Nothing to do, and no server started: {why}.", bold=True))
+
     def ending(self, step: Step | None) -> None:
         what = f"the step {step} ends in order" if step else "the servers are ended"
         self._say(f"Stopping: {what}; once more to end all at once.")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -22,10 +24,11 @@ from pagemill.serving.server import Servers
 from pagemill.steps import PlannedStep, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pagemill.doctor import Area
+    from pagemill.steps import Done
 
 EMBEDDED = "ngram"
 LARGE_EMBEDDING = "qwen3-vl-embedding-2b"
@@ -225,7 +228,11 @@ def _recognition(options: RunOptions, dry: bool) -> StepPlan:
     return StepPlan(
         # The token also opens datasets that are read from the Hub.
         PlannedStep(
-            step=Step.OCR, arguments=arguments, servers=_made(serving, options.quiet), environment=options.token
+            step=Step.OCR,
+            arguments=arguments,
+            servers=_made(serving, options.quiet),
+            done=lambda: _parsed_already(options, model),
+            environment=options.token,
         ),
         serving,
         tuple(areas),
@@ -275,7 +282,11 @@ def _embedding(options: RunOptions, dry: bool) -> StepPlan:
     return StepPlan(
         # As in the step before: pages of a dataset are read again where they lie.
         PlannedStep(
-            step=Step.EMBED, arguments=arguments, servers=_made(serving, options.quiet), environment=options.token
+            step=Step.EMBED,
+            arguments=arguments,
+            servers=_made(serving, options.quiet),
+            done=lambda: _embedded_already(options, model),
+            environment=options.token,
         ),
         serving,
         (Area.VLM,),
@@ -293,6 +304,62 @@ def _upload(options: RunOptions, dry: bool) -> StepPlan:
     )
     planned = PlannedStep(step=Step.UPLOAD, arguments=arguments, environment=options.token)
     return StepPlan(planned, areas=(Area.PUBLISH,))
+
+
+async def _parsed_already(options: RunOptions, model: str) -> Done | None:
+    """Whether ``pagemill parse`` would find nothing to do; the settings are those that its arguments stand for."""
+    import asyncio
+
+    from pagemill.config.settings import VLM, ParseSettings, RecognitionSettings
+    from pagemill.pending import parsed_already
+    from pagemill.runtime.identity import settings_identity
+    from pagemill.sources import SourceOptions
+    from pagemill.store.opening import OpenMode
+
+    recognition = RecognitionSettings(engine=VLM, model=model)
+    settings = ParseSettings(text_layer=recognition.text_layer, crops=options.crops, recognition=recognition)
+    engine = options.layout_engine or _layout_engine()
+    identity = await asyncio.to_thread(settings_identity, settings, engine, options.layout_model)
+    del identity["served_model"]  # what the server will say
+    resume = options.resume or options.retry_failed
+    with _in_environment(options.token):
+        return await parsed_already(
+            options.out,
+            options.inputs,
+            SourceOptions(
+                recursive=options.recursive,
+                limit=options.limit,
+                image_column=options.image_column,
+                id_column=options.id_column,
+            ),
+            identity=identity,
+            mode=OpenMode.FRESH if options.fresh else OpenMode.RESUME if resume else OpenMode.AUTO,
+            retry_failed=options.retry_failed,
+        )
+
+
+async def _embedded_already(options: RunOptions, model: str) -> Done | None:
+    """Whether ``pagemill embed`` would find nothing to do."""
+    from pagemill.embedding.queries import read_queries
+    from pagemill.pending import embedded_already
+
+    queries = read_queries(options.queries) if options.queries else ()
+    return await embedded_already(options.out, load_card(model).name, queries)
+
+
+@contextmanager
+def _in_environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Have variables in this process's environment for a while, as a step has them in its own."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def _prepared(options: RunOptions, model: str, weights: Path | None, wishes: Wishes, dry: bool) -> Serving:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -11,12 +14,14 @@ import msgspec
 
 from pagemill.errors import DamagedRunError, DifferentRunError, OutputError
 from pagemill.store import paths
-from pagemill.store.files import size_of
+from pagemill.store.files import output_errors, size_of
 from pagemill.store.ledger import Ledger
+from pagemill.store.lock import RunLock
 from pagemill.store.previous import Holding, clear, examine, is_fruitless, refuse_earlier_version
 from pagemill.store.rebuilding import rebuild_ledger
 from pagemill.store.recovery import Recovery
 from pagemill.store.summary import RunSummary
+from pagemill.store.view import LedgerView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -61,6 +66,41 @@ def refuse(out: Path, mode: OpenMode) -> None:
         refuse_earlier_version(out)
     if mode is OpenMode.RESUME and holding is not Holding.RUN:
         raise OutputError(f"{out} holds no run to resume", remedy=_START)
+
+
+def preflight(out: Path, *, identity: Mapping[str, Any], mode: OpenMode) -> None:
+    """Say why a run cannot be opened in a directory, as opening it would, and change nothing there.
+
+    For those who do something dear before: start a server for the run, say.
+
+    Args:
+        out: The directory; it need not be there.
+        identity: The settings that decide about results, as far as they are known.
+        mode: What is to be done with what the directory holds.
+
+    Raises:
+        LockedError: Another process works on it.
+        DifferentRunError: It holds a run with other settings.
+        OutputError: It cannot be written, holds files by our names that are not ours, or no run to resume.
+    """
+    with output_errors(out):
+        place = next(path for path in (out.absolute(), *out.absolute().parents) if path.exists())
+        if not place.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        if not os.access(place, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    refuse(out, mode)
+    if (out / paths.LOCK).exists():
+        RunLock(out / paths.LOCK).release()
+    if mode is OpenMode.FRESH or not (out / paths.LEDGER).exists():
+        return
+    with suppress(DamagedRunError), closing(LedgerView(out / paths.LEDGER)) as view:  # which opening it mends
+        rows = view.all("SELECT identity FROM run")
+        before = msgspec.json.decode(rows[0][0]) if rows else {}
+        differences = list(_differences({name: before.get(name) for name in identity}, identity)) if rows else []
+        fruitless = not view.all("SELECT 1 FROM pages WHERE page > 0 AND offset IS NOT NULL LIMIT 1")
+        if differences and not (fruitless and mode is OpenMode.AUTO):
+            raise _different(out, differences)
 
 
 def open_ledger(

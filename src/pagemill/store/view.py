@@ -38,6 +38,11 @@ class LedgerView:
             require_no_journal(path)
             self._connection = _connect(path, "immutable=1")
 
+    def copy_to(self, path: Path) -> None:
+        """Write the ledger of this moment to a new file."""
+        with ledger_errors(path), contextlib.closing(sqlite3.connect(path)) as target:
+            self._connection.backup(target)
+
     def all(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
         """All rows of a small answer."""
         with ledger_errors(self._path):

@@ -1,0 +1,158 @@
+"""``pagemill run`` given once more: what has nothing left to do starts no server. Linux."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from pagemill_process import install_engines
+from run_pipeline import PAGES, Mill, draw_page
+
+from pagemill.errors import ExitCode
+
+pytest.importorskip("aiohttp")
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = [pytest.mark.integration, pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")]
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return install_engines(tmp_path_factory.mktemp("packages"))
+
+
+@pytest.fixture
+def mill(tmp_path: Path, packages: Path) -> Iterator[Mill]:
+    mill = Mill(tmp_path, packages)
+    yield mill
+    mill.clear()
+
+
+def served(mill: Mill) -> list[str]:
+    """The models of all servers that were started, in order."""
+    return [life["argv"][life["argv"].index("--served-model-name") + 1] for life in mill.world.lives()]
+
+
+READER, EMBEDDER = "glm-ocr", "qwen3-vl-embedding-2b"
+
+
+def test_what_is_done_starts_no_server_and_what_is_new_starts_one(mill: Mill):
+    queries = ("--queries", str(mill.queries))
+    assert mill.run(*mill.arguments(*queries)) == ExitCode.OK, mill.said
+    assert served(mill) == [READER, EMBEDDER]
+    assert mill.run(*mill.arguments(*queries)) == ExitCode.OK, mill.said
+    assert served(mill) == [READER, EMBEDDER]
+    assert f"[ocr] Nothing to do, and no server started: all {PAGES} pages are parsed." in mill.said
+    assert "[embed] Nothing to do, and no server started: all " in mill.said
+    draw_page(mill.scans / "later.png", 77)
+    assert mill.run(*mill.arguments(*queries)) == ExitCode.OK, mill.said
+    assert served(mill) == [READER, EMBEDDER] * 2
+    mill.assert_all_read(PAGES + 1)
+    mill.queries.write_text(mill.queries.read_text() + '{"query_id": "q2", "text": "And the weir?"}\n')
+    assert mill.run(*mill.arguments(*queries)) == ExitCode.OK, mill.said
+    assert served(mill) == [READER, EMBEDDER, READER, EMBEDDER, EMBEDDER]
+
+
+def test_a_file_that_does_not_open_needs_no_server(mill: Mill):
+    torn = mill.scans / "torn.pdf"
+    torn.write_bytes(b"%PDF-1.7 and no more")
+    arguments = mill.arguments("--step", "ocr")
+    for _ in range(2):
+        assert mill.run(*arguments) == ExitCode.PAGES_FAILED, mill.said
+    assert served(mill) == [READER]
+    torn.unlink()  # then it is to be forgotten, and the run is whole
+    assert mill.run(*arguments) == ExitCode.OK, mill.said
+    assert mill.run(*arguments) == ExitCode.OK, mill.said
+    assert served(mill) == [READER] * 2
+
+
+def test_a_server_is_started_when_there_may_be_something_to_do(mill: Mill):
+    records = mill.out / "ocr_results.jsonl"
+    changes = {
+        "the first time": lambda: None,
+        "another content": lambda: draw_page(mill.scans / "page-3.png", 99),
+        "a record is cut off": lambda: records.write_bytes(records.read_bytes()[:-10]),
+        "no report": (mill.out / "report.html").unlink,
+    }
+    for number, (change, make) in enumerate(changes.items(), start=1):
+        make()
+        assert mill.run(*mill.arguments("--step", "ocr")) == ExitCode.OK, mill.said
+        assert served(mill) == [READER] * number, change
+        mill.assert_all_read()
+    assert mill.run(*mill.arguments("--step", "ocr", "--fresh")) == ExitCode.OK, mill.said
+    assert served(mill) == [READER] * 5
+
+
+def test_a_limit_is_heeded(mill: Mill):
+    for limit, servers in ((2, 1), (2, 1), (3, 2)):
+        assert mill.run(*mill.arguments("--step", "ocr", "--limit", str(limit))) == ExitCode.OK, mill.said
+        assert len(mill.records()) == limit
+        assert served(mill) == [READER] * servers
+
+
+def test_failed_pages_are_tried_again_when_they_are_asked_for(mill: Mill):
+    (mill.scans / "torn.png").write_bytes((mill.scans / "page-0.png").read_bytes()[:200])
+    arguments = mill.arguments("--step", "ocr")
+    for _ in range(2):
+        assert mill.run(*arguments) == ExitCode.PAGES_FAILED, mill.said
+    assert served(mill) == [READER]
+    assert mill.run(*arguments, "--retry-failed") == ExitCode.PAGES_FAILED, mill.said
+    assert served(mill) == [READER] * 2
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [("--no-crops",), ("--layout-engine", "onnx"), ("--model", "paddleocr-vl-1.5"), ("--model", "deepseek-ocr")],
+)
+def test_other_settings_are_told_before_a_server_is_started(mill: Mill, settings: tuple[str, ...]):
+    arguments = mill.arguments("--step", "ocr")
+    assert mill.run(*arguments) == ExitCode.OK, mill.said
+    assert mill.run(*arguments, *settings) == ExitCode.OUTPUT, mill.said
+    assert "holds a run with other settings: " in mill.said
+    assert served(mill) == [READER]
+    other = (*arguments, *settings, "--fresh")
+    if (
+        "--model" not in settings
+    ):  # the same answers to other crops: whatever they are, a second time there is nothing to do
+        for _ in range(2):
+            assert mill.run(*other[: None if _ == 0 else -1]) == ExitCode.OK, mill.said
+        assert served(mill) == [READER] * 2
+
+
+def test_an_input_that_is_not_there_is_told_before_a_server_is_started(mill: Mill):
+    shutil.rmtree(mill.scans)
+    assert mill.run() == ExitCode.INPUT
+    assert "does not exist" in mill.said
+    assert not served(mill)
+    assert not mill.out.exists()
+
+
+def test_a_directory_in_use_is_told_before_a_server_is_started(mill: Mill):
+    from pagemill.store.lock import RunLock
+
+    (mill.out / ".pagemill").mkdir(parents=True)
+    lock = RunLock(mill.out / ".pagemill" / "lock")
+    try:
+        assert mill.run() == ExitCode.OUTPUT
+    finally:
+        lock.release()
+    assert "is in use by process" in mill.said
+    assert not served(mill)
+
+
+def test_an_output_that_cannot_be_a_directory_is_told_before_a_server_is_started(mill: Mill):
+    mill.out.write_text("a letter")
+    assert mill.run() == ExitCode.OUTPUT
+    assert not served(mill)
+    assert mill.out.read_text() == "a letter"
+
+
+def test_vectors_of_nothing_are_told_before_a_server_is_started(mill: Mill):
+    assert mill.run(*mill.arguments("--step", "embed")) == ExitCode.OUTPUT
+    assert "holds no run" in mill.said
+    assert not served(mill)
