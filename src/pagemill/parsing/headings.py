@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NUMBERED_HEADING = re.compile(r"^(\d{1,2}(?:\.\d{1,2}){0,4})\.?\s+\S")
 _SECTION = re.compile(r"^\d{1,2}(?:\.\d{1,2}){0,4}\.?$")
 _WORD = re.compile(r"[^\W\d_]{3,}|[\u3040-\u30ff\u3131-\ud7a3\u4e00-\u9fff]{2,}")
-_SAME_SIZE = 0.9
+_SAME_SIZE = 0.95
 """Least size of headings of one level over the largest of them; rows read from pixels are measured roughly."""
 _SAME_SIZE_READ = 0.78
 _TITLE_SIZE = 1.35

@@ -30,6 +30,8 @@ _MIN_WORD = 4
 _MIN_CHARACTERS = 12
 _SPREAD = 0.03
 """Spread of the width per character that fixed-width letters stay under; proportional ones lie around 0.12."""
+_MIN_ASCII = 0.6
+"""Least share of ASCII in a listing; comments may be in any script."""
 _MOSTLY = 0.85
 """Share of the characters that must be of the one width."""
 _SYMBOLS = frozenset("_=(){}[];<>|&#$@\\/*+\"':")
@@ -85,9 +87,10 @@ def _mark_short_rests(regions: list[DetectedRegion], members: Mapping[int, Seque
 
 
 def _is_fixed(lines: Sequence[TextLine]) -> bool:
-    """Whether most text is set in letters of one width."""
+    """Whether most text is set in letters of one width; text of other scripts with a few ASCII words tells nothing."""
     pitch, length = _pitches(lines)
-    if length.sum() < _MIN_CHARACTERS:
+    printed = [char for line in lines for char in line.text if not char.isspace()]
+    if length.sum() < _MIN_CHARACTERS or sum(char.isascii() for char in printed) < _MIN_ASCII * len(printed):
         return False
     middle = float(np.median(pitch))
     near = np.abs(pitch - middle) < _SPREAD * middle

@@ -23,6 +23,8 @@ _LEADER = re.compile(r"^[.·…_\-–—=*~\s]{6,}$")
 """A row of dots or dashes drawn with characters: a rule, not text."""
 _NUMBERED = re.compile(r"^\(?(\d{1,3})[.)]\s")
 _HEADING_SIZE = 1.18
+_MARKED_SIZE = 1.05
+"""The same for rows that begin with a number and whose sizes a text layer states."""
 _MAX_HEADING_ROWS = 3
 _MAX_HEADING_CHARACTERS = 160
 
@@ -178,18 +180,29 @@ def _kinds(paragraph: list[Row], region: Sequence[Row], body_size: float) -> lis
     return parts
 
 
+def _is_marked_heading(paragraph: Sequence[Row], rest: Sequence[Row]) -> bool:
+    """Whether a paragraph starts with a number and is set a little larger there, as a text layer tells for sure."""
+    others = paragraph[1:] or rest
+    if not others or not marker(paragraph[0].text) or BULLET.match(paragraph[0].text):
+        return False
+    measured = all(line.font_size for row in (*paragraph, *others) for line in row.lines)
+    return measured and paragraph[0].size > _MARKED_SIZE * float(np.median([row.size for row in others]))
+
+
 def _heading_rows(paragraph: list[Row], region: Sequence[Row], body_size: float) -> int:
     """How many rows at a paragraph's start are a heading inside a larger region of running text."""
-    if len(paragraph) == len(region):
-        return 0
-    if not any(row.bold or row.size > _HEADING_SIZE * body_size for row in paragraph[:1]):
-        return 0
     own = set(map(id, paragraph))
     rest = [row for row in region if id(row) not in own]
+    marked = _is_marked_heading(paragraph, rest)
+    if not rest and not marked:
+        return 0
+    if not marked and not any(row.bold or row.size > _HEADING_SIZE * body_size for row in paragraph[:1]):
+        return 0
+    usual = max(body_size, float(np.median([row.size for row in rest or paragraph[1:]])))
     all_bold = sum(row.bold for row in region) > 0.5 * len(region)
     count = 0
     for row in paragraph[: _MAX_HEADING_ROWS + 1]:
-        larger = row.size > _HEADING_SIZE * max(body_size, float(np.median([other.size for other in rest])))
+        larger = row.size > (_MARKED_SIZE if marked else _HEADING_SIZE) * usual
         if not (larger or (row.bold and not all_bold)):
             break
         count += 1

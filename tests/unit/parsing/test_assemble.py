@@ -381,3 +381,27 @@ def test_headings_read_from_pixels_keep_one_level_though_measured_roughly():
     labels = [Label.PARAGRAPH_TITLE, Label.TEXT] * 2
     levels = [found.level for found in parse(groups, labels=labels) if found.level]
     assert levels == [2, 2]
+
+
+def test_a_numbered_row_set_a_little_larger_heads_its_paragraph():
+    head = text("(3) 약관해석의 원칙", 100, 200, width=690, size=21.7)
+    lines = [head, *paragraph(["현재 약관은 작성자에 의하여", "일방적으로 작성되고 고객에게는", "그러하다."], y=226)]
+    found = parse([lines])
+    assert contents(found)[0] == ("paragraph_title", "(3) 약관해석의 원칙")
+    assert found[1].content.startswith("현재 약관은")
+
+
+def test_a_numbered_row_of_the_texts_size_heads_nothing():
+    lines = [
+        text("(3) 약관해석의 원칙", 100, 200, width=690),
+        *paragraph(["현재 약관은", "일방적으로", "그러하다."], y=226),
+    ]
+    assert [found.label for found in parse([lines])] == [Label.TEXT]
+
+
+def test_numbered_headings_stand_below_those_a_little_larger():
+    body = ["Words that fill the page", "and go on", "and end."]
+    groups = [[text("2 The mill", 100, 100, size=24)], paragraph(body, y=140)]
+    groups += [[text("(1) Its wheel", 100, 300, size=22)], paragraph(body, y=340)]
+    found = parse(groups, labels=[Label.PARAGRAPH_TITLE, Label.TEXT] * 2)
+    assert [(title.content, title.level) for title in found if title.level] == [("2 The mill", 2), ("(1) Its wheel", 3)]

@@ -97,3 +97,12 @@ def test_code_inside_running_text():
 def test_clauses_that_end_with_semicolons_are_no_code():
     clauses = ["the flow in the head race;", "the number of beaters in gear;", "the air in the loft;"]
     assert not code_runs(rows_of([line(each, 100, 100 + 30 * i, fixed=False) for i, each in enumerate(clauses)]))
+
+
+def test_text_of_another_script_with_an_address_is_no_listing():
+    address = [
+        line("발행일 2020년 4월 2일", 100, 200, fixed=False),
+        line("발행인 김하중 국회입법조사처장", 100, 230, fixed=False),
+        line("nars.go.kr/report", 100, 260, fixed=True),
+    ]
+    assert labels(PROSE, address) == [Label.TEXT, Label.TEXT]
