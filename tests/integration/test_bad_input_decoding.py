@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pypdfium2 as pdfium
 import pytest
+from pagemill_process import wait_for
 from PIL import Image
 
 from pagemill.errors import (
@@ -50,6 +51,7 @@ class Faulty(decoder_worker.Worker):
             if request.page_index == 1:
                 os.kill(os.getpid(), signal.SIGSEGV)
             if request.page_index == 2:
+                open({hangs!r}, "w").close()
                 time.sleep(3600)
             if request.page_index == 3 and not os.path.exists({once!r}):
                 open({once!r}, "w").close()
@@ -79,7 +81,7 @@ def pdf(tmp_path: Path) -> Path:
 def faulty_worker(folder: Path) -> list[str]:
     """The command of a worker that dies on page 2, hangs on page 3, and dies once on page 4."""
     script = folder / "faulty.py"
-    state = {"once": str(folder / "once"), "describe": str(folder / "describe")}
+    state = {name: str(folder / name) for name in ("once", "describe", "hangs")}
     script.write_text(FAULTY_WORKER.format(path=sys.path, **state))
     return [sys.executable, str(script)]
 
@@ -148,8 +150,8 @@ async def test_a_file_name_that_is_no_utf8(pdf: Path):
 
 
 async def test_a_hang_ends_at_the_time_limit(pdf: Path, faulty: list[str]):
-    async with DecodingService(workers=1, command=faulty, timeout_s=1.0) as service:
-        with pytest.raises(PageTimeoutError, match="page 3 took longer than 1 s") as caught:
+    async with DecodingService(workers=1, command=faulty, timeout_s=3.0) as service:
+        with pytest.raises(PageTimeoutError, match="page 3 took longer than 3 s") as caught:
             await service.decode(PdfPage(path=pdf, page_index=2))
         assert "--page-timeout" in str(caught.value.remedy)
         assert (await service.decode(PdfPage(path=pdf, page_index=0))).pixels.size
@@ -170,18 +172,18 @@ async def test_an_image_that_hangs_in_its_decoder_costs_no_thread(
 
     monkeypatch.setattr(f"pagemill.runtime.decoding.{stage}", hang)
     threads = ComputeThreads(1, name="test", grace_s=0.05)
-    async with DecodingService(threads=threads, timeout_s=1.0) as service:
-        with pytest.raises(PageTimeoutError, match=r"decoding hangs\.png took longer than 1 s"):
+    async with DecodingService(threads=threads, timeout_s=3.0) as service:
+        with pytest.raises(PageTimeoutError, match=r"decoding hangs\.png took longer than 3 s"):
             await service.decode(EncodedImage(path=tmp_path / "hangs.png"))
         assert (await service.decode(EncodedImage(path=tmp_path / "good.png"))).pixels.shape == (30, 40, 3)
         assert threads.stuck.is_set()
     release.set()
 
 
-async def test_giving_up_on_a_page_frees_its_process(pdf: Path, faulty: list[str]):
+async def test_giving_up_on_a_page_frees_its_process(pdf: Path, faulty: list[str], tmp_path: Path):
     async with DecodingService(workers=1, command=faulty) as service:
         task = asyncio.create_task(service.decode(PdfPage(path=pdf, page_index=2)))
-        await asyncio.sleep(0.5)
+        await asyncio.to_thread(wait_for, (tmp_path / "hangs").exists, "the page to be asked for")
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -243,7 +245,7 @@ def test_processes_die_with_their_parent(pdf: Path):
         assert parent.stdout is not None
         worker = int(parent.stdout.readline())
         parent.send_signal(signal.SIGKILL)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while Path(f"/proc/{worker}/cmdline").exists() and Path(f"/proc/{worker}/cmdline").read_bytes():
         assert time.monotonic() < deadline, "the worker outlived its parent"
         time.sleep(0.02)

@@ -112,17 +112,17 @@ async def test_a_call_that_hangs_is_left_behind_and_the_others_go_on(gate, caplo
     await pool.settled()
     assert not [each for each in caplog.records if each.levelno >= logging.WARNING]  # the run tells of it, once
     assert await behind == 1
-    await asyncio.wait_for(pool.close(), 5)
+    await asyncio.wait_for(pool.close(), 60)
     (left,) = named("hanging")
     gate.set()
-    await asyncio.to_thread(left.join, 5)
+    await asyncio.to_thread(left.join, 60)
     assert not left.is_alive()  # a thread that comes back ends: another has its place
 
 
 async def test_nobody_waits_for_a_call_that_was_never_given_up_to_settle(pool, gate):
     waiting = asyncio.create_task(pool.run(gate.wait))
     await asyncio.sleep(0)
-    await asyncio.wait_for(pool.settled(), 5)
+    await asyncio.wait_for(pool.settled(), 60)
     gate.set()
     await waiting
 
@@ -132,7 +132,7 @@ async def test_closing_leaves_a_call_that_hangs(gate):
     running = threading.Event()
     call = pool.start(lambda: running.set() or gate.wait())
     await asyncio.to_thread(running.wait)
-    await asyncio.wait_for(pool.close(), 5)
+    await asyncio.wait_for(pool.close(), 60)
     assert isinstance(call.answer.exception(), StuckError)
 
 

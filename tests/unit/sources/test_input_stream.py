@@ -289,7 +289,7 @@ async def test_the_total_is_known_while_the_stream_waits(shards: Path, tmp_path:
         source = resolve([shards], options=options, decoder=Probe())
         pages = source.pages()
         await anext(pages)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while source.total is None:  # noqa: ASYNC110 - the stream does not promise an event
                 await asyncio.sleep(0)
         assert source.total == expected
