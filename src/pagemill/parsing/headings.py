@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from pagemill.document.geometry import union_box
 from pagemill.document.joining import join_text
 from pagemill.document.labels import TASK_OF_LABEL, Label, Task
 from pagemill.parsing.blocks import RUNNING_TEXT, TITLES, Block
-from pagemill.parsing.lines import rows_of
+from pagemill.parsing.lines import join_rows, rows_of
 from pagemill.parsing.lists import BULLET
 from pagemill.parsing.paragraphs import ends_sentence
 
@@ -27,6 +28,8 @@ _LARGEST_SIZE = 1.2
 _LARGEST_LEAD = 1.1
 """A title no more than this much larger than the body is clearly larger than any other heading."""
 _PROMOTED_SIZE = 1.25
+_HEADING_GAP = 0.6
+"""Gap between two rows from which they are two headings, in font sizes."""
 _MAX_LEVEL = 6
 _MAX_ROWS = 4
 _MAX_CHARACTERS = 250
@@ -45,20 +48,18 @@ def mark_headings(blocks: Sequence[Block], height: int, body: float, page_number
         page_number: Page in the document, from 1.
 
     Returns:
-        The blocks.
+        The blocks; several headings that layout had put into one block are blocks of their own.
     """
+    result: list[Block] = []
     for block in blocks:
-        text = block.plain
         if _is_no_title(block, body):
             block.label = Label.TEXT
-        elif (
-            block.label is Label.TEXT
-            and _stands_out(block, body)
-            and _may_be_heading(block)
-            and _WORD.search(text)
-            and not ends_sentence(text)
-        ):
+        elif _is_missed_heading(block, body):
             block.label = Label.PARAGRAPH_TITLE
+            result += _one_by_one(block)
+            continue
+        result.append(block)
+    blocks = result
     headings = [block for block in blocks if block.label in TITLES]
     if page_number in (1, None) and not any(block.label is Label.DOC_TITLE for block in headings):
         upper = [block for block in headings if block.box[1] < 0.5 * height and _letters(block) > 1]
@@ -82,6 +83,40 @@ def mark_headings(blocks: Sequence[Block], height: int, body: float, page_number
         by_size = min(2 + sum(size * alike > block.size for size in ranks), _MAX_LEVEL)
         block.level = numbered_level(block.plain) or by_size
     return blocks
+
+
+def _is_missed_heading(block: Block, body: float) -> bool:
+    """Whether a block of text is set like a heading and reads like one; among references it must be bold."""
+    if block.label is Label.REFERENCE_CONTENT:
+        if not all(row.bold for row in block.rows) or NUMBERED_HEADING.match(block.plain):
+            return False
+    elif block.label is not Label.TEXT:
+        return False
+    text = block.plain
+    return (
+        _stands_out(block, body)
+        and _may_be_heading(block)
+        and _WORD.search(text) is not None
+        and not ends_sentence(text)
+    )
+
+
+def _one_by_one(block: Block) -> list[Block]:
+    """A block of headings one below the other, apart where the rows of one heading would stand closer."""
+    cuts = [
+        i
+        for i, (above, below) in enumerate(pairwise(block.rows), start=1)
+        if below.box[1] - above.box[3] >= _HEADING_GAP * below.size
+    ]
+    if not cuts:
+        return [block]
+    parts = []
+    for start, end in pairwise([0, *cuts, len(block.rows)]):
+        rows = block.rows[start:end]
+        part = Block(union_box(row.box for row in rows), block.label, rows, block.source, block.score)
+        part.text = join_rows(rows)
+        parts.append(part)
+    return parts
 
 
 def numbered_level(text: str) -> int | None:
@@ -136,7 +171,7 @@ def _same_heading(above: Block, below: Block) -> bool:
     aligned = min(above.box[2], below.box[2]) - max(above.box[0], below.box[0])
     alike = 0.9 < below.size / max(above.size, 0.1) < 1.1
     numbered = NUMBERED_HEADING.match(below.plain) is not None
-    near = -0.5 * below.size < gap < 0.6 * below.size
+    near = -0.5 * below.size < gap < _HEADING_GAP * below.size
     return near and aligned > 0 and alike and not numbered and len(above.rows) + len(below.rows) <= _MAX_ROWS
 
 

@@ -405,3 +405,18 @@ def test_numbered_headings_stand_below_those_a_little_larger():
     groups += [[text("(1) Its wheel", 100, 300, size=22)], paragraph(body, y=340)]
     found = parse(groups, labels=[Label.PARAGRAPH_TITLE, Label.TEXT] * 2)
     assert [(title.content, title.level) for title in found if title.level] == [("2 The mill", 2), ("(1) Its wheel", 3)]
+
+
+def test_headings_one_below_the_other_stay_two():
+    heads = [
+        text("Recently issued standards", 100, 150, bold=True),
+        text("Recently adopted standard", 100, 188, bold=True),
+    ]
+    body = paragraph(["Words that fill the page", "and go on", "and end."], y=240)
+    found = parse([heads, body], labels=[Label.REFERENCE_CONTENT] * 2)
+    assert contents(found)[:2] == [
+        ("paragraph_title", "Recently issued standards"),
+        ("paragraph_title", "Recently adopted standard"),
+    ]
+    close = [text("Recently issued standards", 100, 150, bold=True), text("and what they mean", 100, 176, bold=True)]
+    assert contents(parse([close, body]))[0] == ("paragraph_title", "Recently issued standards and what they mean")
