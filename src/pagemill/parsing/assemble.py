@@ -272,6 +272,8 @@ def _is_cut(block: Block) -> bool:
     """Whether the text stops in the middle of a sentence at the end of a full row."""
     if not block.rows or not block.text or ends_sentence(block.text):
         return False
+    if block.text[-1] in "-\u2010" and block.text[-2:-1].isalpha():
+        return True
     last = block.rows[-1]
     right = max(row.box[2] for row in block.rows)
     return len(block.rows) > 1 and last.box[2] > right - 3 * last.size

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 NUMBERED_HEADING = re.compile(r"^(\d{1,2}(?:\.\d{1,2}){0,4})\.?\s+\S")
 _SECTION = re.compile(r"^\d{1,2}(?:\.\d{1,2}){0,4}\.?$")
 _WORD = re.compile(r"[^\W\d_]{3,}|[\u3040-\u30ff\u3131-\ud7a3\u4e00-\u9fff]{2,}")
+_BROKEN_WORD = re.compile(r"[^\W\d_]{2}[-\u2010]$")
 _SAME_SIZE = 0.95
 """Least size of headings of one level over the largest of them; rows read from pixels are measured roughly."""
 _SAME_SIZE_READ = 0.78
@@ -188,7 +189,9 @@ def _may_be_heading(block: Block) -> bool:
 
 
 def _is_no_title(block: Block, body: float) -> bool:
-    """Whether a model's title or heading is a stray sign, a list item, a long text or a sentence."""
+    """Whether a model's title or heading is a stray sign, a list item, a long text, a sentence or its first row."""
+    if block.label in TITLES and _BROKEN_WORD.search(block.plain):
+        return True
     if block.label is Label.DOC_TITLE:
         return _letters(block) < 2
     return block.label is Label.PARAGRAPH_TITLE and (not _may_be_heading(block) or _is_sentence(block, body))

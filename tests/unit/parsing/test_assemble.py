@@ -420,3 +420,11 @@ def test_headings_one_below_the_other_stay_two():
     ]
     close = [text("Recently issued standards", 100, 150, bold=True), text("and what they mean", 100, 176, bold=True)]
     assert contents(parse([close, body]))[0] == ("paragraph_title", "Recently issued standards and what they mean")
+
+
+def test_a_row_that_breaks_a_word_is_no_heading():
+    first = [text("B5 First solution: the mill is ho-", 100, 150, size=30)]
+    rest = paragraph(["mogeneous in all that it does,", "and so", "it goes."], y=200)
+    found = parse([first, rest], labels=[Label.PARAGRAPH_TITLE, Label.TEXT])
+    assert [each.label for each in found] == [Label.TEXT, Label.TEXT]
+    assert found[0].continues
