@@ -46,6 +46,18 @@ GROUNDED = (
     "<|ref|>table<|/ref|><|det|>[[520, 320, 900, 600]]<|/det|>\n<table><tr><td>bisel</td></tr></table>"
 )
 """What DeepSeek-OCR says of every page."""
+TEXT = {
+    "hidden_size": 256,
+    "intermediate_size": 512,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 64,
+    "max_position_embeddings": 32768,
+}
+"""Of the language models."""
+VISION = {"depth": 2, "hidden_size": 128, "num_heads": 4, "intermediate_size": 256, "out_hidden_size": 256}
+"""Of the image encoders, by the names of most of them."""
 PROMPTS = "Text Table Formula Recognition: OCR: Represent the user's input. page document"
 
 
@@ -65,14 +77,9 @@ def glm_ocr(folder: Path) -> None:
     )
     number = tokenizer.convert_tokens_to_ids
     text = {
+        **TEXT,
         "vocab_size": len(tokenizer),
-        "hidden_size": 256,
         "intermediate_size": 768,  # vLLM wants three times the hidden size: the merger's width in transformers
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
-        "head_dim": 64,
-        "max_position_embeddings": 32768,
         "rope_parameters": {
             "rope_type": "default",
             "rope_theta": 10000.0,
@@ -82,17 +89,15 @@ def glm_ocr(folder: Path) -> None:
         "eos_token_id": [number("<|endoftext|>"), number("<|user|>")],
         "pad_token_id": number("<|endoftext|>"),
     }
-    vision = {"depth": 2, "hidden_size": 128, "num_heads": 4, "intermediate_size": 256, "out_hidden_size": 256}
-    config = GlmOcrConfig(
-        text_config=text,
-        vision_config=vision,
-        image_token_id=number("<|image|>"),
-        video_token_id=number("<|video|>"),
-        image_start_token_id=number("<|begin_of_image|>"),
-        image_end_token_id=number("<|end_of_image|>"),
-        video_start_token_id=number("<|begin_of_video|>"),
-        video_end_token_id=number("<|end_of_video|>"),
-    )
+    marks = {
+        "image_token_id": "<|image|>",
+        "video_token_id": "<|video|>",
+        "image_start_token_id": "<|begin_of_image|>",
+        "image_end_token_id": "<|end_of_image|>",
+        "video_start_token_id": "<|begin_of_video|>",
+        "video_end_token_id": "<|end_of_video|>",
+    }
+    config = GlmOcrConfig(text_config=text, vision_config=VISION, **numbers(tokenizer, marks))
     model = GlmOcrForConditionalGeneration(config)
     teach_to_speak(model, tokenizer, number("<|endoftext|>"))
     processor = Glm46VProcessor(
@@ -115,14 +120,8 @@ def paddleocr_vl(folder: Path) -> None:
     )
     number = tokenizer.convert_tokens_to_ids
     text = {
+        **TEXT,
         "vocab_size": len(tokenizer),
-        "hidden_size": 256,
-        "intermediate_size": 512,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
-        "head_dim": 64,
-        "max_position_embeddings": 32768,
         "rope_parameters": {"rope_type": "default", "rope_theta": 500000.0, "mrope_section": [8, 12, 12]},
         "bos_token_id": number("<s>"),
         "eos_token_id": number("</s>"),
@@ -130,14 +129,14 @@ def paddleocr_vl(folder: Path) -> None:
         "tie_word_embeddings": False,
     }
     vision = {"num_hidden_layers": 2, "hidden_size": 128, "num_attention_heads": 4, "intermediate_size": 256}
+    marks = {
+        "image_token_id": "<|IMAGE_PLACEHOLDER|>",
+        "video_token_id": "<|video_pad|>",
+        "vision_start_token_id": "<|IMAGE_START|>",
+        "vision_end_token_id": "<|IMAGE_END|>",
+    }
     config = PaddleOCRVLConfig(
-        text_config=text,
-        vision_config=vision,
-        image_token_id=number("<|IMAGE_PLACEHOLDER|>"),
-        video_token_id=number("<|video_pad|>"),
-        vision_start_token_id=number("<|IMAGE_START|>"),
-        vision_end_token_id=number("<|IMAGE_END|>"),
-        tie_word_embeddings=False,
+        text_config=text, vision_config=vision, **numbers(tokenizer, marks), tie_word_embeddings=False
     )
     model = PaddleOCRVLForConditionalGeneration(config)
     teach_to_speak(model, tokenizer, number("</s>"))
@@ -153,16 +152,9 @@ def qwen3_vl_embedding(folder: Path) -> None:
         "<|endoftext|> <|im_start|> <|im_end|> <|vision_start|> <|vision_end|> <|image_pad|> <|video_pad|>",
         end="<|im_end|>",
     )
-    number = tokenizer.convert_tokens_to_ids
     text = {
+        **TEXT,
         "vocab_size": len(tokenizer),
-        "hidden_size": 256,
-        "intermediate_size": 512,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
-        "head_dim": 64,
-        "max_position_embeddings": 32768,
         "rope_parameters": {
             "rope_type": "default",
             "rope_theta": 5000000.0,
@@ -170,22 +162,14 @@ def qwen3_vl_embedding(folder: Path) -> None:
             "mrope_interleaved": True,
         },
     }
-    vision = {
-        "depth": 2,
-        "hidden_size": 128,
-        "num_heads": 4,
-        "intermediate_size": 256,
-        "out_hidden_size": 256,
-        "deepstack_visual_indexes": [0],
+    marks = {
+        "image_token_id": "<|image_pad|>",
+        "video_token_id": "<|video_pad|>",
+        "vision_start_token_id": "<|vision_start|>",
+        "vision_end_token_id": "<|vision_end|>",
     }
-    config = Qwen3VLConfig(
-        text_config=text,
-        vision_config=vision,
-        image_token_id=number("<|image_pad|>"),
-        video_token_id=number("<|video_pad|>"),
-        vision_start_token_id=number("<|vision_start|>"),
-        vision_end_token_id=number("<|vision_end|>"),
-    )
+    vision = {**VISION, "deepstack_visual_indexes": [0]}
+    config = Qwen3VLConfig(text_config=text, vision_config=vision, **numbers(tokenizer, marks))
     model = Qwen3VLForConditionalGeneration(config)
     enliven(model)
     processor = Qwen3VLProcessor(
@@ -268,6 +252,11 @@ def make_tokenizer(special: str, *, end: str, **roles: str) -> PreTrainedTokeniz
     fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=end, pad_token=tokens[0], **roles)
     fast.add_special_tokens({"additional_special_tokens": tokens})
     return fast
+
+
+def numbers(tokenizer: Any, marks: dict[str, str]) -> dict[str, int]:
+    """Settings that are numbers of special tokens."""
+    return {name: tokenizer.convert_tokens_to_ids(token) for name, token in marks.items()}
 
 
 def enliven(model: torch.nn.Module) -> None:
