@@ -42,8 +42,13 @@ def run(work, **options):
 
 
 def start(body: str) -> subprocess.Popen[str]:
+    # A group of its own: in that of a suite whose shell has gone the kernel ignores SIGTSTP.
     return subprocess.Popen(
-        [sys.executable, "-c", HEAD + body], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", HEAD + body],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        process_group=0,
     )
 
 
