@@ -200,6 +200,20 @@ async def test_one_that_dies_again_and_again_is_given_up(world: World):
     assert len(world.lives()) == 1 + QUICK.quick_deaths
     assert len(world.told(What.GIVEN_UP)) == 1
     assert not world.processes()
+    assert world.told(What.DIED)[0].startswith("it ended (SIGKILL): ")
+    assert all("; starting again in" in told.splitlines()[0] for told in world.told(What.DIED))
+
+
+async def test_one_that_is_killed_again_and_again_is_given_up_with_the_end_of_its_log(world: World):
+    async with Servers([world.spec()], patience=replace(QUICK, quick_deaths=1), tell=world.tell) as servers:
+        waiting = asyncio.create_task(servers.wait())
+        for life in range(2):
+            await until(lambda: len(world.told(What.READY)) == life + 1, "the next life")  # noqa: B023 - awaited here
+            os.kill(world.lives()[life]["pid"], signal.SIGKILL)
+        with pytest.raises(ServerError, match=r"died 2 times .*SIGKILL(?s:.*)loading the model") as raised:
+            await asyncio.wait_for(waiting, PATIENCE_S)
+    assert raised.value.message.count(str(world.log)) == 1
+    assert str(world.log) not in str(raised.value.remedy)
 
 
 async def test_deaths_after_a_long_life_do_not_add_up(world: World):

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from pagemill.cli.directory_name import DirectoryName
 from pagemill.cli.recognition_options import recognition_options, recognition_settings
 from pagemill.config.settings import ReadingMode, TextLayerMode
 
@@ -16,21 +17,9 @@ SILENCE_MARGIN_S = 5.0
 """A process that has been silent for a page's time limit and this much more hangs as a whole."""
 
 
-class _Directory(click.Path):
-    """The name of a directory. An empty one would be the current directory, which nobody means by it."""
-
-    def __init__(self) -> None:
-        super().__init__(path_type=Path)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if value == "":
-            self.fail("it is empty: is a variable of the shell not set?", param, ctx)
-        return super().convert(value, param, ctx)
-
-
 @click.command(name="parse", short_help="Parse documents.")
 @click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
-@click.option("-o", "--output", type=_Directory(), required=True, help="Directory to write to.")
+@click.option("-o", "--output", type=DirectoryName(), required=True, help="Directory to write to.")
 @click.option(
     "--lang",
     default="auto",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pagemill.cli.directory_name import DirectoryName
 from pagemill.cli.plan import sizing_options
 from pagemill.cli.server_option import server_option
 from pagemill.errors import ExitCode
@@ -24,7 +25,7 @@ _FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
     "--output",
     "--output-dir",
     "out",
-    type=click.Path(path_type=Path),
+    type=DirectoryName(),
     default=Path("output"),
     show_default=True,
     help="Directory to write to.",

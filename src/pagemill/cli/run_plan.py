@@ -15,7 +15,8 @@ from pagemill.config.hardware import Dtype
 from pagemill.config.model_cards import Kind, load_card
 from pagemill.config.model_files import find_model
 from pagemill.config.settings import ReadingMode
-from pagemill.errors import MissingDependencyError, UsageError
+from pagemill.errors import MissingDependencyError, NetworkError, UsageError
+from pagemill.runtime.engines import LAYOUT_ENGINES, require
 from pagemill.serving.command import find_vllm
 from pagemill.serving.planning import Wishes
 from pagemill.serving.probe import base_url
@@ -139,9 +140,10 @@ def check(options: RunOptions, steps: Sequence[StepPlan]) -> None:
 
     Raises:
         MissingDependencyError: Something is missing.
+        NetworkError: A server does not answer.
         InputError: The file of queries cannot be read.
     """
-    from pagemill.doctor import Verdict, examine
+    from pagemill.doctor import Area, Verdict, examine
 
     lacking = []
     areas = dict.fromkeys(area for each in steps for area in each.areas)
@@ -153,9 +155,13 @@ def check(options: RunOptions, steps: Sequence[StepPlan]) -> None:
         if finding.remedy:
             click.echo(f"  {finding.remedy}", err=True)
         if finding.verdict is Verdict.MISSING:
-            lacking.append(finding.what)
+            lacking.append(finding)
     if lacking:
-        raise MissingDependencyError(f"this machine lacks: {', '.join(lacking)}", remedy="See the lines above.")
+        missing = ", ".join(finding.what for finding in lacking)
+        only_servers = all(finding.area is Area.VLM and "://" in finding.what for finding in lacking)
+        raise (NetworkError if only_servers else MissingDependencyError)(
+            f"what the run needs is not there: {missing}", remedy="See the lines above."
+        )
     if options.queries is not None and Step.EMBED in options.chosen:
         from pagemill.embedding.queries import read_queries
 
@@ -172,6 +178,14 @@ def _refuse(options: RunOptions) -> None:
         raise click.UsageError("an INPUT is empty: is a variable of the shell not set?")
     if options.fresh and (options.resume or options.retry_failed):
         raise click.UsageError("--fresh starts over: it goes with neither --resume nor --retry-failed")
+    if Step.OCR not in chosen and (options.fresh or options.retry_failed):
+        option = "--fresh" if options.fresh else "--retry-failed"
+        raise click.UsageError(
+            f"{option} goes with the step ocr; vectors are made anew by `pagemill embed OUT --fresh`"
+        )
+    if options.embedding_model == EMBEDDED and (options.embedding_weights or options.embedding_servers):
+        option = "--embedding-weights" if options.embedding_weights else "--embedding-server"
+        raise click.UsageError(f"{option} goes with a model; {EMBEDDED} is embedded and needs none")
     if options.recognition == "lines":
         context = click.get_current_context()
         for parameter in context.command.params:
@@ -256,6 +270,7 @@ def _layout(options: RunOptions, serving: Serving | None) -> tuple[tuple[str, ..
         note = f"{card.name} reads whole pages and finds the regions itself: nothing comes of"
         return (), (f"{note} {' and '.join(without_use)}.",) if without_use else ()
     engine = options.layout_engine or _layout_engine()
+    require(LAYOUT_ENGINES, engine)
     batch = options.batch_size or (serving.plan.batch_size if serving and engine == LAYOUT_MODEL else None)
     model = _option("--layout-model", options.layout_model)
     return ("--layout-engine", engine, *model, *_option("--layout-batch", batch)), ()
@@ -369,8 +384,9 @@ def _prepared(options: RunOptions, model: str, weights: Path | None, wishes: Wis
     except MissingDependencyError as error:
         raise MissingDependencyError(
             error.message,
-            remedy=f"{error.remedy} Or name a server that runs elsewhere, with --server and --embedding-server; or let "
-            f"this machine's processor do it: --recognition-engine lines --embedding-model {EMBEDDED}.",
+            remedy=f"{(error.remedy or '').rstrip('.')}. Or name a server that runs elsewhere, with --server and "
+            f"--embedding-server; or let this machine's processor do it: --recognition-engine lines --embedding-model "
+            f"{EMBEDDED}.",
         ) from error
     return prepare(
         ServingOptions(

@@ -44,6 +44,20 @@ def load(group: str, name: str) -> Any:
                 f"the {_KINDS[group]} {name!r} cannot be loaded: {error}",
                 remedy=f"Install what it needs, or reinstall {point.dist.name if point.dist else name}.",
             ) from error
+    raise _unknown(group, name)
+
+
+def require(group: str, name: str) -> None:
+    """Make sure that an engine of this name is installed; it is not imported.
+
+    Raises:
+        UsageError: There is none.
+    """
+    if name not in names(group):
+        raise _unknown(group, name)
+
+
+def _unknown(group: str, name: str) -> UsageError:
     embedded = ["lines"] if group == REGION_ENGINES else []
     known = ", ".join([*embedded, *names(group)]) or "none: is pagemill installed?"
-    raise UsageError(f"there is no {_KINDS[group]} {name!r}", remedy=f"Installed: {known}.")
+    return UsageError(f"there is no {_KINDS[group]} {name!r}", remedy=f"Installed: {known}.")

@@ -23,6 +23,7 @@ class Cause(StrEnum):
     ARGUMENT = "it does not know an option"
     DISK = "the disk is full"
     HOST_MEMORY = "it was killed, as when the machine's memory runs out"
+    SILENT = "it said nothing"
     UNKNOWN = "its log says why"
 
 
@@ -129,4 +130,6 @@ def diagnose(log: Sequence[str], status: int | None = None) -> Diagnosis:
                 return Diagnosis(cause, remedy)
     if status == _KILLED:
         return Diagnosis(Cause.HOST_MEMORY, "Check the system's log for the end of the process, and its memory.")
+    if not log and status is not None:
+        return Diagnosis(Cause.SILENT, "Is it vLLM that --vllm or PAGEMILL_VLLM names? Try it: PROGRAM serve --help.")
     return Diagnosis(Cause.UNKNOWN, "Read the end of its log above; the whole of it is in the file named there.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pagemill.config.hardware import AUTO, Device, Profile
 from pagemill.config.model_cards import Kind, ModelCard, load_card
-from pagemill.config.model_files import find_in_mirror, find_model
+from pagemill.config.model_files import MODELS_VARIABLE, find_in_mirror, find_model
 from pagemill.errors import MissingInputError, OutputError, PagemillError, UsageError
 from pagemill.serving.checkpoint import read_weights
 from pagemill.serving.command import WHEREVER_IT_IS, Vllm, check_version, find_vllm, server_arguments
@@ -93,7 +93,8 @@ def prepare(options: ServingOptions, *, dry: bool = False) -> Serving:
     Raises:
         UsageError: What is wanted does not fit, or makes no sense.
         MissingDependencyError: vLLM is not there, or is too old for the model.
-        MissingInputError: The model is not on this machine, and the environment says that there is no network.
+        MissingInputError: The model is not on this machine, and the environment says that there is no network; or the
+            local mirror is not there.
     """
     if options.replicas < 1:
         raise UsageError("there has to be at least one replica", remedy="Check --replicas.")
@@ -170,6 +171,12 @@ def _model(card: ModelCard, weights: Path | None) -> str:
     """What vLLM is to load: a folder, or a name on the Hub."""
     if weights is not None:
         return str(weights.absolute())
+    mirror = os.environ.get(MODELS_VARIABLE)
+    if mirror and not Path(mirror).expanduser().is_dir():
+        raise MissingInputError(
+            f"{MODELS_VARIABLE} names {mirror}, which is no folder",
+            remedy=f"Check it, unset it, or fill it: pagemill models download {card.name} --to {mirror}.",
+        )
     if mirrored := find_in_mirror(card.repository):
         return str(mirrored.absolute())
     offline = any(os.environ.get(name, "").upper() in {"1", "ON", "YES", "TRUE"} for name in _OFFLINE)

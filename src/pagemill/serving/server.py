@@ -167,12 +167,10 @@ class Server:
                 quick += 1
                 if quick > self._patience.quick_deaths:
                     self._tell(Event(What.GIVEN_UP, self.url, reason))
-                    raise ServerError(
-                        f"the server at {self.url} died {quick} times in quick succession: {reason}",
-                        remedy=self._diagnosis_remedy(),
-                    )
+                    raise self._given_up(quick, reason)
                 pause = min(self._patience.longest_pause_s, self._patience.first_pause_s * 2 ** (quick - 1))
-                self._tell(Event(What.DIED, self.url, f"{reason}; starting again in {pause:g} s"))
+                what, *log = reason.splitlines()
+                self._tell(Event(What.DIED, self.url, "\n".join([f"{what}; starting again in {pause:g} s", *log])))
                 await asyncio.sleep(pause)
                 try:
                     await self.start()
@@ -258,7 +256,7 @@ class Server:
             if time.monotonic() > end:
                 raise ServerError(
                     f"the server at {self.url} was not ready within {self._patience.start_s:g} s\n" + self._quoted(),
-                    remedy="Look at the end of its log; --start-timeout gives it more time.",
+                    remedy="Look at the end of its log; pagemill serve-model --start-timeout gives it more time.",
                 )
             if (last := "".join(read_tail(self._spec.log, 1, since=self._since))) != said:
                 said = last
@@ -303,9 +301,13 @@ class Server:
         lines = [*root, *(["..."] if root else []), *tail] or ["(it said nothing)"]
         return "\n".join(f"  | {line[:_LINE_WIDTH]}" for line in lines) + f"\n  log: {self._spec.log}"
 
-    def _diagnosis_remedy(self) -> str:
-        found = diagnose(read_tail(self._spec.log, _DIAGNOSED_LINES, since=self._since))
-        return f"{found.remedy} Its log: {self._spec.log}"
+    def _given_up(self, times: int, reason: str) -> ServerError:
+        """It died again and again, the last time for this reason."""
+        log = "" if str(self._spec.log) in reason else f"\n{self._quoted()}"
+        return ServerError(
+            f"the server at {self.url} died {times} times in quick succession: {reason}{log}",
+            remedy=diagnose(read_tail(self._spec.log, _DIAGNOSED_LINES, since=self._since)).remedy,
+        )
 
 
 class Servers:

@@ -95,6 +95,11 @@ def test_a_variant_of_a_known_model_is_refused_with_the_way_to_use_it(vllm):
     assert "variant of qwen3-vl-embedding-2b" in error.value.remedy
 
 
+def test_a_layout_engine_that_is_not_installed_is_told_before_anything_starts():
+    with pytest.raises(UsageError, match="no layout engine 'nope'"):
+        refused("scans", "--server", "http://a:1", "--layout-engine", "nope")
+
+
 @pytest.mark.parametrize("option", [("--model", "qwen3-vl-embedding-2b"), ("--embedding-model", "glm-ocr")])
 def test_a_model_of_another_kind_is_refused(vllm, option):
     with pytest.raises(UsageError, match="is a model for"):
@@ -150,6 +155,10 @@ def test_without_vllm_and_with_a_server_the_embedded_engine_embeds():
         (("--step", "upload", "--hf-repo", "me/x"), "--licence"),
         (("--step", "upload", "--hf-repo", "me", "--licence", "cc0-1.0"), "USER/NAME"),
         (("--step", "upload", "--hf-repo", "me/x", "--licence", "CC BY"), "cc-by-4.0"),
+        (("x", "-o", ""), "is a variable of the shell not set"),
+        (("--step", "embed", "--fresh"), "--fresh goes with the step ocr"),
+        (("--step", "embed", "--retry-failed"), "--retry-failed goes with the step ocr"),
+        (("x", "--embedding-model", "ngram", "--embedding-server", "http://a"), "--embedding-server goes with a model"),
         (("x", "--recognition-engine", "lines", "--workers", "3"), "--workers goes with"),
         (("x", "--recognition-engine", "lines", "--model", "glm-ocr"), "--model goes with"),
     ],

@@ -43,6 +43,14 @@ def test_a_kill_without_words_is_the_machines_memory():
     assert diagnose(["CUDA out of memory"], -9).cause is Cause.DEVICE_MEMORY
 
 
+def test_one_that_said_nothing_may_not_be_vllm():
+    found = diagnose([], 0)
+    assert found.cause is Cause.SILENT
+    assert "--vllm" in found.remedy
+    assert diagnose([], -9).cause is Cause.HOST_MEMORY
+    assert diagnose([]).cause is Cause.UNKNOWN  # it has not ended
+
+
 def test_the_exceptions_of_a_log_are_found_among_its_tracebacks():
     log = [
         "WARNING this can cause errors like `OSError: too many`",
