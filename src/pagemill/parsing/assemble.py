@@ -15,7 +15,7 @@ from pagemill.document.page import ContentFormat, PageResult, Region
 from pagemill.export.markdown import page_markdown
 from pagemill.layout.reading_order import leading_number, reading_order
 from pagemill.parsing.blocks import PICTURES, RUNNING_TEXT, Block, body_size
-from pagemill.parsing.captions import caption_targets, mark_captions
+from pagemill.parsing.captions import caption_targets, join_names, mark_captions
 from pagemill.parsing.formulas import gather_formulas, mark_formulas
 from pagemill.parsing.headings import join_numbers, mark_headings, merge_headings
 from pagemill.parsing.lines import (
@@ -111,7 +111,7 @@ def assemble_regions(
     blocks = _blocks(regions, lines, tables, width, height)
     body = body_size(blocks)
     mark_formulas(blocks)
-    blocks = mark_margins(join_numbers(gather_formulas(blocks)), width, height, body)
+    blocks = mark_margins(join_names(join_numbers(gather_formulas(blocks))), width, height, body)
     mark_captions(blocks)
     order = reading_order(
         as_array(block.box for block in blocks),

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from pagemill.document.geometry import union_box
 from pagemill.document.labels import Label
 from pagemill.parsing.blocks import PICTURES, RUNNING_TEXT, TITLES, Block
-from pagemill.parsing.headings import NUMBERED_HEADING
+from pagemill.parsing.headings import NUMBERED_HEADING, stands_before
+from pagemill.parsing.lines import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +21,7 @@ _NAME = (
     r"|tabelle|tableau|그림|표|도표|사진|图|圖|表|図)\s*(?:[A-Z]?\d{1,3}(?:[.\-–]\d{1,3})*|[IVX]{1,5}|[A-Z])"
 )
 _CAPTION = re.compile(_NAME + r"(?:\s*[.:)\]>〉】|–—\-』」]|\s+(?-i:(?=[^a-z\s]))|$)", re.IGNORECASE)
+_ONLY_NAME = re.compile(_NAME + r"[.:)\]>〉】|』」]?$", re.IGNORECASE)
 _SENTENCE = re.compile(_NAME + r"\s+(?-i:[a-z])", re.IGNORECASE)
 _TABLE_WORDS = frozenset({"table", "tab.", "tabelle", "tableau", "표", "表"})
 _FARTHEST = 0.1
@@ -42,10 +45,30 @@ def mark_captions(blocks: Sequence[Block]) -> None:
             block.label = Label.FIGURE_TITLE
 
 
+def join_names(blocks: Sequence[Block]) -> list[Block]:
+    """Put names that layout left apart (``Table 2``) before the captions that stand in their row."""
+    labels = RUNNING_TEXT | TITLES | {Label.FIGURE_TITLE}
+    candidates = [block for block in blocks if block.label in labels and 0 < len(block.rows) <= _MAX_ROWS]
+    joined: set[int] = set()
+    for block in candidates:
+        if len(block.rows) != 1 or not _ONLY_NAME.match(block.plain):
+            continue
+        beside = [other for other in candidates if other is not block and stands_before(block, other)]
+        if beside:
+            caption = min(beside, key=lambda other: other.box[0])
+            caption.rows = rows_of([*block.lines, *caption.lines])
+            caption.box, caption.polygon = union_box((block.box, caption.box)), None
+            caption.label = Label.FIGURE_TITLE
+            joined.add(id(block))
+    return [block for block in blocks if id(block) not in joined]
+
+
 def is_caption(text: str) -> bool:
     """Whether a text starts as a caption does, and not as a sentence about a figure."""
     match = _CAPTION.match(text)
-    return match is not None and not text[match.end() :].lstrip()[:1].islower()
+    if match is None or _SENTENCE.match(text):  # the hyphen in "Table 2-2 shows" separates nothing
+        return False
+    return not text[match.end() :].lstrip()[:1].islower()
 
 
 def caption_targets(labels: Sequence[Label], boxes: Sequence[Box], texts: Sequence[str], height: int) -> dict[int, int]:

@@ -133,7 +133,7 @@ def join_numbers(blocks: Sequence[Block]) -> list[Block]:
     for block in blocks:
         if block.label not in RUNNING_TEXT | TITLES or len(block.rows) != 1 or not _SECTION.match(block.plain):
             continue
-        beside = [other for other in headings if other is not block and _stands_before(block, other)]
+        beside = [other for other in headings if other is not block and stands_before(block, other)]
         if not beside:
             continue
         heading = min(beside, key=lambda other: other.box[0])
@@ -143,7 +143,8 @@ def join_numbers(blocks: Sequence[Block]) -> list[Block]:
     return [block for block in blocks if id(block) not in joined]
 
 
-def _stands_before(number: Block, heading: Block) -> bool:
+def stands_before(number: Block, heading: Block) -> bool:
+    """Whether a single row stands right before the first row of another block, in letters of about its size."""
     first, row = number.rows[0], heading.rows[0]
     level = min(first.box[3], row.box[3]) - max(first.box[1], row.box[1]) > 0.6 * min(first.size, row.size)
     alike = 0.8 < first.size / max(row.size, 0.1) < 1.25

@@ -428,3 +428,11 @@ def test_a_row_that_breaks_a_word_is_no_heading():
     found = parse([first, rest], labels=[Label.PARAGRAPH_TITLE, Label.TEXT])
     assert [each.label for each in found] == [Label.TEXT, Label.TEXT]
     assert found[0].continues
+
+
+def test_a_captions_name_apart_from_it_comes_back():
+    body = paragraph(["Words that fill the page", "and go on", "and end."], y=240)
+    groups = [[text("Table 2-2", 100, 150)], [text("Comparison of the mills", 215, 150)], body]
+    found = parse(groups)
+    assert contents(found)[0] == ("figure_title", "Table 2-2 Comparison of the mills")
+    assert len(found) == 2

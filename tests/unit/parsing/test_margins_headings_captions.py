@@ -23,6 +23,7 @@ def test_no_page_numbers(text):
     [
         "Figure 3: A mill",
         "Fig. 2. The wheel",
+        "Figure 3-5 Special registers",
         "Table 1 Composition of the data",
         "<표 2> 현황",
         "그림 1. 한지",
@@ -33,7 +34,9 @@ def test_captions(text):
     assert is_caption(text)
 
 
-@pytest.mark.parametrize("text", ["Figure 1 shows the house", "Table 1 gives the balance", "Tables are good", "표현"])
+@pytest.mark.parametrize(
+    "text", ["Figure 1 shows the house", "Table 1 gives the balance", "Table 2-2 shows all", "Tables are good", "표현"]
+)
 def test_sentences_about_figures(text):
     assert not is_caption(text)
 
