@@ -280,7 +280,11 @@ def _embedding(options: RunOptions, dry: bool) -> StepPlan:
     from pagemill.doctor import Area
 
     model = options.embedding_model or _default_embedding(options)
-    common = (*_option("--queries", options.queries), *_flag("--quiet", options.quiet))
+    common = (
+        *_option("--queries", options.queries),
+        *_option("--image-column", options.image_column),  # page images are read from the dataset again
+        *_flag("--quiet", options.quiet),
+    )
     if model == EMBEDDED:
         arguments: tuple[str, ...] = ("embed", str(options.out), "--engine", EMBEDDED, *common)
         return StepPlan(PlannedStep(step=Step.EMBED, arguments=arguments))

@@ -82,6 +82,11 @@ def test_the_published_options_reach_their_places(vllm):
     assert "--resume" in parse
 
 
+def test_the_image_column_is_that_of_the_pages_that_are_read_and_of_those_that_are_embedded(vllm):
+    lines = planned("pages.parquet", "--vllm", vllm, "--profile", "l4", "--image-column", "scan")
+    assert [words[words.index("--image-column") + 1] for words in lines[1::2]] == ["scan", "scan"]
+
+
 def test_an_embedding_model_may_be_named_by_its_repository(vllm):
     _, embed = planned(
         *("--step", "embed", "--vllm", vllm, "--profile", "l4", "--embedding-model", "Qwen/Qwen3-VL-Embedding-2B")
