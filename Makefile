@@ -9,9 +9,9 @@ BIN := $(VENV)/bin
 
 # Without Tesseract the Korean samples fail, by name, and the run ends with status 3; the report is there all the same.
 run: $(VENV)/.installed system-packages
-	@echo "$(BIN)/pagemill parse samples --recursive -o $(OUT) --fresh"
-	@$(BIN)/pagemill parse samples --recursive -o $(OUT) --fresh; status=$$?; \
-	if [ -f $(OUT)/report.html ]; then echo "Open $(OUT)/report.html, or read $(OUT)/documents/report.md"; fi; \
+	@echo "$(BIN)/pagemill parse samples --recursive -o '$(OUT)' --fresh"
+	@$(BIN)/pagemill parse samples --recursive -o "$(OUT)" --fresh; status=$$?; \
+	if [ -f "$(OUT)/report.html" ]; then echo "Open $(OUT)/report.html, or read $(OUT)/documents/report.md"; fi; \
 	exit $$status
 
 test: $(VENV)/.installed-test system-packages
@@ -52,4 +52,4 @@ $(VENV)/.installed-test: $(VENV)/.installed pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(OUT) build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) "$(OUT)" build dist .mypy_cache .ruff_cache .pytest_cache
