@@ -9,6 +9,7 @@ from pagemill.document.geometry import union_box
 from pagemill.document.labels import Label
 from pagemill.parsing.blocks import TITLES
 from pagemill.parsing.lines import rows_of
+from pagemill.parsing.lists import marker
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -50,7 +51,7 @@ def mark_formulas(blocks: Iterable[Block]) -> None:
 def _is_equation(block: Block) -> bool:
     """Whether a short block without a word holds a relation or a sign of analysis beside letters."""
     text = block.plain
-    short = 0 < len(block.rows) <= _MAX_ROWS and len(text) <= _MAX_CHARACTERS
+    short = 0 < len(block.rows) <= _MAX_ROWS and len(text) <= _MAX_CHARACTERS and not marker(text)
     return short and _RELATION.search(text) is not None and any(char.isalpha() for char in text)
 
 

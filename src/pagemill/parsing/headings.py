@@ -12,14 +12,13 @@ from pagemill.document.labels import TASK_OF_LABEL, Label, Task
 from pagemill.parsing.blocks import RUNNING_TEXT, TITLES, Block
 from pagemill.parsing.lines import join_rows, rows_of
 from pagemill.parsing.lists import BULLET
-from pagemill.parsing.paragraphs import ends_sentence
+from pagemill.parsing.paragraphs import HAS_WORD, ends_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 NUMBERED_HEADING = re.compile(r"^(\d{1,2}(?:\.\d{1,2}){0,4})\.?\s+\S")
 _SECTION = re.compile(r"^\d{1,2}(?:\.\d{1,2}){0,4}\.?$")
-_WORD = re.compile(r"[^\W\d_]{3,}|[\u3040-\u30ff\u3131-\ud7a3\u4e00-\u9fff]{2,}")
 _BROKEN_WORD = re.compile(r"[^\W\d_]{2}[-\u2010]$")
 _SAME_SIZE = 0.95
 """Least size of headings of one level over the largest of them; rows read from pixels are measured roughly."""
@@ -97,7 +96,7 @@ def _is_missed_heading(block: Block, body: float) -> bool:
     return (
         _stands_out(block, body)
         and _may_be_heading(block)
-        and _WORD.search(text) is not None
+        and HAS_WORD.search(text) is not None
         and not ends_sentence(text)
     )
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from pagemill.parsing.lines import Row
 
+HAS_WORD = re.compile(r"[^\W\d_]{3,}|[\u3040-\u30ff\u3131-\ud7a3\u4e00-\u9fff]{2,}")
+"""What a heading holds, and a formula does not."""
 _SENTENCE_END = re.compile(r"[.!?…。！？:][\"'”’)\]»]*(?:\d{1,3}(?:[,–-]\d{1,3})*)?$")
 _LEADER = re.compile(r"^[.·…_\-–—=*~\s]{6,}$")
 """A row of dots or dashes drawn with characters: a rule, not text."""
@@ -183,7 +185,8 @@ def _kinds(paragraph: list[Row], region: Sequence[Row], body_size: float) -> lis
 def _is_marked_heading(paragraph: Sequence[Row], rest: Sequence[Row]) -> bool:
     """Whether a paragraph starts with a number and is set a little larger there, as a text layer tells for sure."""
     others = paragraph[1:] or rest
-    if not others or not marker(paragraph[0].text) or BULLET.match(paragraph[0].text):
+    first = paragraph[0].text
+    if not others or not marker(first) or BULLET.match(first) or not HAS_WORD.search(first):
         return False
     measured = all(line.font_size for row in (*paragraph, *others) for line in row.lines)
     return measured and paragraph[0].size > _MARKED_SIZE * float(np.median([row.size for row in others]))

@@ -54,12 +54,15 @@ def find_rules(gray: NDArray[np.uint8], text_height: float, words: NDArray[np.fl
         text_height: Usual height of a line of text in pixels: the yardstick for what is longer than a letter.
         words: Boxes of words, shape (n, 4), where known: strokes inside them are letters that run together.
     """
+    # Where the words are not known, a whole page is looked through: pictures hold many a white line and dark area.
+    table = words is not None
     words = np.zeros((0, 4)) if words is None else words
-    flat = _outside(_strokes(_dark(gray, text_height), text_height), words, _WORD_EDGE)
+    flat = _outside(_strokes(_dark(gray, text_height), text_height, table=table), words, _WORD_EDGE)
     # Boxes of words may begin a little after the first letter's stem.
     wider = words + np.array([-1.0, 0.0, 1.0, 0.0]) * max(2.0, 0.1 * text_height)
     turned = np.ascontiguousarray(gray.T)
-    drawn = [_strokes(mask(turned, text_height), 1.2 * text_height) for mask in (_dark, _light)]
+    masks = (_dark, _light) if table else (_dark,)
+    drawn = [_strokes(mask(turned, text_height), 1.2 * text_height, table=table) for mask in masks]
     upright = _outside(np.concatenate(drawn), wider[:, [1, 0, 3, 2]], 0.0)
     horizontal, vertical = _link(flat, text_height), _link(upright, text_height)
     horizontal = [rule for rule in horizontal if rule.length >= 3 * text_height]
@@ -132,12 +135,14 @@ def _open(dark: NDArray[np.uint8], length: float) -> NDArray[np.uint8]:
     return opened
 
 
-def _strokes(dark: NDArray[np.uint8], length: float) -> NDArray[np.float64]:
+def _strokes(dark: NDArray[np.uint8], length: float, *, table: bool) -> NDArray[np.float64]:
     """Horizontal strokes, shape (n, 3): y, first and last x."""
     opened = _open(dark, length)
-    # A rule that ends at a shaded row is one component with it: without what is too thick for a rule it stands alone.
-    areas = cv2.morphologyEx(opened, cv2.MORPH_OPEN, np.ones((int(max(4, 0.5 * length)) + 1, 1), np.uint8))
-    _, _, stats, centroids = cv2.connectedComponentsWithStats(cv2.subtract(opened, areas), connectivity=8)
+    if table:
+        # A rule that ends at a shaded row is one component with it: without what is too thick it stands alone.
+        areas = cv2.morphologyEx(opened, cv2.MORPH_OPEN, np.ones((int(max(4, 0.5 * length)) + 1, 1), np.uint8))
+        opened = cv2.subtract(opened, areas).astype(np.uint8)
+    _, _, stats, centroids = cv2.connectedComponentsWithStats(opened, connectivity=8)
     stats, centroids = stats[1:], centroids[1:]
     thickness = stats[:, cv2.CC_STAT_AREA] / np.maximum(stats[:, cv2.CC_STAT_WIDTH], 1)
     left, width = stats[:, cv2.CC_STAT_LEFT], stats[:, cv2.CC_STAT_WIDTH]

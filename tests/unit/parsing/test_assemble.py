@@ -436,3 +436,9 @@ def test_a_captions_name_apart_from_it_comes_back():
     found = parse(groups)
     assert contents(found)[0] == ("figure_title", "Table 2-2 Comparison of the mills")
     assert len(found) == 2
+
+
+def test_numbered_exercises_are_neither_headings_nor_formulas():
+    body = paragraph(["Words that fill the page", "and go on", "and end."])
+    exercises = [text("150. s(t) = 2t + 8", 100, 600, size=22), text("151. s(t) = 2t − 15", 100, 640)]
+    assert contents(parse([body, exercises]))[1:] == [("text", "150. s(t) = 2t + 8\n151. s(t) = 2t − 15")]
