@@ -282,7 +282,7 @@ def test_rules_that_end_at_a_shaded_head() -> None:
 def test_a_framed_page_with_a_striped_picture_is_no_table() -> None:
     page = blank(900, 900)
     cv2.rectangle(page, (50, 50), (850, 850), (90, 90, 90), 1)
-    page[700:850, 50:360] = (160, 90, 40)  # a picture in the frame's corner, with white stripes
+    page[700:846, 50:360] = (160, 90, 40)  # a picture in the frame's corner, with white stripes
     for x in (120, 180, 240, 300):
-        page[700:850, x : x + 3] = 255
+        page[700:846, x : x + 3] = 255
     assert find_ruled_tables(page) == []
