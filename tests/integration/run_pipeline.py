@@ -91,7 +91,8 @@ class Mill:
         assert all(is_free("127.0.0.1", port) for port in self.ports())
 
     def ports(self) -> list[int]:
-        return sorted({int(port) for port in re.findall(r"--server http://127\.0\.0\.1:(\d+)", self.said)})
+        """Of all servers that were given to steps, the last one at the end."""
+        return [int(port) for port in re.findall(r"--server http://127\.0\.0\.1:(\d+)", self.said)]
 
     def records(self) -> list[dict[str, Any]]:
         path = self.out / "ocr_results.jsonl"

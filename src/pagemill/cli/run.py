@@ -103,7 +103,7 @@ _FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 @click.option("--licence", "--license", "licence", metavar="ID", help="Of the pages, for --hf-repo: cc-by-4.0.")
 @click.option("--private", is_flag=True, help="Make the dataset private.")
 @click.option("--dry-run", is_flag=True, help="Print the commands of all steps and do nothing; vLLM need not be there.")
-@click.option("-q", "--quiet", is_flag=True, help="Say less.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress and no summaries; failures, and what the upload says.")
 def command(dry_run: bool, quiet: bool, **options: Any) -> int:
     """Do all of it: check the machine, start a model server, parse, stop it, embed, publish.
 

@@ -25,7 +25,8 @@ def end_orphans() -> int:
     """Kill what descends from servers whose keeper is no more, and wait until it is gone.
 
     The kernel has killed such servers with their groups; this is for processes that had left the group, and holds
-    where the kernel does not know how. A server whose keeper lives is left alone, whosever it is.
+    where the kernel does not know how. One that has given itself another title hides its environment with that, and is
+    not found. A server whose keeper lives is left alone, whosever it is.
 
     Returns:
         How many processes that were; 0 where the system has no ``/proc``.
