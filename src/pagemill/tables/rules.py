@@ -140,7 +140,7 @@ def _strokes(dark: NDArray[np.uint8], length: float, *, table: bool) -> NDArray[
     opened = _open(dark, length)
     if table:
         # A rule that ends at a shaded row is one component with it: without what is too thick it stands alone.
-        areas = cv2.morphologyEx(opened, cv2.MORPH_OPEN, np.ones((int(max(4, 0.5 * length)) + 1, 1), np.uint8))
+        areas = cv2.morphologyEx(opened, cv2.MORPH_OPEN, np.ones((int(max(4, 0.8 * length)) + 1, 1), np.uint8))
         opened = cv2.subtract(opened, areas).astype(np.uint8)
     _, _, stats, centroids = cv2.connectedComponentsWithStats(opened, connectivity=8)
     stats, centroids = stats[1:], centroids[1:]
