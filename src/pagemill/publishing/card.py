@@ -106,7 +106,7 @@ def _sample_code(facts: CardFacts) -> str:
     place = facts.repository or "PATH/OF/THIS/FOLDER"
     if facts.parquet:
         lines = [
-            "from datasets import load_dataset",
+            "from datasets import load_dataset  # pip install datasets pillow",
             "",
             f'pages = load_dataset("{place}", split="train")',
             'print(pages[0]["markdown"])',

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pagemill.errors import DamagedRunError, OutputError
 from pagemill.store import paths
-from pagemill.store.database import APPLICATION_ID, FORMAT, ledger_errors, require_sqlite
+from pagemill.store.database import APPLICATION_ID, FORMAT, ledger_errors, other_version, require_sqlite
 from pagemill.store.files import reading_errors, size_of
 from pagemill.store.lines import read_span
 
@@ -148,10 +148,7 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
                     f"{path} is no whole ledger", remedy="Mend the directory with pagemill verify --repair."
                 )
             if version != FORMAT:
-                raise DamagedRunError(
-                    f"{path} is of another version of pagemill ({version}; this one reads {FORMAT})",
-                    remedy="Read it with that version.",
-                )
+                raise other_version(path, version)
         except BaseException:
             connection.close()
             raise

@@ -225,7 +225,7 @@ def test_quick_reads_no_crops_and_makes_no_documents(out: Path) -> None:
     assert set(findings(out, quick=True)) == {Kind.CHANGED_CROP.value, Kind.MISSING_DOCUMENT.value}
 
 
-@pytest.mark.parametrize("work", [verify, repair])
+@pytest.mark.parametrize("work", [verify, repair, lambda out, exporters: RunReader.open(out)])
 def test_the_ledger_of_another_version_is_left_alone(out: Path, work: Callable[..., Any]) -> None:
     with contextlib.closing(sqlite3.connect(out / LEDGER)) as connection:
         connection.execute("PRAGMA user_version = 99")
