@@ -11,8 +11,6 @@ from pagemill_process import PagemillProcess, environment
 from PIL import Image, ImageDraw
 from serving_world import World
 
-from pagemill.serving.probe import is_free
-
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -84,11 +82,10 @@ class Mill:
         self.more |= {"HF_HUB_DISABLE_XET": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
 
     def assert_all_gone(self) -> None:
-        """No process is left, and nobody listens where servers were."""
+        """No process is left, and so nobody of ours listens where servers were; another run of the tests may."""
         for run in self._runs:
             assert not run.members()
         assert not self.world.processes()
-        assert all(is_free("127.0.0.1", port) for port in self.ports())
 
     def ports(self) -> list[int]:
         """Of all servers that were given to steps, the last one at the end."""
