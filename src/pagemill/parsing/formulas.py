@@ -29,6 +29,8 @@ _MAX_ROWS = 6
 _MAX_CHARACTERS = 120
 _PIECE_CHARACTERS = 12
 _MAX_GATHERINGS = 4
+_MAX_FORMULAS = 200
+"""Formulas on a page beyond which none gathers its pieces: each is compared with all blocks."""
 _NEAR = 0.6
 """Farthest that a piece of a formula stands off it, in font sizes."""
 _NUMBER = re.compile(r"^[(\[（]?\s*\d{1,3}(?:[.\-]\d{1,3})*[a-z]?\s*[)\]）.]?$")
@@ -58,6 +60,8 @@ def _is_equation(block: Block) -> bool:
 def gather_formulas(blocks: Sequence[Block]) -> list[Block]:
     """Give formulas the pieces that layout left apart: exponents, limits, numerators, the other side of an equation."""
     taken: set[int] = set()
+    if sum(block.label is Label.DISPLAY_FORMULA for block in blocks) > _MAX_FORMULAS:
+        return list(blocks)
     for _ in range(_MAX_GATHERINGS):  # a piece may be next to another piece
         before = len(taken)
         for formula in blocks:
