@@ -151,6 +151,11 @@ def _parts(engine: EmbeddingEngine, options: EmbedOptions) -> list[Part]:
             f"the engine {engine.name!r} cannot embed {' and '.join(impossible)}",
             remedy="Leave that out of --what, or choose another --engine.",
         )
+    if options.inputs and Part.IMAGES not in wanted:
+        raise UsageError(
+            f"the place of the sources is of use for page images alone, and the engine {engine.name!r} embeds none now",
+            remedy="Leave --input out, or choose an engine and --what with images.",
+        )
     return [part for part in (Part.TEXT, Part.REGIONS, Part.IMAGES, Part.QUERIES) if part in wanted]
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import glob
 import os
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pagemill.config.settings import RuntimeSettings
@@ -16,10 +18,10 @@ from pagemill.runtime.decoding import DecodingService
 from pagemill.runtime.flight import FlightControl
 from pagemill.sources import SourceOptions, resolve
 from pagemill.sources.catalogue import NewCatalogue
+from pagemill.sources.items import is_url
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
-    from pathlib import Path
 
     from pagemill.document.page import PageResult
     from pagemill.imaging.types import Pixels
@@ -85,7 +87,15 @@ class PageImages:
             reader: The run; used from threads, one at a time, while :meth:`find` goes on.
             options: Password, image column and the like.
             inputs: Where the sources lie now; empty for where they lay when they were parsed.
+
+        Raises:
+            MissingInputError: One of ``inputs`` does not exist.
         """
+        for each in inputs:
+            if not is_url(str(each)) and not glob.has_magic(str(each)) and not Path(each).expanduser().exists():
+                raise MissingInputError(
+                    f"the input {str(each)!r} does not exist", remedy="Name where the parsed files lie now."
+                )
         runtime = RuntimeSettings().resolved()
         async with DecodingService(workers=runtime.decoders) as decoding:
             yield cls(reader, decoding, options=options or SourceOptions(), inputs=inputs, runtime=runtime)
@@ -116,7 +126,8 @@ class PageImages:
                     problems[ref.document.uri] = _problem(ref)
         for left in wanted.values():
             for page in left:
-                yield page, problems.get(addresses.get(page.key.digest, ""), self._gone(page, addresses))
+                where = addresses.get(page.key.digest, "its source")
+                yield page, self._gone(where, problems.get(where))
 
     async def pixels(self, page: FoundPage) -> Pixels:
         """Decode a page and turn it upright as it was parsed.
@@ -131,11 +142,18 @@ class PageImages:
             return decoded.pixels
         return await asyncio.to_thread(rotate_quarter, decoded.pixels, page.wanted.rotation)
 
-    def _gone(self, page: WantedPage, addresses: Mapping[str, str]) -> PagemillError:
-        where = addresses.get(page.key.digest, "its source")
+    def _gone(self, where: str, problem: PagemillError | None) -> PagemillError:
+        """Why a source is not met: it is not where it was, or not what it was."""
+        if self._inputs:
+            return MissingInputError(
+                f"{where}, as it was when it was parsed, is not in {', '.join(map(str, self._inputs))}",
+                remedy="Name with --input where it lies now, under whatever name; or parse what has changed first.",
+            )
+        if problem is not None and not isinstance(problem, MissingInputError):
+            return problem
         return MissingInputError(
-            f"{where} is gone, or has changed since the page was parsed",
-            remedy="Name the place of the sources with --input, or parse what has changed first.",
+            problem.message if problem is not None else f"{where} is gone, or has changed since the page was parsed",
+            remedy="Name with --input where it lies now, or parse what has changed first.",
         )
 
 

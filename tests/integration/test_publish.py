@@ -14,7 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import msgspec
-import pyarrow as pa
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import synthetic_run
@@ -25,6 +25,9 @@ from synthetic_run import page, region, sample_pages, write_run
 from pagemill import published_images
 from pagemill.document.labels import Label
 from pagemill.document.page import PageError
+from pagemill.embedding.base import EngineIdentity
+from pagemill.embedding.vectors import Part, Row, RowKey, VectorPaths, VectorsInfo
+from pagemill.embedding.writing import VectorWriter
 from pagemill.errors import ExitCode, NoSpaceError
 from pagemill.publishing.build import LOCK, STAGING, BuildOptions, Shape, build
 from pagemill.publishing.manifest import Manifest, PublishedFile, described
@@ -60,12 +63,12 @@ def run(tmp_path, monkeypatch):
             for error in each.errors
         ]
     write_run(out, pages)
-    vectors = out / "embeddings"
-    vectors.mkdir()
-    (vectors / "corpus_ocr_text.npy").write_bytes(b"vectors")
-    told = json.dumps({"identity": {"model": "/home/miller/secret folder/model"}})
-    ids = pa.table({"row": [0], "page_id": ["report_1"]}).replace_schema_metadata({"pagemill.embeddings": told})
-    pq.write_table(ids, vectors / "corpus_ocr_text.ids.parquet")
+    identity = EngineIdentity(engine="mill", model="/home/miller/secret folder/model", dimension=2)
+    info = VectorsInfo(part=Part.TEXT, identity=identity, dtype="float32")
+    row = Row(RowKey("report_1"), "0" * 64)
+    with VectorWriter(VectorPaths(out / "embeddings", Part.TEXT), info) as writer:
+        writer.append([row], np.array([[0.6, 0.8]], dtype=np.float32))
+        writer.publish([row])
     return out
 
 
@@ -117,7 +120,7 @@ def test_nothing_of_this_machine_is_published(run, hub):
     assert sorted(row["source"] for row in rows) == ["letter.pdf", "report.pdf", "report.pdf", "report.pdf"]
     assert not any(b"secret folder" in data or str(run).encode() in data for data in files.values())
     told = json.loads(pq.read_schema(io.BytesIO(files["embeddings/corpus_ocr_text.ids.parquet"])).metadata[EMBEDDINGS])
-    assert told == {"identity": {"model": "model"}}
+    assert (told["identity"]["engine"], told["identity"]["model"]) == ("mill", "model")
     messages = [error["message"] for row in rows for error in row["errors"]]
     assert messages
     assert not any("miller" in message for message in messages)
@@ -467,7 +470,7 @@ def test_made_anew_only_when_something_changed(run):
         made = (folder / "README.md").stat().st_mtime_ns
         assert build(reader, run, options) == (folder, manifest)
         assert (folder / "README.md").stat().st_mtime_ns == made
-        (run / "embeddings" / "corpus_ocr_text.npy").write_bytes(b"other vectors")
+        (run / "embeddings" / "ngram.statistics.npz").write_bytes(b"other statistics")
         changed, _ = build(reader, run, options)
     assert changed != folder
     assert not folder.exists()
@@ -509,3 +512,43 @@ def test_a_damaged_crop_is_not_published(run):
     assert ended.returncode == ExitCode.DAMAGED
     assert "--repair" in ended.stderr
     assert not (run / ".pagemill" / "publish").exists()
+
+
+def test_a_damaged_vector_is_not_published(run, tmp_path):
+    path = run / "embeddings" / "corpus_ocr_text.npy"
+    path.write_bytes(path.read_bytes()[:-1] + b"\x01")
+    ended = publish(run, "--to", str(tmp_path / "pages"), "--licence", "other")
+    assert ended.returncode == ExitCode.DAMAGED
+    assert "row 0 of corpus_ocr_text.npy is not the vector of report_1" in ended.stderr
+    assert publish(run, "--to", str(tmp_path / "pages"), "--licence", "other", "--no-embeddings").returncode == 0
+
+
+@pytest.mark.parametrize("place", ["{run}/pub", "{run}", "file://{run}/documents/pub", "{run}/../out/pub"])
+def test_a_place_in_the_run_directory_is_refused(run, place):
+    ended = publish(run, "--to", place.format(run=run), "--licence", "other")
+    assert ended.returncode == ExitCode.OUTPUT
+    assert "is in the run directory" in ended.stderr
+    assert "outside" in ended.stderr
+    assert not (run / STAGING).exists()
+
+
+def test_page_images_of_files_that_were_moved(tmp_path):
+    sources = tmp_path / "scans"
+    sources.mkdir()
+    Image.new("RGB", (40, 30), "navy").save(sources / "one.png")
+    out = tmp_path / "out"
+    parsed = [sys.executable, "-m", "pagemill", "parse", str(sources), "-q", "--no-report", "-o", str(out)]
+    subprocess.run([*parsed, "--lang", "en"], check=True, timeout=PATIENCE_S)
+    sources.rename(tmp_path / "moved")
+    place = ["--to", str(tmp_path / "pages"), "--licence", "other", "--page-images"]
+    gone = publish(out, *place)
+    assert gone.returncode == ExitCode.PAGES_FAILED
+    assert f"one_1 has no image: '{sources / 'one.png'}' does not exist" in gone.stderr
+    assert "--input" in gone.stderr
+    nowhere = publish(out, *place, "--input", str(tmp_path / "nowhere"))
+    assert nowhere.returncode == ExitCode.INPUT
+    assert f"the input '{tmp_path / 'nowhere'}' does not exist" in nowhere.stderr
+    elsewhere = publish(out, *place, "--input", str(Path(__file__).parents[2] / "samples" / "report.pdf"))
+    assert elsewhere.returncode == ExitCode.PAGES_FAILED
+    assert f"{sources / 'one.png'}, as it was when it was parsed, is not in " in elsewhere.stderr
+    assert publish(out, *place, "--input", str(tmp_path / "moved")).returncode == 0

@@ -34,7 +34,7 @@ MAY_IMPORT = {
     "serving": {"errors", "config"},
     "embedding": {"errors", "config", "document", "imaging", "inference", "export", "store"},
     "retrieval": {"errors", "config", "document", "export", "store", "embedding"},
-    "publishing": {"errors", "document", "export", "store"},
+    "publishing": {"errors", "document", "embedding", "export", "store"},
     "evaluation": {"errors", "document"},
     "supervise": {"errors"},
     "exporters": {"errors", "export", "store"},

@@ -25,7 +25,7 @@ from pagemill.embedding.base import EmbeddingInput, EngineIdentity, EngineSettin
 from pagemill.embedding.contents import contents
 from pagemill.embedding.outcome import EmbedOutcome
 from pagemill.embedding.vectors import FOLDER, Part, RowKey, VectorFile, parts_of
-from pagemill.errors import DifferentRunError, ExitCode, LockedError, NetworkError, UsageError
+from pagemill.errors import DifferentRunError, ExitCode, LockedError, MissingInputError, NetworkError, UsageError
 from pagemill.sources.digest import Identifier
 from pagemill.store.lock import RunLock
 from pagemill.store.opening import OpenMode
@@ -227,6 +227,8 @@ def test_what_an_engine_cannot_do(tmp_path: Path) -> None:
     write_run(out, sample_pages())
     with pytest.raises(UsageError, match="cannot embed images"):
         run_embed(out, TellingEngine(), parts=frozenset({Part.IMAGES, Part.TEXT}))
+    with pytest.raises(UsageError, match="page images alone"):
+        run_embed(out, TellingEngine(), inputs=(str(tmp_path),))
     with pytest.raises(UsageError, match="there is no embedding engine 'nobody'"):
         open_engine("nobody", EngineSettings(folder=out / FOLDER))
 
@@ -343,6 +345,13 @@ def test_sources_lie_elsewhere_now(tmp_path: Path) -> None:
     pictures.folder.rename(tmp_path / "moved")
     outcome = run_embed(pictures.out, TellingEngine(Modality.IMAGE))
     assert (outcome.failed, outcome.exit_code) == (5, ExitCode.INPUT)
+    assert all("--input" in (remedy or "") for _, _, remedy in outcome.failures)
+    with pytest.raises(MissingInputError, match="nowhere' does not exist"):
+        run_embed(pictures.out, TellingEngine(Modality.IMAGE), inputs=(str(tmp_path / "nowhere"),))
+    (tmp_path / "empty").mkdir()
+    outcome = run_embed(pictures.out, TellingEngine(Modality.IMAGE), inputs=(str(tmp_path / "empty"),))
+    assert {name for name, _, _ in outcome.failures} == set(pictures.pages)
+    assert all(f"is not in {tmp_path / 'empty'}" in message for _, message, _ in outcome.failures)
     assert run_embed(pictures.out, TellingEngine(Modality.IMAGE), inputs=(str(tmp_path / "moved"),)).failed == 0
     pictures.check()
 

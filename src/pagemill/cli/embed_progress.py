@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING, Self
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -76,8 +77,9 @@ class EmbedProgress:
             if outcome.cut_texts:
                 self._console.say(f"{number(outcome.cut_texts, 'text')} cut to the length that the model takes")
             self._console.say(f"by the engine {self._engine}, in {folder}")
-        for name, message, remedy in outcome.failures:
-            self._console.say(("failed", "red"), f" {name}: {short(message)}")
+        for remedy, failures in groupby(outcome.failures, lambda failure: failure[2]):
+            for name, message, _ in failures:
+                self._console.say(("failed", "red"), f" {name}: {short(message)}")
             if remedy:
                 self._console.say(f"  {short(remedy)}")
         if outcome.failed > len(outcome.failures):

@@ -125,12 +125,12 @@ def retrieval(
                 tell=lambda done: shown.update(f"searching: {done:,} of {len(queries):,} queries"),
             )
     comparisons = scoring.compare(result, other) if other else []
-    if output:
-        write_whole(output, [msgspec.json.format(msgspec.json.encode(result))])
     if as_json:
         click.echo(msgspec.json.encode({"result": result, "comparison": comparisons} if other else result).decode())
     else:
         _print(result, comparisons)
+    if output:  # last: what cannot be kept has been seen
+        write_whole(output, [msgspec.json.format(msgspec.json.encode(result))])
 
 
 class _Nothing:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pagemill.cli.wording import number
+
 if TYPE_CHECKING:
     from pagemill.retrieval.building import IndexReport
 
@@ -50,16 +52,17 @@ class _Nothing:
 
 def _summary(report: IndexReport) -> str:
     lines = [
-        f"{report.pages:,} pages, {report.regions:,} regions: {report.added:,} pages added or renewed,"
+        f"{number(report.pages, 'page')}, {number(report.regions, 'region')}:"
+        f" {number(report.added, 'page')} added or renewed,"
         f" {report.removed:,} removed"
     ]
     if report.failed:
-        lines.append(f"{report.failed:,} failed pages are not in it")
+        lines.append(f"left out: {number(report.failed, 'failed page')}")
     for part, count in report.parts.items():
-        line = f"{count.vectors:,} vectors of {part.plural}, {count.dimension:,} components, by {count.engine}"
-        lines.append(line + (f"; {count.missing:,} are missing: pagemill embed" if count.missing else ""))
+        line = f"{number(count.vectors, 'vector')} of {part.plural}, {count.dimension:,} components, by {count.engine}"
+        lines.append(line + (f"; {count.missing:,} missing: pagemill embed" if count.missing else ""))
     if not report.parts:
         lines.append("no vectors: search goes by words alone (pagemill embed makes vectors)")
     if report.damages:
-        lines.append(f"{len(report.damages):,} damaged records were left out: pagemill verify --repair")
+        lines.append(f"left out: {number(len(report.damages), 'damaged record')}: pagemill verify --repair")
     return "\n".join(lines)

@@ -128,7 +128,7 @@ def command(
         lock = RunLock(out / LOCK)
         stack.callback(lock.release)
         if not dry_run:
-            target.check()
+            target.check(out)
         images = PublishedImages(
             reader, out, inputs, SourceOptions(password=password, image_column=image_column, recursive=True)
         )
@@ -166,8 +166,11 @@ def _path(file: PublishedFile | None) -> str | None:
 
 
 def _tell_problems(problems: list[tuple[str, PagemillError]]) -> None:
-    for page_id, error in problems[:_SHOWN]:
+    shown = problems[:_SHOWN]
+    for page_id, error in shown:
         click.echo(f"{page_id} has no image: {error.message}", err=True)
+    for remedy in dict.fromkeys(error.remedy for _, error in shown if error.remedy):
+        click.echo(f"  {remedy}", err=True)
     if len(problems) > _SHOWN:
         click.echo(f"... and {len(problems) - _SHOWN:,} more", err=True)
 

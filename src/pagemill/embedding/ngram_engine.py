@@ -79,7 +79,8 @@ class NgramEngine:
     def __init__(self, settings: EngineSettings) -> None:
         if settings.model not in (None, MODEL) or settings.servers:
             raise UsageError(
-                "the engine 'ngram' has no model and asks no server", remedy="Choose another one with --engine."
+                "the engine 'ngram' has no model and asks no server",
+                remedy="Leave --model and --server out, or embed with another engine (pagemill embed --engine).",
             )
         self._dimension = settings.dimension or DIMENSION
         if not 64 <= self._dimension <= _MAX_DIMENSION:

@@ -169,6 +169,8 @@ def _check(path: Path, queries: list[Query]) -> None:
     if twice:
         raise CorruptInputError(f"{path} has two queries {twice[0]!r}")
     for query in queries:
+        if not query.query.strip():
+            raise CorruptInputError(f"{path}: the query {query.id!r} is empty", remedy="Leave it out, or fill it in.")
         if any(abs(grade) > _MAX_GRADE for grade in query.relevant.values()):
             raise CorruptInputError(f"{path}: a grade of query {query.id!r} is over {_MAX_GRADE:,}")
         if not any(grade > 0 for grade in query.relevant.values()):

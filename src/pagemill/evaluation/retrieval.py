@@ -125,6 +125,8 @@ def evaluate(
     """
     known = set(known_pages)
     gold = {page for query in queries for page, grade in query.relevant.items() if grade > 0}
+    if not known:
+        raise InputError("there is no page in the index", remedy="Parse something, then index it.")
     if not gold & known:
         raise InputError(
             "none of the pages that the queries name is in the index",

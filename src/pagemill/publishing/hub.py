@@ -40,8 +40,11 @@ class HubDataset:
     revision: str = "main"
     private: bool = False
 
-    def check(self) -> None:
+    def check(self, run: Path) -> None:
         """Find out what would fail after hours of making the files.
+
+        Args:
+            run: The run directory.
 
         Raises:
             MissingDependencyError: The Hub's client is not installed.

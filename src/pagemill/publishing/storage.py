@@ -47,14 +47,23 @@ class StoredDataset:
 
     url: str
 
-    def check(self) -> None:
-        """Find out what would fail after hours of making the files: no such filesystem, or one that is read-only.
+    def check(self, run: Path) -> None:
+        """Find out what would fail after hours of making the files.
+
+        Args:
+            run: The run directory.
 
         Raises:
-            PagemillError: As :meth:`publish`.
+            OutputError: The place can only be read, or is in the run directory.
+            PagemillError: There is no such filesystem.
         """
         with self._errors():
-            self._filesystem()
+            filesystem, root = self._filesystem()
+            if _is_local(filesystem) and Path(root).resolve().is_relative_to(run.resolve()):
+                raise OutputError(
+                    f"{self._shown} is in the run directory {run}, which is not its own dataset",
+                    remedy="Name a folder outside of it.",
+                )
 
     def publish(self, folder: Path, manifest: Manifest, tell: Tell | None = None) -> str:
         """Copy what is not there yet and read all of it back; the manifest comes last.
@@ -164,7 +173,7 @@ class StoredDataset:
 
     def _copy(self, filesystem: Any, source: Path, target: str) -> None:
         """Copy a file; on a disk it gets its name when it is whole, object stores do so by themselves."""
-        local = "file" in (filesystem.protocol if isinstance(filesystem.protocol, tuple) else (filesystem.protocol,))
+        local = _is_local(filesystem)
         written = f"{target}{_UNFINISHED}" if local else target
         with contextlib.suppress(FileExistsError, NotImplementedError):  # object stores have no folders
             filesystem.makedirs(target.rpartition("/")[0], exist_ok=True)
@@ -200,6 +209,11 @@ class StoredDataset:
             if password := urlsplit(self.url).password:
                 said = said.replace(self.url, self._shown).replace(unquote(password), "***").replace(password, "***")
         return said
+
+
+def _is_local(filesystem: Any) -> bool:
+    protocol = filesystem.protocol
+    return "file" in (protocol if isinstance(protocol, tuple) else (protocol,))
 
 
 def _is_same(filesystem: Any, path: str, file: PublishedFile) -> bool:

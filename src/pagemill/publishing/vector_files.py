@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pagemill.errors import DamagedRunError
+from pagemill.embedding.vectors import Part, VectorFile, VectorPaths
+from pagemill.errors import DamagedRunError, MissingInputError
 from pagemill.publishing.public import public_values
 
 if TYPE_CHECKING:
@@ -20,7 +22,14 @@ _INFO = b"pagemill.embeddings"
 
 
 def copy_vectors(source: Path, target: Path) -> list[str]:
-    """Copy arrays, what their rows are, and what an engine keeps of its corpus; gives the names of the arrays."""
+    """Copy arrays, what their rows are, and what an engine keeps of its corpus; gives the names of the arrays.
+
+    Raises:
+        DamagedRunError: Arrays and ids are not as they were written.
+    """
+    for part in Part:
+        with contextlib.suppress(MissingInputError):  # not each part is embedded
+            VectorFile.open_in(VectorPaths(source, part)).close()
     arrays = []
     for path in sorted(source.iterdir()):
         if path.is_file() and path.suffix in (".npy", ".npz", ".parquet"):

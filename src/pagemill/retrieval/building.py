@@ -347,8 +347,10 @@ def records_stamp(out: Path) -> tuple[int, int]:
 
 
 def vectors_stamp(files: VectorPaths) -> tuple[int, int]:
-    """Size of a file of vectors, and a checksum of its ids, which hold one of every row."""
-    with reading_errors(files.vectors), files.ids.open("rb") as ids:
+    """Size of a file of vectors, and a checksum of its ids, which hold one of every row; zeros where one is missing."""
+    if not files.vectors.exists() or not files.ids.exists():
+        return 0, 0
+    with reading_errors(files.ids), files.ids.open("rb") as ids:
         digest = hashlib.file_digest(ids, "sha256").digest()
         return files.vectors.stat().st_size, int.from_bytes(digest[:_STAMP_BYTES], "big")
 

@@ -112,7 +112,7 @@ class IndexReader:
             info, stamp = self._stored[part]
             files = VectorPaths(self.path / FOLDER, info.part)
             path = files.vectors
-            if not path.exists() or not files.ids.exists() or vectors_stamp(files) != stamp:
+            if vectors_stamp(files) != stamp:
                 raise DifferentRunError(
                     f"the vectors of {info.part.plural} are not those that the index was made with",
                     remedy=f"Bring it up to date: pagemill index {self.path}",

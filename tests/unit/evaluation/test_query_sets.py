@@ -58,6 +58,7 @@ def test_sds_kopub(tmp_path):
         "not json\n",
         '{"id": "1", "query": "q"}\n',
         '{"id": "1", "query": "q", "relevant": []}\n',
+        '{"id": "1", "query": " ", "relevant": ["a"]}\n',
         '{"id": "1", "query": "q", "relevant": ["a"]}\n{"id": "1", "query": "r", "relevant": ["a"]}\n',
         '{"id": "1", "query": "q", "relevant": {"a": 100000000000}}\n',
         '{"id": "1", "query": "q", "relevant": ["a"]}' + " " * 2**21,

@@ -107,6 +107,8 @@ def test_pages_that_nothing_can_find_are_named():
     assert result.unknown_pages == ["gone"]
     with pytest.raises(InputError, match="none of the pages"):
         evaluated([query("b", "gone")], {})
+    with pytest.raises(InputError, match="no page in the index"):
+        evaluated([query("b", "gone")], {}, known=[])
 
 
 def test_randomisation_test_by_hand():

@@ -119,9 +119,9 @@ def test_web_servers_are_read_only(dataset):
         StoredDataset("https://mill.example/pages").publish(*dataset)
 
 
-def test_the_hub_has_a_way_of_its_own():
+def test_the_hub_has_a_way_of_its_own(tmp_path):
     with pytest.raises(OutputError) as caught:
-        StoredDataset("hf://datasets/me/pages").check()
+        StoredDataset("hf://datasets/me/pages").check(tmp_path)
     assert "--repo" in caught.value.remedy
 
 

@@ -193,6 +193,20 @@ def test_shuffled_vectors_are_found_out(run: Path) -> None:
         build_index(run)
 
 
+@pytest.mark.parametrize("suffix", [".npy", ".ids.parquet"])
+def test_half_of_a_pair_of_files_is_named(run: Path, suffix: str) -> None:
+    runs.embed(run, Part.TEXT)
+    build_index(run)
+    (run / FOLDER / f"{Part.TEXT}{suffix}").unlink()
+    with SearchIndex.open(run) as index, pytest.raises(DifferentRunError, match="not those that the index was made"):
+        index.search("wheel", vectors={IndexPart.TEXT: runs.letters("wheel")})
+    if suffix == ".npy":
+        assert not build_index(run).parts  # an array that is gone is none
+    else:
+        with pytest.raises(DamagedRunError, match=f"{Part.TEXT}.ids.parquet is missing"):
+            build_index(run)
+
+
 def test_damaged_records_are_named_and_the_others_indexed(run: Path) -> None:
     path = run / "ocr_results.jsonl"
     data = bytearray(path.read_bytes())
