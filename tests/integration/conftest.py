@@ -10,14 +10,33 @@ from pagemill_process import OPTIONS, environment, install_engines, run
 from pagemill.errors import ExitCode
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from coded_pages import Corpus
+    from run_pipeline import Mill
 
 
 @pytest.fixture(scope="module")
-def surroundings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    return environment(install_engines(tmp_path_factory.mktemp("packages")))
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The engines as packages, for ``PYTHONPATH``."""
+    return install_engines(tmp_path_factory.mktemp("packages"))
+
+
+@pytest.fixture(scope="module")
+def surroundings(packages: Path) -> dict[str, str]:
+    """The environment of a run with these engines."""
+    return environment(packages)
+
+
+@pytest.fixture
+def mill(tmp_path: Path, packages: Path) -> Iterator[Mill]:
+    """A whole pipeline, ``pagemill run``, with model servers that are none."""
+    from run_pipeline import Mill
+
+    mill = Mill(tmp_path, packages)
+    yield mill
+    mill.clear()
 
 
 @pytest.fixture(scope="module")

@@ -4,33 +4,15 @@ from __future__ import annotations
 
 import shutil
 import sys
-from typing import TYPE_CHECKING
 
 import pytest
-from pagemill_process import install_engines
 from run_pipeline import PAGES, Mill, draw_page
 
 from pagemill.errors import ExitCode
 
 pytest.importorskip("aiohttp")
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
 pytestmark = [pytest.mark.integration, pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")]
-
-
-@pytest.fixture(scope="module")
-def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return install_engines(tmp_path_factory.mktemp("packages"))
-
-
-@pytest.fixture
-def mill(tmp_path: Path, packages: Path) -> Iterator[Mill]:
-    mill = Mill(tmp_path, packages)
-    yield mill
-    mill.clear()
 
 
 def served(mill: Mill) -> list[str]:

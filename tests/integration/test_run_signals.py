@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from pagemill_process import PATIENCE_S, install_engines, kill, wait_for
+from pagemill_process import PATIENCE_S, kill, wait_for
 from run_pipeline import PAGES, Mill, draw_page
 from serving_world import QUICK, until
 
@@ -25,9 +25,6 @@ from pagemill.supervise import SAME_REQUEST_S
 pytest.importorskip("aiohttp")
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from pagemill_process import PagemillProcess
 
 pytestmark = [pytest.mark.integration, pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")]
@@ -36,18 +33,6 @@ SLOW = "latency=400"
 NEVER = "latency=600000"
 MANY = 40
 """Pages that are not all under way at once."""
-
-
-@pytest.fixture(scope="module")
-def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return install_engines(tmp_path_factory.mktemp("packages"))
-
-
-@pytest.fixture
-def mill(tmp_path: Path, packages: Path) -> Iterator[Mill]:
-    mill = Mill(tmp_path, packages)
-    yield mill
-    mill.clear()
 
 
 def start_until(mill: Mill, step: Step, *arguments: str) -> PagemillProcess:
