@@ -17,7 +17,6 @@ from pagemill.retrieval.index import SearchIndex
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
-    from types import TracebackType
 
     import numpy as np
     from numpy.typing import NDArray
@@ -89,9 +88,7 @@ class Searcher:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _chosen(self, parts: Collection[str] | None) -> list[IndexPart]:

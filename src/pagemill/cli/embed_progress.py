@@ -5,14 +5,12 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Self
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
+from pagemill.cli.bar import TerminalBar
 from pagemill.cli.progress import LenientConsole
 from pagemill.cli.wording import number, short
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import TracebackType
 
     from pagemill.embedding.outcome import EmbedOutcome
     from pagemill.embedding.vectors import Part
@@ -32,39 +30,22 @@ class EmbedProgress:
         self._console = console or LenientConsole(stderr=True, highlight=False)
         self._engine = engine
         self._quiet = quiet
-        self._bar: Progress | None = None
-        if not quiet and self._console.is_terminal:
-            self._bar = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(bar_width=None),
-                MofNCompleteColumn(),
-                TimeRemainingColumn(),
-                console=self._console,
-                transient=True,
-                expand=True,
-            )
-            self._task = self._bar.add_task("embedding", total=None)
+        self._bar = TerminalBar(self._console, quiet=quiet)
 
     def __enter__(self) -> Self:
-        if self._bar:
-            self._bar.start()
+        self._bar.__enter__()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if self._bar:
-            self._bar.stop()
+    def __exit__(self, *_: object) -> None:
+        self._bar.__exit__()
 
     def part(self, part: Part, total: int) -> None:
         """A part begins."""
-        if self._bar:
-            self._bar.reset(self._task, total=total, description=part.plural)
+        self._bar.begin(part.plural, total)
 
     def advance(self) -> None:
         """One page or query is done."""
-        if self._bar:
-            self._bar.advance(self._task)
+        self._bar.advance()
 
     def summary(self, outcome: EmbedOutcome, folder: Path) -> ExitCode:
         """Say what was made and what failed, and give the exit code of that."""

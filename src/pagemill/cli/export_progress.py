@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
+from pagemill.cli.bar import TerminalBar
 from pagemill.cli.progress import LenientConsole
 from pagemill.cli.wording import number, short
 from pagemill.errors import ExitCode
@@ -13,7 +12,6 @@ from pagemill.store.rows import PageState
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import TracebackType
 
     from pagemill.document.page import PageResult
     from pagemill.exports import ExportOutcome
@@ -34,33 +32,18 @@ class ExportProgress:
         self._quiet = quiet
         counts = reader.counts()
         self._unfinished = counts[PageState.RUNNING] + counts[PageState.WAITING]
-        self._bar: Progress | None = None
-        if not quiet and self._console.is_terminal:
-            self._bar = Progress(
-                BarColumn(bar_width=None),
-                MofNCompleteColumn(),
-                TimeRemainingColumn(),
-                console=self._console,
-                transient=True,
-                expand=True,
-            )
-            self._task = self._bar.add_task("exporting", total=counts[PageState.DONE] + counts[PageState.FAILED])
+        self._bar = TerminalBar(self._console, counts[PageState.DONE] + counts[PageState.FAILED], quiet=quiet)
 
     def __enter__(self) -> Self:
-        if self._bar:
-            self._bar.start()
+        self._bar.__enter__()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if self._bar:
-            self._bar.stop()
+    def __exit__(self, *_: object) -> None:
+        self._bar.__exit__()
 
     def page(self, page: PageResult) -> None:
         """A page is taken along."""
-        if self._bar:
-            self._bar.advance(self._task)
+        self._bar.advance()
 
     def summary(self, outcome: ExportOutcome, target: Path | None) -> ExitCode:
         """Say what was written and what was damaged, and give the exit code of that.
