@@ -10,14 +10,29 @@ from typing import Any
 import click
 
 from pagemill.cli.directory_name import DirectoryName
+from pagemill.cli.grouped_command import GroupedCommand
 from pagemill.cli.recognition_options import recognition_options, recognition_settings
 from pagemill.config.settings import ReadingMode, TextLayerMode
 
 SILENCE_MARGIN_S = 5.0
 """A process that has been silent for a page's time limit and this much more hangs as a whole."""
 
+_GROUPS = {
+    "Input": (
+        *("--pages", "--password", "--recursive", "--limit", "--image-column", "--id-column", "--skip-duplicates"),
+    ),
+    "Output": ("--output", "--crops", "--report", "--quiet"),
+    "Reading": ("--lang", "--text-layer", "--layout-engine", "--layout-model", "--recognition-engine"),
+    "With a model behind a server": (
+        *("--model", "--server", "--served-model", "--reading", "--footnotes"),
+        *("--workers", "--request-timeout", "--server-wait"),
+    ),
+    "Going on, trying again": ("--resume", "--fresh", "--retry-failed", "--max-attempts", "--page-timeout"),
+    "This machine": ("--threads", "--decoders", "--pages-in-flight", "--layout-batch"),
+}
 
-@click.command(name="parse", short_help="Parse documents.")
+
+@click.command(name="parse", short_help="Parse documents.", cls=GroupedCommand, groups=_GROUPS)
 @click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
 @click.option("-o", "--output", type=DirectoryName(), required=True, help="Directory to write to.")
 @click.option(

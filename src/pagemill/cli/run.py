@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pagemill.cli.directory_name import DirectoryName
+from pagemill.cli.grouped_command import GroupedCommand
 from pagemill.cli.plan import sizing_options
 from pagemill.cli.server_option import server_option
 from pagemill.errors import ExitCode
@@ -16,9 +17,24 @@ if TYPE_CHECKING:
     from pagemill.steps import Step
 
 _FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
+_GROUPS = {
+    "What to do": ("--output", "--step", "--resume", "--fresh", "--retry-failed", "--dry-run", "--quiet"),
+    "Input": ("--recursive", "--limit", "--image-column", "--id-column"),
+    "Reading": (
+        *("--recognition-engine", "--lang", "--model", "--weights", "--server", "--workers", "--crops"),
+        *("--layout-engine", "--layout-model", "--batch-size"),
+    ),
+    "Servers of our own": (
+        *("--vllm", "--replicas", "--profile", "--memory", "--gpu-mem-util", "--max-model-len", "--ocr-dtype"),
+    ),
+    "Embedding": ("--embedding-model", "--embedding-weights", "--embedding-server", "--queries"),
+    "Publishing": ("--hf-repo", "--hf-token", "--licence", "--private"),
+}
 
 
-@click.command(name="run", short_help="The whole pipeline: recognition, embeddings, upload.")
+@click.command(
+    name="run", short_help="The whole pipeline: recognition, embeddings, upload.", cls=GroupedCommand, groups=_GROUPS
+)
 @click.argument("inputs", metavar="INPUT...", nargs=-1)
 @click.option(
     "-o",
@@ -51,6 +67,9 @@ _FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
     default="vlm",
     show_default=True,
     help="Who reads: a model on a server, or the embedded engines on this machine's processor.",
+)
+@click.option(
+    "--lang", metavar="CODES", help="For the embedded engines: languages to read, as in ko,en  [default: auto]"
 )
 @sizing_options
 @server_option("Use this server and start none")

@@ -53,6 +53,7 @@ class RunOptions:
     image_column: str | None
     id_column: str | None
     recognition: str
+    lang: str | None
     model: str
     weights: Path | None
     profile: str
@@ -186,6 +187,8 @@ def _refuse(options: RunOptions) -> None:
     if options.embedding_model == EMBEDDED and (options.embedding_weights or options.embedding_servers):
         option = "--embedding-weights" if options.embedding_weights else "--embedding-server"
         raise click.UsageError(f"{option} goes with a model; {EMBEDDED} is embedded and needs none")
+    if options.recognition == "vlm" and options.lang:
+        raise click.UsageError("--lang goes with --recognition-engine lines; a model reads the languages that it knows")
     if options.recognition == "lines":
         context = click.get_current_context()
         for parameter in context.command.params:
@@ -227,7 +230,7 @@ def _recognition(options: RunOptions, dry: bool) -> StepPlan:
     )
     arguments = (
         *("parse", *options.inputs, "-o", str(options.out), *layout),
-        *(reading if by_model else ()),
+        *(reading if by_model else _option("--lang", options.lang)),
         *_option("--limit", options.limit),
         *_option("--image-column", options.image_column),
         *_option("--id-column", options.id_column),

@@ -144,6 +144,11 @@ def test_layout_options_are_left_out_for_such_a_model_and_that_is_told(option):
     assert f"reads whole pages and finds the regions itself: nothing comes of {option[0]}." in ended.stderr
 
 
+def test_the_embedded_engines_are_told_the_languages():
+    parse, _ = planned("scans", "-o", "out", "--recognition-engine", "lines", "--lang", "ko,en")
+    assert parse[parse.index("--lang") + 1] == "ko,en"
+
+
 def test_without_vllm_and_with_a_server_the_embedded_engine_embeds():
     parse, embed = planned("scans", "--server", "http://a:1,http://b:2")
     assert [word for word in parse if word.startswith("http")] == ["http://a:1", "http://b:2"]
@@ -166,6 +171,7 @@ def test_without_vllm_and_with_a_server_the_embedded_engine_embeds():
         (("x", "--embedding-model", "ngram", "--embedding-server", "http://a"), "--embedding-server goes with a model"),
         (("x", "--recognition-engine", "lines", "--workers", "3"), "--workers goes with"),
         (("x", "--recognition-engine", "lines", "--model", "glm-ocr"), "--model goes with"),
+        (("x", "--lang", "ko"), "--lang goes with"),
     ],
 )
 def test_what_makes_no_sense_is_told_before_anything_starts(arguments, said):
