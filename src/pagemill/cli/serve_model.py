@@ -82,6 +82,8 @@ def command(
     from pagemill.serving.replicas import ServingOptions, prepare
     from pagemill.serving.server import Patience
 
+    if extra and not extra[0].startswith("-"):
+        raise click.UsageError(f"{extra[0]!r} stands alone: the model is named by --model, vLLM's arguments follow --")
     serving = prepare(
         ServingOptions(
             model=model,
