@@ -29,6 +29,7 @@ from pagemill.retrieval import database
 from pagemill.retrieval.languages import language_of
 from pagemill.retrieval.tokens import indexed
 from pagemill.store import paths
+from pagemill.store.database import is_damage
 from pagemill.store.files import output_errors, reading_errors
 from pagemill.store.lock import RunLock
 from pagemill.store.reading import RunReader
@@ -107,7 +108,7 @@ def build_index(out: Path, *, tell: Callable[[int, int], None] | None = None) ->
         try:
             return _build(reader, out, tell)
         except sqlite3.DatabaseError as error:
-            if not database.is_damage(error):
+            if not is_damage(error):
                 raise
             database.delete(path)  # it can be made anew, of what it was made of
             return _build(reader, out, tell)

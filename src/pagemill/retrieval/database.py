@@ -6,10 +6,9 @@ import contextlib
 import sqlite3
 from typing import TYPE_CHECKING
 
-from pagemill.errors import DamagedRunError, MissingDependencyError, MissingInputError, NoSpaceError, OutputError
+from pagemill.errors import DamagedRunError, MissingDependencyError, MissingInputError
 from pagemill.retrieval import tokens
-from pagemill.store.database import is_full, require_sqlite
-from pagemill.store.files import NO_SPACE_REMEDY
+from pagemill.store.database import require_sqlite, translated
 from pagemill.store.view import require_no_journal
 
 if TYPE_CHECKING:
@@ -68,23 +67,7 @@ def index_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
-        code = _primary_code(error)
-        # An input/output error is how SQLite says that its shared memory cannot grow.
-        if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and is_full(path)):
-            raise NoSpaceError(f"cannot write {path}: the disk is full", remedy=NO_SPACE_REMEDY) from error
-        if is_damage(error):
-            raise _damaged(path, str(error)) from error
-        if isinstance(error, sqlite3.OperationalError):
-            raise OutputError(
-                f"cannot use {path}: {error}", remedy="Make sure that you may read and write there."
-            ) from error
-        raise
-
-
-def is_damage(error: sqlite3.DatabaseError) -> bool:
-    """Whether an error says that the file is no whole database."""
-    damaged = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
-    return _primary_code(error) in damaged or "malformed" in str(error)
+        raise translated(error, path, mend=_anew(path), use="Make sure that you may read and write there.") from error
 
 
 def open_for_writing(path: Path) -> sqlite3.Connection:
@@ -181,9 +164,9 @@ def _require_full_text() -> None:
             ) from error
 
 
-def _primary_code(error: sqlite3.Error) -> int:
-    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF  # without what an extended code adds
-
-
 def _damaged(path: Path, reason: str) -> DamagedRunError:
-    return DamagedRunError(f"{path} is damaged: {reason}", remedy=f"Make it anew: pagemill index {path.parent.parent}")
+    return DamagedRunError(f"{path} is damaged: {reason}", remedy=_anew(path))
+
+
+def _anew(path: Path) -> str:
+    return f"Make it anew: pagemill index {path.parent.parent}"

@@ -89,26 +89,43 @@ def ledger_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
-        raise _translated(error, path) from error
+        raise translated(error, path) from error
 
 
-def _translated(error: sqlite3.DatabaseError, path: Path) -> Exception:
-    """Our error for one of SQLite's; that error itself where it is a mistake of ours."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the primary code of an extended one
+def translated(
+    error: sqlite3.DatabaseError,
+    path: Path,
+    *,
+    mend: str = "Mend the directory with pagemill verify --repair.",
+    use: str = "Make sure that you may write there and that it is on a local disk.",
+) -> Exception:
+    """Our error for one of SQLite's; that error itself where it is a mistake of ours.
+
+    Args:
+        error: Of SQLite.
+        path: The file.
+        mend: The remedy when it is damaged.
+        use: The remedy when it cannot be used for another reason.
+    """
+    code = _primary_code(error)
     if code == sqlite3.SQLITE_FULL:
         return NoSpaceError(f"cannot write {path}: the disk is full", remedy=NO_SPACE_REMEDY)
-    if code in _DAMAGE or "malformed" in str(error):
-        return DamagedRunError(
-            f"{path} is damaged: {error}", remedy="Mend the directory with pagemill verify --repair."
-        )
+    if is_damage(error):
+        return DamagedRunError(f"{path} is damaged: {error}", remedy=mend)
     if code == sqlite3.SQLITE_IOERR and is_full(path):  # so it says that its shared memory cannot grow
         return NoSpaceError(f"cannot write {path}: the disk is full", remedy=NO_SPACE_REMEDY)
     if isinstance(error, sqlite3.OperationalError):
-        return OutputError(
-            f"cannot use {path}: {error}",
-            remedy="Make sure that you may write there and that it is on a local disk.",
-        )
+        return OutputError(f"cannot use {path}: {error}", remedy=use)
     return error
+
+
+def is_damage(error: sqlite3.DatabaseError) -> bool:
+    """Whether an error says that the file is no whole database."""
+    return _primary_code(error) in _DAMAGE or "malformed" in str(error)
+
+
+def _primary_code(error: sqlite3.DatabaseError) -> int:
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF  # without what an extended code adds
 
 
 def is_full(path: Path) -> bool:
@@ -223,7 +240,7 @@ class Database:
             try:
                 return self._connection.execute(statement, parameters).fetchall()
             except sqlite3.DatabaseError as error:  # not the context manager: this is asked of every source
-                raise _translated(error, self.path) from error
+                raise translated(error, self.path) from error
 
     def flush(self) -> None:
         """Commit what waits for it."""
