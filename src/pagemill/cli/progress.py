@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColu
 from rich.progress import Progress as Bar
 from rich.text import Text
 
-from pagemill.cli.wording import duration, number, packed, printable, short
+from pagemill.cli.wording import duration, number, packed, printable, shares, short
 from pagemill.document.page import Status
 from pagemill.supervise import Life
 
@@ -164,7 +164,7 @@ class ProgressDisplay:
 def print_summary(
     outcome: RunOutcome, vitals: Vitals, out: Path, seconds: float, console: LenientConsole | None = None
 ) -> None:
-    """Print what a run amounts to: pages, regions by label, failures by kind, seconds by stage, where to look.
+    """Print what a run amounts to: pages, regions by label, failures by kind, shares of stages, where to look.
 
     Args:
         outcome: How the run ended; its counts are those of the directory.
@@ -211,11 +211,8 @@ def _details(summary: RunSummary) -> list[Row]:
         rows.append(("regions", "", [f"{summary.regions} in all", *_counts(_largest_first(summary.regions_by_label))]))
     if summary.crops:
         rows.append(("crops", "", [str(summary.crops)]))
-    stages = {
-        name: f"{value:.1f} s" for name, value in _largest_first(summary.seconds_by_stage).items() if value >= 0.05
-    }
-    if stages:
-        rows.append(("stages", "", _counts(stages)))
+    if stages := shares(summary.seconds_by_stage):
+        rows.append(("stages", "", stages))
     return rows
 
 

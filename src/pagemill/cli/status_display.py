@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from pagemill.cli.progress import LenientConsole
-from pagemill.cli.wording import duration, number, packed, printable, short, size
+from pagemill.cli.wording import duration, number, packed, printable, shares, short, size
 from pagemill.status import RunState
 
 if TYPE_CHECKING:
@@ -104,9 +104,8 @@ def status_lines(status: RunStatus, width: int) -> Iterator[_Line]:
         more = len(status.under_way) - _MAX_UNDER_WAY
         ids = status.under_way[:_MAX_UNDER_WAY] + ([f"and {more} more"] if more > 0 else [])
         yield from _row("under way", ids, width)
-    if work := sum(status.seconds_by_stage.values()):
-        stages = {name: seconds / work for name, seconds in status.seconds_by_stage.items()}
-        yield from _row("stages", [f"{name} {share:.0%}" for name, share in stages.items() if share >= 0.005], width)
+    if stages := shares(status.seconds_by_stage):
+        yield from _row("stages", stages, width)
     if status.bytes_on_disk:
         parts = [f"{name} {size(count)}" for name, count in status.bytes_on_disk.items()]
         yield from _row("disk", [f"{size(sum(status.bytes_on_disk.values()))} in all", *parts], width)

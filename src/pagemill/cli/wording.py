@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 _MAX_MESSAGE = 500
 
@@ -33,6 +33,13 @@ def size(count: int) -> str:
             return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"
         value /= 1000
     return f"{value:.1f} TB"
+
+
+def shares(seconds: Mapping[str, float]) -> list[str]:
+    """As in ``layout 64%``, largest first. Stages of different pages overlap: their sum is no time on a clock."""
+    total = sum(seconds.values())
+    ordered = sorted(seconds.items(), key=lambda item: -item[1])
+    return [f"{name} {value / total:.0%}" for name, value in ordered if value >= 0.005 * total > 0]
 
 
 def packed(items: Iterable[str], width: int) -> list[str]:
