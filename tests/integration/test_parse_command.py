@@ -4,93 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-import pypdfium2 as pdfium
 import pytest
-from PIL import Image, ImageDraw, ImageFont
-from test_bad_input_decoding import encrypted_pdf
+from parse_command import ENVIRONMENT, PATIENCE_S, all_once, command, make_inputs, parse, records, run_json
 
 from pagemill.errors import ExitCode
 
 pytestmark = pytest.mark.integration
 
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "80"}
-PATIENCE_S = 60
-SAMPLES = Path(__file__).parents[2] / "samples"
-
-
-def command(*arguments: str | Path) -> list[str]:
-    return [sys.executable, "-m", "pagemill", "parse", *map(str, arguments)]
-
-
-def parse(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
-    options = {"env": ENVIRONMENT, "capture_output": True, "text": True, "timeout": PATIENCE_S} | options
-    return subprocess.run(command(*arguments), **options)
-
-
-def records(out: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (out / "ocr_results.jsonl").read_text(encoding="utf-8").splitlines()]
-
-
-def run_json(out: Path) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads((out / "run.json").read_text(encoding="utf-8"))
-    return content
-
-
-def all_once(out: Path, pages: int) -> bool:
-    found = records(out)
-    return sorted(record["page_idx"] for record in found) == list(range(pages)) and all(
-        record["status"] == "done" for record in found
-    )
-
-
-def wait_for(event: Callable[[], Any]) -> Any:
-    end = time.monotonic() + PATIENCE_S
-    while not (value := event()):
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.02)
-    return value
-
-
-def picture(text: str) -> Image.Image:
-    image = Image.new("RGB", (500, 120), "white")
-    ImageDraw.Draw(image).text((20, 40), text, fill="black", font=ImageFont.load_default(30))
-    return image
-
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Small good and bad files."""
-    folder = tmp_path_factory.mktemp("inputs")
-    (folder / "sub").mkdir()
-    picture("alpha").save(folder / "a.png")
-    picture("beta").save(folder / "a.jpg")
-    picture("gamma").save(folder / "sub" / "a.png")
-    (folder / "empty.pdf").write_bytes(b"")
-    (folder / "note.txt").write_text("no document")
-    (folder / "cut.png").write_bytes((folder / "a.png").read_bytes()[:900])
-    (folder / "locked.pdf").write_bytes(encrypted_pdf(b"sesame"))
-    picture("tiff").save(folder / "many.tiff", save_all=True, append_images=[picture(f"page {n}") for n in range(80)])
-    document, report = pdfium.PdfDocument.new(), pdfium.PdfDocument(SAMPLES / "report.pdf")
-    for _ in range(4):
-        document.import_pages(report, pages=[0, 1])
-    document.save(folder / "eight.pdf")
-    image = {"bytes": (folder / "a.png").read_bytes(), "path": None}
-    kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-    rows = [image, {"bytes": b"junk", "path": None}, None]
-    pq.write_table(pa.table({"id": ["r1", "r2", "r3"], "image": pa.array(rows, kind)}), folder / "rows.parquet")
-    none = {"id": pa.array([], pa.string()), "image": pa.array([], kind)}
-    pq.write_table(pa.table(none), folder / "none.parquet")
-    return folder
+    return make_inputs(tmp_path_factory.mktemp("inputs"))
 
 
 CASES = [
@@ -278,13 +207,15 @@ def test_a_limit_on_file_size_stops_the_run_and_without_it_the_run_goes_on(input
         inputs / "many.tiff",
         "-o",
         tmp_path / "out",
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000)),
+        # On a quick machine the ledger's journal grows larger; on a slow one it is emptied sooner, and the report is.
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000)),
     )
     assert ended.returncode in (ExitCode.OUTPUT, ExitCode.NO_SPACE), ended.stderr
     assert "Traceback" not in ended.stderr
-    assert len(records(tmp_path / "out")) < 81
+    assert len(records(tmp_path / "out")) < 81 or not (tmp_path / "out" / "report.html").exists()
     assert parse(inputs / "many.tiff", "-o", tmp_path / "out").returncode == ExitCode.OK
     assert all_once(tmp_path / "out", 81)
+    assert (tmp_path / "out" / "report.html").exists()
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
@@ -301,140 +232,6 @@ def test_a_run_survives_that_nobody_takes_its_messages(inputs: Path, tmp_path: P
     os.close(write)
     for out in ("full", "pipe"):
         assert len(records(tmp_path / out)) == 3
-
-
-def start(out: Path, *arguments: str | Path) -> subprocess.Popen[str]:
-    """Start a run and wait for its first record."""
-    process = subprocess.Popen(
-        command(*arguments, "-o", out),
-        env=ENVIRONMENT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    results = out / "ocr_results.jsonl"
-    wait_for(lambda: process.poll() is not None or (results.exists() and results.stat().st_size))
-    return process
-
-
-def children(pid: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def worker(process: subprocess.Popen[str]) -> int:
-    """The process that does the work for the one that was started."""
-    (pid,) = wait_for(lambda: children(process.pid))
-    return int(pid)
-
-
-def decoders(process: subprocess.Popen[str]) -> list[int]:
-    listed = children(worker(process))
-    return [pid for pid in listed if b"decoder_worker" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-
-
-@pytest.mark.skipif(os.name != "posix", reason="POSIX signals")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_drains_the_run_and_the_same_command_goes_on(inputs: Path, tmp_path: Path, number: signal.Signals):
-    out = tmp_path / "out"
-    process = start(out, inputs / "many.tiff", "--pages-in-flight", "2")
-    process.send_signal(number)
-    stdout, stderr = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == ExitCode.INTERRUPTED
-    assert "under way" in stderr
-    assert "Traceback" not in stderr
-    assert "Interrupted" in stdout
-    found = records(out)
-    summary = run_json(out)
-    assert 0 < len(found) < 81
-    assert (summary["pages"], summary["interrupted"], summary["failed"]) == (len(found), True, 0)
-    assert (out / "report.html").exists()
-    assert found[0]["markdown"] in (out / "documents" / "many.md").read_text(encoding="utf-8")
-    resumed = parse(inputs / "many.tiff", "-o", out)
-    assert resumed.returncode == ExitCode.OK
-    assert f"{len(found)} page" in resumed.stderr
-    assert all_once(out, 81)
-    assert run_json(out)["interrupted"] is False
-
-
-@pytest.mark.skipif(os.name != "posix", reason="POSIX signals")
-def test_a_second_signal_ends_the_process_at_once_and_the_run_can_be_resumed(inputs: Path, tmp_path: Path):
-    out = tmp_path / "out"
-    process = start(out, inputs / "many.tiff")
-    process.send_signal(signal.SIGSTOP)  # so that both come before the pages in flight have ended
-    os.kill(worker(process), signal.SIGSTOP)
-    process.send_signal(signal.SIGINT)
-    process.send_signal(signal.SIGTERM)
-    process.send_signal(signal.SIGCONT)
-    os.kill(worker(process), signal.SIGCONT)
-    stdout, stderr = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode in (-signal.SIGINT, -signal.SIGTERM), stderr
-    assert stdout == ""
-    assert "Traceback" not in stderr
-    assert parse(inputs / "many.tiff", "-o", out).returncode == ExitCode.OK
-    assert all_once(out, 81)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL])
-def test_a_worker_that_dies_is_replaced(inputs: Path, tmp_path: Path, number: signal.Signals):
-    out = tmp_path / "out"
-    process = start(out, inputs / "many.tiff", "--pages-in-flight", "3")
-    first = worker(process)
-    os.kill(first, number)
-    _, stderr = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == ExitCode.OK
-    assert number.name in stderr
-    assert "Resuming" not in stderr
-    assert all_once(out, 81)
-    retried = [record for record in records(out) if record["attempts"] > 1]
-    assert len(retried) <= 3
-    assert not Path(f"/proc/{first}").exists()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_when_the_parent_is_killed_nothing_goes_on_and_nothing_is_lost(inputs: Path, tmp_path: Path):
-    out = tmp_path / "out"
-    process = start(out, inputs / "many.tiff")
-    first = worker(process)
-    process.kill()
-    process.communicate(timeout=PATIENCE_S)
-    wait_for(lambda: not Path(f"/proc/{first}/exe").exists())
-    assert parse(inputs / "many.tiff", "-o", out).returncode == ExitCode.OK
-    assert all_once(out, 81)
-    assert {record["attempts"] for record in records(out)} == {1}  # the pages were not at fault
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_no_decoding_process_outlives_the_run(inputs: Path, tmp_path: Path, number: signal.Signals):
-    process = start(tmp_path / "out", inputs / "eight.pdf", inputs / "many.tiff")
-    workers = wait_for(lambda: decoders(process))
-    process.send_signal(number)
-    process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == (ExitCode.INTERRUPTED if number == signal.SIGTERM else -number)
-    wait_for(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in workers))
-    if number == signal.SIGKILL:  # nobody could tidy up: the next run does
-        assert parse(inputs / "a.png", "-o", tmp_path / "out", "--fresh").returncode == ExitCode.OK
-        assert [record["doc_id"] for record in records(tmp_path / "out")] == ["a"]
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGSEGV])
-def test_a_decoder_that_hangs_or_crashes_costs_no_page(inputs: Path, tmp_path: Path, number: signal.Signals):
-    out = tmp_path / "out"
-    flags = ["--decoders", "1", "--pages-in-flight", "2"]
-    if number == signal.SIGSTOP:  # far more than a page of this file needs
-        flags += ["--page-timeout", "10"]
-    process = start(out, inputs / "eight.pdf", *flags)
-    for pid in decoders(process):
-        os.kill(pid, number)
-    _, stderr = process.communicate(timeout=PATIENCE_S)
-    assert (process.returncode, "Traceback" in stderr) == (ExitCode.OK, False), stderr
-    assert all_once(out, 8)
-    retried = {record["page_id"] for record in records(out) if record["attempts"] > 1}
-    assert len(retried) <= 2
-    assert all(f"again later {page_id}: " in stderr for page_id in retried)
 
 
 def test_a_terminal_gets_a_bar_and_is_left_as_it_was(inputs: Path, tmp_path: Path):

@@ -1,0 +1,155 @@
+"""Runs that are stopped, or whose processes are killed: what they say, how they end, and that nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from parse_command import ENVIRONMENT, PATIENCE_S, all_once, command, make_inputs, parse, records, run_json, wait_for
+
+from pagemill.errors import ExitCode
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_inputs(tmp_path_factory.mktemp("inputs"))
+
+
+def start(out: Path, *arguments: str | Path) -> subprocess.Popen[str]:
+    """Start a run and wait for its first record."""
+    process = subprocess.Popen(
+        command(*arguments, "-o", out),
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    results = out / "ocr_results.jsonl"
+    wait_for(lambda: process.poll() is not None or (results.exists() and results.stat().st_size))
+    return process
+
+
+def children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def worker(process: subprocess.Popen[str]) -> int:
+    """The process that does the work for the one that was started."""
+    (pid,) = wait_for(lambda: children(process.pid))
+    return int(pid)
+
+
+def decoders(process: subprocess.Popen[str]) -> list[int]:
+    listed = children(worker(process))
+    return [pid for pid in listed if b"decoder_worker" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="POSIX signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_drains_the_run_and_the_same_command_goes_on(inputs: Path, tmp_path: Path, number: signal.Signals):
+    out = tmp_path / "out"
+    process = start(out, inputs / "many.tiff", "--pages-in-flight", "2")
+    process.send_signal(number)
+    stdout, stderr = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == ExitCode.INTERRUPTED
+    assert "under way" in stderr
+    assert "Traceback" not in stderr
+    assert "Interrupted" in stdout
+    found = records(out)
+    summary = run_json(out)
+    assert 0 < len(found) < 81
+    assert (summary["pages"], summary["interrupted"], summary["failed"]) == (len(found), True, 0)
+    assert (out / "report.html").exists()
+    assert found[0]["markdown"] in (out / "documents" / "many.md").read_text(encoding="utf-8")
+    resumed = parse(inputs / "many.tiff", "-o", out)
+    assert resumed.returncode == ExitCode.OK
+    assert f"{len(found)} page" in resumed.stderr
+    assert all_once(out, 81)
+    assert run_json(out)["interrupted"] is False
+
+
+@pytest.mark.skipif(os.name != "posix", reason="POSIX signals")
+def test_a_second_signal_ends_the_process_at_once_and_the_run_can_be_resumed(inputs: Path, tmp_path: Path):
+    out = tmp_path / "out"
+    process = start(out, inputs / "many.tiff")
+    process.send_signal(signal.SIGSTOP)  # so that both come before the pages in flight have ended
+    os.kill(worker(process), signal.SIGSTOP)
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGCONT)
+    os.kill(worker(process), signal.SIGCONT)
+    stdout, stderr = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode in (-signal.SIGINT, -signal.SIGTERM), stderr
+    assert stdout == ""
+    assert "Traceback" not in stderr
+    assert parse(inputs / "many.tiff", "-o", out).returncode == ExitCode.OK
+    assert all_once(out, 81)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL])
+def test_a_worker_that_dies_is_replaced(inputs: Path, tmp_path: Path, number: signal.Signals):
+    out = tmp_path / "out"
+    process = start(out, inputs / "many.tiff", "--pages-in-flight", "3")
+    first = worker(process)
+    os.kill(first, number)
+    _, stderr = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == ExitCode.OK
+    assert number.name in stderr
+    assert "Resuming" not in stderr
+    assert all_once(out, 81)
+    retried = [record for record in records(out) if record["attempts"] > 1]
+    assert len(retried) <= 3
+    assert not Path(f"/proc/{first}").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_when_the_parent_is_killed_nothing_goes_on_and_nothing_is_lost(inputs: Path, tmp_path: Path):
+    out = tmp_path / "out"
+    process = start(out, inputs / "many.tiff")
+    first = worker(process)
+    process.kill()
+    process.communicate(timeout=PATIENCE_S)
+    wait_for(lambda: not Path(f"/proc/{first}/exe").exists())
+    assert parse(inputs / "many.tiff", "-o", out).returncode == ExitCode.OK
+    assert all_once(out, 81)
+    assert {record["attempts"] for record in records(out)} == {1}  # the pages were not at fault
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_no_decoding_process_outlives_the_run(inputs: Path, tmp_path: Path, number: signal.Signals):
+    process = start(tmp_path / "out", inputs / "eight.pdf", inputs / "many.tiff")
+    workers = wait_for(lambda: decoders(process))
+    process.send_signal(number)
+    process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == (ExitCode.INTERRUPTED if number == signal.SIGTERM else -number)
+    wait_for(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in workers))
+    if number == signal.SIGKILL:  # nobody could tidy up: the next run does
+        assert parse(inputs / "a.png", "-o", tmp_path / "out", "--fresh").returncode == ExitCode.OK
+        assert [record["doc_id"] for record in records(tmp_path / "out")] == ["a"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGSEGV])
+def test_a_decoder_that_hangs_or_crashes_costs_no_page(inputs: Path, tmp_path: Path, number: signal.Signals):
+    out = tmp_path / "out"
+    flags = ["--decoders", "1", "--pages-in-flight", "2"]
+    if number == signal.SIGSTOP:  # far more than a page of this file needs
+        flags += ["--page-timeout", "10"]
+    process = start(out, inputs / "eight.pdf", *flags)
+    for pid in decoders(process):
+        os.kill(pid, number)
+    _, stderr = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, "Traceback" in stderr) == (ExitCode.OK, False), stderr
+    assert all_once(out, 8)
+    retried = {record["page_id"] for record in records(out) if record["attempts"] > 1}
+    assert len(retried) <= 2
+    assert all(f"again later {page_id}: " in stderr for page_id in retried)
