@@ -17,6 +17,7 @@ from pagemill.document.names import file_stem
 from pagemill.errors import InputError, UsageError
 from pagemill.export.selection import Selection
 from pagemill.export.target import whole_file, whole_folder
+from pagemill.store.files import encoded
 from pagemill.store.paths import crop_file
 
 if TYPE_CHECKING:
@@ -184,7 +185,7 @@ class Exporter:
         else:
             from pagemill.export.markdown import collected_markdown
 
-            stream.writelines(_encoded(collected_markdown(self._documents(), crops_root=crops_root)))
+            stream.writelines(encoded(collected_markdown(self._documents(), crops_root=crops_root)))
 
     def _write_folder(self, folder: Path) -> None:
         if self._options.format is Format.CSV_TABLES:
@@ -212,7 +213,7 @@ class Exporter:
             else:
                 suffix, text = ".json", document_json(pages)
             with (folder / f"{file_stem(doc_id)}{suffix}").open("wb") as stream:
-                stream.writelines(_encoded(text))
+                stream.writelines(encoded(text))
 
     def _pages(self) -> Iterator[PageResult]:
         """The pages that are wanted, in input order."""
@@ -282,7 +283,3 @@ def _relative(path: Path, start: Path) -> str:
         return Path(os.path.relpath(path, start)).as_posix() + "/"
     except ValueError:
         return path.as_posix() + "/"
-
-
-def _encoded(pieces: Iterable[str]) -> Iterator[bytes]:
-    return (piece.encode("utf-8", "replace") for piece in pieces)
