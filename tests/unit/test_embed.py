@@ -2,73 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
 import random
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from PIL import Image
-from synthetic_run import JPEG, failed_page, open_run, page, region, sample_pages, write_run
+from synthetic_run import JPEG, failed_page, page, region, sample_pages, write_run
+from telling_engine import DIMENSION, TellingEngine, run_embed, vector_of
 
-from pagemill.document.identity import PageKey
 from pagemill.document.labels import Label
 from pagemill.document.page import PageResult
-from pagemill.embed import EmbedOptions, embed, open_engine
-from pagemill.embedding.base import EmbeddingInput, EngineIdentity, EngineSettings, Modality, Role, normalised
+from pagemill.embed import open_engine
+from pagemill.embedding.base import EmbeddingInput, EngineSettings, Modality, Role, normalised
 from pagemill.embedding.contents import contents
-from pagemill.embedding.outcome import EmbedOutcome
 from pagemill.embedding.vectors import FOLDER, Part, RowKey, VectorFile, parts_of
-from pagemill.errors import DifferentRunError, ExitCode, LockedError, MissingInputError, NetworkError, UsageError
-from pagemill.sources.digest import Identifier
+from pagemill.errors import DifferentRunError, ExitCode, LockedError, NetworkError, UsageError
 from pagemill.store.lock import RunLock
-from pagemill.store.opening import OpenMode
 from pagemill.store.reading import RunReader
-from pagemill.store.rows import Place
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-DIMENSION = 16
-
-
-def vector_of(role: Role, text: str, image: np.ndarray | None = None) -> np.ndarray:
-    """A vector that says what was embedded."""
-    seed = hashlib.sha256(f"{role}\0{text}\0".encode() + (image.tobytes() if image is not None else b"")).digest()
-    return np.random.default_rng(int.from_bytes(seed[:8], "big")).normal(size=DIMENSION)
-
-
-class TellingEngine:
-    """Its vectors tell their input."""
-
-    name = "telling"
-    concurrency = 2
-    max_batch = 3
-    image_budget = None
-    cut_texts = 0
-
-    def __init__(self, *modalities: Modality, model: str = "m") -> None:
-        self.modalities = frozenset(modalities or [Modality.TEXT])
-        self.identity = EngineIdentity(engine=self.name, model=model, dimension=DIMENSION)
-        self.embedded: list[str] = []
-
-    def embed(self, inputs: Sequence[EmbeddingInput]) -> np.ndarray:
-        assert 1 <= len(inputs) <= self.max_batch
-        assert {each.modality for each in inputs} <= self.modalities
-        self.embedded += [each.text for each in inputs]
-        return np.stack([vector_of(each.role, each.text, each.image) for each in inputs])
-
-    def close(self) -> None: ...
-
-
-def run_embed(out: Path, engine: Any, **options: Any) -> EmbedOutcome:
-    return asyncio.run(embed(out, engine, EmbedOptions(**options)))
 
 
 def check_texts(out: Path, dtype_tolerance: float = 1e-6) -> None:
@@ -254,106 +211,6 @@ def test_each_vector_belongs_to_its_page_and_region(moments: list[tuple[dict[Any
             write_run(out, [*pages, failed_page("three", 1)])
             run_embed(out, TellingEngine())
             check_texts(out)
-
-
-class Pictures:
-    """Page images of one colour each, and a run in which they were parsed."""
-
-    def __init__(self, folder: Path, count: int = 5) -> None:
-        self.folder = folder
-        folder.mkdir()
-        self.pages: dict[str, np.ndarray] = {}
-        self.out = folder.parent / "run"
-        records = []
-        for number in range(1, count + 1):
-            pixels = np.zeros((30, 20, 3), dtype=np.uint8)
-            pixels[:10, :, number % 3] = 40 * number
-            Image.fromarray(pixels).save(self.path(number))
-            self.pages[f"scan{number}_1"] = np.ascontiguousarray(np.rot90(pixels, -1)) if number == 2 else pixels
-            records.append(self.record(number))
-        with open_run(self.out, OpenMode.FRESH) as run:
-            for record in records:
-                key = PageKey.parse(record.page_key)
-                known = run.catalogue.meet(key.digest, record.source)
-                assert known.copy == 1
-                run.start_page(key, Place.of(record))
-                run.write_page(record, [])
-            run.finish(interrupted=False, complete=True)
-
-    def path(self, number: int) -> Path:
-        return self.folder / f"scan{number}.png"
-
-    def record(self, number: int) -> PageResult:
-        digest = hashlib.sha256(self.path(number).read_bytes()).hexdigest()
-        return msgspec.structs.replace(
-            page(f"scan{number}", 1),
-            page_idx=number,
-            source=str(self.path(number)),
-            page_key=f"{digest}/1",
-            rotation=90 if number == 2 else 0,
-        )
-
-    def check(self, *missing: str) -> None:
-        with VectorFile.open(self.out, Part.IMAGES) as file:
-            assert {row.key.page_id for row in file.rows} == self.pages.keys() - set(missing)
-            for row in file.rows:
-                expected = normalised(vector_of(Role.IMAGE, "", self.pages[row.key.page_id])[None])[0]
-                np.testing.assert_allclose(file.find(row.key.page_id), expected, atol=1e-6)
-
-
-def test_page_images_come_from_their_sources(tmp_path: Path) -> None:
-    pictures = Pictures(tmp_path / "scans")
-    engine = TellingEngine(Modality.IMAGE)
-    assert run_embed(pictures.out, engine).exit_code == ExitCode.OK
-    pictures.check()
-    assert run_embed(pictures.out, engine).parts[Part.IMAGES].embedded == 0
-    assert len(engine.embedded) == 5
-
-
-def test_files_that_the_run_knows_are_not_read_for_their_digest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pictures = Pictures(tmp_path / "scans")
-    with open_run(pictures.out, OpenMode.RESUME) as run:
-        for number in range(1, 5):
-            path, status = pictures.path(number), pictures.path(number).stat()
-            digest = hashlib.sha256(path.read_bytes()).hexdigest()
-            run.catalogue.remember_digest(path, status.st_size, status.st_mtime_ns, digest)
-        run.finish(interrupted=False, complete=True)
-    read = []
-    take = Identifier._digest
-    monkeypatch.setattr(Identifier, "_digest", lambda self, file: read.append(file.name) or take(self, file))
-    assert run_embed(pictures.out, TellingEngine(Modality.IMAGE)).exit_code == ExitCode.OK
-    assert [Path(name).name for name in read] == ["scan5.png"]
-    pictures.check()
-
-
-def test_sources_that_are_gone_changed_or_moved(tmp_path: Path) -> None:
-    pictures = Pictures(tmp_path / "scans")
-    pictures.path(1).unlink()
-    Image.new("RGB", (9, 9)).save(pictures.path(3))
-    outcome = run_embed(pictures.out, TellingEngine(Modality.IMAGE))
-    assert outcome.exit_code == ExitCode.PAGES_FAILED
-    assert {name for name, _, _ in outcome.failures} == {"scan1_1", "scan3_1"}
-    assert any("scan1.png' does not exist" in message for _, message, _ in outcome.failures), outcome.failures
-    assert any("has changed since" in message for _, message, _ in outcome.failures)
-    pictures.check("scan1_1", "scan3_1")
-
-
-def test_sources_lie_elsewhere_now(tmp_path: Path) -> None:
-    pictures = Pictures(tmp_path / "scans")
-    pictures.folder.rename(tmp_path / "moved")
-    outcome = run_embed(pictures.out, TellingEngine(Modality.IMAGE))
-    assert (outcome.failed, outcome.exit_code) == (5, ExitCode.INPUT)
-    assert all("--input" in (remedy or "") for _, _, remedy in outcome.failures)
-    with pytest.raises(MissingInputError, match="nowhere' does not exist"):
-        run_embed(pictures.out, TellingEngine(Modality.IMAGE), inputs=(str(tmp_path / "nowhere"),))
-    (tmp_path / "empty").mkdir()
-    outcome = run_embed(pictures.out, TellingEngine(Modality.IMAGE), inputs=(str(tmp_path / "empty"),))
-    assert {name for name, _, _ in outcome.failures} == set(pictures.pages)
-    assert all(f"is not in {tmp_path / 'empty'}" in message for _, message, _ in outcome.failures)
-    assert run_embed(pictures.out, TellingEngine(Modality.IMAGE), inputs=(str(tmp_path / "moved"),)).failed == 0
-    pictures.check()
 
 
 def test_regions_with_their_pictures(tmp_path: Path) -> None:
