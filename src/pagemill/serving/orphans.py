@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import secrets
 import signal
 import time
 from contextlib import suppress
@@ -14,11 +16,17 @@ from pagemill.serving import keeper
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-MARK = "PAGEMILL_SERVER"
+MARK = "PAGEMILL_SERVER_MARK"
 """Environment variable that the keeper of a server has, and all that descends from it: the same value, and no other
 server's."""
+_VARIABLE = re.compile(rb"%s=([0-9a-f]{32})" % MARK.encode())
 _CHECKS = 50
 _CHECK_S = 0.1
+
+
+def new_mark() -> str:
+    """A mark that no other server has."""
+    return secrets.token_hex(16)
 
 
 def end_orphans() -> int:
@@ -54,13 +62,15 @@ def kill_marked(marks: Collection[str]) -> list[int]:
 
 
 def _marked() -> Iterator[tuple[int, str]]:
-    """Processes of servers with their marks; none where the system has no ``/proc``."""
-    name = f"{MARK}=".encode()
+    """Processes of servers with their marks; none where the system has no ``/proc``.
+
+    A variable of that name that somebody has set by hand is no mark, and this process is never one of them.
+    """
     for place in Path("/proc").glob("[0-9]*/environ"):
         with suppress(OSError):  # gone, or another user's
             for variable in place.read_bytes().split(b"\0"):
-                if variable.startswith(name):
-                    yield int(place.parent.name), variable.removeprefix(name).decode("utf-8", "replace")
+                if (mark := _VARIABLE.fullmatch(variable)) and int(place.parent.name) != os.getpid():
+                    yield int(place.parent.name), mark[1].decode()
 
 
 def _is_keeper(pid: int) -> bool:

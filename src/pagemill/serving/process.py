@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import secrets
 import signal
 import sys
 from contextlib import suppress
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pagemill.errors import ServerError
 from pagemill.serving import keeper
-from pagemill.serving.orphans import MARK, kill_marked
+from pagemill.serving.orphans import MARK, kill_marked, new_mark
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,7 +53,7 @@ class ServerProcess:
         Raises:
             ServerError: The command cannot be run.
         """
-        mark = secrets.token_hex(8)
+        mark = new_mark()
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             *("-I", "-S", str(Path(keeper.__file__))),
