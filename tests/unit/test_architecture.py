@@ -44,7 +44,6 @@ MAY_IMPORT = {
     "published_images": {"errors", "document", "imaging", "page_images", "sources", "store"},
     "steps": {"errors", "serving", "supervise"},
     "pending": {"errors", "document", "embedding", "run", "runtime", "sources", "steps", "store"},
-    "pending": {"errors", "document", "embedding", "run", "runtime", "sources", "steps", "store"},
     "doctor": {"errors", "config", "recognition", "serving"},
     "page_images": {"errors", "config", "document", "imaging", "runtime", "sources", "store"},
     "embedding_service": {"errors", "document", "embedding", "imaging", "page_images", "runtime", "store"},
