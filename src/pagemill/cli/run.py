@@ -136,7 +136,8 @@ def command(dry_run: bool, quiet: bool, **options: Any) -> int:
     """  # noqa: D301 - click wants the control character
     import asyncio
 
-    from pagemill.cli.run_plan import RunOptions, check, commands, plan
+    from pagemill.cli.run_options import RunOptions
+    from pagemill.cli.run_plan import check, commands, plan
     from pagemill.cli.serve_model import tell_plan
     from pagemill.steps import Pipeline
 

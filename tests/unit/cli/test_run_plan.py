@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from pagemill.cli.run import command
-from pagemill.cli.run_plan import RunOptions
+from pagemill.cli.run_options import RunOptions
 from pagemill.config.model_files import MODELS_VARIABLE
 from pagemill.errors import MissingDependencyError, PagemillError, UsageError
 from pagemill.serving.command import VARIABLE
