@@ -228,34 +228,36 @@ def _before(frames: NDArray[np.float64]) -> NDArray[np.bool_]:
     column_wise = same_column & ~sideways
     before = column_wise & above
     # a left of b, and no c that shares a column with both and lies between them in height
-    side_by_side = ~column_wise & left
-    for c in range(len(frames)):
-        over = column_wise[:, c] & above[c]  # c above them
-        under = column_wise[:, c] & above[:, c]  # c below them
-        side_by_side &= ~((under[:, None] & over[None, :]) | (over[:, None] & under[None, :]))
-    heads = _heads_of_columns(frames, column_wise, above)
+    between = _by_way_of(before, before)
+    side_by_side = ~column_wise & left & ~between & ~between.T
+    heads = _heads_of_columns(frames, column_wise, before)
     result: NDArray[np.bool_] = before | heads | (side_by_side & ~heads.T)
     return result
 
 
 def _heads_of_columns(
-    frames: NDArray[np.float64], column_wise: NDArray[np.bool_], above: NDArray[np.bool_]
+    frames: NDArray[np.float64], column_wise: NDArray[np.bool_], over: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
     """``heads[a, b]``: a lies across the gutter of two columns, and above b, which stands in one of them beside a.
 
     A subtitle in the middle of the page is above both columns, though not over each of their elements.
+
+    Args:
+        frames: Shape (n, 4).
+        column_wise: Pairs (n, n) that stand in one column.
+        over: Those of them of which the first is the upper one.
     """
-    under = column_wise & above  # under[a, d]: d below a, in one column with it
-    heads = np.zeros_like(under)
-    for a in np.flatnonzero(under.sum(axis=1) >= 2).tolist():
-        below = np.flatnonzero(under[a])
-        apart = ~column_wise[np.ix_(below, below)]
-        np.fill_diagonal(apart, val=False)
-        crossing = below[apart.any(axis=1)]
-        if len(crossing):
-            clear = (frames[:, 1] >= frames[a, 3]) & ~column_wise[a]
-            heads[a] = clear & column_wise[crossing].any(axis=0)
-    return heads
+    apart = ~column_wise
+    np.fill_diagonal(apart, val=False)
+    crossing = over & _by_way_of(over, apart)  # crossing[a, d]: below a are d and something apart from d
+    clear = (frames[None, :, 1] >= frames[:, None, 3]) & ~column_wise
+    return clear & _by_way_of(crossing, column_wise)
+
+
+def _by_way_of(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """``result[a, b]``: ``first[a, c] and second[c, b]`` for some c; as a matrix product, n may be some thousand."""
+    result: NDArray[np.bool_] = first.astype(np.float32) @ second.astype(np.float32) > 0
+    return result
 
 
 def _before_by_rows(frames: NDArray[np.float64]) -> NDArray[np.bool_]:

@@ -53,7 +53,11 @@ def join_names(blocks: Sequence[Block]) -> list[Block]:
     for block in candidates:
         if len(block.rows) != 1 or not _ONLY_NAME.match(block.plain):
             continue
-        beside = [other for other in candidates if other is not block and stands_before(block, other)]
+        beside = [
+            other
+            for other in candidates
+            if other is not block and id(other) not in joined and stands_before(block, other)
+        ]
         if beside:
             caption = min(beside, key=lambda other: other.box[0])
             caption.rows = rows_of([*block.lines, *caption.lines])

@@ -132,7 +132,11 @@ def join_numbers(blocks: Sequence[Block]) -> list[Block]:
     for block in blocks:
         if block.label not in RUNNING_TEXT | TITLES or len(block.rows) != 1 or not _SECTION.match(block.plain):
             continue
-        beside = [other for other in headings if other is not block and stands_before(block, other)]
+        beside = [
+            other
+            for other in headings
+            if other is not block and id(other) not in joined and stands_before(block, other)
+        ]
         if not beside:
             continue
         heading = min(beside, key=lambda other: other.box[0])

@@ -27,6 +27,8 @@ _NUMBERED = re.compile(r"^\(?(\d{1,3})[.)]\s")
 _HEADING_SIZE = 1.18
 _MARKED_SIZE = 1.05
 """The same for rows that begin with a number and whose sizes a text layer states."""
+_MAX_COMPARED = 1000
+"""Rows of a region beyond which its numbered paragraphs are not compared with all the others."""
 _MAX_HEADING_ROWS = 3
 _MAX_HEADING_CHARACTERS = 160
 
@@ -182,11 +184,14 @@ def _kinds(paragraph: list[Row], region: Sequence[Row], body_size: float) -> lis
     return parts
 
 
+def _starts_with_number(text: str) -> bool:
+    return bool(marker(text)) and not BULLET.match(text) and HAS_WORD.search(text) is not None
+
+
 def _is_marked_heading(paragraph: Sequence[Row], rest: Sequence[Row]) -> bool:
-    """Whether a paragraph starts with a number and is set a little larger there, as a text layer tells for sure."""
+    """Whether a paragraph that starts with a number is set a little larger there, as a text layer tells for sure."""
     others = paragraph[1:] or rest
-    first = paragraph[0].text
-    if not others or not marker(first) or BULLET.match(first) or not HAS_WORD.search(first):
+    if not others:
         return False
     measured = all(line.font_size for row in (*paragraph, *others) for line in row.lines)
     return measured and paragraph[0].size > _MARKED_SIZE * float(np.median([row.size for row in others]))
@@ -194,12 +199,15 @@ def _is_marked_heading(paragraph: Sequence[Row], rest: Sequence[Row]) -> bool:
 
 def _heading_rows(paragraph: list[Row], region: Sequence[Row], body_size: float) -> int:
     """How many rows at a paragraph's start are a heading inside a larger region of running text."""
+    first = paragraph[0]
+    stands_out = first.bold or first.size > _HEADING_SIZE * body_size
+    numbered = len(region) <= _MAX_COMPARED and _starts_with_number(first.text)
+    if not stands_out and not numbered:
+        return 0
     own = set(map(id, paragraph))
     rest = [row for row in region if id(row) not in own]
-    marked = _is_marked_heading(paragraph, rest)
-    if not rest and not marked:
-        return 0
-    if not marked and not any(row.bold or row.size > _HEADING_SIZE * body_size for row in paragraph[:1]):
+    marked = numbered and _is_marked_heading(paragraph, rest)
+    if not marked and not (rest and stands_out):
         return 0
     usual = max(body_size, float(np.median([row.size for row in rest or paragraph[1:]])))
     all_bold = sum(row.bold for row in region) > 0.5 * len(region)

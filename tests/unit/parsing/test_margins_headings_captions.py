@@ -2,7 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from pagemill.parsing.captions import is_caption
+from pagemill.document.labels import Label
+from pagemill.document.page import TextLine
+from pagemill.parsing.blocks import Block
+from pagemill.parsing.captions import is_caption, join_names
+from pagemill.parsing.headings import join_numbers
+from pagemill.parsing.lines import rows_of
 from pagemill.parsing.lists import marker
 from pagemill.parsing.margins import PAGE_NUMBER
 from pagemill.parsing.paragraphs import ends_sentence
@@ -57,3 +62,28 @@ def test_markers(text, found):
 )
 def test_sentence_ends(text, ends):
     assert ends_sentence(text) == ends
+
+
+def in_one_row(label, *texts):
+    """Blocks of one row, 10 pixels apart."""
+    blocks, left = [], 10.0
+    for text in texts:
+        box = (left, 10.0, left + 10.0 * len(text), 20.0)
+        line = TextLine(text=text, box=box, font_size=10.0)
+        blocks.append(Block(box, label, rows_of([line]), "model", 0.9))
+        left = box[2] + 10.0
+    return blocks
+
+
+@pytest.mark.parametrize(
+    ("join", "label", "texts"),
+    [
+        (join_names, Label.TEXT, ("Table 1", "Table 2", "The mills")),
+        (join_numbers, Label.PARAGRAPH_TITLE, ("3", "2.1", "The mills")),
+    ],
+)
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (1, 2, 0), (2, 1, 0)])
+def test_two_names_or_numbers_before_one_text_are_both_kept(join, label, texts, order):
+    blocks = in_one_row(label, *texts)
+    words = sorted(" ".join(block.plain for block in join([blocks[i] for i in order])).split())
+    assert words == sorted(" ".join(texts).split())
