@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pagemill.errors import UsageError
-from pagemill.retrieval.languages import may_be
+from pagemill.retrieval.languages import LANGUAGES, is_known, may_be
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -50,6 +50,7 @@ def allowed(index: IndexReader, filters: Filters) -> Allowed:
     if filters.documents or filters.pages or filters.languages:
         patterns = [(column, re.compile(pattern)) for column, pattern in filters.patterns()]
         languages = {language.lower() for language in filters.languages}
+        _refuse_unknown_codes(index, languages)
         pages = np.zeros(_highest(index, "pages", "page") + 1, dtype=bool)
         for page, doc_id, page_id, language in index.each("SELECT page, doc_id, page_id, language FROM pages"):
             values = {"doc_id": doc_id, "page_id": page_id}
@@ -87,6 +88,18 @@ def _refuse_unfitting(index: IndexReader, patterns: list[tuple[str, re.Pattern[s
 
 def _names(index: IndexReader, column: str) -> Iterator[str]:
     return (name for (name,) in index.each(f"SELECT {column} FROM pages ORDER BY page"))
+
+
+def _refuse_unknown_codes(index: IndexReader, languages: Collection[str]) -> None:
+    """Raise an error where a language is none: ``english`` would be taken for one that has no page of its own."""
+    unknown = {language for language in languages if not is_known(language)}
+    if unknown:  # an engine of another package may read more languages
+        unknown -= {tag.lower() for (tag,) in index.query("SELECT DISTINCT language FROM pages")}
+    if unknown:
+        raise UsageError(
+            f"no code of a language: {', '.join(sorted(unknown))}",
+            remedy=f"The codes are: {', '.join(LANGUAGES)}; und-Latn for any in Latin letters.",
+        )
 
 
 def _refuse_unknown(index: IndexReader, column: str, table: str, asked: Collection[str]) -> None:

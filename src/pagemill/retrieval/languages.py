@@ -63,6 +63,13 @@ _LANGUAGES = {
 where it is the only one here, and Chinese, as Japanese is hardly ever written without kana.
 """
 _NOT_LATIN = frozenset(name for names in _LANGUAGES.values() for name in names)
+_LATIN = (
+    *("af", "az", "bs", "ca", "cs", "cy", "da", "de", "en", "es", "et", "eu", "fi", "fr", "ga", "gl", "hr", "hu"),
+    *("id", "is", "it", "la", "lt", "lv", "ms", "mt", "nb", "nl", "no", "pl", "pt", "ro", "sk", "sl", "sq", "sv"),
+    *("sw", "tl", "tr", "uz", "vi"),
+)
+LANGUAGES = tuple(sorted({*_NOT_LATIN, *_LATIN}))
+"""That one may ask for: those that pages are read in."""
 _ALONE = {script: names[0] for script, names in _LANGUAGES.items() if len(names) == 1 or script == "Hani"}
 _ENOUGH = 0.25
 """Share of the letters from which a script that is written beside Latin letters decides: Korean reports are full of
@@ -87,6 +94,14 @@ def language_of(text: str, candidates: Sequence[str]) -> str:
     if len(fitting) == 1:
         return fitting[0]
     return _ALONE.get(script, f"und-{script}")
+
+
+def is_known(language: str) -> bool:
+    """Whether somebody may ask for a language by this name: a code such as ``en`` or ``zh-Hant``, or ``und-Latn``."""
+    primary, _, rest = language.lower().partition("-")
+    if primary == "und":
+        return not rest or rest.title() in _SCRIPTS
+    return primary in LANGUAGES
 
 
 def may_be(tag: str, language: str) -> bool:

@@ -17,7 +17,7 @@ from rapidfuzz.distance import OSA
 from pagemill.retrieval.tokens import words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
 LEAST_SIMILARITY = 0.7
 """Of two words: 1 - edits / letters of the longer one. One edit in four letters, two in seven, three in ten."""
@@ -60,8 +60,19 @@ def _is_like(word: str, known: Sequence[str], joined: str) -> bool:
         return any(word in each for each in known) if is_long else word in known
     if is_long and word in joined:
         return True
-    best = process.extractOne(word, known, scorer=OSA.normalized_similarity, score_cutoff=LEAST_SIMILARITY)
-    return best is not None
+    if _is_one_of(word, known):
+        return True
+    if not (is_long and _is_korean(word)):
+        return False
+    return _is_one_of(word, {each[: len(word)] for each in known if len(each) > len(word) and _is_korean(each)})
+
+
+def _is_one_of(word: str, known: Collection[str]) -> bool:
+    return process.extractOne(word, known, scorer=OSA.normalized_similarity, score_cutoff=LEAST_SIMILARITY) is not None
+
+
+def _is_korean(word: str) -> bool:
+    return "\u1100" <= word[0] <= "\u11ff"  # jamo
 
 
 def _letters(found: Iterable[str]) -> list[str]:

@@ -154,6 +154,13 @@ def test_filters_that_name_what_is_not_there_say_what_is(run: Path, filters: Fil
     assert "There are: " in (caught.value.remedy or "")
 
 
+@pytest.mark.parametrize("languages", [("english",), ("en", "english"), ("xx",), ("",)])
+def test_a_language_that_is_none_is_refused(run: Path, languages: tuple[str, ...]) -> None:
+    with SearchIndex.open(run) as index, pytest.raises(UsageError, match="no code of a language") as caught:
+        index.search("the", filters=Filters(languages=languages))
+    assert "de, el, en, es" in (caught.value.remedy or "")
+
+
 def test_parts_are_fused_by_reciprocal_rank(embedded: Path) -> None:
     with SearchIndex.open(embedded) as index:
         vectors = {part: runs.letters("Water turns the wheel.") for part in (IndexPart.TEXT, IndexPart.REGIONS)}

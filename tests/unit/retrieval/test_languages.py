@@ -1,7 +1,7 @@
 import pytest
 
 from pagemill.recognition.languages import ALPHABETS
-from pagemill.retrieval.languages import language_of, may_be
+from pagemill.retrieval.languages import LANGUAGES, is_known, language_of, may_be
 
 
 @pytest.mark.parametrize(
@@ -52,3 +52,28 @@ def test_each_language_that_is_read_is_told(language):
 )
 def test_a_script_may_be_any_language_that_is_written_in_it(tag, language, may):
     assert may_be(tag, language) is may
+
+
+def test_languages_that_are_read_may_be_asked_for():
+    assert sorted(LANGUAGES) == sorted(ALPHABETS)
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("en", True),
+        ("EN", True),
+        ("zh-Hant", True),
+        ("und", True),
+        ("und-Latn", True),
+        ("und-cyrl", True),
+        ("english", False),
+        ("eng", False),
+        ("", False),
+        ("xx", False),
+        ("und-Abcd", False),
+        ("latn", False),
+    ],
+)
+def test_what_is_no_code_of_a_language(name, known):
+    assert is_known(name) is known

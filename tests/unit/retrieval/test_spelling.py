@@ -29,6 +29,13 @@ def test_words_with_an_error_are_like_those_of_a_text(query: str) -> None:
     assert SpeltWords(query).are_like_some_of(PAGE)
 
 
+def test_korean_particles_do_not_count_as_errors() -> None:
+    assert SpeltWords("신쳥서").are_like_some_of("신청서는 3월 9일부터")
+    assert SpeltWords("누리짐").are_like_some_of("박물관 누리집에서는 알려 드립니다")
+    assert not SpeltWords("바둑판").are_like_some_of("신청서는 박물관 누리집에서는 알려 드립니다")
+    assert not SpeltWords("shut").are_like_some_of("shuffled")
+
+
 @pytest.mark.parametrize("query", ["dryingloft", "thedrying", "체험교실수강료", "mühlen", "30000"])
 def test_spaces_and_compounds_do_not_matter(query: str) -> None:
     assert SpeltWords(query).are_like_some_of(PAGE)
