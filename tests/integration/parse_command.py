@@ -19,6 +19,10 @@ from test_bad_input_decoding import encrypted_pdf
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "80"}
 PATIENCE_S = 300
+MANY = 81
+"""Pages of ``many.tiff``: their records are more than a small disk holds."""
+SOME = 31
+"""Pages of ``some.tiff``: a run of them takes long enough to be stopped."""
 SAMPLES = Path(__file__).parents[2] / "samples"
 
 
@@ -71,7 +75,9 @@ def make_inputs(folder: Path) -> Path:
     (folder / "note.txt").write_text("no document")
     (folder / "cut.png").write_bytes((folder / "a.png").read_bytes()[:900])
     (folder / "locked.pdf").write_bytes(encrypted_pdf(b"sesame"))
-    picture("tiff").save(folder / "many.tiff", save_all=True, append_images=[picture(f"page {n}") for n in range(80)])
+    first, *others = [picture(f"page {number}") for number in range(MANY)]
+    first.save(folder / "many.tiff", save_all=True, append_images=others)
+    first.save(folder / "some.tiff", save_all=True, append_images=others[: SOME - 1])
     document, report = pdfium.PdfDocument.new(), pdfium.PdfDocument(SAMPLES / "report.pdf")
     for _ in range(4):
         document.import_pages(report, pages=[0, 1])

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from parse_command import ENVIRONMENT, PATIENCE_S, all_once, command, make_inputs, parse, records, run_json
+from parse_command import ENVIRONMENT, MANY, PATIENCE_S, all_once, command, make_inputs, parse, records, run_json
 
 from pagemill.errors import ExitCode
 
@@ -193,12 +193,12 @@ def test_a_full_disk_keeps_whole_records(inputs: Path, small_disk: Path):
     assert "Free some space and run the same command again" in ended.stderr
     assert "Traceback" not in ended.stderr
     found = records(small_disk / "out")
-    assert 0 < len(found) < 81
+    assert 0 < len(found) < MANY
     texts = (small_disk / "out" / "parsed_texts.jsonl").read_text(encoding="utf-8").splitlines()
     assert len([json.loads(line) for line in texts]) == len(found)
     subprocess.run(["mount", "-o", "remount,size=100m", small_disk], check=True)
     assert parse(inputs / "many.tiff", "-o", small_disk / "out").returncode == ExitCode.OK
-    assert all_once(small_disk / "out", 81)
+    assert all_once(small_disk / "out", MANY)
 
 
 def test_a_limit_on_file_size_stops_the_run_and_without_it_the_run_goes_on(inputs: Path, tmp_path: Path):
@@ -212,9 +212,9 @@ def test_a_limit_on_file_size_stops_the_run_and_without_it_the_run_goes_on(input
     )
     assert ended.returncode in (ExitCode.OUTPUT, ExitCode.NO_SPACE), ended.stderr
     assert "Traceback" not in ended.stderr
-    assert len(records(tmp_path / "out")) < 81 or not (tmp_path / "out" / "report.html").exists()
+    assert len(records(tmp_path / "out")) < MANY or not (tmp_path / "out" / "report.html").exists()
     assert parse(inputs / "many.tiff", "-o", tmp_path / "out").returncode == ExitCode.OK
-    assert all_once(tmp_path / "out", 81)
+    assert all_once(tmp_path / "out", MANY)
     assert (tmp_path / "out" / "report.html").exists()
 
 

@@ -9,7 +9,18 @@ import sys
 from pathlib import Path
 
 import pytest
-from parse_command import ENVIRONMENT, PATIENCE_S, all_once, command, make_inputs, parse, records, run_json, wait_for
+from parse_command import (
+    ENVIRONMENT,
+    PATIENCE_S,
+    SOME,
+    all_once,
+    command,
+    make_inputs,
+    parse,
+    records,
+    run_json,
+    wait_for,
+)
 
 from pagemill.errors import ExitCode
 
@@ -55,7 +66,7 @@ def decoders(process: subprocess.Popen[str]) -> list[int]:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_drains_the_run_and_the_same_command_goes_on(inputs: Path, tmp_path: Path, number: signal.Signals):
     out = tmp_path / "out"
-    process = start(out, inputs / "many.tiff", "--pages-in-flight", "2")
+    process = start(out, inputs / "some.tiff", "--pages-in-flight", "2")
     process.send_signal(number)
     stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == ExitCode.INTERRUPTED
@@ -64,21 +75,21 @@ def test_a_signal_drains_the_run_and_the_same_command_goes_on(inputs: Path, tmp_
     assert "Interrupted" in stdout
     found = records(out)
     summary = run_json(out)
-    assert 0 < len(found) < 81
+    assert 0 < len(found) < SOME
     assert (summary["pages"], summary["interrupted"], summary["failed"]) == (len(found), True, 0)
     assert (out / "report.html").exists()
-    assert found[0]["markdown"] in (out / "documents" / "many.md").read_text(encoding="utf-8")
-    resumed = parse(inputs / "many.tiff", "-o", out)
+    assert found[0]["markdown"] in (out / "documents" / "some.md").read_text(encoding="utf-8")
+    resumed = parse(inputs / "some.tiff", "-o", out)
     assert resumed.returncode == ExitCode.OK
     assert f"{len(found)} page" in resumed.stderr
-    assert all_once(out, 81)
+    assert all_once(out, SOME)
     assert run_json(out)["interrupted"] is False
 
 
 @pytest.mark.skipif(os.name != "posix", reason="POSIX signals")
 def test_a_second_signal_ends_the_process_at_once_and_the_run_can_be_resumed(inputs: Path, tmp_path: Path):
     out = tmp_path / "out"
-    process = start(out, inputs / "many.tiff")
+    process = start(out, inputs / "some.tiff")
     process.send_signal(signal.SIGSTOP)  # so that both come before the pages in flight have ended
     os.kill(worker(process), signal.SIGSTOP)
     process.send_signal(signal.SIGINT)
@@ -89,22 +100,22 @@ def test_a_second_signal_ends_the_process_at_once_and_the_run_can_be_resumed(inp
     assert process.returncode in (-signal.SIGINT, -signal.SIGTERM), stderr
     assert stdout == ""
     assert "Traceback" not in stderr
-    assert parse(inputs / "many.tiff", "-o", out).returncode == ExitCode.OK
-    assert all_once(out, 81)
+    assert parse(inputs / "some.tiff", "-o", out).returncode == ExitCode.OK
+    assert all_once(out, SOME)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL])
 def test_a_worker_that_dies_is_replaced(inputs: Path, tmp_path: Path, number: signal.Signals):
     out = tmp_path / "out"
-    process = start(out, inputs / "many.tiff", "--pages-in-flight", "3")
+    process = start(out, inputs / "some.tiff", "--pages-in-flight", "3")
     first = worker(process)
     os.kill(first, number)
     _, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == ExitCode.OK
     assert number.name in stderr
     assert "Resuming" not in stderr
-    assert all_once(out, 81)
+    assert all_once(out, SOME)
     retried = [record for record in records(out) if record["attempts"] > 1]
     assert len(retried) <= 3
     assert not Path(f"/proc/{first}").exists()
@@ -113,20 +124,20 @@ def test_a_worker_that_dies_is_replaced(inputs: Path, tmp_path: Path, number: si
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_when_the_parent_is_killed_nothing_goes_on_and_nothing_is_lost(inputs: Path, tmp_path: Path):
     out = tmp_path / "out"
-    process = start(out, inputs / "many.tiff")
+    process = start(out, inputs / "some.tiff")
     first = worker(process)
     process.kill()
     process.communicate(timeout=PATIENCE_S)
     wait_for(lambda: not Path(f"/proc/{first}/exe").exists())
-    assert parse(inputs / "many.tiff", "-o", out).returncode == ExitCode.OK
-    assert all_once(out, 81)
+    assert parse(inputs / "some.tiff", "-o", out).returncode == ExitCode.OK
+    assert all_once(out, SOME)
     assert {record["attempts"] for record in records(out)} == {1}  # the pages were not at fault
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_no_decoding_process_outlives_the_run(inputs: Path, tmp_path: Path, number: signal.Signals):
-    process = start(tmp_path / "out", inputs / "eight.pdf", inputs / "many.tiff")
+    process = start(tmp_path / "out", inputs / "eight.pdf", inputs / "some.tiff")
     workers = wait_for(lambda: decoders(process))
     process.send_signal(number)
     process.communicate(timeout=PATIENCE_S)
