@@ -4,8 +4,8 @@
 taken), ``hang`` (never listens), ``late`` (binds its port, notes that in a file ``bound``, and listens once the file
 ``listen`` is there), ``stubborn`` (ignores SIGTERM), ``children`` (has children that ignore signals, one in a session
 of its own), ``dies-again`` (crashes at the start from the second life on), ``flood`` (prints much), ``buried`` (the
-cause stands far above the end of the log), ``locked`` (names its models to nobody without a key). In the folder ``FAKE_VLLM_STATE`` it notes its lives; it is unwell while the
-file ``sick`` or ``mute`` is there.
+cause stands far above the end of the log), ``locked`` (names its models to nobody without a key). In the folder
+``FAKE_VLLM_STATE`` it notes its lives; it is unwell while the file ``sick`` or ``mute`` is there.
 """
 
 import json
