@@ -323,7 +323,8 @@ async def _parse_lines(
 
     lines, errors = clean_lines(lines)
     if trusted and (rotation := turn_to_upright(lines)):
-        pixels, lines = await services.compute(turn_page, pixels, lines, rotation)
+        page, lines = await services.compute(turn_page, page, lines, rotation)
+        pixels = page.pixels
     straight: StraightPage | None = None
     if text_source != "text-layer" and (angle := estimate_skew(lines)):
         with clock.stage("deskew"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from pagemill.document.geometry import Box, Point
     from pagemill.document.page import TextLine
-    from pagemill.imaging.types import Pixels
+    from pagemill.imaging.page import DecodedPage
 
 _MOST = 0.8
 """Share of the characters that must run one way for the page to be turned."""
@@ -43,10 +44,15 @@ def turn_to_upright(lines: Sequence[TextLine]) -> int:
     return -most % 360 if characters[most] >= max(_MOST * total, _LEAST_CHARACTERS) else 0
 
 
-def turn_page(pixels: Pixels, lines: Sequence[TextLine], degrees: int) -> tuple[Pixels, list[TextLine]]:
-    """The page and its lines, turned clockwise by a multiple of 90 degrees."""
-    height, width = pixels.shape[:2]
-    return rotate_quarter(pixels, degrees), turned_lines(lines, degrees, width, height)
+def turn_page(page: DecodedPage, lines: Sequence[TextLine], degrees: int) -> tuple[DecodedPage, list[TextLine]]:
+    """The page with the places of its images, and its lines, turned clockwise by a multiple of 90 degrees."""
+    height, width = page.pixels.shape[:2]
+    turned = replace(
+        page,
+        pixels=rotate_quarter(page.pixels, degrees),
+        image_boxes=tuple(_turned_box(box, degrees % 360, width, height) for box in page.image_boxes),
+    )
+    return turned, turned_lines(lines, degrees, width, height)
 
 
 def turned_lines(lines: Sequence[TextLine], degrees: int, width: int, height: int) -> list[TextLine]:

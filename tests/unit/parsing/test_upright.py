@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pagemill.document.page import TextLine, Word
+from pagemill.imaging.page import DecodedPage
 from pagemill.parsing.lines import direction
-from pagemill.parsing.upright import turn_to_upright, turned_lines
+from pagemill.parsing.upright import turn_page, turn_to_upright, turned_lines
 
 WIDTH, HEIGHT = 800, 1000
 
@@ -37,6 +39,15 @@ def test_a_page_is_turned_back_until_its_text_runs_level(degrees):
     assert (back + degrees) % 360 == 0
     size = (HEIGHT, WIDTH) if degrees % 180 else (WIDTH, HEIGHT)
     assert turned_lines(lying, back, *size) == lines
+
+
+@pytest.mark.parametrize("degrees", [90, 180, 270])
+def test_the_images_of_a_page_are_turned_with_its_pixels(degrees):
+    pixels = np.zeros((HEIGHT, WIDTH, 3), np.uint8)
+    pixels[100:300, 50:90] = 255
+    turned, _ = turn_page(DecodedPage(pixels=pixels, image_boxes=((50.0, 100.0, 90.0, 300.0),)), [], degrees)
+    ys, xs = np.nonzero(turned.pixels[:, :, 0])
+    assert turned.image_boxes == ((xs.min(), ys.min(), xs.max() + 1, ys.max() + 1),)
 
 
 def test_a_stamp_at_the_margin_turns_no_page():
