@@ -22,6 +22,7 @@ from pagemill.sources.stream import on_thread
 from pagemill.steps import Done
 from pagemill.store import paths
 from pagemill.store.catalogue import LedgerCatalogue
+from pagemill.store.documents import missing_documents
 from pagemill.store.files import size_of
 from pagemill.store.ledger import Ledger
 from pagemill.store.opening import OpenMode, preflight
@@ -73,17 +74,21 @@ async def parsed_already(
             summary = reader.summary
     except OutputError:  # damaged, or not begun
         return None
-    if summary.finished is None or summary.interrupted or not (out / paths.REPORT).exists():
+    written = all((out / name).exists() for name in (paths.RUN_JSON, paths.REPORT))
+    if summary.finished is None or summary.interrupted or not written:
         return None
     if (retry_failed and summary.failed) or summary.skipped_by_kind.get("duplicate"):
         return None
-    with tempfile.TemporaryDirectory(prefix="pagemill-") as folder:
-        copy = Path(folder) / "ledger.sqlite"
-        with closing(LedgerView(out / paths.LEDGER)) as view:
-            await asyncio.to_thread(view.copy_to, copy)
-        with closing(Ledger(copy)) as ledger:
-            if _is_short(out, ledger) or await _is_page_left(ledger, inputs, options):
-                return None
+    try:
+        with tempfile.TemporaryDirectory(prefix="pagemill-") as folder:
+            copy = Path(folder) / "ledger.sqlite"
+            with closing(LedgerView(out / paths.LEDGER)) as view:
+                await asyncio.to_thread(view.copy_to, copy)
+            with closing(Ledger(copy)) as ledger:
+                if await asyncio.to_thread(_lacks_files, out, ledger) or await _is_page_left(ledger, inputs, options):
+                    return None
+    except (OutputError, OSError):  # no room for a copy, say
+        return None
     return Done(f"all {summary.pages:,} pages are parsed", RunOutcome(summary).exit_code)
 
 
@@ -130,10 +135,11 @@ def _require_one(inputs: Sequence[str], options: SourceOptions) -> None:
     raise first or InputError("the inputs hold no page", remedy="Check that the files and datasets are not empty.")
 
 
-def _is_short(out: Path, ledger: Ledger) -> bool:
-    """Whether a file of the run holds less than was written: its pages are parsed again."""
+def _lacks_files(out: Path, ledger: Ledger) -> bool:
+    """Whether files of the run hold less than was written, or are not there: they are made again."""
     results, texts, _ = ledger.sizes()
-    return size_of(out / paths.RESULTS) < results or size_of(out / paths.TEXTS) < texts
+    is_short = size_of(out / paths.RESULTS) < results or size_of(out / paths.TEXTS) < texts
+    return is_short or any(missing_documents(out, ledger))
 
 
 async def _is_page_left(ledger: Ledger, inputs: Sequence[str], options: SourceOptions) -> bool:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 from run_pipeline import PAGES, Mill, draw_page
 
-from pagemill.errors import ExitCode
+from pagemill.errors import ExitCode, NoSpaceError
+from pagemill.pending import parsed_already
+from pagemill.sources import SourceOptions
+from pagemill.store.opening import OpenMode
+from pagemill.store.view import LedgerView
 
 pytest.importorskip("aiohttp")
 
@@ -60,6 +66,8 @@ def test_a_server_is_started_when_there_may_be_something_to_do(mill: Mill):
         "another content": lambda: draw_page(mill.scans / "page-3.png", 99),
         "a record is cut off": lambda: records.write_bytes(records.read_bytes()[:-10]),
         "no report": (mill.out / "report.html").unlink,
+        "no run.json": (mill.out / "run.json").unlink,
+        "no document": lambda: next((mill.out / "documents").glob("*.md")).unlink(),
     }
     for number, (change, make) in enumerate(changes.items(), start=1):
         make()
@@ -67,7 +75,21 @@ def test_a_server_is_started_when_there_may_be_something_to_do(mill: Mill):
         assert served(mill) == [READER] * number, change
         mill.assert_all_read()
     assert mill.run(*mill.arguments("--step", "ocr", "--fresh")) == ExitCode.OK, mill.said
-    assert served(mill) == [READER] * 5
+    assert served(mill) == [READER] * (len(changes) + 1)
+
+
+def test_without_room_for_looking_the_step_looks_itself(mill: Mill, monkeypatch: pytest.MonkeyPatch):
+    def look():
+        arguments = {"identity": {}, "mode": OpenMode.AUTO, "retry_failed": False}
+        return asyncio.run(parsed_already(mill.out, [str(mill.scans)], SourceOptions(), **arguments))
+
+    def no_room(self: LedgerView, path: Path):
+        raise NoSpaceError(f"cannot write {path}: the disk is full")
+
+    assert mill.run(*mill.arguments("--step", "ocr")) == ExitCode.OK, mill.said
+    assert look() is not None
+    monkeypatch.setattr(LedgerView, "copy_to", no_room)
+    assert look() is None
 
 
 def test_a_limit_is_heeded(mill: Mill):

@@ -28,7 +28,7 @@ def doubt_missing_documents(out: Path, ledger: Ledger, summary: RunSummary) -> N
     Raises:
         OutputError: The ledger or the folder cannot be used; NoSpaceError when the disk is full.
     """
-    for missing in _missing(out, ledger):
+    for missing in missing_documents(out, ledger):
         with ledger.database.transaction() as connection:
             connection.executemany("UPDATE documents SET written = 0 WHERE document = ?", missing)
             summary.documents -= len(missing)
@@ -39,7 +39,7 @@ def doubt_missing_documents(out: Path, ledger: Ledger, summary: RunSummary) -> N
                 raise
 
 
-def _missing(out: Path, ledger: Ledger) -> Iterator[list[tuple[int]]]:
+def missing_documents(out: Path, ledger: Ledger) -> Iterator[list[tuple[int]]]:
     """Numbers of documents that are said to be up to date and lack a file, some at a time."""
     last = 0
     while rows := ledger.database.query(
