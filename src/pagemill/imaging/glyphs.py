@@ -177,7 +177,8 @@ def in_logical_order(glyphs: Glyphs) -> Glyphs:
     over_last[1:] = (boxes[:-2, 0] < middle[1:-1]) & (middle[1:-1] < boxes[:-2, 2])
     late = mark[:-1] & ~mark[1:] & is_right_to_left(codes[1:]) & over_next & ~over_last
     order = np.arange(len(codes))
-    for i in np.flatnonzero(ligature | late).tolist():
+    # The letters of a ligature first: a mark before both of them goes between them.
+    for i in [*np.flatnonzero(ligature).tolist(), *np.flatnonzero(late).tolist()]:
         order[i], order[i + 1] = order[i + 1], order[i]
     return Glyphs(codes[order], boxes[order], glyphs.origins[order], glyphs.style[order], glyphs.styles)
 

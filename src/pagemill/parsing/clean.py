@@ -20,13 +20,18 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u206
 
 
 def clean_lines(lines: Sequence[TextLine]) -> tuple[list[TextLine], list[PageError]]:
-    """Take unprintable characters out; leave lines out whose box is no box, which the errors say."""
+    """Take unprintable characters and corners that are no numbers out.
+
+    Lines whose box is no box are left out, which the errors say.
+    """
     kept: list[TextLine] = []
     broken = 0
     for line in lines:
         if not all(math.isfinite(value) for value in line.box):
             broken += 1
             continue
+        if line.polygon and not all(math.isfinite(value) for corner in line.polygon for value in corner):
+            line = msgspec.structs.replace(line, polygon=None)
         if _UNPRINTABLE.search(line.text):
             words = tuple(msgspec.structs.replace(word, text=_printable(word.text)) for word in line.words)
             kept.append(msgspec.structs.replace(line, text=_printable(line.text), words=words))

@@ -98,13 +98,13 @@ def _is_fixed(lines: Sequence[TextLine]) -> bool:
 
 
 def _pitches(lines: Sequence[TextLine]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Width per character and length of the longer ASCII words; full-width scripts are of one width always."""
+    """Width per character and length of the longer ASCII words; full-width scripts, and figures, are of one width."""
     words = [
         word
         for line in lines
         if line.font_size
         for word in line.words
-        if len(word.text) >= _MIN_WORD and word.text.isascii()
+        if len(word.text) >= _MIN_WORD and word.text.isascii() and any(map(str.isalpha, word.text))
     ]
     length = np.array([len(word.text) for word in words], dtype=np.float64)
     width = np.array([word.box[2] - word.box[0] for word in words], dtype=np.float64)

@@ -92,3 +92,9 @@ def test_a_vowel_mark_over_the_next_letter_follows_it():
 def test_a_vowel_mark_over_its_own_letter_stays():
     sound = make_glyphs([("ض", 110, 130), ("ً", 114, 117), ("ا", 105, 116)])
     assert texts_of(sound) == ["ضًا"]
+
+
+def test_a_mark_drawn_before_an_arabic_ligature_leaves_its_letters_in_order():
+    glyphs = make_glyphs([("\u064e", 100, 112), ("\u0627\u0644", 100, 112)])
+    codes = in_logical_order(glyphs).codes.tolist()
+    assert [chr(code) for code in codes if chr(code).isalpha()] == ["\u0644", "\u0627"]

@@ -22,3 +22,11 @@ def test_lines_without_a_box_are_named():
     kept, (error,) = clean_lines(lines)
     assert [line.text for line in kept] == ["b"]
     assert error.message.startswith("1 lines")
+
+
+def test_corners_that_are_no_numbers_go():
+    line = TextLine(text="a", box=(0, 0, 1, 1), polygon=((0, 0), (float("inf"), 0), (1, float("nan")), (0, 1)))
+    (kept,), errors = clean_lines([line])
+    assert kept.polygon is None
+    assert kept.box == line.box
+    assert not errors

@@ -106,3 +106,9 @@ def test_text_of_another_script_with_an_address_is_no_listing():
         line("nars.go.kr/report", 100, 260, fixed=True),
     ]
     assert labels(PROSE, address) == [Label.TEXT, Label.TEXT]
+
+
+def test_a_table_of_figures_is_no_listing():
+    rows = [line(f"{1234 + i} {5678 - i} {20400 + i}", 100, 200 + 30 * i, fixed=True) for i in range(5)]
+    regions = [region(PROSE), region(rows, Label.TABLE)]
+    assert labels(PROSE, rows, found=regions) == [Label.TEXT, Label.TABLE]
