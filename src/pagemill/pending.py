@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pagemill.embedding.contents import contents, query
-from pagemill.embedding.vectors import FOLDER, Part, VectorFile, VectorPaths
-from pagemill.errors import DamagedRunError, InputError, MissingInputError, OutputError
+from pagemill.embedding.vectors import FOLDER, Part, VectorFile, VectorPaths, read_identity
+from pagemill.errors import DamagedRunError, DifferentRunError, InputError, MissingInputError, OutputError
 from pagemill.run import RunOutcome
 from pagemill.runtime.decoding import DecodingService
 from pagemill.sources import resolve
@@ -33,6 +33,7 @@ from pagemill.store.view import LedgerView
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pagemill.embedding.base import EngineIdentity
     from pagemill.embedding.vectors import Row
     from pagemill.sources import SourceOptions
 
@@ -104,10 +105,13 @@ async def embedded_already(out: Path, model: str, queries: Sequence[tuple[str, s
         None where there is something to do.
 
     Raises:
+        DifferentRunError: There are vectors of another model.
         OutputError: There is no run, or it cannot be read.
     """
     rows: dict[Part, list[Row]] = {part: [] for part in _CORPUS}
     with RunReader.open(out) as reader:
+        for part in [*_CORPUS, *([Part.QUERIES] if queries else [])]:
+            _refuse_others(VectorPaths(out / FOLDER, part), model)
         if not all(VectorPaths(out / FOLDER, part).vectors.exists() for part in _CORPUS):
             return None
         try:
@@ -167,12 +171,26 @@ async def _is_page_left(ledger: Ledger, inputs: Sequence[str], options: SourceOp
     return bool(changed) or (source.complete and unopened != ledger.unopened())
 
 
+def _refuse_others(files: VectorPaths, model: str) -> None:
+    """Say, as the step would, that there are vectors of another model."""
+    identity = read_identity(files)
+    if identity is not None and not _is_made_by(identity, model):
+        raise DifferentRunError(
+            f"{files.folder} holds vectors of {files.part.plural} that were made by {identity.model} of the engine"
+            f" {identity.engine}, not by {model}",
+            remedy="Name the model that made them with --embedding-model, or remove that folder to make all anew.",
+        )
+
+
+def _is_made_by(identity: EngineIdentity, model: str) -> bool:
+    return (identity.engine, identity.model) == ("vllm", model)
+
+
 def _are_the_vectors(files: VectorPaths, model: str, wanted: list[Row]) -> bool:
     if files.partial.exists():
         return False
     try:
         with VectorFile.open_in(files) as vectors:
-            identity = vectors.info.identity
-            return (identity.engine, identity.model) == ("vllm", model) and vectors.rows == wanted
+            return _is_made_by(vectors.info.identity, model) and vectors.rows == wanted
     except (MissingInputError, OutputError):  # damaged, too
         return False

@@ -160,3 +160,11 @@ def test_vectors_of_nothing_are_told_before_a_server_is_started(mill: Mill):
     assert mill.run(*mill.arguments("--step", "embed")) == ExitCode.OUTPUT
     assert "holds no run" in mill.said
     assert not served(mill)
+
+
+def test_vectors_of_another_model_are_told_before_a_server_is_started(mill: Mill):
+    assert mill.run(*mill.arguments("--step", "ocr")) == ExitCode.OK, mill.said
+    assert mill.run(*mill.arguments("--step", "embed", "--embedding-model", "ngram")) == ExitCode.OK, mill.said
+    assert mill.run(*mill.arguments("--step", "embed")) == ExitCode.OUTPUT, mill.said
+    assert "holds vectors of page texts that were made by " in mill.said
+    assert served(mill) == [READER]

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pagemill.embedding.base import EngineIdentity
-from pagemill.errors import DamagedRunError, DifferentRunError, MissingInputError
+from pagemill.errors import DamagedRunError, DifferentRunError, MissingInputError, OutputError
 from pagemill.store.files import reading_errors
 
 if TYPE_CHECKING:
@@ -244,10 +244,23 @@ def _schema(part: Part) -> pa.Schema:
     )
 
 
+def read_identity(paths: VectorPaths) -> EngineIdentity | None:
+    """Who made the vectors of a part, without a look at them; None where nothing that can be read says so."""
+    try:
+        with reading_errors(paths.ids), pq.ParquetFile(paths.ids) as file:
+            return _info_of(file).identity
+    except (OutputError, OSError, pa.ArrowException, KeyError, msgspec.DecodeError):
+        return None
+
+
+def _info_of(file: pq.ParquetFile) -> VectorsInfo:
+    return msgspec.json.decode((file.schema_arrow.metadata or {})[_METADATA], type=VectorsInfo)
+
+
 def _read_ids(paths: VectorPaths) -> tuple[VectorsInfo, list[Row], NDArray[np.uint32]]:
     try:
         with reading_errors(paths.ids), pq.ParquetFile(paths.ids) as file:
-            info = msgspec.json.decode((file.schema_arrow.metadata or {})[_METADATA], type=VectorsInfo)
+            info = _info_of(file)
             if info.format != _FORMAT:
                 raise _damaged(paths, f"{paths.ids.name} is of another version of pagemill")
             table = file.read()
