@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from run_pipeline import PAGES, Mill, draw_page
+from test_bad_input_decoding import encrypted_pdf
 
 from pagemill.errors import ExitCode, NoSpaceError
 from pagemill.pending import parsed_already
@@ -56,6 +57,17 @@ def test_a_file_that_does_not_open_needs_no_server(mill: Mill):
     torn.unlink()  # then it is to be forgotten, and the run is whole
     assert mill.run(*arguments) == ExitCode.OK, mill.said
     assert mill.run(*arguments) == ExitCode.OK, mill.said
+    assert served(mill) == [READER] * 2
+
+
+def test_a_password_that_comes_later_opens_what_was_locked(mill: Mill):
+    (mill.scans / "locked.pdf").write_bytes(encrypted_pdf(b"sesame"))
+    arguments = mill.arguments("--step", "ocr")
+    assert mill.run(*arguments) == ExitCode.PAGES_FAILED, mill.said
+    mill.more = {"PAGEMILL_PASSWORD": "sesame"}
+    for _ in range(2):
+        assert mill.run(*arguments) == ExitCode.OK, mill.said
+    assert len(mill.records()) == PAGES + 1
     assert served(mill) == [READER] * 2
 
 

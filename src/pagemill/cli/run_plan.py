@@ -259,6 +259,7 @@ async def _parsed_already(options: RunOptions, model: str) -> Done | None:
                 limit=options.limit,
                 image_column=options.image_column,
                 id_column=options.id_column,
+                password=os.environ.get("PAGEMILL_PASSWORD"),  # as pagemill parse has it
             ),
             identity=identity,
             mode=OpenMode.FRESH if options.fresh else OpenMode.RESUME if resume else OpenMode.AUTO,
