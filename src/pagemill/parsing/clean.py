@@ -22,7 +22,7 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u206
 def clean_lines(lines: Sequence[TextLine]) -> tuple[list[TextLine], list[PageError]]:
     """Take unprintable characters and corners that are no numbers out.
 
-    Lines whose box is no box are left out, which the errors say.
+    Lines whose box is no box are left out, which the errors say; so are lines that hold nothing to print.
     """
     kept: list[TextLine] = []
     broken = 0
@@ -34,8 +34,8 @@ def clean_lines(lines: Sequence[TextLine]) -> tuple[list[TextLine], list[PageErr
             line = msgspec.structs.replace(line, polygon=None)
         if _UNPRINTABLE.search(line.text):
             words = tuple(msgspec.structs.replace(word, text=_printable(word.text)) for word in line.words)
-            kept.append(msgspec.structs.replace(line, text=_printable(line.text), words=words))
-        else:
+            line = msgspec.structs.replace(line, text=_printable(line.text), words=words)
+        if line.text.strip():
             kept.append(line)
     errors = []
     if broken:

@@ -27,6 +27,8 @@ _SHORTEST_RULE = 8.0
 _HIGHEST_BAND = 8.0
 """Farthest between two rules of one table; columns of running text between rules are higher."""
 _LEAST_BANDS = 3
+_MAX_RULES = 2000
+"""Rules beyond which a page is a drawing: rules are compared with each other and with the lines of text."""
 _CORRIDOR = 0.8
 """Least width of the blank between two columns."""
 
@@ -67,6 +69,8 @@ def find_open_tables(pixels: Pixels, lines: Sequence[TextLine]) -> list[Box]:
         for rule in find_rules(gray, text_height, as_array(boxes)).horizontal
         if rule.length >= _SHORTEST_RULE * text_height
     ]
+    if len(rules) > _MAX_RULES:
+        return []
     found = []
     for column in _columns(rules, text_height):
         run: list[_Band] = []

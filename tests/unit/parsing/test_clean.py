@@ -30,3 +30,9 @@ def test_corners_that_are_no_numbers_go():
     assert kept.polygon is None
     assert kept.box == line.box
     assert not errors
+
+
+def test_lines_that_hold_nothing_to_print_go():
+    kept, errors = clean_lines([TextLine(text=text, box=(0, 0, 1, 1)) for text in ("\ufeff", " \u202a ", "", "a")])
+    assert [line.text for line in kept] == ["a"]
+    assert not errors

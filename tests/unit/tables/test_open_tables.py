@@ -87,3 +87,12 @@ def test_tables_side_by_side() -> None:
     rules = [(y, 60 + shift, 400 + shift) for shift in (0, 420) for y, _, _ in left_rules]
     boxes = find_open_tables(*page_with(texts, rules))
     assert [round(box[0], -1) for box in boxes] == [60, 480]
+
+
+def test_a_drawing_of_thousands_of_dashes_is_no_table() -> None:
+    page = np.full((1000, 900, 3), 255, np.uint8)
+    lines = [TextLine(text="a", box=(x, y + 2, x + 9, y + 4)) for x in (5, 30) for y in range(0, 1000, 6)]
+    for y in range(0, 1000, 6):
+        for x in range(0, 900, 60):
+            cv2.line(page, (x, y), (x + 45, y), (0, 0, 0), 1)
+    assert find_open_tables(page, lines) == []
