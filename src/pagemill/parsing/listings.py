@@ -87,10 +87,15 @@ def _mark_short_rests(regions: list[DetectedRegion], members: Mapping[int, Seque
 
 
 def _is_fixed(lines: Sequence[TextLine]) -> bool:
-    """Whether most text is set in letters of one width; text of other scripts with a few ASCII words tells nothing."""
+    """Whether most text is set in letters of one width.
+
+    Text of other scripts with a few ASCII words tells nothing, nor do figures: they are of one width in most fonts.
+    """
     pitch, length = _pitches(lines)
     printed = [char for line in lines for char in line.text if not char.isspace()]
     if length.sum() < _MIN_CHARACTERS or sum(char.isascii() for char in printed) < _MIN_ASCII * len(printed):
+        return False
+    if 2 * sum(char.isdecimal() for char in printed) > len(printed):
         return False
     middle = float(np.median(pitch))
     near = np.abs(pitch - middle) < _SPREAD * middle
@@ -98,13 +103,13 @@ def _is_fixed(lines: Sequence[TextLine]) -> bool:
 
 
 def _pitches(lines: Sequence[TextLine]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Width per character and length of the longer ASCII words; full-width scripts, and figures, are of one width."""
+    """Width per character and length of the longer ASCII words; full-width scripts are of one width always."""
     words = [
         word
         for line in lines
         if line.font_size
         for word in line.words
-        if len(word.text) >= _MIN_WORD and word.text.isascii() and any(map(str.isalpha, word.text))
+        if len(word.text) >= _MIN_WORD and word.text.isascii()
     ]
     length = np.array([len(word.text) for word in words], dtype=np.float64)
     width = np.array([word.box[2] - word.box[0] for word in words], dtype=np.float64)
