@@ -18,10 +18,10 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pagemill.bench.stub_answers import Fault
-from pagemill.bench.stub_server import StubServer, StubSettings
 from pagemill.errors import PagemillError
 from pagemill.inference.chat import ChatClient
+from pagemill.testing.stub_answers import Fault
+from pagemill.testing.stub_server import StubServer, StubSettings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

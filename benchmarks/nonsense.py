@@ -21,9 +21,9 @@ import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from pagemill.app.search import Searcher
 from pagemill.retrieval.fusion import reciprocal_rank_fusion
 from pagemill.retrieval.tokens import tokens
-from pagemill.searching import Searcher
 from pagemill.store.reading import RunReader
 
 if TYPE_CHECKING:

@@ -25,10 +25,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from pagemill.app.exporters import default_exporters
 from pagemill.document.identity import PageKey
 from pagemill.document.labels import Label
 from pagemill.document.page import PageResult, Region
-from pagemill.exporters import default_exporters
 from pagemill.store import paths
 from pagemill.store.ledger import Ledger
 from pagemill.store.opening import OpenMode

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pagemill.api import parse, stream
+    from pagemill.app.search import search
     from pagemill.config.settings import RecognitionSettings
     from pagemill.document.page import PageResult, Region
     from pagemill.errors import PagemillError
     from pagemill.export.document import Document
     from pagemill.retrieval.hits import SearchHit
-    from pagemill.searching import search
 
-__version__ = "0.1.0"
+from pagemill._version import __version__
 
 __all__ = [
     "Document",
@@ -42,7 +42,7 @@ _HOMES = {
     "Region": "pagemill.document.page",
     "PagemillError": "pagemill.errors",
     "SearchHit": "pagemill.retrieval.hits",
-    "search": "pagemill.searching",
+    "search": "pagemill.app.search",
     "RecognitionSettings": "pagemill.config.settings",
 }
 

@@ -1,4 +1,4 @@
-"""A stand-in for ``vllm`` that answers as :mod:`pagemill.bench.stub_server` does, each region by its own image.
+"""A stand-in for ``vllm`` that answers as :mod:`pagemill.testing.stub_server` does, each region by its own image.
 
 It notes its lives as :mod:`fake_vllm` does, and heeds these words of ``FAKE_VLLM``: ``hang`` (never listens),
 ``dies-after=N`` (of the first life: ends at the Nth completion), ``dies-again`` (no later life comes up) and
@@ -10,7 +10,7 @@ import time
 
 import fake_vllm
 
-from pagemill.bench import stub_server
+from pagemill.testing import stub_server
 
 
 def main() -> None:

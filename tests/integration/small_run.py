@@ -6,11 +6,11 @@ import hashlib
 import random
 from typing import TYPE_CHECKING
 
+from pagemill.app.exporters import default_exporters
 from pagemill.document.identity import PageKey
 from pagemill.document.labels import Label
 from pagemill.document.names import crop_path
 from pagemill.document.page import ImageCrop, PageError, PageResult, Region, Status
-from pagemill.exporters import default_exporters
 from pagemill.store.rows import Place
 from pagemill.store.run_directory import RunDirectory
 

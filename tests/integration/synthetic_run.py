@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pagemill.app.exporters import default_exporters
 from pagemill.document.identity import PageKey
 from pagemill.document.labels import Label
 from pagemill.document.names import crop_path
 from pagemill.document.page import ContentFormat, ImageCrop, PageError, PageResult, Region, Status
-from pagemill.exporters import default_exporters
 from pagemill.store.opening import OpenMode
 from pagemill.store.rows import Place
 from pagemill.store.run_directory import RunDirectory

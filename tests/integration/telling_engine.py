@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pagemill.embed import EmbedOptions, embed
+from pagemill.app.embed import EmbedOptions, embed
 from pagemill.embedding.base import EmbeddingInput, EngineIdentity, Modality, Role
 from pagemill.embedding.outcome import EmbedOutcome
 

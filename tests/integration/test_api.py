@@ -15,10 +15,10 @@ from PIL import Image, ImageDraw, ImageFont
 from test_bad_input_decoding import encrypted_pdf, faulty_worker, make_pdf
 
 import pagemill
-from pagemill.bench.stub_server import StubServer, StubSettings
 from pagemill.document.labels import Label
 from pagemill.document.page import Status
 from pagemill.errors import EncryptedError, InputError, LanguageError, MissingInputError, NetworkError, UsageError
+from pagemill.testing.stub_server import StubServer, StubSettings
 
 pytestmark = pytest.mark.integration
 

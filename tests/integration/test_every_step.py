@@ -18,9 +18,9 @@ import msgspec
 import pytest
 from small_run import page_of, records_of
 
+from pagemill.app.exporters import default_exporters
 from pagemill.document.identity import PageKey
 from pagemill.errors import NoSpaceError
-from pagemill.exporters import default_exporters
 from pagemill.store import database
 from pagemill.store.reading import RunReader
 from pagemill.store.rows import Place

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import pytest
 from small_run import DOCUMENTS, records_of, write_run
 
+from pagemill.app.exporters import default_exporters
 from pagemill.errors import DamagedRunError
-from pagemill.exporters import default_exporters
 from pagemill.store.repair import repair
 from pagemill.store.verify import verify
 

@@ -9,7 +9,6 @@ import cv2
 import numpy as np
 import pytest
 
-from pagemill.bench.drawn_pages import draw_page
 from pagemill.errors import EngineError, UnsupportedInputError, UsageError
 from pagemill.imaging.decode import decode_image, decode_reduced
 from pagemill.layout.pp_doclayout import inference
@@ -18,6 +17,7 @@ from pagemill.layout.pp_doclayout.preprocess import resize_pages
 from pagemill.layout.pp_doclayout.settings import Device, FilterSettings, Interpolation, Precision
 from pagemill.layout.pp_doclayout_engine import create
 from pagemill.layout.settings import LayoutSettings
+from pagemill.testing.drawn_pages import draw_page
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers", minversion="5.3")
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory):
-    from pagemill.bench.random_layout_model import save_random_model
+    from pagemill.testing.random_layout_model import save_random_model
 
     return save_random_model(tmp_path_factory.mktemp("weights"))
 

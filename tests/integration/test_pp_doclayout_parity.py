@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from pagemill.bench.drawn_pages import draw_page
 from pagemill.layout.pp_doclayout.reading_graph import decode_order
 from pagemill.layout.pp_doclayout.settings import Interpolation
+from pagemill.testing.drawn_pages import draw_page
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers", minversion="5.3")
@@ -18,14 +18,14 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture(scope="module", params=[3, 4])
 def stock(request, tmp_path_factory):
-    from pagemill.bench.layout_parity import StockPath
-    from pagemill.bench.random_layout_model import save_random_model
+    from layout_parity import StockPath
+    from pagemill.testing.random_layout_model import save_random_model
 
     return StockPath(save_random_model(tmp_path_factory.mktemp("weights"), version=request.param))
 
 
 def test_post_processing_gives_the_same_detections(stock):
-    from pagemill.bench.layout_parity import postprocess_parity
+    from layout_parity import postprocess_parity
 
     rows = postprocess_parity(stock, [draw_page(seed) for seed in (1, 4, 6)])
     assert sum(row.detections for row in rows) > 100
@@ -39,7 +39,7 @@ def test_post_processing_gives_the_same_detections(stock):
 
 
 def test_bicubic_is_the_published_resize(stock):
-    from pagemill.bench.layout_parity import input_parity
+    from layout_parity import input_parity
 
     (row,) = input_parity(stock, [draw_page(1)], Interpolation.BICUBIC)
     assert row.pixel_difference < 0.3

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 from published_run import PATIENCE_S, publish
 
-from pagemill import published_images
+from pagemill.app import published_images
 from pagemill.errors import ExitCode, NoSpaceError
 from pagemill.publishing.build import STAGING, BuildOptions, build
 from pagemill.sources.base import EncodedImage

@@ -11,8 +11,8 @@ import pytest
 from run_pipeline import PAGES, Mill, draw_page
 from test_bad_input_decoding import encrypted_pdf
 
+from pagemill.app.pending import parsed_already
 from pagemill.errors import ExitCode, NoSpaceError
-from pagemill.pending import parsed_already
 from pagemill.sources import SourceOptions
 from pagemill.store.opening import OpenMode
 from pagemill.store.view import LedgerView

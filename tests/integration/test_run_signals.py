@@ -17,10 +17,10 @@ from pagemill_process import PATIENCE_S, kill, wait_for
 from run_pipeline import PAGES, Mill, draw_page
 from serving_world import QUICK, until
 
+from pagemill.app.run import Pipeline, PlannedStep, Step
 from pagemill.errors import ExitCode, ServerError, WorkerCrashError
+from pagemill.runtime.supervisor import SAME_REQUEST_S
 from pagemill.serving.server import Servers
-from pagemill.steps import Pipeline, PlannedStep, Step
-from pagemill.supervise import SAME_REQUEST_S
 
 pytest.importorskip("aiohttp")
 

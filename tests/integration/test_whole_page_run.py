@@ -15,8 +15,8 @@ from pagemill_process import kill_when_written, lines_written, run
 from PIL import Image
 from run_contents import contents, differences, leftovers, records
 
-from pagemill.bench.stub_process import StubProcess
 from pagemill.errors import ExitCode
+from pagemill.testing.stub_process import StubProcess
 
 pytestmark = [
     pytest.mark.integration,

@@ -1,1 +1,1 @@
-"""Benchmarks that run from an installation: functions that return rows; nothing else of pagemill imports them."""
+"""What ``pagemill bench`` measures on a user's own machine: functions that return rows."""

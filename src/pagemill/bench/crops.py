@@ -17,13 +17,13 @@ import cv2
 import numpy as np
 from PIL import Image
 
-from pagemill.bench.drawn_pages import A4_300DPI
 from pagemill.bench.glmocr_process import glmocr_process
 from pagemill.bench.table import Table
 from pagemill.imaging.decode import decode_image
 from pagemill.imaging.encode import encode_jpeg
 from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.transforms import crop
+from pagemill.testing.drawn_pages import A4_300DPI
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

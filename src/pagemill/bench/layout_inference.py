@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import cv2
 
-from pagemill.bench.drawn_pages import A4_300DPI, draw_page
 from pagemill.bench.gpu_busy import GpuBusy
 from pagemill.errors import PagemillError
 from pagemill.layout.pp_doclayout.inference import ModelChoice, Predictor, load_predictor
 from pagemill.layout.pp_doclayout.preprocess import resize_pages
 from pagemill.layout.pp_doclayout.settings import Device, Interpolation, PPDocLayoutSettings, Precision
 from pagemill.layout.pp_doclayout_engine import PPDocLayoutEngine
+from pagemill.testing.drawn_pages import A4_300DPI, draw_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pagemill.bench.drawn_pages import A4_300DPI, draw_page
 from pagemill.bench.layout_inference import Row, encode_pages
 from pagemill.imaging.decode import decode_image, decode_reduced
 from pagemill.layout.pp_doclayout.preprocess import INPUT_SIDE, resize_pages
 from pagemill.layout.pp_doclayout.settings import Interpolation
+from pagemill.testing.drawn_pages import A4_300DPI, draw_page
 
 _PUBLISHED = "the published processor"
 

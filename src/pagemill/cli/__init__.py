@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import click
 
-from pagemill import __version__
+from pagemill._version import __version__
 from pagemill.errors import ExitCode, PagemillError
 
 if TYPE_CHECKING:

@@ -167,9 +167,9 @@ def layout_inference(
 
         raise MissingDependencyError(f"layout-inference needs {' and '.join(missing)}", remedy=INSTALL)
     from pagemill.bench.layout_inference import inference_rows, stage_rows
-    from pagemill.bench.random_layout_model import save_random_model
     from pagemill.bench.table import Table
     from pagemill.layout.pp_doclayout.settings import Device
+    from pagemill.testing.random_layout_model import save_random_model
 
     with tempfile.TemporaryDirectory() as folder:
         model, place = weights or save_random_model(Path(folder)), Device(device)

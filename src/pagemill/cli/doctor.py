@@ -26,7 +26,7 @@ def command(areas: tuple[str, ...], servers: tuple[str, ...], vllm: str | None, 
     pagemill doctor
     pagemill doctor gpu vlm --server http://localhost:8000
     """  # noqa: D301 - click wants the control character
-    from pagemill.doctor import PURPOSE, Area, Verdict, examine
+    from pagemill.app.doctor import PURPOSE, Area, Verdict, examine
 
     wanted = [Area(name) for name in areas] or list(Area)
     if servers and Area.VLM not in wanted:

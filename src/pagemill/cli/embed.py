@@ -68,8 +68,8 @@ def command(
     """  # noqa: D301 - click wants the control character
     import asyncio
 
+    from pagemill.app.embed import EmbedOptions, embed, open_engine
     from pagemill.cli.embed_progress import EmbedProgress
-    from pagemill.embed import EmbedOptions, embed, open_engine
     from pagemill.embedding.base import EngineSettings
     from pagemill.embedding.queries import read_queries
     from pagemill.embedding.vectors import FOLDER, Part

@@ -11,8 +11,8 @@ import click
 from pagemill.cli.server_option import server_option
 
 if TYPE_CHECKING:
+    from pagemill.app.search import Searcher
     from pagemill.evaluation.retrieval import Comparison, Query, RetrievalResult, Scores
-    from pagemill.searching import Searcher
 
 _EXAMPLES = 3
 _TABLE_WIDTH = 116
@@ -91,11 +91,11 @@ def retrieval(
     """  # noqa: D301 - click wants the control character
     import msgspec
 
+    from pagemill.app.search import QueryEngineSettings, Searcher
     from pagemill.cli.progress import LenientConsole
     from pagemill.errors import CorruptInputError, OutputError
     from pagemill.evaluation import retrieval as scoring
     from pagemill.evaluation.query_sets import QueryFormat, read_queries
-    from pagemill.searching import QueryEngineSettings, Searcher
     from pagemill.store.files import write_whole
 
     other = None
@@ -158,7 +158,7 @@ def _rank(searcher: Searcher, query: Query) -> dict[str, list[str]]:
 def _index_of(searcher: Searcher) -> dict[str, Any]:
     import msgspec
 
-    from pagemill import __version__
+    from pagemill._version import __version__
 
     vectors = {part: msgspec.to_builtins(info) for part, info in searcher.index.vectors.items()}
     return {

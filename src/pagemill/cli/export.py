@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from pagemill.exports import Exporter
+    from pagemill.app.export import Exporter
 
 _FORMATS = ("jsonl", "parquet", "markdown", "docjson", "html", "csv-tables")
 
@@ -64,10 +64,10 @@ def command(
     pagemill export out --format markdown --documents 'report-*' -o texts/
     pagemill export out --format jsonl --status failed -o - | jq .errors
     """  # noqa: D301 - click wants the control character
+    from pagemill.app.export import Exporter, ExportOptions, Format
     from pagemill.cli.export_progress import ExportProgress
     from pagemill.document.page import Status
     from pagemill.export.selection import Selection
-    from pagemill.exports import Exporter, ExportOptions, Format
     from pagemill.store.reading import RunReader
 
     options = ExportOptions(

@@ -13,8 +13,8 @@ from pagemill.store.rows import PageState
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pagemill.app.export import ExportOutcome
     from pagemill.document.page import PageResult
-    from pagemill.exports import ExportOutcome
     from pagemill.store.reading import RunReader
 
 

@@ -12,7 +12,8 @@ import click
 from pagemill.cli.directory_name import DirectoryName
 from pagemill.cli.grouped_command import GroupedCommand
 from pagemill.cli.recognition_options import recognition_options, recognition_settings
-from pagemill.config.settings import ReadingMode, TextLayerMode
+from pagemill.config.model_cards import ReadingMode
+from pagemill.config.settings import TextLayerMode
 
 SILENCE_MARGIN_S = 5.0
 """A process that has been silent for a page's time limit and this much more hangs as a whole."""
@@ -163,8 +164,8 @@ def command(
     """  # noqa: D301 - click wants the control character
     from pagemill.cli import exit_status
     from pagemill.config.settings import ParseSettings, RuntimeSettings
+    from pagemill.runtime.supervisor import BUSY_DEATHS, RECYCLE, Life, supervise
     from pagemill.sources.options import PageRanges, SourceOptions
-    from pagemill.supervise import BUSY_DEATHS, RECYCLE, Life, supervise
 
     if fresh and (resume or retry_failed):
         raise click.UsageError(f"--fresh starts over: it does not go with {'--resume' if resume else '--retry-failed'}")
@@ -202,8 +203,8 @@ def command(
         """What the supervised process does; nothing heavy is imported outside of it."""
         import asyncio
 
+        from pagemill.app.parse import parse_into
         from pagemill.cli.progress import ProgressDisplay, print_summary
-        from pagemill.run import parse_into
         from pagemill.runtime.pipeline import Pipeline
         from pagemill.store.opening import OpenMode
         from pagemill.store.run_directory import PREVIEW_PAGES

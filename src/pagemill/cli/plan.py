@@ -85,7 +85,7 @@ def command(
     pagemill plan --profile b200 --gpu-mem-util 0.90 --max-model-len 32768
     """  # noqa: D301 - click wants the control character
     from pagemill.config.hardware import Dtype
-    from pagemill.serving.planning import Wishes
+    from pagemill.serving.memory import Wishes
     from pagemill.serving.replicas import ServingOptions, plan_for
 
     wishes = Wishes(

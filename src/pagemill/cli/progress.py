@@ -15,16 +15,16 @@ from rich.text import Text
 
 from pagemill.cli.wording import duration, number, packed, printable, shares, short
 from pagemill.document.page import Status
-from pagemill.supervise import Life
+from pagemill.runtime.supervisor import Life
 
 if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from pagemill.app.parse import RunOutcome
     from pagemill.parsing.page import ParsedPage
-    from pagemill.run import RunOutcome
+    from pagemill.runtime.supervisor import Vitals
     from pagemill.store.summary import RunSummary
-    from pagemill.supervise import Vitals
 
 Row = tuple[str, str, list[str]]
 """Name, style and items of a row of the summary."""

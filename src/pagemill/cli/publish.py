@@ -13,8 +13,8 @@ import click
 from pagemill.errors import ExitCode
 
 if TYPE_CHECKING:
+    from pagemill.app.published_images import PublishedImages
     from pagemill.errors import PagemillError
-    from pagemill.published_images import PublishedImages
     from pagemill.publishing.build import BuildOptions
     from pagemill.publishing.hub import HubDataset
     from pagemill.publishing.manifest import Manifest, PublishedFile
@@ -102,7 +102,7 @@ def command(
     if not LICENCE.fullmatch(licence):
         raise click.BadParameter("it is an identifier such as cc-by-4.0", param_hint="--licence")
 
-    from pagemill.published_images import PublishedImages
+    from pagemill.app.published_images import PublishedImages
     from pagemill.publishing.build import LOCK, BuildOptions, Shape
     from pagemill.publishing.hub import HubDataset
     from pagemill.publishing.storage import StoredDataset

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from pagemill.cli.server_option import server_option
-from pagemill.config.settings import LINES, VLM, ReadingMode, RecognitionSettings
+from pagemill.config.model_cards import ReadingMode
+from pagemill.config.settings import LINES, VLM, RecognitionSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ from pagemill.cli.server_option import server_option
 from pagemill.errors import ExitCode
 
 if TYPE_CHECKING:
-    from pagemill.steps import Step
+    from pagemill.app.run import Step
 
 _FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 _GROUPS = {
@@ -136,10 +136,10 @@ def command(dry_run: bool, quiet: bool, **options: Any) -> int:
     """  # noqa: D301 - click wants the control character
     import asyncio
 
+    from pagemill.app.run import Pipeline
     from pagemill.cli.run_options import RunOptions
     from pagemill.cli.run_plan import check, commands, plan
     from pagemill.cli.serve_model import tell_plan
-    from pagemill.steps import Pipeline
 
     wanted = RunOptions(**options, quiet=quiet)
     steps = plan(wanted, dry=dry_run)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pagemill.steps import Step
+from pagemill.app.run import Step
 
 if TYPE_CHECKING:
     from pathlib import Path

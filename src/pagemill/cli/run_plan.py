@@ -11,26 +11,25 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pagemill.app.run import PlannedStep, Step
 from pagemill.cli.run_options import EMBEDDED, RunOptions, refuse
 from pagemill.config.hardware import Dtype
-from pagemill.config.model_cards import Kind, load_card
+from pagemill.config.model_cards import Kind, ReadingMode, load_card
 from pagemill.config.model_files import find_model
-from pagemill.config.settings import ReadingMode
 from pagemill.errors import MissingDependencyError, NetworkError, UsageError
 from pagemill.runtime.engines import LAYOUT_ENGINES, require
 from pagemill.serving.command import find_vllm
-from pagemill.serving.planning import Wishes
+from pagemill.serving.memory import Wishes
 from pagemill.serving.probe import base_url
 from pagemill.serving.replicas import Serving, ServingOptions, prepare
 from pagemill.serving.server import Servers
-from pagemill.steps import PlannedStep, Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from pagemill.doctor import Area
-    from pagemill.steps import Done
+    from pagemill.app.doctor import Area
+    from pagemill.app.run import Done
 
 LARGE_EMBEDDING = "qwen3-vl-embedding-2b"
 LAYOUT_MODEL = "pp-doclayout-v3"
@@ -88,7 +87,7 @@ def check(options: RunOptions, steps: Sequence[StepPlan]) -> None:
         NetworkError: A server does not answer.
         InputError: The file of queries cannot be read.
     """
-    from pagemill.doctor import Area, Verdict, examine
+    from pagemill.app.doctor import Area, Verdict, examine
 
     lacking = []
     areas = dict.fromkeys(area for each in steps for area in each.areas)
@@ -114,7 +113,7 @@ def check(options: RunOptions, steps: Sequence[StepPlan]) -> None:
 
 
 def _recognition(options: RunOptions, dry: bool) -> StepPlan:
-    from pagemill.doctor import Area
+    from pagemill.app.doctor import Area
 
     by_model = options.recognition == "vlm"
     model = _card_name(options.model, Kind.RECOGNITION)
@@ -186,7 +185,7 @@ def _layout(options: RunOptions, serving: Serving | None) -> tuple[tuple[str, ..
 
 
 def _embedding(options: RunOptions, dry: bool) -> StepPlan:
-    from pagemill.doctor import Area
+    from pagemill.app.doctor import Area
 
     model = options.embedding_model or _default_embedding(options)
     common = (
@@ -223,7 +222,7 @@ def _embedding(options: RunOptions, dry: bool) -> StepPlan:
 
 
 def _upload(options: RunOptions, dry: bool) -> StepPlan:
-    from pagemill.doctor import Area
+    from pagemill.app.doctor import Area
 
     arguments = (
         *("publish", str(options.out), "--repo", str(options.hf_repo), "--licence", str(options.licence)),
@@ -238,8 +237,8 @@ async def _parsed_already(options: RunOptions, model: str) -> Done | None:
     """Whether ``pagemill parse`` would find nothing to do; the settings are those that its arguments stand for."""
     import asyncio
 
+    from pagemill.app.pending import parsed_already
     from pagemill.config.settings import VLM, ParseSettings, RecognitionSettings
-    from pagemill.pending import parsed_already
     from pagemill.runtime.identity import settings_identity
     from pagemill.sources import SourceOptions
     from pagemill.store.opening import OpenMode
@@ -269,8 +268,8 @@ async def _parsed_already(options: RunOptions, model: str) -> Done | None:
 
 async def _embedded_already(options: RunOptions, model: str) -> Done | None:
     """Whether ``pagemill embed`` would find nothing to do."""
+    from pagemill.app.pending import embedded_already
     from pagemill.embedding.queries import read_queries
-    from pagemill.pending import embedded_already
 
     queries = read_queries(options.queries) if options.queries else ()
     return await embedded_already(options.out, load_card(model).name, queries)

@@ -71,9 +71,9 @@ def command(
     pagemill search out "loss of fibre" --label table --documents 'report*' --json
     pagemill search out --by-image photo.jpg
     """  # noqa: D301 - click wants the control character
+    from pagemill.app.search import QueryEngineSettings, Searcher
     from pagemill.errors import UsageError
     from pagemill.retrieval.hits import Filters
-    from pagemill.searching import QueryEngineSettings, Searcher
 
     if by_image is None and not (query and query.strip()):
         raise UsageError("there is no query", remedy="Name words to look for, or an image with --by-image.")

@@ -78,7 +78,7 @@ def command(
     import asyncio
 
     from pagemill.config.hardware import Dtype
-    from pagemill.serving.planning import Wishes
+    from pagemill.serving.memory import Wishes
     from pagemill.serving.replicas import ServingOptions, prepare
     from pagemill.serving.server import Patience
 

@@ -11,7 +11,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pagemill.status import RunStatus
+    from pagemill.app.status import RunStatus
     from pagemill.store.reading import RunReader
 
 _SIZES_EVERY_S = 30.0
@@ -57,7 +57,7 @@ def command(out: Path, as_json: bool, watch: bool, interval: float | None, examp
 
 def _statuses(reader: RunReader, examples: int, interval_s: float, *, watch: bool) -> Iterator[RunStatus]:
     """How the run stands now; when watched, again and again until it is over."""
-    from pagemill.status import RunState, bytes_on_disk, read_status
+    from pagemill.app.status import RunState, bytes_on_disk, read_status
 
     measured = last_running = float("-inf")
     sizes: dict[str, int] = {}

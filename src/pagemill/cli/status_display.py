@@ -11,15 +11,15 @@ import msgspec
 from rich.live import Live
 from rich.text import Text
 
+from pagemill.app.status import RunState
 from pagemill.cli.progress import LenientConsole
 from pagemill.cli.wording import duration, number, packed, printable, shares, short, size
-from pagemill.status import RunState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
 
-    from pagemill.status import RunStatus
+    from pagemill.app.status import RunStatus
 
 _Line = tuple[str, tuple[str, str]]
 """The name of a row, and text with its style."""

@@ -36,7 +36,7 @@ def command(directory: Path, mend: bool, quick: bool, as_json: bool) -> int:
     pagemill verify out
     pagemill verify out --repair
     """  # noqa: D301 - click wants the control character
-    from pagemill.exporters import default_exporters
+    from pagemill.app.exporters import default_exporters
     from pagemill.store.repair import repair
     from pagemill.store.verify import verify
 

@@ -9,19 +9,13 @@ from enum import StrEnum
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from pagemill.config.model_cards import ReadingMode, load_card
 from pagemill.errors import UsageError
 
 LINES = "lines"
 """The embedded way of reading: lines of text, not regions."""
 VLM = "vlm"
 """The region engine that model cards are for."""
-
-
-class ReadingMode(StrEnum):
-    """What a region engine is given at a time."""
-
-    REGIONS = "regions"  # what a layout engine found, cut out
-    PAGES = "pages"  # the page, of which it tells the regions itself
 
 
 class TextLayerMode(StrEnum):
@@ -91,8 +85,6 @@ class RecognitionSettings:
         """
         if self.reading is not None or self.engine != VLM:
             return self.reading
-        from pagemill.config.model_cards import load_card
-
         return load_card(self.model).reads
 
     @property

@@ -17,7 +17,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
-from pagemill import __version__
+from pagemill._version import __version__
 from pagemill.document.joining import join_pair
 from pagemill.document.labels import TASK_OF_LABEL, Label, Task
 from pagemill.document.names import file_stem

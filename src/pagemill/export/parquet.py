@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
-from pagemill import __version__
+from pagemill._version import __version__
 from pagemill.document.page import SCHEMA_VERSION
 from pagemill.export.embedding_text import embedding_text
 

@@ -18,7 +18,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import msgspec
 
-from pagemill import __version__
+from pagemill._version import __version__
 from pagemill.errors import MissingDependencyError, UsageError
 from pagemill.inference.errors import RequestRefusedError
 

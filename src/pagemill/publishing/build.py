@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from pagemill import __version__
+from pagemill._version import __version__
 from pagemill.document.page import PageResult, Status
 from pagemill.errors import DamagedRunError, InputError, OutputError
 from pagemill.export.parquet import page_schema, row_groups

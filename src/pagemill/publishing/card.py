@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pagemill import __version__
+from pagemill._version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pagemill import __version__
+from pagemill._version import __version__
 from pagemill.errors import DamagedRunError, MissingDependencyError, NetworkError, OutputError, PagemillError
 from pagemill.publishing.manifest import MANIFEST, MAX_MANIFEST, PublishedFile, Tell, read_manifest
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pagemill import __version__
+from pagemill._version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pagemill.config.model_cards import Kind, load_card
-from pagemill.config.settings import ReadingMode
+from pagemill.config.model_cards import Kind, ReadingMode, load_card
 from pagemill.errors import UsageError
 from pagemill.inference.chat import ChatClient
 from pagemill.inference.client import API_KEY

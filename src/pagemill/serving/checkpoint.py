@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pagemill.config.model_cards import Architecture
 from pagemill.errors import UsageError
-from pagemill.serving.planning import Weights
+from pagemill.serving.memory import Weights
 
 if TYPE_CHECKING:
     from pathlib import Path

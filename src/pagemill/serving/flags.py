@@ -11,7 +11,7 @@ from pagemill.config.model_cards import Kind
 
 if TYPE_CHECKING:
     from pagemill.config.model_cards import ModelCard
-    from pagemill.serving.planning import Bounds, Budget, Weights, Wishes, Workload
+    from pagemill.serving.memory import Bounds, Budget, Weights, Wishes, Workload
 
 MIN_LEFT_GIB = 1.5
 """Less than this outside vLLM's share is too little for the layout model beside it: an estimate."""

@@ -15,7 +15,8 @@ from pagemill.errors import MissingInputError, OutputError, PagemillError, Usage
 from pagemill.serving.checkpoint import read_weights
 from pagemill.serving.command import WHEREVER_IT_IS, Vllm, check_version, find_vllm, server_arguments
 from pagemill.serving.detection import device_count, resolve_profile, visible_devices
-from pagemill.serving.planning import Plan, Wishes, make_plan
+from pagemill.serving.memory import Wishes
+from pagemill.serving.planning import Plan, make_plan
 from pagemill.serving.probe import free_port
 from pagemill.serving.server import FIRST_PORT, HOST, ServerSpec
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from pagemill import __version__
+from pagemill._version import __version__
 from pagemill.document.page import SCHEMA_VERSION, PageResult, Status
 
 GENERATOR = "pagemill"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, NamedTuple
 
-from pagemill import __version__
+from pagemill._version import __version__
 from pagemill.errors import LockedError, OutputError
 from pagemill.store import checks, paths
 from pagemill.store.derived import check_documents, check_report

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
-from pagemill.bench import crops, layout_inference, layout_postprocess, layout_preprocess, random_layout_model
+from pagemill.bench import crops, layout_inference, layout_postprocess, layout_preprocess
 from pagemill.bench.table import Table
 from pagemill.cli.bench import command
 from pagemill.errors import MissingDependencyError
+from pagemill.testing import random_layout_model
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,10 +9,10 @@ import pytest
 from click.testing import CliRunner, Result
 from synthetic_run import open_run, sample_pages, start, write, write_run
 
+from pagemill.app.export import Format
 from pagemill.cli import cli
 from pagemill.cli.export import _FORMATS
 from pagemill.errors import ExitCode, InputError, OutputError, UsageError
-from pagemill.exports import Format
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -32,7 +32,7 @@ def test_fresh_excludes_what_goes_on(other: str, tmp_path: Path):
 def test_bad_values_are_found_before_a_process_is_started(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("pagemill.supervise.supervise", lambda *_, **__: pytest.fail("a process was started"))
+    monkeypatch.setattr("pagemill.runtime.supervisor.supervise", lambda *_, **__: pytest.fail("a process was started"))
     arguments = ["parse", "a.pdf", "-o", str(tmp_path / "out"), *arguments]
     assert exit_status(lambda: cli.main(arguments, standalone_mode=False)) == ExitCode.USAGE
 
@@ -85,7 +85,7 @@ def test_the_status_is_the_same_whatever_the_streams_are(arguments: str, shell: 
 def test_the_parent_of_a_run_imports_nothing_heavy(tmp_path: Path):
     script = f"""
 import sys, threading
-from pagemill import supervise
+from pagemill.runtime import supervisor as supervise
 from pagemill.cli import cli
 
 def look(work, **options):

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from pagemill.app.parse import RunOutcome
 from pagemill.cli import progress
 from pagemill.cli.progress import LenientConsole, ProgressDisplay, print_summary
 from pagemill.document.page import PageError, PageResult, Status
 from pagemill.errors import ExitCode
 from pagemill.parsing.page import ParsedPage
-from pagemill.run import RunOutcome
+from pagemill.runtime.supervisor import Life, Vitals
 from pagemill.sources.base import DocumentRef
 from pagemill.store.summary import RunSummary
-from pagemill.supervise import Life, Vitals
 
 
 def failed(page_id: str, message: str, remedy: str | None = None) -> ParsedPage:

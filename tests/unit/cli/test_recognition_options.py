@@ -9,7 +9,8 @@ from click.testing import CliRunner
 
 from pagemill.cli import cli
 from pagemill.cli.recognition_options import recognition_settings
-from pagemill.config.settings import ReadingMode, RecognitionSettings, TextLayerMode
+from pagemill.config.model_cards import ReadingMode
+from pagemill.config.settings import RecognitionSettings, TextLayerMode
 from pagemill.errors import UsageError
 
 NOTHING = {

@@ -10,12 +10,12 @@ import pytest
 from click.testing import CliRunner
 from synthetic_run import sample_pages, write_run
 
+from pagemill.app.status import FailureExample, FailureKind, Process, RunState, RunStatus, SittingStatus
 from pagemill.cli import status as status_module
 from pagemill.cli.progress import LenientConsole
 from pagemill.cli.status import command
 from pagemill.cli.status_display import StatusDisplay, status_lines
 from pagemill.errors import OutputError
-from pagemill.status import FailureExample, FailureKind, Process, RunState, RunStatus, SittingStatus
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -175,7 +175,7 @@ def test_watching_outlives_a_restart_and_ends_with_the_run(tmp_path: Path, monke
     monkeypatch.setattr(status_module.time, "sleep", lambda _: None)
     states = [RunState.RUNNING, RunState.CUT_OFF, RunState.RUNNING, RunState.CUT_OFF, RunState.FINISHED]
     answers = iter([status(state=state) for state in states])
-    monkeypatch.setattr("pagemill.status.read_status", lambda *_, **__: next(answers))
+    monkeypatch.setattr("pagemill.app.status.read_status", lambda *_, **__: next(answers))
     run = CliRunner().invoke(command, [str(tmp_path), "--watch", "--json"], catch_exceptions=False)
     assert [json.loads(line)["state"] for line in run.stdout.splitlines()] == [state.value for state in states]
 
@@ -183,6 +183,6 @@ def test_watching_outlives_a_restart_and_ends_with_the_run(tmp_path: Path, monke
 def test_watching_a_run_that_was_cut_off_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_run(tmp_path, sample_pages())
     monkeypatch.setattr(status_module.time, "sleep", lambda _: pytest.fail("nothing to wait for"))
-    monkeypatch.setattr("pagemill.status.read_status", lambda *_, **__: status(state=RunState.CUT_OFF))
+    monkeypatch.setattr("pagemill.app.status.read_status", lambda *_, **__: status(state=RunState.CUT_OFF))
     run = CliRunner().invoke(command, [str(tmp_path), "--watch", "--json"], catch_exceptions=False)
     assert len(run.stdout.splitlines()) == 1

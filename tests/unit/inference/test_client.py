@@ -8,13 +8,13 @@ from contextlib import AsyncExitStack
 import pytest
 from aiohttp import web
 
-from pagemill.bench.stub_answers import Fault
-from pagemill.bench.stub_server import StubServer, StubSettings
 from pagemill.errors import NetworkError, UsageError
 from pagemill.inference import client as client_module
 from pagemill.inference.chat import Answer, ChatClient
 from pagemill.inference.errors import RequestRefusedError
 from pagemill.inference.limits import AdaptiveLimit
+from pagemill.testing.stub_answers import Fault
+from pagemill.testing.stub_server import StubServer, StubSettings
 
 from .conftest import BODY, WITH_IMAGE, Odd, closed_port, http, talking, until
 

@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from pagemill.bench.stub_answers import Fault
-from pagemill.bench.stub_server import StubServer, StubSettings
 from pagemill.errors import NetworkError
 from pagemill.inference import client as client_module
+from pagemill.testing.stub_answers import Fault
+from pagemill.testing.stub_server import StubServer, StubSettings
 
 from .conftest import BODY, closed_port, talking, until
 

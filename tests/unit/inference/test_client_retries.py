@@ -8,13 +8,13 @@ import errno
 import pytest
 from aiohttp import web
 
-from pagemill.bench.stub_answers import Fault
-from pagemill.bench.stub_server import StubServer, StubSettings
 from pagemill.errors import NetworkError, UsageError
 from pagemill.inference import client as client_module
 from pagemill.inference import exchange
 from pagemill.inference.chat import Answer
 from pagemill.inference.errors import RequestFailedError, RequestRefusedError, RequestTimeoutError
+from pagemill.testing.stub_answers import Fault
+from pagemill.testing.stub_server import StubServer, StubSettings
 
 from .conftest import BODY, WITH_IMAGE, Odd, http, talking, until
 

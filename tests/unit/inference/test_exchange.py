@@ -11,9 +11,9 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pagemill.bench.stub_server import StubServer, StubSettings
 from pagemill.errors import NetworkError, UsageError
 from pagemill.inference import exchange
+from pagemill.testing.stub_server import StubServer, StubSettings
 
 from .conftest import BODY, Odd, http, talking
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pagemill.bench.drawn_pages import draw_page
 from pagemill.document.labels import Label
 from pagemill.errors import CorruptInputError, EngineError, PagemillError, UnsupportedInputError
 from pagemill.imaging.decode import decode_image
@@ -19,6 +18,7 @@ from pagemill.layout.pp_doclayout.outputs import RawPage
 from pagemill.layout.pp_doclayout.preprocess import INPUT_SIDE, resize_on_device, resize_pages
 from pagemill.layout.pp_doclayout.settings import Interpolation, PPDocLayoutSettings
 from pagemill.layout.pp_doclayout_engine import PPDocLayoutEngine
+from pagemill.testing.drawn_pages import draw_page
 
 
 def encode(pixels: np.ndarray, kind: str, *, orientation: int = 1) -> bytes:

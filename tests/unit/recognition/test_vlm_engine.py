@@ -10,12 +10,13 @@ import msgspec
 import numpy as np
 import pytest
 
-from pagemill.bench.stub_answers import TEXT
-from pagemill.bench.stub_server import StubServer, StubSettings
-from pagemill.config.settings import ReadingMode, RecognitionSettings
+from pagemill.config.model_cards import ReadingMode
+from pagemill.config.settings import RecognitionSettings
 from pagemill.document.labels import Task
 from pagemill.errors import UsageError
 from pagemill.recognition.vlm_engine import create
+from pagemill.testing.stub_answers import TEXT
+from pagemill.testing.stub_server import StubServer, StubSettings
 
 CROP = np.random.default_rng(0).integers(0, 255, (60, 200, 3), dtype=np.uint8)
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pagemill.config.settings import ParseSettings, ReadingMode, RecognitionSettings, TextLayerMode
+from pagemill.config.model_cards import ReadingMode
+from pagemill.config.settings import ParseSettings, RecognitionSettings, TextLayerMode
 from pagemill.errors import MissingInputError
 from pagemill.layout.pp_doclayout.settings import PPDocLayoutSettings
 from pagemill.runtime.identity import settings_identity, without_credentials

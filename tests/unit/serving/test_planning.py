@@ -8,17 +8,16 @@ from hypothesis import strategies as st
 from pagemill.config.hardware import Device, Dtype, load_profile, profile_names
 from pagemill.config.model_cards import Architecture, Kind, ModelCard, load_card
 from pagemill.errors import UsageError
-from pagemill.serving.planning import (
+from pagemill.serving.memory import (
     Bounds,
-    Plan,
     Weights,
     Wishes,
     activations_gib,
     image_tokens,
     kv_bytes_per_token,
-    make_plan,
     weights_of,
 )
+from pagemill.serving.planning import Plan, make_plan
 
 GLM = load_card("glm-ocr")
 EIGHT_BILLION = Weights(

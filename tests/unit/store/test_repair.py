@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small_run import SETTINGS, records_of, write_run
 
+from pagemill.app.exporters import default_exporters
 from pagemill.cli.verify import command
 from pagemill.errors import DamagedRunError, LockedError, OutputError
-from pagemill.exporters import default_exporters
 from pagemill.store.repair import Repairs, repair
 from pagemill.store.run_directory import RunDirectory
 from pagemill.store.verify import verify

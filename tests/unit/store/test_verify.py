@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner
 from small_run import DOCUMENTS, SETTINGS, page_of, write_run
 
+from pagemill.app.exporters import default_exporters
 from pagemill.cli.verify import command
 from pagemill.document.identity import PageKey
 from pagemill.errors import ExitCode, OutputError
-from pagemill.exporters import default_exporters
 from pagemill.store.findings import Kind
 from pagemill.store.lines import read_lines
 from pagemill.store.reading import RunReader

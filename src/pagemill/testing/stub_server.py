@@ -2,7 +2,7 @@
 
 As a process it prints its URL, serves until it is told to end, and prints its counts:
 
-    python -m pagemill.bench.stub_server --port 0 --latency-ms 200 --fault 500=0.05 --fault hang=0.01
+    python -m pagemill.testing.stub_server --port 0 --latency-ms 200 --fault 500=0.05 --fault hang=0.01
 
 ``GET /counts`` tells what happened so far. It is cheap: bodies are searched, not parsed, as far as the settings let it.
 """
@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from pagemill.bench import stub_answers
-from pagemill.bench.stub_answers import Fault
 from pagemill.errors import MissingDependencyError
+from pagemill.testing import stub_answers
+from pagemill.testing.stub_answers import Fault
 
 try:
     from aiohttp import web
@@ -372,7 +372,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Serve until SIGTERM or SIGINT, or until it is to die; tell the counts at last."""
     defaults = StubSettings()
     parser = argparse.ArgumentParser(
-        prog="python -m pagemill.bench.stub_server",
+        prog="python -m pagemill.testing.stub_server",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pagemill.supervise import RECYCLE, Life, Vitals, supervise
+from pagemill.runtime.supervisor import RECYCLE, Life, Vitals, supervise
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,9 +23,9 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 PATIENCE_S = 30
 HEAD = """
 import os, signal, sys, time
-from pagemill import supervise as module
+from pagemill.runtime import supervisor as module
 from pagemill.errors import PagemillError
-from pagemill.supervise import RECYCLE, supervise
+from pagemill.runtime.supervisor import RECYCLE, supervise
 
 def tell(*words):
     print(*words, flush=True)

@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from pagemill.errors import ExitCode, ServerError, WorkerCrashError
-from pagemill.supervise import SAME_REQUEST_S
+from pagemill.runtime.supervisor import SAME_REQUEST_S
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence

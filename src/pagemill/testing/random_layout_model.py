@@ -10,11 +10,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pagemill.bench.drawn_pages import draw_page
 from pagemill.document.labels import Label
 from pagemill.layout.pp_doclayout.preprocess import resize_pages
 from pagemill.layout.pp_doclayout.settings import Interpolation
 from pagemill.layout.pp_doclayout.weights import quietly
+from pagemill.testing.drawn_pages import draw_page
 
 _SPREAD = 0.05  # standard deviation of the initialiser; the default of 0.01 makes all order logits alike
 _FOUND = 120  # candidates (query and class) over 0.5 on the drawn page

@@ -5,10 +5,10 @@ from importlib.metadata import PackageNotFoundError
 import pytest
 from click.testing import CliRunner
 
-from pagemill import doctor
+from pagemill.app import doctor
+from pagemill.app.doctor import Area, Finding, Verdict, examine
 from pagemill.cli.doctor import command
 from pagemill.config.model_files import MODELS_VARIABLE
-from pagemill.doctor import Area, Finding, Verdict, examine
 from pagemill.serving.command import VARIABLE
 
 

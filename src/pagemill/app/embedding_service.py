@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pagemill.app.page_images import FoundPage, PageImages
     from pagemill.document.page import ImageCrop
     from pagemill.embedding.base import EmbeddingEngine
     from pagemill.embedding.contents import Content
     from pagemill.embedding.vectors import StoredType
     from pagemill.imaging.types import Pixels
-    from pagemill.page_images import FoundPage, PageImages
 
 _MEND = "Mend the run: pagemill verify --repair, then pagemill parse once more."
 
@@ -48,7 +48,7 @@ class EmbeddingService:
         self._engine = engine
         self._dimension = dimension
         self._name = f"the embedding engine {engine.name!r}"
-        self._threads = ComputeThreads(engine.concurrency, name="pagemill.embed")
+        self._threads = ComputeThreads(engine.concurrency, name="pagemill.app.embed")
         self._batcher: MicroBatcher[EmbeddingInput, NDArray[Any]] = MicroBatcher(
             self._call,
             name=self._name,

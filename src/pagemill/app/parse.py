@@ -9,15 +9,15 @@ from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from pagemill.app.exporters import default_exporters
 from pagemill.document.identity import PageKey
 from pagemill.document.page import Status
 from pagemill.errors import ExitCode, InputError, OutputError, error_class
-from pagemill.exporters import default_exporters
 from pagemill.parsing.page import SkippedPage
+from pagemill.runtime.supervisor import Life
 from pagemill.store.opening import OpenMode
 from pagemill.store.rows import Place
 from pagemill.store.run_directory import RunDirectory
-from pagemill.supervise import Life
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from synthetic_run import JPEG, failed_page, page, region, sample_pages, write_run
 from telling_engine import DIMENSION, TellingEngine, run_embed, vector_of
 
+from pagemill.app.embed import open_engine
 from pagemill.document.labels import Label
 from pagemill.document.page import PageResult
-from pagemill.embed import open_engine
 from pagemill.embedding.base import EmbeddingInput, EngineSettings, Modality, Role, normalised
 from pagemill.embedding.contents import contents
 from pagemill.embedding.vectors import FOLDER, Part, RowKey, VectorFile, parts_of

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
+from pagemill.app.run import Done, Pipeline, PlannedStep, Step
 from pagemill.errors import ExitCode, OutputError
-from pagemill.steps import Done, Pipeline, PlannedStep, Step
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
-from pagemill import __version__
+from pagemill._version import __version__
 from pagemill.document.names import file_stem
 from pagemill.errors import InputError, UsageError
 from pagemill.export.selection import Selection

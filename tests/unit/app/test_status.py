@@ -7,8 +7,8 @@ import msgspec
 import pytest
 from synthetic_run import failed_page, key_of, open_run, page, sample_pages, start, write, write_run
 
+from pagemill.app.status import RunState, RunStatus, SittingStatus, bytes_on_disk, read_status
 from pagemill.document.page import PageError
-from pagemill.status import RunState, RunStatus, SittingStatus, bytes_on_disk, read_status
 from pagemill.store.opening import OpenMode
 from pagemill.store.reading import RunReader
 from pagemill.store.rows import Place

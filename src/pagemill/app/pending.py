@@ -11,15 +11,15 @@ from contextlib import aclosing, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pagemill.app.parse import RunOutcome
+from pagemill.app.run import Done
 from pagemill.embedding.contents import contents, query
 from pagemill.embedding.vectors import FOLDER, Part, VectorFile, VectorPaths, read_identity
 from pagemill.errors import DamagedRunError, DifferentRunError, InputError, MissingInputError, OutputError
-from pagemill.run import RunOutcome
 from pagemill.runtime.decoding import DecodingService
 from pagemill.sources import resolve
 from pagemill.sources.locate import expand
 from pagemill.sources.stream import on_thread
-from pagemill.steps import Done
 from pagemill.store import paths
 from pagemill.store.catalogue import LedgerCatalogue
 from pagemill.store.documents import missing_documents

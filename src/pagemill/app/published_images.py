@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from PIL import Image
 
+from pagemill.app.page_images import FoundPage, PageImages, WantedPage
 from pagemill.document.page import Status
 from pagemill.errors import NoSpaceError, PagemillError, first_of
 from pagemill.imaging.encode import encode_jpeg
-from pagemill.page_images import FoundPage, PageImages, WantedPage
 from pagemill.sources import SourceOptions
 from pagemill.sources.base import EncodedImage
 from pagemill.store import paths

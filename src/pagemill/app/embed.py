@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from pagemill.app.embedding_service import EmbeddingService
+from pagemill.app.page_images import FoundPage, PageImages, WantedPage
 from pagemill.embedding.base import DEFAULT_ENGINE, CorpusEngine, Modality
 from pagemill.embedding.contents import contents, query
 from pagemill.embedding.outcome import EmbedOutcome, PartOutcome, name_of
 from pagemill.embedding.vectors import FOLDER, Part, Row, VectorPaths
 from pagemill.embedding.writing import VectorWriter
-from pagemill.embedding_service import EmbeddingService
 from pagemill.errors import (
     MissingDependencyError,
     NetworkError,
@@ -23,7 +24,6 @@ from pagemill.errors import (
     UsageError,
     first_of,
 )
-from pagemill.page_images import FoundPage, PageImages, WantedPage
 from pagemill.runtime import engines
 from pagemill.sources.stream import on_thread
 from pagemill.store import paths

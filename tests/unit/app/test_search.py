@@ -12,7 +12,8 @@ from PIL import Image
 from synthetic_run import page, region, write_run
 
 import pagemill
-from pagemill import searching
+from pagemill.app import search as searching
+from pagemill.app.search import QueryEngineSettings, Searcher
 from pagemill.cli import cli
 from pagemill.document.labels import Label
 from pagemill.embedding.base import EmbeddingInput, EngineIdentity, EngineSettings, Modality, Role, normalised
@@ -22,7 +23,6 @@ from pagemill.embedding.writing import VectorWriter
 from pagemill.errors import DifferentRunError, MissingInputError, OutputError, UnsupportedInputError, UsageError
 from pagemill.retrieval.building import build_index
 from pagemill.runtime import engines
-from pagemill.searching import QueryEngineSettings, Searcher
 from pagemill.store.reading import RunReader
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pagemill.bench.stub_answers import TABLE, Fault
-from pagemill.bench.stub_process import StubProcess
-from pagemill.bench.stub_server import StubServer, StubSettings
+from pagemill.testing.stub_answers import TABLE, Fault
+from pagemill.testing.stub_process import StubProcess
+from pagemill.testing.stub_server import StubServer, StubSettings
 
 
 def png(width: int, height: int) -> bytes:

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 from fake_pipeline import FakePipeline, page, ref
 
+from pagemill.app.parse import RunOutcome, parse_into
 from pagemill.errors import ExitCode, InputError, LanguageError, OutputError
 from pagemill.parsing.page import ParsedPage, SkippedPage
-from pagemill.run import RunOutcome, parse_into
+from pagemill.runtime.supervisor import Life, Vitals
 from pagemill.sources import SourceOptions
 from pagemill.store.opening import OpenMode
 from pagemill.store.run_directory import RunDirectory
 from pagemill.store.summary import RunSummary
-from pagemill.supervise import Life, Vitals
 
 
 async def run(out: Path, pipeline: FakePipeline, progress=None, **options: Any) -> RunOutcome:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from synthetic_run import JPEG, open_run, page, region, sample_pages, start, write, write_run
 
+from pagemill.app.export import Exporter, ExportOptions, ExportOutcome, Format
 from pagemill.document.labels import Label
 from pagemill.document.page import PageResult, Status
 from pagemill.errors import InputError, OutputError, UsageError
 from pagemill.export.selection import Selection
-from pagemill.exports import Exporter, ExportOptions, ExportOutcome, Format
 from pagemill.store.opening import OpenMode
 from pagemill.store.reading import RunReader
 

@@ -1,0 +1,1 @@
+"""One module per verb: what a command does, without its command line."""
