@@ -26,7 +26,8 @@ from typing import Any
 import msgspec
 
 from pagemill.config.model_cards import load_card
-from pagemill.config.settings import ParseSettings, RecognitionSettings, TextLayerMode
+from pagemill.config.modes import TextLayerMode
+from pagemill.config.settings import ParseSettings, RecognitionSettings
 from pagemill.document.labels import TASK_OF_LABEL, Label
 from pagemill.document.page import PageResult
 from pagemill.export.document import Document

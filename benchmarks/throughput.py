@@ -24,7 +24,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from pagemill.config.settings import ParseSettings, TextLayerMode, available_cores
+from pagemill.config.modes import TextLayerMode
+from pagemill.config.settings import ParseSettings, available_cores
 from pagemill.evaluation.character_error_rate import character_error_rate
 from pagemill.parsing.page import ParsedPage
 from pagemill.runtime.pipeline import Pipeline

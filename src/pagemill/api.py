@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pagemill.config.settings import ParseSettings, RecognitionSettings, RuntimeSettings, TextLayerMode
+from pagemill.config.modes import TextLayerMode
+from pagemill.config.settings import ParseSettings, RecognitionSettings, RuntimeSettings
 from pagemill.errors import InputError, UsageError, error_class
 from pagemill.export.document import Document
 from pagemill.parsing.page import ParsedPage

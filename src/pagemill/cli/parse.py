@@ -12,8 +12,7 @@ import click
 from pagemill.cli.directory_name import DirectoryName
 from pagemill.cli.grouped_command import GroupedCommand
 from pagemill.cli.recognition_options import recognition_options, recognition_settings
-from pagemill.config.model_cards import ReadingMode
-from pagemill.config.settings import TextLayerMode
+from pagemill.config.modes import ReadingMode, TextLayerMode
 
 SILENCE_MARGIN_S = 5.0
 """A process that has been silent for a page's time limit and this much more hangs as a whole."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from pagemill.cli.server_option import server_option
-from pagemill.config.model_cards import ReadingMode
-from pagemill.config.settings import LINES, VLM, RecognitionSettings
+from pagemill.config.modes import LINES, VLM, ReadingMode
+from pagemill.config.settings import RecognitionSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

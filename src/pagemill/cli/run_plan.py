@@ -14,8 +14,9 @@ import click
 from pagemill.app.run import PlannedStep, Step
 from pagemill.cli.run_options import EMBEDDED, RunOptions, refuse
 from pagemill.config.hardware import Dtype
-from pagemill.config.model_cards import Kind, ReadingMode, load_card
+from pagemill.config.model_cards import Kind, load_card
 from pagemill.config.model_files import find_model
+from pagemill.config.modes import ReadingMode
 from pagemill.errors import MissingDependencyError, NetworkError, UsageError
 from pagemill.runtime.engines import LAYOUT_ENGINES, require
 from pagemill.serving.command import find_vllm
@@ -238,7 +239,8 @@ async def _parsed_already(options: RunOptions, model: str) -> Done | None:
     import asyncio
 
     from pagemill.app.pending import parsed_already
-    from pagemill.config.settings import VLM, ParseSettings, RecognitionSettings
+    from pagemill.config.modes import VLM
+    from pagemill.config.settings import ParseSettings, RecognitionSettings
     from pagemill.runtime.identity import settings_identity
     from pagemill.sources import SourceOptions
     from pagemill.store.opening import OpenMode

@@ -10,16 +10,10 @@ from typing import Any
 
 import msgspec
 
+from pagemill.config.modes import ReadingMode
 from pagemill.errors import UsageError
 
 _PROMPTS = ("text", "table", "formula", "page")
-
-
-class ReadingMode(StrEnum):
-    """What a region engine is given at a time."""
-
-    REGIONS = "regions"  # what a layout engine found, cut out
-    PAGES = "pages"  # the page, of which it tells the regions itself
 
 
 class Kind(StrEnum):

@@ -5,25 +5,11 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from pagemill.config.model_cards import ReadingMode, load_card
+from pagemill.config.modes import LINES, VLM, ReadingMode, TextLayerMode
 from pagemill.errors import UsageError
-
-LINES = "lines"
-"""The embedded way of reading: lines of text, not regions."""
-VLM = "vlm"
-"""The region engine that model cards are for."""
-
-
-class TextLayerMode(StrEnum):
-    """Whether the text that a PDF page carries is taken instead of recognition."""
-
-    AUTO = "auto"  # where it is present and sound
-    ALWAYS = "always"  # wherever there is one, sound or not
-    NEVER = "never"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +71,8 @@ class RecognitionSettings:
         """
         if self.reading is not None or self.engine != VLM:
             return self.reading
+        from pagemill.config.model_cards import load_card
+
         return load_card(self.model).reads
 
     @property

@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
-from pagemill.config.model_cards import ReadingMode
-from pagemill.config.settings import TextLayerMode
+from pagemill.config.modes import ReadingMode, TextLayerMode
 from pagemill.document.page import PageError, PageResult, Status
 from pagemill.errors import ExitCode, NetworkError, PagemillError, PageTimeoutError, UsageError, WorkerCrashError
 from pagemill.export.markdown import page_markdown

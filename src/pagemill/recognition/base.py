@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pagemill.config.model_cards import ReadingMode
+from pagemill.config.modes import ReadingMode
 from pagemill.document.geometry import Box, Point
 
 if TYPE_CHECKING:

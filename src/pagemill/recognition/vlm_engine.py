@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pagemill.config.model_cards import Kind, ReadingMode, load_card
+from pagemill.config.model_cards import Kind, load_card
+from pagemill.config.modes import ReadingMode
 from pagemill.errors import UsageError
 from pagemill.inference.chat import ChatClient
 from pagemill.inference.client import API_KEY

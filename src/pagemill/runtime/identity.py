@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pagemill.config.model_cards import ReadingMode, load_card
-from pagemill.config.settings import VLM, TextLayerMode
+from pagemill.config.model_cards import load_card
+from pagemill.config.modes import VLM, ReadingMode, TextLayerMode
 from pagemill.document.page import RESUMABLE_SCHEMA
 from pagemill.errors import MissingInputError
 from pagemill.layout.pp_doclayout_engine import PPDocLayoutEngine, deciding

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 import msgspec
 
-from pagemill.config.model_cards import ReadingMode
-from pagemill.config.settings import ParseSettings, RuntimeSettings, TextLayerMode
+from pagemill.config.modes import ReadingMode, TextLayerMode
+from pagemill.config.settings import ParseSettings, RuntimeSettings
 from pagemill.layout.settings import LayoutSettings
 from pagemill.parsing.page import parse_page
 from pagemill.runtime import engines

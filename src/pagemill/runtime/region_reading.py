@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pagemill.config.model_cards import ReadingMode
-from pagemill.config.settings import VLM
+from pagemill.config.modes import VLM, ReadingMode
 from pagemill.document.page import ContentFormat
 from pagemill.errors import NetworkError, PagemillError, PageTimeoutError, UsageError
 from pagemill.recognition.base import PageReading, Problem, RegionReading

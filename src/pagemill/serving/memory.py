@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pagemill.config.hardware import Device, Dtype, Fp8, Profile
-from pagemill.config.model_cards import Architecture, Kind, ReadingMode
+from pagemill.config.model_cards import Architecture, Kind
+from pagemill.config.modes import ReadingMode
 from pagemill.errors import UsageError
 
 if TYPE_CHECKING:

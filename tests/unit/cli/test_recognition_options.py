@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 from pagemill.cli import cli
 from pagemill.cli.recognition_options import recognition_settings
-from pagemill.config.model_cards import ReadingMode
-from pagemill.config.settings import RecognitionSettings, TextLayerMode
+from pagemill.config.modes import ReadingMode, TextLayerMode
+from pagemill.config.settings import RecognitionSettings
 from pagemill.errors import UsageError
 
 NOTHING = {

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pagemill.config.model_cards import ReadingMode
-from pagemill.config.settings import ParseSettings, RecognitionSettings, TextLayerMode
+from pagemill.config.modes import ReadingMode, TextLayerMode
+from pagemill.config.settings import ParseSettings, RecognitionSettings
 from pagemill.document.identity import PageKey
 from pagemill.document.labels import Label, Task
 from pagemill.document.page import ContentFormat, Status

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from pagemill.config.model_cards import ReadingMode
-from pagemill.config.settings import ParseSettings, RecognitionSettings, TextLayerMode
+from pagemill.config.modes import ReadingMode, TextLayerMode
+from pagemill.config.settings import ParseSettings, RecognitionSettings
 from pagemill.document.identity import PageKey
 from pagemill.document.labels import TASK_OF_LABEL, Label, Task
 from pagemill.document.page import ContentFormat, Status

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from pagemill.config.model_cards import ReadingMode
+from pagemill.config.modes import ReadingMode
 from pagemill.config.settings import RecognitionSettings
 from pagemill.document.labels import Task
 from pagemill.errors import UsageError

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pagemill.config.model_cards import ReadingMode
-from pagemill.config.settings import ParseSettings, RecognitionSettings, TextLayerMode
+from pagemill.config.modes import ReadingMode, TextLayerMode
+from pagemill.config.settings import ParseSettings, RecognitionSettings
 from pagemill.errors import MissingInputError
 from pagemill.layout.pp_doclayout.settings import PPDocLayoutSettings
 from pagemill.runtime.identity import settings_identity, without_credentials

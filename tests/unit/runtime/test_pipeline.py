@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pagemill.config.settings import ParseSettings, RuntimeSettings, TextLayerMode
+from pagemill.config.modes import TextLayerMode
+from pagemill.config.settings import ParseSettings, RuntimeSettings
 from pagemill.document.labels import Label
 from pagemill.document.page import Status
 from pagemill.errors import MissingInputError

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pagemill.config.model_cards import ReadingMode
+from pagemill.config.modes import ReadingMode
 from pagemill.config.settings import RecognitionSettings
 from pagemill.document.labels import Label, Task
 from pagemill.document.page import ContentFormat

@@ -54,8 +54,10 @@ def outline(
 def _mask_span(start: int, stop: int, extent: int, mask_extent: int, input_side: int) -> slice:
     """The mask pixels under page pixels ``start`` to ``stop``; float32, as in the published processor."""
     scale = np.float32(input_side) / np.float32(extent) / _MASK_STRIDE
-    low, high = (int(np.rint(np.float32(edge) * scale)) for edge in (start, stop))
-    return slice(min(max(low, 0), mask_extent), min(max(high, 0), mask_extent))
+    with np.errstate(over="ignore"):  # an absurd edge becomes infinite, and is clipped like any other
+        edges = np.rint(np.array([start, stop], dtype=np.float32) * scale)
+    low, high = np.clip(edges, 0, mask_extent).astype(int)
+    return slice(int(low), int(high))
 
 
 def _trace(mask: NDArray[np.uint8], width: int, height: int) -> NDArray[np.int32]:
