@@ -5,7 +5,7 @@ VLLM_VENV ?= .venv-vllm
 OUT ?= out
 BIN := $(VENV)/bin
 
-.PHONY: run test test-vllm lint typecheck samples system-packages clean
+.PHONY: run test test-vllm lint typecheck lines samples system-packages clean
 
 # Without Tesseract the Korean samples fail, by name, and the run ends with status 3; the report is there all the same.
 run: $(VENV)/.installed system-packages
@@ -31,6 +31,10 @@ lint: $(VENV)/.installed-test
 
 typecheck: $(VENV)/.installed-test
 	$(BIN)/mypy
+
+# Code lines and tokens per package, without blanks, comments and docstrings.
+lines:
+	@$(PYTHON) scripts/count-lines
 
 # Makes samples/ anew: see samples/make_samples.py.
 samples: $(VENV)/.installed-test

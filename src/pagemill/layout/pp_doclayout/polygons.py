@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _SIMPLIFY = 0.004  # of an outline's length: the distance to which it is simplified
 _SHARP, _SHARP_SLACK = 45.0, 1.0  # degrees; corners this sharp are moved
+_ABSURD = 4  # times the page's longer side; no model in order answers with a box that far out (not measured)
 _MASK_STRIDE = np.float32(4)  # model input pixels to a mask pixel
 
 
@@ -38,6 +39,8 @@ def outline(
         page_size: Width and height in pixels.
         input_side: Side of the model's square input in pixels.
     """
+    if np.abs(box).max() > _ABSURD * max(page_size):  # its mask would be drawn at its size: gigabytes
+        return None
     x1, y1, x2, y2 = (int(v) for v in box)
     width, height = x2 - x1, y2 - y1
     if width <= 0 or height <= 0:
