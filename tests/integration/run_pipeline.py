@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from local_hub import TOKEN, LocalHub
 from pagemill_process import PagemillProcess, environment
 from PIL import Image, ImageDraw
-from serving_world import World
+from serving_world import World, own_ports
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,6 +31,8 @@ class Mill:
         self.world = World(folder / "world", answering=True)
         self.scans = folder / "scans"
         self.out = folder / "out"
+        self.port = own_ports()
+        """Of its servers, so that they are not taken for those of other tests."""
         self.queries = folder / "queries.jsonl"
         self.log = folder / "log"
         self.words: tuple[str, ...] = ()
@@ -53,7 +55,7 @@ class Mill:
     def arguments(self, *more: str) -> list[str]:
         return [
             *("run", str(self.scans), "-o", str(self.out), "--vllm", str(self.world.program), "--profile", "l4"),
-            *("--layout-engine", "fast", *more),
+            *("--port", str(self.port), "--layout-engine", "fast", *more),
         ]
 
     def environment(self) -> dict[str, str]:

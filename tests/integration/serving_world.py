@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import random
 import secrets
 import stat
 import sys
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import fake_vllm
 from pagemill_process import PATIENCE_S, POLL_S, _all_pids, _environment_of, kill, wait_for
 
-from pagemill.serving.probe import free_port
+from pagemill.serving.probe import free_port, is_free
 from pagemill.serving.server import Event, Patience, ServerSpec, What
 
 if TYPE_CHECKING:
@@ -34,6 +35,18 @@ QUICK = Patience(
     quick_deaths=3,
 )
 """Of tests: looks often, waits little between two lives, takes every death for a quick one."""
+
+
+def own_ports(count: int = 1) -> int:
+    """The first of so many free ports in a row.
+
+    They are below those that systems hand out for connections, and chosen at random: tests run side by side, and each
+    server has to find its own port free.
+    """
+    while True:
+        port = random.SystemRandom().randrange(10_000, 30_000)
+        if all(is_free("127.0.0.1", port + number) for number in range(count)):
+            return port
 
 
 class World:

@@ -163,10 +163,10 @@ def test_the_commands_of_a_dry_run_work_when_they_are_pasted(mill: Mill):
     printed = subprocess.run(asked, env=mill.environment(), capture_output=True, text=True, check=True).stdout
     assert not mill.world.lives()
     lines = [shlex.split(line, comments=True) for line in printed.splitlines()]
-    ready = subprocess.DEVNULL
     for server, command in zip(lines[1::3], lines[2::3], strict=True):
-        with subprocess.Popen(server, env=mill.environment(), stdout=ready) as served:
+        with subprocess.Popen(server, env=mill.environment(), stdout=subprocess.PIPE, text=True) as served:
             try:
+                assert first_line(served) == command[-1]  # it says so when it answers
                 assert command[0] == "pagemill"
                 assert mill.start(*command[1:]).wait() == ExitCode.OK, mill.said
             finally:

@@ -77,7 +77,7 @@ def test_a_signal_lets_pages_under_way_end_and_stops_the_server(mill: Mill, numb
 def test_a_second_signal_does_not_wait_for_answers(mill: Mill, number: signal.Signals):
     mill.words = (NEVER,)
     run = start_until(mill, Step.OCR)
-    wait_for(lambda: (mill.out / ".pagemill").exists(), "the run directory")
+    wait_for(lambda: "requests" in asked(mill), "a request")  # without one the first signal ends it
     run.signal(number)
     wait_for(lambda: "Stopping" in mill.said, "the first signal to be heeded")
     assert run.exit_code is None

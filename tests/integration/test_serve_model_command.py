@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pagemill_process import PATIENCE_S, wait_for
-from serving_world import World
+from serving_world import World, own_ports
 
 from pagemill.errors import ExitCode
 from pagemill.serving.probe import is_free
@@ -31,14 +30,6 @@ def world(tmp_path: Path) -> Iterator[World]:
     world.clear()
 
 
-def two_free_ports() -> int:
-    """The first of two ports in a row, of those that systems give to nobody who does not ask for one by its number."""
-    while True:
-        port = random.randrange(20_000, 30_000)
-        if all(is_free("127.0.0.1", port + number) for number in (0, 1)):
-            return port
-
-
 class Command:
     """A ``pagemill serve-model`` that runs."""
 
@@ -46,7 +37,7 @@ class Command:
         self._world = world
         self._out = world.state / "out"
         self._err = world.state / "err"
-        self.port = two_free_ports()
+        self.port = own_ports(2)
         environment = {
             **world.environment(*words),
             "XDG_STATE_HOME": str(world.state / "home"),

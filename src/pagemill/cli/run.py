@@ -25,7 +25,7 @@ _GROUPS = {
         *("--layout-engine", "--layout-model", "--batch-size"),
     ),
     "Servers of our own": (
-        *("--vllm", "--replicas", "--profile", "--memory", "--gpu-mem-util", "--max-model-len", "--ocr-dtype"),
+        *("--vllm", "--replicas", "--port", "--profile", "--memory", "--gpu-mem-util", "--max-model-len", "--ocr-dtype"),
     ),
     "Embedding": ("--embedding-model", "--embedding-weights", "--embedding-server", "--queries"),
     "Publishing": ("--hf-repo", "--hf-token", "--licence", "--private"),
@@ -75,6 +75,12 @@ _GROUPS = {
 @server_option("Use this server and start none")
 @click.option(
     "--replicas", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Servers, one a GPU."
+)
+@click.option(
+    "--port",
+    type=click.IntRange(1, 65535),
+    metavar="N",
+    help="Of the first server, the others follow; else 8000 or any that is free.",
 )
 @click.option(
     "--vllm", metavar="PATH", help="vLLM: its program, or the folder of its environment.  [env: PAGEMILL_VLLM]"

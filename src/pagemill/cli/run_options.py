@@ -42,6 +42,7 @@ class RunOptions:
     ocr_dtype: str | None
     servers: tuple[str, ...]
     replicas: int
+    port: int | None
     vllm: str | None
     workers: int | None
     layout_engine: str | None

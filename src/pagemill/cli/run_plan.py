@@ -74,7 +74,7 @@ def commands(steps: Sequence[StepPlan]) -> Iterator[str]:
     for each in steps:
         urls = []
         if each.serving is not None:
-            yield "# In a terminal of its own; Ctrl-C after the next command:"
+            yield "# In a terminal of its own; wait until it answers, and stop it with Ctrl-C after the next command:"
             yield from server_commands(each.serving)
             urls = [base_url(spec.host, spec.port or spec.preferred_port) for spec in each.serving.specs]
         yield shlex.join(each.planned.command(urls))
@@ -310,6 +310,7 @@ def _prepared(options: RunOptions, model: str, weights: Path | None, wishes: Wis
             profile=options.profile,
             wishes=wishes,
             replicas=options.replicas,
+            port=options.port,
             vllm=options.vllm,
         ),
         dry=dry,

@@ -69,6 +69,12 @@ def test_all_steps(vllm):
     assert parse[parse.index("--server") + 1].endswith(server[server.index("--port") + 1])
 
 
+def test_the_servers_of_all_steps_have_the_port_that_was_asked_for(vllm):
+    lines = planned("scans", "--vllm", vllm, "--profile", "l4", "--port", "8123")
+    assert [words[words.index("--port") + 1] for words in lines[::2]] == ["8123", "8123"]
+    assert [words[words.index("--server") + 1] for words in lines[1::2]] == ["http://127.0.0.1:8123"] * 2
+
+
 def test_the_published_options_reach_their_places(vllm):
     lines = planned(
         *("scans", "--output-dir", "out", "--vllm", vllm, "--profile", "l4", "--step", "ocr", "--resume"),
