@@ -25,7 +25,8 @@ _GROUPS = {
         *("--layout-engine", "--layout-model", "--batch-size"),
     ),
     "Servers of our own": (
-        *("--vllm", "--replicas", "--port", "--profile", "--memory", "--gpu-mem-util", "--max-model-len", "--ocr-dtype"),
+        *("--vllm", "--replicas", "--port", "--profile", "--memory", "--gpu-mem-util"),
+        *("--max-model-len", "--ocr-dtype"),
     ),
     "Embedding": ("--embedding-model", "--embedding-weights", "--embedding-server", "--queries"),
     "Publishing": ("--hf-repo", "--hf-token", "--licence", "--private"),
