@@ -28,9 +28,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crops import BOXES, sample_page
+from glmocr_process import glmocr_process
 from host_path_sides import GLMOCR, child_process, install_layout_engine
-from pagemill.bench.crops import BOXES, sample_page
-from pagemill.bench.glmocr_process import glmocr_process
 from pagemill.config.settings import available_cores
 from pagemill.imaging.decode import decode_image
 

@@ -18,7 +18,7 @@ from contextlib import aclosing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pagemill.bench.crops import BOXES
+from crops import BOXES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Sequence

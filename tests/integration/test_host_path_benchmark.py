@@ -34,8 +34,8 @@ def test_what_is_in_flight_counts_from_the_first_request_to_the_last(monkeypatch
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])
 def test_a_comment_changes_the_file_and_no_pixel(kind, monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARK.parent))
+    from crops import sample_page
     from host_path import with_comment
-    from pagemill.bench.crops import sample_page
     from pagemill.imaging.decode import decode_image
 
     page = sample_page(0, kind)

@@ -40,7 +40,7 @@ MAY_IMPORT = {
     "publishing": {"errors", "_version", "document", "embedding", "export", "store"},
     "app": ROOMS - {"api", "cli", "bench", "testing"},
     "testing": {"errors", "document", "imaging", "layout"},
-    "bench": {"errors", "config", "document", "imaging", "layout", "recognition", "testing"},
+    "bench": {"errors", "imaging", "layout", "testing"},
     "api": ROOMS - {"cli", "bench", "testing"},
     "cli": ROOMS - {"api"},
 }

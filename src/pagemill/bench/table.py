@@ -1,8 +1,30 @@
-"""What a benchmark gives back."""
+"""The figures of a benchmark, and how they are printed."""
 
 from __future__ import annotations
 
+import json
+import os
+import platform
+import sys
 from dataclasses import dataclass
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_PACKAGES = (
+    "pagemill",
+    "numpy",
+    "simplejpeg",
+    "kornia-rs",
+    "opencv-python-headless",
+    "pillow",
+    "torch",
+    "torchvision",
+    "transformers",
+    "nvidia-ml-py",
+)
 
 Cell = str | int | float | None
 
@@ -13,5 +35,66 @@ class Table:
 
     title: str
     columns: tuple[str, ...]
-    """The first names the row; the others say their unit."""
+    """The first names the row; the others give their unit."""
     rows: tuple[tuple[Cell, ...], ...]
+
+
+def show(benchmark: str, tables: Sequence[Table], as_json: bool, *, notes: Sequence[str] = ()) -> None:
+    """Print the figures, as tables or as one JSON object that also describes the machine."""
+    if as_json:
+        answer = {
+            "benchmark": benchmark,
+            "machine": _machine(),
+            "tables": [
+                {"title": table.title, "rows": [dict(zip(table.columns, row, strict=True)) for row in table.rows]}
+                for table in tables
+            ],
+            "notes": list(notes),
+        }
+        print(json.dumps(answer, indent=2))
+        return
+    for table in tables:
+        if table.rows:
+            print("\n".join([table.title, *_lines(table), ""]))
+    for note in notes:
+        print(note)
+
+
+def _lines(table: Table) -> list[str]:
+    texts = [list(table.columns), *[[_text(cell) for cell in row] for row in table.rows]]
+    widths = [max(len(row[column]) for row in texts) for column in range(len(table.columns))]
+    return [
+        "  ".join(
+            [row[0].ljust(widths[0]), *[cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]]
+        )
+        for row in texts
+    ]
+
+
+def _text(cell: Cell) -> str:
+    """A number with three digits or all before the point."""
+    if cell is None:
+        return "-"
+    if isinstance(cell, float):
+        return f"{cell:,.{0 if cell >= 100 else 1 if cell >= 10 else 2}f}"
+    return f"{cell:,}" if isinstance(cell, int) else cell
+
+
+def _machine() -> dict[str, Any]:
+    """What a figure depends on."""
+    versions = {}
+    for name in _PACKAGES:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    machine: dict[str, Any] = {
+        "system": platform.system(),
+        "processor": platform.machine(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "packages": versions,
+    }
+    if (torch := sys.modules.get("torch")) and torch.cuda.is_available():  # what did not use it need not wait for it
+        machine["gpu"] = torch.cuda.get_device_name()
+    return machine

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
-from pagemill.bench import crops, layout_inference, layout_postprocess, layout_preprocess
-from pagemill.bench.table import Table
+from pagemill.bench import layout_inference, layout_preprocess
+from pagemill.bench.table import Table, show
 from pagemill.cli.bench import command
 from pagemill.errors import MissingDependencyError
 from pagemill.testing import random_layout_model
@@ -52,46 +52,30 @@ def test_help_imports_nothing_heavy():
     result = subprocess.run(probe, capture_output=True, text=True, check=True, timeout=60)
     imported = {line.rsplit("|", 1)[-1].strip().split(".")[0] for line in result.stderr.splitlines() if "|" in line}
     assert not imported & {"cv2", "numpy", "torch", "PIL", "kornia_rs", "simplejpeg"}
-    for name in ("crops", "layout-inference", "layout-postprocess", "layout-preprocess"):
+    for name in ("layout-inference", "layout-preprocess"):
         assert name in result.stdout
 
 
-def test_tables_line_up(monkeypatch: pytest.MonkeyPatch):
+def test_tables_line_up(capsys: pytest.CaptureFixture[str]):
     table = Table("2 pages", ("way", "ms", "MB"), (("ours", 31.26, None), ("theirs, slower", 1234.5, 0.667)))
-    asked = replace(monkeypatch, crops, "crop_tables", [table])
-    assert run("crops", "--pages", "2", "--seed", "7").splitlines() == [
+    show("crops", [table], as_json=False, notes=["glmocr is left out."])
+    assert capsys.readouterr().out.splitlines() == [
         "2 pages",
         "way                ms    MB",
         "ours             31.3     -",
         "theirs, slower  1,234  0.67",
         "",
-        "glmocr is left out: --glmocr-python names the interpreter of an environment that has it.",
+        "glmocr is left out.",
     ]
-    assert asked == {"arguments": (), "pages": 2, "seed": 7, "glmocr_python": None}
 
 
-def test_json_has_every_figure_and_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    asked = replace(monkeypatch, crops, "crop_tables", [Table("t", ("way", "ms"), (("ours", 1.25),))])
-    python = tmp_path / "python"
-    python.touch()
-    answer = json.loads(run("crops", "--json", "--glmocr-python", str(python)))
+def test_json_has_every_figure_and_the_machine(capsys: pytest.CaptureFixture[str]):
+    show("crops", [Table("t", ("way", "ms"), (("ours", 1.25),))], as_json=True)
+    answer = json.loads(capsys.readouterr().out)
     assert answer["benchmark"] == "crops"
     assert answer["tables"] == [{"title": "t", "rows": [{"way": "ours", "ms": 1.25}]}]
     assert answer["notes"] == []
     assert "numpy" in answer["machine"]["packages"]
-    assert asked["glmocr_python"] == python
-
-
-def test_post_processing_in_small():
-    answer = json.loads(run("layout-postprocess", "--pages", "1", "--boxes", "5", "--sets", "3", "--json"))
-    times, agreement = answer["tables"]
-    assert len(times["rows"]) == 4
-    assert agreement["rows"] == [{"ours and": "the scalar reference", "equal": 3, "sets": 3}]
-
-
-def test_post_processing_without_sets_compares_nothing(monkeypatch: pytest.MonkeyPatch):
-    replace(monkeypatch, layout_postprocess, "timings", [Row("ours", 2.0)])
-    assert "same boxes" not in run("layout-postprocess", "--sets", "0")
 
 
 @pytest.mark.parametrize("missing", [set(), {"torchvision"}, {"torch", "torchvision", "transformers"}])

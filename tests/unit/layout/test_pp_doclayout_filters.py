@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
-from pagemill.bench.layout_postprocess import (
+from layout_postprocess import (
     CLASS_OF,
     LABELS,
     BoxSet,

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pagemill.bench import crops as crop_bench
-from pagemill.bench.request_build import CROP, request_tables
+import crops as crop_bench
+from request_build import CROP, request_tables
 
 _GLMOCR = """
 class PageLoader:

@@ -1,7 +1,11 @@
-"""Crops of encoded pages: CPU time of ours and of the ``glmocr`` package's own functions, page by page in turn."""
+"""Crops of encoded pages: CPU time of ours and of the ``glmocr`` package's own functions, page by page in turn.
+
+python benchmarks/crops.py [--pages 64] [--seed 0] [--glmocr-python glm/bin/python] [--json]
+"""
 
 from __future__ import annotations
 
+import argparse
 import base64
 import contextlib
 import functools
@@ -17,8 +21,8 @@ import cv2
 import numpy as np
 from PIL import Image
 
-from pagemill.bench.glmocr_process import glmocr_process
-from pagemill.bench.table import Table
+from glmocr_process import LEFT_OUT, add_common_options, glmocr_process
+from pagemill.bench.table import Table, show
 from pagemill.imaging.decode import decode_image
 from pagemill.imaging.encode import encode_jpeg
 from pagemill.imaging.limits import DecodeLimits
@@ -178,3 +182,18 @@ def answer(question):
     urls = [request["messages"][0]["content"][0]["image_url"]["url"] for request in requests]
     return (decoded - start) * 1000, (end - decoded) * 1000, sum(len(url.partition(",")[2]) for url in urls) * 3 // 4
 """
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pages", type=int, default=64)
+    parser.add_argument("--seed", type=int, default=0)
+    add_common_options(parser)
+    arguments = parser.parse_args()
+    tables = crop_tables(pages=arguments.pages, seed=arguments.seed, glmocr_python=arguments.glmocr_python)
+    show("crops", tables, arguments.json, notes=[] if arguments.glmocr_python else [LEFT_OUT])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,7 +1,11 @@
-"""Post-processing of layout boxes: ours, a scalar reference, and the ``glmocr`` package from its own environment."""
+"""Post-processing of layout boxes: ours, a scalar reference, and the ``glmocr`` package from its own environment.
+
+    python benchmarks/layout_postprocess.py [--boxes 120] [--sets 100] [--glmocr-python glm/bin/python]
+"""
 
 from __future__ import annotations
 
+import argparse
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -9,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import cv2
 import numpy as np
 
-from pagemill.bench.glmocr_process import glmocr_process
+from glmocr_process import LEFT_OUT, add_common_options, glmocr_process
+from pagemill.bench.table import Table, show
 from pagemill.document.labels import Label
 from pagemill.layout.pp_doclayout.filters import ClassTables, keep_regions
 from pagemill.layout.pp_doclayout.outputs import RawPage
@@ -331,3 +336,33 @@ def _share(inner: Sequence[float], outer: Sequence[float]) -> float:
 
 def _visible(box: Sequence[float], size: tuple[int, int]) -> float:
     return _overlap(box, (0.0, 0.0, float(size[0]), float(size[1])), 0.0)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pages", type=int, default=64)
+    parser.add_argument("--boxes", type=int, default=120, help="on every page")
+    parser.add_argument("--sets", type=int, default=100, help="random sets to compare the results of")
+    add_common_options(parser)
+    arguments = parser.parse_args()
+    times = timings(arguments.pages, arguments.boxes, arguments.glmocr_python)
+    agreement = equality(arguments.sets, arguments.glmocr_python) if arguments.sets else {}
+    tables = [
+        Table(
+            f"{arguments.pages} pages of {arguments.boxes} boxes",
+            ("all pages", "ms", "ratio"),
+            tuple((row.name, row.milliseconds, row.ratio) for row in times),
+        ),
+        Table(
+            "The same boxes in the same order",
+            ("ours and", "equal", "sets"),
+            tuple((name, found.equal, found.sets) for name, found in agreement.items()),
+        ),
+    ]
+    notes = [f"{name}: {difference}" for name, found in agreement.items() for difference in found.differences]
+    show("layout-postprocess", tables, arguments.json, notes=notes if arguments.glmocr_python else [*notes, LEFT_OUT])
+
+
+if __name__ == "__main__":
+    main()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import json
 import subprocess
@@ -16,11 +17,19 @@ if TYPE_CHECKING:
 
 REMEDY = "make an environment of its own: python -m venv glm && glm/bin/pip install glmocr==0.1.5"
 
+LEFT_OUT = "glmocr is left out: --glmocr-python names the interpreter of an environment that has it."
+
 _LOOP = """
 import json, sys
 for question in sys.stdin:
     print("answer:" + json.dumps(answer(json.loads(question))), flush=True)
 """
+
+
+def add_common_options(parser: argparse.ArgumentParser) -> None:
+    """Add ``--glmocr-python`` and ``--json``."""
+    parser.add_argument("--glmocr-python", type=Path, help="interpreter of an environment with glmocr 0.1.5")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
 
 
 @contextlib.contextmanager

@@ -1,7 +1,11 @@
-"""Requests for a vision-language model: CPU time of ours and of the ``glmocr`` package's, crop by crop in turn."""
+"""Requests for a vision-language model: CPU time of ours and of the ``glmocr`` package's, crop by crop in turn.
+
+python benchmarks/request_build.py [--crops 200] [--seed 0] [--glmocr-python glm/bin/python] [--json]
+"""
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import functools
 import statistics
@@ -13,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from pagemill.bench.crops import sample_page
-from pagemill.bench.glmocr_process import glmocr_process
-from pagemill.bench.table import Table
+from crops import sample_page
+from glmocr_process import LEFT_OUT, add_common_options, glmocr_process
+from pagemill.bench.table import Table, show
 from pagemill.config.model_cards import load_card
 from pagemill.document.labels import Task
 from pagemill.imaging.decode import decode_image
@@ -147,3 +151,18 @@ def answer(question):
     spent = (time.process_time() - start) * 1000
     return spent, len(body or json.dumps(request).encode())
 """
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--crops", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    add_common_options(parser)
+    arguments = parser.parse_args()
+    tables = request_tables(crops=arguments.crops, seed=arguments.seed, glmocr_python=arguments.glmocr_python)
+    show("request-build", tables, arguments.json, notes=[] if arguments.glmocr_python else [LEFT_OUT])
+
+
+if __name__ == "__main__":
+    main()

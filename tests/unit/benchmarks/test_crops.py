@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from pagemill.bench import crops as crop_bench
-from pagemill.bench.crops import crop_tables, sample_page
-from pagemill.bench.glmocr_process import glmocr_process
+import crops as crop_bench
+from crops import crop_tables, sample_page
+from glmocr_process import glmocr_process
 from pagemill.errors import MissingDependencyError
 from pagemill.imaging.decode import decode_image
 
