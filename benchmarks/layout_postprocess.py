@@ -1,6 +1,6 @@
 """Post-processing of layout boxes: ours, a scalar reference, and the ``glmocr`` package from its own environment.
 
-    python benchmarks/layout_postprocess.py [--boxes 120] [--sets 100] [--glmocr-python glm/bin/python]
+python benchmarks/layout_postprocess.py [--boxes 120] [--sets 100] [--glmocr-python glm/bin/python]
 """
 
 from __future__ import annotations
