@@ -86,7 +86,7 @@ def test_a_page_that_fails_is_in_the_document(png: Path):
 
 def test_a_page_that_crashes_its_decoder_is_tried_again_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     worker = faulty_worker(tmp_path)
-    monkeypatch.setattr("pagemill.runtime.decoding.worker_command", lambda: worker)
+    monkeypatch.setattr("pagemill.runtime.decoding.module_command", lambda module: worker)
     pdf = make_pdf(tmp_path / "five.pdf")
     document = pagemill.parse(pdf, pages="1,2,4-")
     ends = {page.page_number: (page.status.value, page.attempts) for page in document.pages}

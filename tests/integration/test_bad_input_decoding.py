@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 import sys
 import textwrap
 import threading
 import time
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,6 +26,7 @@ from pagemill.errors import (
     EncryptedError,
     InputError,
     MissingInputError,
+    PagemillError,
     PageTimeoutError,
     UnsupportedInputError,
     WorkerCrashError,
@@ -197,12 +200,52 @@ async def test_a_worker_that_does_not_start_is_explained(pdf: Path):
             await service.probe_pdf(pdf)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="address space limits and /proc are Linux's")
-async def test_memory_is_bounded(pdf: Path):
-    async with DecodingService(workers=1, memory=700 * 2**20) as service:
-        await service.probe_pdf(pdf)
-        limits = Path(f"/proc/{service._idle[0].pid}/limits").read_text()
-    assert str(700 * 2**20) in limits
+def flate_bomb(size: int) -> bytes:
+    """A PDF of less than 1,000 bytes whose page content has ``size`` bytes when it is unpacked."""
+    packer = zlib.compressobj(9)
+    block = bytes(2**24)
+    content = b"".join([packer.compress(block) for _ in range(size // len(block))]) + packer.flush()
+    content = zlib.compress(zlib.compress(content, 9), 9)
+    filters = b"/Filter[" + b"/FlateDecode" * 3 + b"]"
+    stream = b"4 0 obj<<" + filters + b"/Length %d>>stream\n" % len(content) + content + b"\nendstream endobj\n"
+    head, _, tail = page_pdf(b"/MediaBox[0 0 600 800]/Contents 4 0 R").partition(b"4 0 obj")
+    return head + stream + tail[tail.index(b"trailer") :]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="address space limits are Linux's")
+async def test_a_pdf_that_unpacks_to_gigabytes_is_contained(tmp_path: Path):
+    path = tmp_path / "bomb.pdf"
+    path.write_bytes(flate_bomb(2**30))
+    assert path.stat().st_size < 1_000
+    async with DecodingService(workers=1, memory=512 * 2**20) as service:
+        with pytest.raises(PagemillError, match="memory limit") as caught:
+            await service.decode(PdfPage(path=path, page_index=0))
+    assert "--decoder-memory" in str(caught.value.remedy)
+    assert DecodingService()._memory == 2 * 2**30
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="address space limits are Linux's")
+def test_a_lower_limit_of_the_user_is_kept(pdf: Path):
+    script = f"""
+        import asyncio, resource, sys
+        sys.path[:] = {sys.path!r}
+        from pathlib import Path
+        from pagemill.runtime.decoding import DecodingService
+        from pagemill.sources.base import PdfPage
+        async def main():
+            async with DecodingService(workers=1) as service:
+                page = await service.decode(PdfPage(path=Path({str(pdf)!r}), page_index=0))
+                print(page.pixels.shape)
+                print(open(f"/proc/{{service._idle[0].pid}}/limits").read())
+        limit = 1_800_000_000
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))  # ulimit -v
+        asyncio.run(main())
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert shown.returncode == 0, shown.stderr
+    assert "(1111, 833, 3)" in shown.stdout
+    assert re.search(r"Max address space +1800000000 +1800000000", shown.stdout)
 
 
 def descriptors() -> int:

@@ -97,7 +97,7 @@ class PageImages:
                     f"the input {str(each)!r} does not exist", remedy="Name where the parsed files lie now."
                 )
         runtime = RuntimeSettings().resolved()
-        async with DecodingService(workers=runtime.decoders) as decoding:
+        async with DecodingService(workers=runtime.decoders, memory=runtime.decoder_memory) as decoding:
             yield cls(reader, decoding, options=options or SourceOptions(), inputs=inputs, runtime=runtime)
 
     async def find(self, pages: Iterable[WantedPage]) -> AsyncGenerator[FoundPage | tuple[WantedPage, PagemillError]]:

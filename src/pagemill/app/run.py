@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from pagemill.errors import ExitCode, ServerError, WorkerCrashError
+from pagemill.processes import die_with_parent
 from pagemill.runtime.supervisor import SAME_REQUEST_S
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 _GOES_ON_AFTER = frozenset({ExitCode.OK, ExitCode.PAGES_FAILED})
 """Statuses of a step after which the next one makes sense: some pages may have failed, the others are there."""
-_PR_SET_PDEATHSIG = 1
 _IMPORTING_S = 1.0
 """A step that is younger gets SIGTERM for Ctrl-C: Python would answer with a traceback, and there is nothing to end."""
 _DRAIN_S = 10.0
@@ -264,17 +264,11 @@ def _as_background_child() -> Callable[[], None]:
 
     It may write to the terminal from a group of its own, and the kernel kills it when its parent dies (Linux).
     """
-    import ctypes  # here: nothing is imported between fork and exec
-
-    prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
     parent = os.getpid()
 
     def prepare() -> None:
         signal.signal(signal.SIGTTOU, signal.SIG_IGN)
-        if prctl is not None:
-            prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != parent:  # it died before the line above
-                os._exit(ExitCode.INTERRUPTED)
+        die_with_parent(parent)
 
     return prepare
 

@@ -13,7 +13,10 @@ from pagemill.cli.directory_name import DirectoryName
 from pagemill.cli.grouped_command import GroupedCommand
 from pagemill.cli.recognition_options import recognition_options, recognition_settings
 from pagemill.config.modes import ReadingMode, TextLayerMode
+from pagemill.config.settings import RuntimeSettings
 
+_LEAST_DECODER_GIB = 0.5
+"""The libraries of a rendering process take 0.15 GiB and the largest page 0.07; its images need the rest."""
 SILENCE_MARGIN_S = 5.0
 """A process that has been silent for a page's time limit and this much more hangs as a whole."""
 
@@ -28,7 +31,7 @@ _GROUPS = {
         *("--workers", "--request-timeout", "--server-wait"),
     ),
     "Going on, trying again": ("--resume", "--fresh", "--retry-failed", "--max-attempts", "--page-timeout"),
-    "This machine": ("--threads", "--decoders", "--pages-in-flight", "--layout-batch"),
+    "This machine": ("--threads", "--decoders", "--decoder-memory", "--pages-in-flight", "--layout-batch"),
 }
 
 
@@ -92,6 +95,12 @@ _GROUPS = {
     help="PDF rendering processes  [default: one for two cores]",
 )
 @click.option(
+    "--decoder-memory",
+    type=click.FloatRange(min=_LEAST_DECODER_GIB),
+    metavar="GIB",
+    help=f"Memory limit of each of these processes (Linux)  [default: {RuntimeSettings().decoder_memory / 2**30:g}]",
+)
+@click.option(
     "--pages-in-flight",
     type=click.IntRange(min=0),
     default=0,
@@ -136,6 +145,7 @@ def command(
     page_timeout: float,
     threads: int,
     decoders: int,
+    decoder_memory: float | None,
     pages_in_flight: int,
     layout_batch: int,
     crops: bool,
@@ -162,7 +172,7 @@ def command(
     A run that was stopped, killed or cut off from power goes on when the same command is given again.
     """  # noqa: D301 - click wants the control character
     from pagemill.cli import exit_status
-    from pagemill.config.settings import ParseSettings, RuntimeSettings
+    from pagemill.config.settings import ParseSettings
     from pagemill.runtime.supervisor import BUSY_DEATHS, RECYCLE, Life, supervise
     from pagemill.sources.options import PageRanges, SourceOptions
 
@@ -186,7 +196,11 @@ def command(
         page_timeout_s=page_timeout,
     )
     runtime = RuntimeSettings(
-        threads=threads, decoders=decoders, pages_in_flight=pages_in_flight, layout_batch=layout_batch
+        threads=threads,
+        decoders=decoders,
+        pages_in_flight=pages_in_flight,
+        layout_batch=layout_batch,
+        **({} if decoder_memory is None else {"decoder_memory": int(decoder_memory * 2**30)}),
     )
     options = SourceOptions(
         pages=PageRanges.parse(pages) if pages else None,

@@ -110,6 +110,9 @@ class RuntimeSettings:
     """Threads that compute (layout, recognition, image decoding, assembling); 0: one a core."""
     decoders: int = 0
     """Processes that render PDF pages; 0: one for two cores, at most 8."""
+    decoder_memory: int = 2 * 2**30
+    """Most bytes of address space of one of these processes (Linux). What it covers beside a page's pixels: 0.15 GB of
+    libraries, and the images of the page while they are decoded."""
     pages_in_flight: int = 0
     """Most pages under way at once; 0: three a thread, and with a region engine as many more as may wait for it."""
     layout_batch: int = 0

@@ -6,7 +6,6 @@ Started by :mod:`pagemill.runtime.decoding_process`. It may crash, hang or be ki
 from __future__ import annotations
 
 import argparse
-import ctypes
 import mmap
 import os
 import signal
@@ -18,6 +17,7 @@ from typing import IO, Any
 
 from pagemill.errors import CorruptInputError, PagemillError, TooLargeError
 from pagemill.imaging.pdf import RenderedPage, describe, open_pdf, render_page
+from pagemill.processes import die_with_parent
 from pagemill.runtime.decoding_protocol import (
     HEADER,
     Describe,
@@ -36,7 +36,6 @@ if sys.platform == "linux":
     import fcntl
 
 OPEN_DOCUMENTS = 4
-_PR_SET_PDEATHSIG = 1
 
 
 class Worker:
@@ -63,7 +62,8 @@ class Worker:
             return Failed.of(error)
         except MemoryError:
             oversize = TooLargeError(
-                "the page does not fit into the decoder's memory", remedy="Raise the memory limit or lower the dpi."
+                "the page does not fit into the decoder's memory limit",
+                remedy="Raise the limit with --decoder-memory, or scale the page down.",
             )
             return Failed.of(oversize)
         except Exception as error:
@@ -139,23 +139,20 @@ def serve(worker: Worker, requests: IO[bytes], replies: IO[bytes]) -> None:
         send(worker.answer(decode_request(requests.read(length))))
 
 
-def limit_process(parent: int, memory: int | None) -> None:
-    """Bound the address space, leave Ctrl-C to the parent, and die with it.
+def limit_memory(memory: int) -> None:
+    """Bound the address space to this many bytes, or to fewer where the user has set a lower limit (``ulimit -v``).
 
-    Args:
-        parent: Process id of the parent.
-        memory: Most bytes of address space, None for no limit; Linux only, as others do not enforce it.
+    On Linux only, as other systems do not enforce it.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if sys.platform != "linux":
-        return
-    if memory is not None:
+    if sys.platform == "linux":
         import resource
 
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it died before the line above
-        os._exit(0)
+        # Whoever set a limit below this one cannot have it raised, and does not want to.
+        limits = [
+            memory,
+            *(limit for limit in resource.getrlimit(resource.RLIMIT_AS) if limit != resource.RLIM_INFINITY),
+        ]
+        resource.setrlimit(resource.RLIMIT_AS, (min(limits), min(limits)))
 
 
 def main() -> None:
@@ -165,7 +162,10 @@ def main() -> None:
     parser.add_argument("--memory", type=int)
     parser.add_argument("--scratch", type=Path)
     options = parser.parse_args()
-    limit_process(options.parent, options.memory)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's
+    die_with_parent(options.parent)
+    if options.memory is not None:
+        limit_memory(options.memory)
     # What libraries print must not end up among the replies.
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)

@@ -10,11 +10,13 @@ from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from pagemill.config.settings import RuntimeSettings
 from pagemill.errors import PageTimeoutError, WorkerCrashError
 from pagemill.imaging.decode import decode_image, stored_pixels
 from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.page import DecodedPage
-from pagemill.runtime.decoding_process import DecodingProcess, take_pixels, worker_command
+from pagemill.processes import module_command
+from pagemill.runtime.decoding_process import DecodingProcess, take_pixels
 from pagemill.runtime.decoding_protocol import Describe, Described, Failed, Render, Rendered
 from pagemill.runtime.threads import ComputeThreads
 from pagemill.sources.base import PdfPage
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
 DECODE_TIMEOUT_S = 60.0
 """Most time for decoding or rendering a page, or opening a file, waiting for its turn not included; far above what
 honest ones need. A page's own limit may be shorter."""
-DEFAULT_MEMORY = 6 * 2**30
 _LARGE = 2
 """Images this many times over the working size are decoded one at a time, to bound memory."""
 
@@ -58,14 +59,14 @@ class DecodingService:
         threads: ComputeThreads | None = None,
         limits: DecodeLimits | None = None,
         timeout_s: float = DECODE_TIMEOUT_S,
-        memory: int | None = DEFAULT_MEMORY,
+        memory: int | None = RuntimeSettings().decoder_memory,
         command: Sequence[str] | None = None,
         shared_memory: bool = sys.platform == "linux",
     ) -> None:
         self.limits = limits or DecodeLimits()
         self._timeout_s = timeout_s
         self._memory = memory
-        self._command = tuple(command or worker_command())
+        self._command = tuple(command or module_command("pagemill.runtime.decoder_worker"))
         self._shared_memory = shared_memory
         self._free = asyncio.Semaphore(max(1, workers))
         self._idle: list[DecodingProcess] = []

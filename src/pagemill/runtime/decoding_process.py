@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-import pagemill
 from pagemill.errors import WorkerCrashError
 from pagemill.runtime.decoding_protocol import HEADER, MAX_MESSAGE, Ready, Rendered, Reply, Request, decode_reply, frame
 
@@ -28,23 +27,14 @@ _START_TIMEOUT_S = 60.0
 _END_TIMEOUT_S = 2.0
 _STDERR_LINES = 20
 _CHANNELS = 3
-_BOOT = (
-    # -P keeps the working directory, which may hold anything, off the import path; the package's own place goes last.
-    "import sys; sys.path.append({root!r}); from pagemill.runtime.decoder_worker import main; main()"
-)
-
-
-def worker_command() -> list[str]:
-    """The command that starts a worker; needs no ``__main__`` guard in a user's script, unlike multiprocessing."""
-    root = str(Path(pagemill.__file__).parent.parent)
-    return [sys.executable, "-P", "-c", _BOOT.format(root=root)]
 
 
 class DecodingProcess:
     """One worker process, started on :meth:`start`, which answers one request at a time."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, memory: int | None) -> None:
         self._process = process
+        self._memory = memory
         self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
         self._drain = asyncio.create_task(self._read_stderr())
         self.documents: deque[bytes] = deque(maxlen=4)
@@ -68,7 +58,7 @@ class DecodingProcess:
             # Numerical libraries would reserve address space for a thread on every core.
             env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
         )
-        worker = cls(process)
+        worker = cls(process, memory)
         try:
             async with asyncio.timeout(_START_TIMEOUT_S):
                 reply = await worker._receive()
@@ -125,6 +115,12 @@ class DecodingProcess:
         code = self._process.returncode or 0
         how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
         words = self.last_words()
+        if self._memory is not None and code == -signal.SIGABRT and not words:
+            # PDFium aborts, and says nothing, when an allocation fails; the C library's own aborts give their reason.
+            return WorkerCrashError(
+                f"the decoding process died ({how}), most likely of its memory limit of {self._memory / 2**30:.3g} GiB",
+                remedy="If the file can be trusted, raise the limit with --decoder-memory.",
+            )
         return WorkerCrashError(f"the decoding process died ({how})" + (f": {words}" if words else ""))
 
     def last_words(self) -> str:

@@ -150,6 +150,7 @@ class Pipeline:
                     workers=self.runtime.decoders,
                     threads=self._decoding_threads,
                     timeout_s=min(DECODE_TIMEOUT_S, self.settings.page_timeout_s),
+                    memory=self.runtime.decoder_memory,
                 )
             )
             self._layout = Once(self._load_layout)

@@ -8,7 +8,6 @@ import mmap
 import os
 import signal
 import sys
-import threading
 import time
 import traceback
 from contextlib import suppress
@@ -16,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn, Self
 
 from pagemill.errors import ExitCode, WorkerCrashError
+from pagemill.processes import die_with_parent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +33,6 @@ CHECK_S = 1.0
 """How often the parent looks for a sign of life."""
 _SECOND_SIGNAL_CHECKS = 2  # so long a worker may take to end itself
 
-_PR_SET_PDEATHSIG = 1
 _ERASE_LINE_SHOW_CURSOR = "\r\x1b[2K\x1b[?25h"
 
 
@@ -265,7 +264,7 @@ class _Parent:
         signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # it may write to the terminal from its group of its own
         read, write = self._lifeline
         os.close(write)
-        _die_with_parent(parent, read)
+        die_with_parent(parent, read)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, self._before)
 
     def _restore_handlers(self) -> None:
@@ -326,23 +325,6 @@ def _work(work: Callable[[Life], int], life: Life) -> NoReturn:
                 stream.flush()
         life.vitals.leave()
         os._exit(status)
-
-
-def _die_with_parent(parent: int, lifeline: int) -> None:
-    """Make sure that this process is killed when its parent ends, however that ends."""
-    if sys.platform == "linux":
-        import ctypes
-
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it ended before the line above
-            os._exit(ExitCode.INTERRUPTED)
-    else:
-
-        def watch() -> None:
-            os.read(lifeline, 1)
-            os.killpg(0, signal.SIGKILL)
-
-        threading.Thread(target=watch, name="pagemill.parent", daemon=True).start()
 
 
 def _describe(code: int) -> str:

@@ -1,7 +1,7 @@
 """The keeper of one server: a small process that outlives whoever asked for the server, just long enough to end it.
 
-It is run as a script, with nothing of pagemill and nothing but the standard library, so that it starts in
-milliseconds and holds little memory. Its standard input is the lifeline: as long as that is open the server is wanted.
+It imports nothing but the standard library and :mod:`pagemill.processes`, so that it starts in milliseconds and holds
+little memory. Its standard input is the lifeline: as long as that is open the server is wanted.
 It ends the server when the lifeline ends (the owner closed it, or died in any way, SIGKILL included), when a byte comes
 through it (then at once), or when its parent is another than at the start. Whatever descends from the server is ended
 with it: on Linux the keeper inherits processes that lose their parent, also those that left the server's group. When
@@ -12,7 +12,7 @@ On standard output it says ``started PID`` or ``failed ERROR``, and ``ended STAT
 processes are gone. What the server prints goes to a log that is kept below twice a size; a disk that is full loses
 lines of it and never stops the server.
 
-Usage: keeper.py --log FILE --log-bytes N --grace SECONDS -- COMMAND...
+Arguments: --log FILE --log-bytes N --grace SECONDS -- COMMAND...
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-_PR_SET_PDEATHSIG = 1
+from pagemill.processes import die_with_parent
+
 _PR_SET_CHILD_SUBREAPER = 36
 _CHECK_S = 1.0
 """How often it looks whether its parent is still there."""
@@ -80,13 +81,12 @@ class Keeper:
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._ignore_but_wake)
         _become_subreaper()
-        libc = ctypes.CDLL(None) if sys.platform == "linux" else None
         # Nobody writes to it, and nobody but this process holds the writing end: it ends with this process.
         end_of_keeper, self._held = os.pipe()
+        watchdog = os.getpid()
 
         def die_with_keeper() -> None:
-            if libc is not None:
-                libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            die_with_parent(watchdog)
             _kill_group_at_the_end_of(end_of_keeper)
 
         self._server = subprocess.Popen(

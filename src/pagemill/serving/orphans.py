@@ -79,5 +79,5 @@ def _is_keeper(pid: int) -> bool:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
         return False
-    script = Path(keeper.__file__).name.encode()
-    return b"--log-bytes" in words and any(word.endswith(script) for word in words)
+    module = keeper.__name__.encode()
+    return b"--log-bytes" in words and any(module in word for word in words)

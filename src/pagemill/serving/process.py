@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pagemill.errors import ServerError
+from pagemill.processes import module_command
 from pagemill.serving import keeper
 from pagemill.serving.orphans import MARK, kill_marked, new_mark
 
@@ -55,8 +55,7 @@ class ServerProcess:
         """
         mark = new_mark()
         process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *("-I", "-S", str(Path(keeper.__file__))),
+            *module_command(keeper.__name__, "-I", "-S"),
             *("--log", str(log), "--log-bytes", str(LOG_BYTES), "--grace", str(grace_s), "--"),
             *command,
             stdin=asyncio.subprocess.PIPE,

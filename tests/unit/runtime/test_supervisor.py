@@ -358,8 +358,9 @@ def work(life):
     tell("ready", os.getpid(), child)
     while True:
         signal.pause()
-module.sys = type(sys)("sys")
-module.sys.__dict__.update(vars(sys), platform="{platform}")
+from pagemill import processes
+processes.sys = type(sys)("sys")
+processes.sys.__dict__.update(vars(sys), platform="{platform}")
 run(work)
 """)
     _, worker, child = first_line(process).split()

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from pagemill.processes import module_command
 from pagemill.serving import keeper
 from pagemill.serving.keeper import BoundedLog
 from pagemill.serving.process import read_tail
@@ -24,7 +24,7 @@ def keep(tmp_path: Path, *command: str, lifeline: bytes | None = None) -> list[s
     read, write = os.pipe()
     arguments = ["--log", str(tmp_path / "log"), "--log-bytes", "1000", "--grace", "0.2", "--", *command]
     process = subprocess.Popen(
-        [sys.executable, "-I", "-S", str(Path(keeper.__file__)), *arguments], stdin=read, stdout=subprocess.PIPE
+        [*module_command(keeper.__name__, "-I", "-S"), *arguments], stdin=read, stdout=subprocess.PIPE
     )
     os.close(read)
     try:

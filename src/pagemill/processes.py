@@ -1,0 +1,51 @@
+"""Child processes: the commands that start pagemill's own, and their end with their parent."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+_PR_SET_PDEATHSIG = 1
+# Looked up when this module is imported: between fork and exec nothing may be loaded.
+_prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
+
+
+def module_command(module: str, *interpreter_options: str) -> list[str]:
+    """The command that calls ``main`` of a module of pagemill in a new interpreter.
+
+    Unlike multiprocessing, it needs no ``__main__`` guard in a user's script.
+
+    Args:
+        module: Its full name; ``main`` returns the exit status or None.
+        interpreter_options: Of Python, such as ``-I``.
+    """
+    root = str(Path(__file__).parent.parent)
+    # The working directory may hold anything and stays off the import path (-P); the package's own place goes last.
+    boot = f"import sys; sys.path.append({root!r}); from {module} import main; sys.exit(main())"
+    return [sys.executable, "-P", *interpreter_options, "-c", boot]
+
+
+def die_with_parent(parent: int, lifeline: int | None = None) -> None:
+    """Have this process killed when its parent ends, however that ends. Called first thing in the child.
+
+    Args:
+        parent: Process id of the parent, taken before the fork.
+        lifeline: Reading end of a pipe whose only writer is the parent, for systems other than Linux: its end of file
+            kills this process's group. None: nothing is done there.
+    """
+    if sys.platform == "linux":
+        assert _prctl is not None
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it ended before the line above
+            os.kill(os.getpid(), signal.SIGKILL)
+    elif lifeline is not None:
+        threading.Thread(target=_kill_group_after, args=(lifeline,), name="pagemill.parent", daemon=True).start()
+
+
+def _kill_group_after(lifeline: int) -> None:
+    os.read(lifeline, 1)
+    os.killpg(0, signal.SIGKILL)
