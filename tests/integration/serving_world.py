@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 import fake_vllm
 from pagemill_process import PATIENCE_S, POLL_S, _all_pids, _environment_of, kill, wait_for
 
-from pagemill.serving.probe import free_port, is_free
-from pagemill.serving.server import Event, Patience, ServerSpec, What
+from pagemill.inference.exchange import Exchange
+from pagemill.serving.addresses import free_port, is_free
+from pagemill.serving.probe import Health, health
+from pagemill.serving.spec import Event, Patience, ServerSpec, What
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +29,7 @@ QUICK = Patience(
     start_s=30,
     check_s=0.02,
     answer_s=20,
-    sick_checks=2,
+    failed_checks=2,
     grace_s=1,
     first_pause_s=0.01,
     longest_pause_s=0.02,
@@ -35,6 +37,15 @@ QUICK = Patience(
     quick_deaths=3,
 )
 """Of tests: looks often, waits little between two lives, takes every death for a quick one."""
+
+
+async def state_of(url: str) -> Health:
+    """What a server's ``/health`` returns within 20 seconds."""
+    exchange = Exchange()
+    try:
+        return await health(exchange, url, 20)
+    finally:
+        await exchange.close()
 
 
 def own_ports(count: int = 1) -> int:

@@ -20,7 +20,7 @@ from serving_world import QUICK, until
 from pagemill.app.run import Pipeline, PlannedStep, Step
 from pagemill.errors import ExitCode, ServerError, WorkerCrashError
 from pagemill.runtime.supervisor import SAME_REQUEST_S
-from pagemill.serving.server import Servers
+from pagemill.serving.servers import ModelServers
 
 pytest.importorskip("aiohttp")
 
@@ -137,7 +137,7 @@ def test_servers_that_give_up_end_the_step_and_keep_what_was_done(mill: Mill, ca
     step = PlannedStep(
         step=Step.OCR,
         arguments=("parse", str(mill.scans), "-o", str(mill.out), "--layout-engine", "fast", *READING),
-        servers=lambda: Servers([spec], patience=QUICK, tell=mill.world.tell),
+        servers=lambda: ModelServers([spec], patience=QUICK, tell=mill.world.tell),
         environment=mill.environment(),
     )
     with pytest.raises(ServerError, match="died 4 times") as raised:
@@ -154,7 +154,7 @@ def test_a_step_that_is_killed_is_told_and_its_server_ended(mill: Mill):
     step = PlannedStep(
         step=Step.OCR,
         arguments=("parse", str(mill.scans), "-o", str(mill.out), "--layout-engine", "fast", *READING),
-        servers=lambda: Servers([spec], patience=QUICK, tell=mill.world.tell),
+        servers=lambda: ModelServers([spec], patience=QUICK, tell=mill.world.tell),
         environment=mill.environment(),
     )
     pipeline = Pipeline([step], Silent())

@@ -14,7 +14,7 @@ from pagemill_process import PATIENCE_S, wait_for
 from serving_world import World, own_ports
 
 from pagemill.errors import ExitCode
-from pagemill.serving.probe import is_free
+from pagemill.serving.addresses import is_free
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

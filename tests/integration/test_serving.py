@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pagemill_process import PATIENCE_S, POLL_S
-from serving_world import QUICK, World, until
+from serving_world import QUICK, World, state_of, until
 
 from pagemill.errors import ServerError
+from pagemill.serving.addresses import base_url, free_port, is_free
 from pagemill.serving.orphans import end_orphans
-from pagemill.serving.probe import Health, base_url, fetch, free_port, health, is_free
+from pagemill.serving.probe import Health
 from pagemill.serving.process import ServerProcess
-from pagemill.serving.server import Servers, What
+from pagemill.serving.servers import ModelServers
+from pagemill.serving.spec import What
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -57,11 +59,10 @@ async def stranger(port: int = 0, *, model: str = "", asked: list[bytes] | None 
 
 
 async def test_a_server_is_healthy_inside_and_gone_outside(world: World):
-    async with Servers([world.spec()], patience=QUICK, tell=world.tell) as servers:
+    async with ModelServers([world.spec()], patience=QUICK, tell=world.tell) as servers:
         (url,) = servers.urls
-        assert await health(url, 5) is Health.HEALTHY
-        assert (await fetch(url, "/metrics", 5))[1].startswith(b"vllm:num_requests_running")
-        assert len(world.processes()) == 2  # the keeper and the server
+        assert await state_of(url) is Health.HEALTHY
+        assert len(world.processes()) == 2  # the watchdog and the server
     assert not world.processes()
     assert is_free("127.0.0.1", port_of(url))
     assert [event.what for event in world.events if event.what is not What.PROGRESS] == [What.STARTING, What.READY]
@@ -69,25 +70,25 @@ async def test_a_server_is_healthy_inside_and_gone_outside(world: World):
 
 
 async def test_one_that_names_its_models_to_nobody_without_a_key_is_ready_all_the_same(world: World):
-    async with asyncio.timeout(PATIENCE_S), Servers([world.spec("locked")], patience=QUICK, tell=world.tell):
+    async with asyncio.timeout(PATIENCE_S), ModelServers([world.spec("locked")], patience=QUICK, tell=world.tell):
         assert len(world.told(What.READY)) == 1
 
 
 async def test_one_that_ignores_sigterm_is_killed(world: World):
-    async with Servers([world.spec("stubborn")], patience=replace(QUICK, grace_s=0.2), tell=world.tell) as servers:
+    async with ModelServers([world.spec("stubborn")], patience=replace(QUICK, grace_s=0.2), tell=world.tell) as servers:
         (url,) = servers.urls
     assert not world.processes()
     assert is_free("127.0.0.1", port_of(url))
 
 
 async def test_its_children_end_with_it_also_those_that_ignore_signals_and_left_its_group(world: World):
-    async with Servers([world.spec("children")], patience=QUICK, tell=world.tell):
+    async with ModelServers([world.spec("children")], patience=QUICK, tell=world.tell):
         assert len(world.processes()) == 4
     assert not world.processes()
 
 
 async def test_children_end_with_a_server_that_is_killed(world: World):
-    async with Servers([world.spec("children")], patience=QUICK, tell=world.tell):
+    async with ModelServers([world.spec("children")], patience=QUICK, tell=world.tell):
         before = set(world.processes())
         os.kill(world.lives()[0]["pid"], signal.SIGKILL)
         await until(lambda: len(world.lives()) == 2 and world.told(What.READY)[1:], "the second life")
@@ -105,7 +106,7 @@ async def test_a_server_that_dies_at_its_start_is_an_error_with_the_end_of_its_l
     world: World, word: str, message: str, remedy: str
 ):
     with pytest.raises(ServerError, match=message) as caught:
-        async with Servers([world.spec(word)], patience=QUICK, tell=world.tell):
+        async with ModelServers([world.spec(word)], patience=QUICK, tell=world.tell):
             pass
     assert "exit status 1" in caught.value.message
     assert str(world.log) in caught.value.message
@@ -116,7 +117,7 @@ async def test_a_server_that_dies_at_its_start_is_an_error_with_the_end_of_its_l
 
 async def test_a_cause_far_above_the_end_of_the_log_is_in_the_error(world: World):
     with pytest.raises(ServerError) as caught:
-        async with Servers([world.spec("buried")], patience=QUICK, tell=world.tell):
+        async with ModelServers([world.spec("buried")], patience=QUICK, tell=world.tell):
             pass
     assert "  | ValueError: the root of it\n  | ...\n  | a frame" in caught.value.message
     assert "see root cause above" in caught.value.message
@@ -125,7 +126,7 @@ async def test_a_cause_far_above_the_end_of_the_log_is_in_the_error(world: World
 async def test_the_error_holds_nothing_of_an_earlier_life_in_the_same_log(world: World):
     world.log.write_text("CUDA out of memory, last week\n")
     with pytest.raises(ServerError) as caught:
-        async with Servers([world.spec("crash")], patience=QUICK, tell=world.tell):
+        async with ModelServers([world.spec("crash")], patience=QUICK, tell=world.tell):
             pass
     assert "last week" not in caught.value.message
 
@@ -133,21 +134,21 @@ async def test_the_error_holds_nothing_of_an_earlier_life_in_the_same_log(world:
 async def test_a_program_that_cannot_be_run_is_an_error(world: World):
     spec = world.spec(command=lambda port: [str(world.state / "nothing"), str(port)])
     with pytest.raises(ServerError, match="cannot be started"):
-        async with Servers([spec], patience=QUICK, tell=world.tell):
+        async with ModelServers([spec], patience=QUICK, tell=world.tell):
             pass
     assert not world.processes()
 
 
 async def test_a_server_that_never_answers_is_given_up(world: World):
     with pytest.raises(ServerError, match=r"not ready within 0\.5 s"):
-        async with Servers([world.spec("hang")], patience=replace(QUICK, start_s=0.5), tell=world.tell):
+        async with ModelServers([world.spec("hang")], patience=replace(QUICK, start_s=0.5), tell=world.tell):
             pass
     assert not world.processes()
 
 
 async def test_a_start_that_is_cancelled_leaves_nothing(world: World):
     async def work() -> None:
-        async with Servers([world.spec("hang", "children")], patience=QUICK, tell=world.tell):
+        async with ModelServers([world.spec("hang", "children")], patience=QUICK, tell=world.tell):
             pass
 
     task = asyncio.create_task(work())
@@ -159,20 +160,20 @@ async def test_a_start_that_is_cancelled_leaves_nothing(world: World):
 
 
 async def test_a_server_that_is_killed_comes_back_at_the_same_place(world: World):
-    async with Servers([world.spec()], patience=QUICK, tell=world.tell) as servers:
+    async with ModelServers([world.spec()], patience=QUICK, tell=world.tell) as servers:
         before = servers.urls
         os.kill(world.lives()[0]["pid"], signal.SIGKILL)
         await until(lambda: len(world.told(What.READY)) == 2, "the second life")
         assert servers.urls == before
-        assert await health(before[0], 5) is Health.HEALTHY
+        assert await state_of(before[0]) is Health.HEALTHY
         assert "SIGKILL" in world.told(What.DIED)[0]
     assert not world.processes()
 
 
-@pytest.mark.parametrize(("fault", "state"), [("sick", "sick"), ("mute", "silent")])
+@pytest.mark.parametrize(("fault", "state"), [("sick", "failing"), ("mute", "no response")])
 async def test_a_server_that_is_unwell_is_ended_and_started_again(world: World, fault: str, state: str):
     patience = replace(QUICK, answer_s=0.3 if fault == "mute" else QUICK.answer_s)
-    async with Servers([world.spec()], patience=patience, tell=world.tell):
+    async with ModelServers([world.spec()], patience=patience, tell=world.tell):
         (world.state / fault).touch()
         await until(lambda: world.told(What.DIED), "the server to be found unwell")
         (world.state / fault).unlink()
@@ -181,19 +182,19 @@ async def test_a_server_that_is_unwell_is_ended_and_started_again(world: World, 
         assert len(world.processes()) == 2
 
 
-async def test_a_server_whose_keeper_is_killed_is_ended_and_started_again(world: World):
-    async with Servers([world.spec("children")], patience=QUICK, tell=world.tell):
+async def test_a_server_whose_watchdog_is_killed_is_ended_and_started_again(world: World):
+    async with ModelServers([world.spec("children")], patience=QUICK, tell=world.tell):
         server = world.lives()[0]["pid"]
-        keeper = int(Path(f"/proc/{server}/stat").read_text().rpartition(")")[2].split()[1])
+        watchdog = int(Path(f"/proc/{server}/stat").read_text().rpartition(")")[2].split()[1])
         first_life = {server, *world.processes()}
-        assert len(first_life) == 4  # keeper, server, a child in its group and one in a session of its own
-        os.kill(keeper, signal.SIGKILL)
+        assert len(first_life) == 4  # watchdog, server, a child in its group and one in a session of its own
+        os.kill(watchdog, signal.SIGKILL)
         await until(lambda: len(world.told(What.READY)) == 2, "the second life")
         assert first_life.isdisjoint(world.processes())
 
 
 async def test_one_that_dies_again_and_again_is_given_up(world: World):
-    async with Servers([world.spec("dies-again")], patience=QUICK, tell=world.tell) as servers:
+    async with ModelServers([world.spec("dies-again")], patience=QUICK, tell=world.tell) as servers:
         os.kill(world.lives()[0]["pid"], signal.SIGKILL)
         with pytest.raises(ServerError, match=r"died 4 times in quick succession.*(?s:.*)a stone in the gears"):
             await asyncio.wait_for(servers.wait(), PATIENCE_S)
@@ -205,7 +206,7 @@ async def test_one_that_dies_again_and_again_is_given_up(world: World):
 
 
 async def test_one_that_is_killed_again_and_again_is_given_up_with_the_end_of_its_log(world: World):
-    async with Servers([world.spec()], patience=replace(QUICK, quick_deaths=1), tell=world.tell) as servers:
+    async with ModelServers([world.spec()], patience=replace(QUICK, quick_deaths=1), tell=world.tell) as servers:
         waiting = asyncio.create_task(servers.wait())
         for life in range(2):
             await until(lambda: len(world.told(What.READY)) == life + 1, "the next life")  # noqa: B023 - awaited here
@@ -217,7 +218,7 @@ async def test_one_that_is_killed_again_and_again_is_given_up_with_the_end_of_it
 
 
 async def test_deaths_after_a_long_life_do_not_add_up(world: World):
-    async with Servers([world.spec()], patience=replace(QUICK, quick_life_s=0, quick_deaths=1), tell=world.tell):
+    async with ModelServers([world.spec()], patience=replace(QUICK, quick_life_s=0, quick_deaths=1), tell=world.tell):
         for life in range(4):
             await until(lambda: len(world.told(What.READY)) == life + 1, "the next life")  # noqa: B023 - awaited here
             os.kill(world.lives()[life]["pid"], signal.SIGKILL)
@@ -228,11 +229,11 @@ async def test_of_two_servers_one_may_be_given_up(world: World, tmp_path: Path):
     other = World(tmp_path / "other")
     try:
         specs = [world.spec("dies-again"), other.spec()]
-        async with Servers(specs, patience=QUICK, tell=world.tell) as servers:
+        async with ModelServers(specs, patience=QUICK, tell=world.tell) as servers:
             waiting = asyncio.create_task(servers.wait())
             os.kill(world.lives()[0]["pid"], signal.SIGKILL)
             await until(lambda: world.told(What.GIVEN_UP), "one to be given up")
-            assert await health(servers.urls[1], 5) is Health.HEALTHY
+            assert await state_of(servers.urls[1]) is Health.HEALTHY
             assert not waiting.done()
             waiting.cancel()
         assert not other.processes()
@@ -244,7 +245,7 @@ async def test_if_one_of_two_does_not_start_the_other_is_ended(world: World, tmp
     other = World(tmp_path / "other")
     try:
         with pytest.raises(ServerError, match="a stone in the gears"):
-            async with Servers([world.spec("crash"), other.spec("hang")], patience=QUICK, tell=world.tell):
+            async with ModelServers([world.spec("crash"), other.spec("hang")], patience=QUICK, tell=world.tell):
                 pass
         assert not other.processes()
     finally:
@@ -255,26 +256,26 @@ class TestPorts:
     async def test_a_stranger_on_the_port_that_was_asked_for_is_an_error(self, world: World):
         async with stranger() as port:
             with pytest.raises(ServerError, match=f"something else listens on port {port}"):
-                async with Servers([world.spec(port=port)], patience=QUICK, tell=world.tell):
+                async with ModelServers([world.spec(port=port)], patience=QUICK, tell=world.tell):
                     pass
         assert not world.lives()
 
     async def test_a_stranger_on_the_usual_port_is_evaded(self, world: World):
         async with (
             stranger() as port,
-            Servers([world.spec(preferred_port=port)], patience=QUICK, tell=world.tell) as servers,
+            ModelServers([world.spec(preferred_port=port)], patience=QUICK, tell=world.tell) as servers,
         ):
             assert port_of(servers.urls[0]) != port
 
     async def test_a_port_that_somebody_takes_at_the_last_moment_is_evaded(self, world: World):
-        async with Servers([world.spec("busy")], patience=QUICK, tell=world.tell):
+        async with ModelServers([world.spec("busy")], patience=QUICK, tell=world.tell):
             first, second = (life["argv"] for life in world.lives())
             assert first[first.index("--port") + 1] != second[second.index("--port") + 1]
 
     async def test_a_stranger_who_answers_while_ours_is_loading_is_not_ours(self, world: World):
         """A port that vLLM has bound may be bound by others, too: who listens first has it."""
         spec = world.spec("late")
-        opened = asyncio.create_task(Servers([spec], patience=QUICK, tell=world.tell).__aenter__())
+        opened = asyncio.create_task(ModelServers([spec], patience=QUICK, tell=world.tell).__aenter__())
         await until((world.state / "bound").exists, "a server that has not begun to listen")
         asked: list[bytes] = []
         async with stranger(spec.preferred_port, model="other", asked=asked) as port:
@@ -289,84 +290,84 @@ class TestPorts:
 
     async def test_the_port_that_was_asked_for_is_not_changed(self, world: World):
         with pytest.raises(ServerError, match="port is in use"):
-            async with Servers([world.spec("busy", port=free_port("127.0.0.1"))], patience=QUICK, tell=world.tell):
+            async with ModelServers([world.spec("busy", port=free_port("127.0.0.1"))], patience=QUICK, tell=world.tell):
                 pass
 
 
 class TestReuse:
     async def test_a_healthy_server_of_the_same_model_is_used_and_left_alone(self, world: World):
-        async with Servers([world.spec()], patience=QUICK, tell=world.tell) as first:
+        async with ModelServers([world.spec()], patience=QUICK, tell=world.tell) as first:
             port = port_of(first.urls[0])
-            async with Servers([world.spec(port=port)], patience=QUICK, tell=world.tell) as second:
+            async with ModelServers([world.spec(port=port)], patience=QUICK, tell=world.tell) as second:
                 assert second.urls == first.urls
-            assert await health(first.urls[0], 5) is Health.HEALTHY
+            assert await state_of(first.urls[0]) is Health.HEALTHY
         assert len(world.lives()) == 1
         assert len(world.told(What.REUSED)) == 1
 
     @pytest.mark.parametrize("change", [{"served_name": "other"}, {"model": "other"}, {"max_model_len": 8192}])
     async def test_one_of_another_model_or_for_shorter_requests_is_not(self, world: World, change: dict[str, object]):
-        async with Servers([world.spec()], patience=QUICK, tell=world.tell) as first:
+        async with ModelServers([world.spec()], patience=QUICK, tell=world.tell) as first:
             with pytest.raises(ServerError, match="something else listens"):
-                async with Servers(
+                async with ModelServers(
                     [world.spec(port=port_of(first.urls[0]), **change)], patience=QUICK, tell=world.tell
                 ):
                     pass
 
     async def test_when_it_goes_one_of_ours_takes_its_place(self, world: World):
-        async with Servers([world.spec()], patience=QUICK, tell=world.tell) as first:
-            second = Servers([world.spec(port=port_of(first.urls[0]))], patience=QUICK, tell=world.tell)
+        async with ModelServers([world.spec()], patience=QUICK, tell=world.tell) as first:
+            second = ModelServers([world.spec(port=port_of(first.urls[0]))], patience=QUICK, tell=world.tell)
             await second.__aenter__()
         try:
             await until(lambda: len(world.told(What.READY)) == 2, "a server of our own")
-            assert await health(second.urls[0], 5) is Health.HEALTHY
+            assert await state_of(second.urls[0]) is Health.HEALTHY
         finally:
             await second.__aexit__(None, None, None)
         assert not world.processes()
 
 
-async def without_owner_and_keeper(world: World, *words: str) -> None:
-    """Start a server, and kill its keeper when nobody is left to do what the keeper did."""
+async def without_owner_and_watchdog(world: World, *words: str) -> None:
+    """Start a server, and kill its watchdog when nobody is left to do what the watchdog did."""
     spec = world.spec(*words)
     port = free_port("127.0.0.1")
     process = await ServerProcess.start(spec.command(port), environment=spec.environment, log=spec.log, grace_s=1)
     end = time.monotonic() + PATIENCE_S
-    while await health(base_url("127.0.0.1", port), 20) is not Health.HEALTHY:
+    while await state_of(base_url("127.0.0.1", port)) is not Health.HEALTHY:
         assert time.monotonic() < end
         await asyncio.sleep(POLL_S)
     process._ending.cancel()  # as if the owner were gone
-    os.kill(process._keeper.pid, signal.SIGKILL)
+    os.kill(process._watchdog.pid, signal.SIGKILL)
 
 
-async def test_a_killed_keeper_and_a_killed_owner_leave_nothing_of_the_servers_group(world: World):
-    """The kernel ends the server and what is in its group with the keeper: nobody else is there to do it."""
-    await without_owner_and_keeper(world, "children")
+async def test_a_killed_watchdog_and_a_killed_owner_leave_nothing_of_the_servers_group(world: World):
+    """The kernel ends the server and what is in its group with the watchdog: nobody else is there to do it."""
+    await without_owner_and_watchdog(world, "children")
     await until(lambda: len(world.processes()) == 1, "the group of the server to end")
     (left,) = world.processes()
     assert os.getsid(left) == left  # it had left the group
 
 
 async def test_what_had_left_the_group_of_a_killed_server_is_ended_by_the_next_start(world: World):
-    await without_owner_and_keeper(world, "children")
+    await without_owner_and_watchdog(world, "children")
     await until(lambda: len(world.processes()) == 1, "the group of the server to end")
     (left,) = world.processes()
-    async with Servers([world.spec()], patience=QUICK, tell=world.tell):
+    async with ModelServers([world.spec()], patience=QUICK, tell=world.tell):
         assert left not in world.processes()
         assert world.told(What.CLEARED) == ["a process of a server that was left behind"]
 
 
-async def test_servers_whose_keeper_lives_are_no_orphans(world: World):
-    async with Servers([world.spec("children")], patience=QUICK, tell=world.tell) as servers:
+async def test_servers_whose_watchdog_lives_are_no_orphans(world: World):
+    async with ModelServers([world.spec("children")], patience=QUICK, tell=world.tell) as servers:
         before = world.processes()
         await asyncio.to_thread(end_orphans)
         assert world.processes() == before
-        assert await health(servers.urls[0], 5) is Health.HEALTHY
+        assert await state_of(servers.urls[0]) is Health.HEALTHY
 
 
 async def test_a_server_that_prints_much_is_neither_stopped_nor_logged_in_full(
     world: World, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("pagemill.serving.process.LOG_BYTES", 100_000)
-    async with Servers([world.spec("flood")], patience=QUICK, tell=world.tell) as servers:
-        assert await health(servers.urls[0], 5) is Health.HEALTHY
+    async with ModelServers([world.spec("flood")], patience=QUICK, tell=world.tell) as servers:
+        assert await state_of(servers.urls[0]) is Health.HEALTHY
     sizes = [path.stat().st_size for path in world.log.parent.glob("server.log*")]
     assert 0 < sum(sizes) <= 200_000

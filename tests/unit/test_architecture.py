@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "imaging": {"errors", "document"},
     "sources": {"errors", "document", "imaging"},
     "inference": {"errors", "_version"},
-    "serving": {"errors", "processes", "config"},
+    "serving": {"errors", "processes", "config", "inference"},
     "tables": {"errors", "document", "imaging"},
     "layout": {"errors", "config", "document", "imaging"},
     "recognition": {"errors", "config", "document", "imaging", "inference", "tables"},

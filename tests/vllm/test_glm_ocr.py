@@ -54,17 +54,17 @@ def test_sigterm_leaves_no_process_and_frees_the_port(serving: ServingProcess) -
     assert is_free(serving.port)
 
 
-@pytest.mark.parametrize("keeper", [False, True], ids=["alone", "with the keeper of the server"])
+@pytest.mark.parametrize("watchdog", [False, True], ids=["alone", "with the watchdog of the server"])
 def test_sigkill_of_pagemill_leaves_no_process_and_frees_the_port(
-    vllm: VllmEnvironment, checkpoints: Path, tmp_path: Path, keeper: bool
+    vllm: VllmEnvironment, checkpoints: Path, tmp_path: Path, watchdog: bool
 ) -> None:
     process = ServingProcess(vllm, MODEL, checkpoints, tmp_path)
     try:
         wait_for(lambda: process.exit_code is not None or process.named("VLLM::Worker"), "vLLM's processes")
-        kept = [pid for pid in process.family() if b"keeper.py" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        kept = [pid for pid in process.family() if b"watchdog.py" in Path(f"/proc/{pid}/cmdline").read_bytes()]
         assert len(kept) == 1
         process.send(signal.SIGKILL)
-        if keeper:
+        if watchdog:
             kill(kept[0])
         assert process.wait_until_gone() == -signal.SIGKILL
         assert is_free(process.port)

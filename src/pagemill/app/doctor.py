@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import functools
-import http.client
-import json
 import os
 import platform
 import shutil
@@ -17,20 +16,21 @@ from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from pagemill.config.model_cards import load_card
 from pagemill.config.model_files import find_model
 from pagemill.config.settings import available_cores
-from pagemill.errors import PagemillError
+from pagemill.errors import NetworkError, PagemillError
+from pagemill.inference.models import decode_served
+from pagemill.inference.servers import server_root
 from pagemill.serving.command import find_vllm
+from pagemill.serving.detection import gpus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
 _PROBE_S = 60.0  # of another program; importing PyTorch from a cold disk takes a while
 _SERVER_S = 5.0
-_MAX_ANSWER = 2**20  # bytes
 _LEAST_MEMORY = 4 * 2**30
 _LEAST_TEMPORARY = 2**30
 _LEAST_FILES = 1024
@@ -244,24 +244,16 @@ def _accelerator() -> Finding:
 
 
 def _graphics_cards() -> Finding:
-    program = shutil.which("nvidia-smi")
-    remedy = "vLLM needs a GPU; use a server on another machine: --server URL"
-    if program is None:
-        return Finding(Area.SERVE, "GPU", Verdict.WARNING, "there is no nvidia-smi", remedy)
     try:
-        listed = subprocess.run(
-            [program, "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"],
-            capture_output=True,
-            text=True,
-            timeout=_PROBE_S,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return Finding(Area.SERVE, "GPU", Verdict.WARNING, f"nvidia-smi does not answer: {error}", remedy)
-    cards = [" ".join(line.split()) for line in listed.stdout.splitlines() if line.strip()]
-    if listed.returncode or not cards:
-        said = (listed.stdout + listed.stderr).strip().splitlines()
-        return Finding(Area.SERVE, "GPU", Verdict.WARNING, said[0] if said else "none", remedy)
-    return Finding(Area.SERVE, "GPU", Verdict.OK, "; ".join(cards))
+        cards = gpus()
+    except PagemillError as error:
+        return Finding(Area.SERVE, "GPU", Verdict.WARNING, error.message, error.remedy)
+    if not cards:
+        remedy = "vLLM needs a GPU; use a server on another machine: --server URL"
+        return Finding(Area.SERVE, "GPU", Verdict.WARNING, "none, or no NVIDIA driver", remedy)
+    return Finding(
+        Area.SERVE, "GPU", Verdict.OK, "; ".join(f"{card.name}, {card.memory_gib:.0f} GiB" for card in cards)
+    )
 
 
 def _vllm(place: str | None) -> Finding:
@@ -288,37 +280,30 @@ def _model(area: Area, name: str) -> Finding:
 
 def _server(url: str) -> Finding:
     """Ask a server for its models."""
+    try:
+        root = server_root(url)
+    except PagemillError as error:
+        return Finding(Area.VLM, "server", Verdict.MISSING, error.message, error.remedy)
     remedy = "Start one with pagemill serve-model, or check the address."
-    parts = urlsplit(url if "//" in url else f"http://{url}")
     try:
-        shown = f"{parts.scheme}://{parts.hostname or ''}" + (f":{parts.port}" if parts.port else "")
-    except ValueError as error:
-        return Finding(Area.VLM, "server", Verdict.MISSING, f"{error}", remedy)
-    path = parts.path.rstrip("/").removesuffix("/v1") + "/v1/models"
-    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    headers = {"Authorization": f"Bearer {key}"} if (key := os.environ.get("PAGEMILL_API_KEY")) else {}
+        names = asyncio.run(_served_names(root))
+    except PagemillError as error:
+        return Finding(Area.VLM, root, Verdict.MISSING, error.message, error.remedy or remedy)
+    except (ValueError, RecursionError):
+        return Finding(Area.VLM, root, Verdict.MISSING, "not an OpenAI-compatible server", remedy)
+    return Finding(Area.VLM, root, Verdict.OK, f"serves {', '.join(names) or 'nothing'}")
+
+
+async def _served_names(root: str) -> list[str]:
+    from pagemill.inference.exchange import AttemptFailedError, Exchange
+
+    exchange = Exchange(os.environ.get("PAGEMILL_API_KEY"))
     try:
-        connection = kind(parts.hostname or "", parts.port, timeout=_SERVER_S)
-        try:
-            connection.request("GET", path, headers=headers)
-            answer = connection.getresponse()
-            content = answer.read(_MAX_ANSWER)
-        finally:
-            connection.close()
-        if answer.status in (http.client.UNAUTHORIZED, http.client.FORBIDDEN):
-            return Finding(
-                Area.VLM, shown, Verdict.MISSING, "wants another key", "Set PAGEMILL_API_KEY to the key of the server."
-            )
-        if answer.status != http.client.OK:
-            return Finding(Area.VLM, shown, Verdict.MISSING, f"answers with status {answer.status}", remedy)
-        names = [str(model["id"]) for model in json.loads(content)["data"]]
-    except (OSError, http.client.HTTPException) as error:
-        return Finding(
-            Area.VLM, shown, Verdict.MISSING, f"does not answer: {getattr(error, 'strerror', None) or error}", remedy
-        )
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return Finding(Area.VLM, shown, Verdict.MISSING, "is no OpenAI-compatible server", remedy)
-    return Finding(Area.VLM, shown, Verdict.OK, f"serves {', '.join(names) or 'nothing'}")
+        return [served.name for served in decode_served(await exchange.get(f"{root}/v1/models", _SERVER_S))]
+    except AttemptFailedError as error:
+        raise NetworkError(error.message) from error
+    finally:
+        await exchange.close()
 
 
 def _full_text() -> Finding:

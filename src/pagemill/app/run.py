@@ -21,7 +21,7 @@ from pagemill.runtime.supervisor import SAME_REQUEST_S
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from pagemill.serving.server import Servers
+    from pagemill.serving.servers import ModelServers
 
 _GOES_ON_AFTER = frozenset({ExitCode.OK, ExitCode.PAGES_FAILED})
 """Statuses of a step after which the next one makes sense: some pages may have failed, the others are there."""
@@ -72,7 +72,7 @@ class PlannedStep:
     step: Step
     arguments: tuple[str, ...]
     """Of ``pagemill``, without the addresses of servers that are started for it."""
-    servers: Callable[[], Servers] | None = None
+    servers: Callable[[], ModelServers] | None = None
     """Makes its servers; None for a step that needs none of ours."""
     done: Callable[[], Awaitable[Done | None]] | None = None
     """Looks whether there is anything to do; asked before servers are started. May raise what the step would."""
@@ -98,7 +98,7 @@ class Pipeline:
         self._step: Step | None = None
         self._child: asyncio.subprocess.Process | None = None
         self._child_since = 0.0
-        self._servers: Servers | None = None
+        self._servers: ModelServers | None = None
         self._looking = False
         self._working: asyncio.Task[int] | None = None
         self._requests = 0

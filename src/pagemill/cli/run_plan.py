@@ -19,11 +19,11 @@ from pagemill.config.model_files import find_model
 from pagemill.config.modes import ReadingMode
 from pagemill.errors import MissingDependencyError, NetworkError, UsageError
 from pagemill.runtime.engines import LAYOUT_ENGINES, require
+from pagemill.serving.addresses import base_url
 from pagemill.serving.command import find_vllm
 from pagemill.serving.memory import Wishes
-from pagemill.serving.probe import base_url
 from pagemill.serving.replicas import Serving, ServingOptions, prepare
-from pagemill.serving.server import Servers
+from pagemill.serving.servers import ModelServers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -346,13 +346,13 @@ def _default_embedding(options: RunOptions) -> str:
     return LARGE_EMBEDDING
 
 
-def _made(serving: Serving | None, quiet: bool) -> Callable[[], Servers] | None:
+def _made(serving: Serving | None, quiet: bool) -> Callable[[], ModelServers] | None:
     """What makes the servers of a step."""
     if serving is None:
         return None
     from pagemill.cli.server_display import ServerDisplay
 
-    return lambda: Servers(serving.specs, tell=ServerDisplay(quiet=quiet))
+    return lambda: ModelServers(serving.specs, tell=ServerDisplay(quiet=quiet))
 
 
 def _servers(urls: Sequence[str]) -> tuple[str, ...]:

@@ -12,7 +12,8 @@ from pagemill.errors import ExitCode
 
 if TYPE_CHECKING:
     from pagemill.serving.replicas import Serving
-    from pagemill.serving.server import Patience, Servers
+    from pagemill.serving.servers import ModelServers
+    from pagemill.serving.spec import Patience
 
 
 @click.command(name="serve-model", short_help="Start, watch and stop vLLM servers of a model.")
@@ -80,7 +81,7 @@ def command(
     from pagemill.config.hardware import Dtype
     from pagemill.serving.memory import Wishes
     from pagemill.serving.replicas import ServingOptions, prepare
-    from pagemill.serving.server import Patience
+    from pagemill.serving.spec import Patience
 
     if extra and not extra[0].startswith("-"):
         raise click.UsageError(f"{extra[0]!r} stands alone: the model is named by --model, vLLM's arguments follow --")
@@ -143,10 +144,10 @@ async def _serve(serving: Serving, patience: Patience, *, quiet: bool) -> int:
     import signal
 
     from pagemill.cli.server_display import ServerDisplay
-    from pagemill.serving.server import Servers
+    from pagemill.serving.servers import ModelServers
 
     display = ServerDisplay(quiet=quiet)
-    servers = Servers(serving.specs, patience=patience, tell=display)
+    servers = ModelServers(serving.specs, patience=patience, tell=display)
     work = asyncio.create_task(_keep(servers))
     asked = 0
 
@@ -169,7 +170,7 @@ async def _serve(serving: Serving, patience: Patience, *, quiet: bool) -> int:
     return ExitCode.OK
 
 
-async def _keep(servers: Servers) -> None:
+async def _keep(servers: ModelServers) -> None:
     async with servers:
         for url in servers.urls:
             click.echo(url)

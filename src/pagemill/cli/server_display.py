@@ -8,17 +8,17 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from pagemill.serving.server import What
+from pagemill.serving.spec import What
 
 if TYPE_CHECKING:
-    from pagemill.serving.server import Event
+    from pagemill.serving.spec import Event
 
 _LOG_EVERY_S = 15.0
 _ERASE = "\r\x1b[2K"
 
 
 class ServerDisplay:
-    """Tells of servers; an instance is what :class:`pagemill.serving.server.Servers` calls.
+    """Tells of servers; an instance is what :class:`pagemill.serving.servers.ModelServers` calls.
 
     Args:
         quiet: Say only what went wrong.

@@ -29,6 +29,7 @@ class ServedModel:
 
 class _Model(msgspec.Struct):
     id: str
+    root: Any = None
     max_model_len: Any = None
 
 
@@ -39,6 +40,33 @@ class _Models(msgspec.Struct):
 _MODELS = msgspec.json.Decoder(_Models)
 
 
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A row of a server's ``/v1/models``."""
+
+    name: str
+    root: str | None
+    """The folder or Hub repository that the model was loaded from, if the server reports it."""
+    max_model_len: int | None
+
+
+def decode_served(reply: bytes) -> list[Served]:
+    """The rows of ``/v1/models``.
+
+    Raises:
+        ValueError: It is no list of models.
+        RecursionError: It is nested far too deep to be one.
+    """
+    return [
+        Served(
+            name=model.id,
+            root=model.root if isinstance(model.root, str) else None,
+            max_model_len=token_count(model.max_model_len) or None,
+        )
+        for model in _MODELS.decode(reply).data
+    ]
+
+
 def decode_models(reply: bytes) -> dict[str, int | None]:
     """The names of a server's models, and the most tokens of a request where it tells them.
 
@@ -46,7 +74,7 @@ def decode_models(reply: bytes) -> dict[str, int | None]:
         ValueError: It is no list of models.
         RecursionError: It is nested far too deep to be one.
     """
-    return {model.id: token_count(model.max_model_len) or None for model in _MODELS.decode(reply).data}
+    return {model.name: model.max_model_len for model in decode_served(reply)}
 
 
 def token_count(given: object) -> int | None:

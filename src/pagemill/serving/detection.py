@@ -1,21 +1,22 @@
-"""The machine at hand: its accelerators, as the NVIDIA driver tells, and its memory."""
+"""The machine at hand: its accelerators, as NVML reports them, and its memory."""
 
 from __future__ import annotations
 
 import os
 import platform
 import re
-import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
+import pynvml
 
 from pagemill.config.hardware import AUTO, Device, Dtype, Fp8, Profile, load_profile, profile_names
+from pagemill.errors import MissingDependencyError
 
-_TIMEOUT_S = 15.0
-_QUERY = ("nvidia-smi", "--query-gpu=name,memory.total,compute_cap", "--format=csv,noheader,nounits")
+_DRIVER = "Check the driver, or describe the machine with --profile (cpu works without a GPU)."
 _NATIVE_FP8 = (8, 9)
 _WEIGHTS_FP8 = (7, 5)
 _GIB = 2**30
@@ -27,34 +28,36 @@ class Gpu:
 
     name: str
     memory_gib: float
-    compute_capability: tuple[int, int] | None
+    compute_capability: tuple[int, int]
 
 
 def gpus() -> list[Gpu]:
-    """The machine's NVIDIA GPUs; none where there is no driver or it does not answer."""
+    """The machine's NVIDIA GPUs, as NVML reports them; empty without a driver.
+
+    Raises:
+        MissingDependencyError: There is a driver, and it does not work.
+    """
     try:
-        answer = subprocess.run(_QUERY, capture_output=True, timeout=_TIMEOUT_S, check=True)
-    except (OSError, subprocess.SubprocessError):
+        pynvml.nvmlInit()
+    except pynvml.NVMLError_LibraryNotFound:
         return []
-    return parse_gpus(answer.stdout.decode("utf-8", "replace"))
+    except pynvml.NVMLError as error:
+        raise MissingDependencyError(f"the NVIDIA driver does not work: {error}", remedy=_DRIVER) from error
+    try:
+        return [_gpu(pynvml.nvmlDeviceGetHandleByIndex(index)) for index in range(pynvml.nvmlDeviceGetCount())]
+    except pynvml.NVMLError as error:
+        raise MissingDependencyError(f"the NVIDIA driver does not work: {error}", remedy=_DRIVER) from error
+    finally:
+        pynvml.nvmlShutdown()
 
 
-def parse_gpus(answer: str) -> list[Gpu]:
-    """What ``nvidia-smi`` printed; lines that are not of a GPU with memory are passed over."""
-    found = []
-    for line in answer.splitlines():
-        fields = [field.strip() for field in line.split(",")]
-        if len(fields) != 3 or not fields[1].isdigit():
-            continue
-        capability = re.fullmatch(r"(\d{1,3})\.(\d{1,3})", fields[2])
-        found.append(
-            Gpu(
-                name=fields[0],
-                memory_gib=int(fields[1]) / 1024,
-                compute_capability=(int(capability[1]), int(capability[2])) if capability else None,
-            )
-        )
-    return found
+def _gpu(handle: Any) -> Gpu:
+    major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
+    return Gpu(
+        name=pynvml.nvmlDeviceGetName(handle),
+        memory_gib=pynvml.nvmlDeviceGetMemoryInfo(handle).total / _GIB,
+        compute_capability=(major, minor),
+    )
 
 
 def machine_memory_gib() -> float | None:
@@ -90,7 +93,7 @@ def profile_of(gpu: Gpu) -> Profile:
     if fitting is not None:
         return msgspec.structs.replace(fitting, memory_gib=gpu.memory_gib, note=None)  # which is about the memory
     base = load_profile("h100" if gpu.memory_gib >= 70 else "l4" if gpu.memory_gib >= 20 else "rtx4060")
-    capability = gpu.compute_capability or (0, 0)
+    capability = gpu.compute_capability
     fp8 = Fp8.NATIVE if capability >= _NATIVE_FP8 else Fp8.WEIGHTS if capability >= _WEIGHTS_FP8 else Fp8.NO
     return msgspec.structs.replace(
         base,

@@ -1,4 +1,4 @@
-"""Processes of servers whose keeper was killed, with its owner and before it could end them. Linux."""
+"""Processes of servers whose watchdog was killed, with its owner and before it could end them. Linux."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pagemill.serving import keeper
+from pagemill.serving import watchdog
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
 MARK = "PAGEMILL_SERVER_MARK"
-"""Environment variable that the keeper of a server has, and all that descends from it: the same value, and no other
+"""Environment variable that the watchdog of a server has, and all that descends from it: the same value, and no other
 server's."""
 _VARIABLE = re.compile(rb"%s=([0-9a-f]{32})" % MARK.encode())
 _CHECKS = 50
@@ -30,18 +30,18 @@ def new_mark() -> str:
 
 
 def end_orphans() -> int:
-    """Kill what descends from servers whose keeper is no more, and wait until it is gone.
+    """Kill what descends from servers whose watchdog is no more, and wait until it is gone.
 
     The kernel has killed such servers with their groups; this is for processes that had left the group, and holds
     where the kernel does not know how. One that has given itself another title hides its environment with that, and is
-    not found. A server whose keeper lives is left alone, whosever it is.
+    not found. A server whose watchdog lives is left alone, whosever it is.
 
     Returns:
         How many processes that were; 0 where the system has no ``/proc``.
     """
     marks = {mark for _, mark in _marked()}
-    # A keeper begins before its server: one that is alive is seen now, however the processes were listed.
-    orphaned = marks - {mark for pid, mark in _marked() if _is_keeper(pid)}
+    # A watchdog begins before its server: one that is alive is seen now, however the processes were listed.
+    orphaned = marks - {mark for pid, mark in _marked() if _is_watchdog(pid)}
     ended: set[int] = set()
     for _ in range(_CHECKS):
         left = kill_marked(orphaned) if orphaned else []
@@ -73,11 +73,11 @@ def _marked() -> Iterator[tuple[int, str]]:
                     yield int(place.parent.name), mark[1].decode()
 
 
-def _is_keeper(pid: int) -> bool:
-    """Whether a process is a keeper, also of another installation."""
+def _is_watchdog(pid: int) -> bool:
+    """Whether a process is a watchdog, also of another installation."""
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
         return False
-    module = keeper.__name__.encode()
+    module = watchdog.__name__.encode()
     return b"--log-bytes" in words and any(module in word for word in words)

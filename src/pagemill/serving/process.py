@@ -1,4 +1,4 @@
-"""One life of a server: a process group under a keeper, which ends it when this process is gone."""
+"""One life of a server: a process group under a watchdog, which ends it when this process is gone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pagemill.errors import ServerError
 from pagemill.processes import module_command
-from pagemill.serving import keeper
+from pagemill.serving import watchdog
 from pagemill.serving.orphans import MARK, kill_marked, new_mark
 
 if TYPE_CHECKING:
@@ -21,20 +21,20 @@ LOG_BYTES = 8 * 2**20
 """The log is renamed at this size; the one before it is dropped."""
 _TAIL_BYTES = 2**18
 _LINE_BYTES = 2**12
-_KEEPER_START_S = 30.0
-_KEEPER_END_S = 10.0
+_WATCHDOG_START_S = 30.0
+_WATCHDOG_END_S = 10.0
 _GROUP_CHECKS = 50
 _GROUP_CHECK_S = 0.1
 
 
 class ServerProcess:
-    """A server that runs, or ran, under its keeper. Made by :meth:`start`."""
+    """A server that runs, or ran, under its watchdog. Made by :meth:`start`."""
 
     def __init__(self, process: asyncio.subprocess.Process, pid: int, grace_s: float, mark: str) -> None:
         self._mark = mark
         self.pid = pid
         """Of the server; also its process group."""
-        self._keeper = process
+        self._watchdog = process
         self._grace_s = grace_s
         self._ending = asyncio.create_task(self._follow())
 
@@ -55,7 +55,7 @@ class ServerProcess:
         """
         mark = new_mark()
         process = await asyncio.create_subprocess_exec(
-            *module_command(keeper.__name__, "-I", "-S"),
+            *module_command(watchdog.__name__, "-I", "-S"),
             *("--log", str(log), "--log-bytes", str(LOG_BYTES), "--grace", str(grace_s), "--"),
             *command,
             stdin=asyncio.subprocess.PIPE,
@@ -67,7 +67,7 @@ class ServerProcess:
         assert process.stdout is not None
         assert process.stderr is not None
         try:
-            async with asyncio.timeout(_KEEPER_START_S):
+            async with asyncio.timeout(_WATCHDOG_START_S):
                 word, _, rest = (await process.stdout.readline()).decode("utf-8", "replace").strip().partition(" ")
                 if word == "started":
                     return cls(process, int(rest), grace_s, mark)
@@ -76,7 +76,7 @@ class ServerProcess:
             await _end(process)
             raise
         await _end(process)
-        raise ServerError(f"{command[0]} cannot be started: {said or 'its keeper died'}", remedy="Check --vllm.")
+        raise ServerError(f"{command[0]} cannot be started: {said or 'its watchdog died'}", remedy="Check --vllm.")
 
     @property
     def ended(self) -> bool:
@@ -94,31 +94,31 @@ class ServerProcess:
 
     async def stop(self) -> None:
         """Ask it to end, kill it if it does not within the grace, and wait until all its processes are gone."""
-        assert self._keeper.stdin is not None
-        self._keeper.stdin.close()
-        if await self.wait(self._grace_s + _KEEPER_END_S) is None:  # the keeper is stopped or stuck
+        assert self._watchdog.stdin is not None
+        self._watchdog.stdin.close()
+        if await self.wait(self._grace_s + _WATCHDOG_END_S) is None:  # the watchdog is stopped or stuck
             self.kill()
             await self.wait()
 
     def kill(self) -> None:
         """Kill it and all its processes at once."""
-        assert self._keeper.stdin is not None
+        assert self._watchdog.stdin is not None
         if self.ended:
             return
-        if not self._keeper.stdin.is_closing():
-            self._keeper.stdin.write(b"k")
+        if not self._watchdog.stdin.is_closing():
+            self._watchdog.stdin.write(b"k")
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
 
     async def _follow(self) -> int:
-        """Wait for the keeper's last word. A keeper that ends without one was killed: then the group is ended here."""
-        assert self._keeper.stdout is not None
-        word, _, status = (await self._keeper.stdout.readline()).decode("utf-8", "replace").strip().partition(" ")
+        """Wait for the watchdog's last line. Without one the watchdog was killed, and the group is killed here."""
+        assert self._watchdog.stdout is not None
+        word, _, status = (await self._watchdog.stdout.readline()).decode("utf-8", "replace").strip().partition(" ")
         if word != "ended":
             await self._end_group()
-        await self._keeper.wait()
-        assert self._keeper.stdin is not None
-        self._keeper.stdin.close()
+        await self._watchdog.wait()
+        assert self._watchdog.stdin is not None
+        self._watchdog.stdin.close()
         return int(status) if word == "ended" else -signal.SIGKILL
 
     async def _end_group(self) -> None:

@@ -12,13 +12,13 @@ from pagemill.config.hardware import AUTO, Device, Profile
 from pagemill.config.model_cards import Kind, ModelCard, load_card
 from pagemill.config.model_files import MODELS_VARIABLE, find_in_mirror, find_model
 from pagemill.errors import MissingInputError, OutputError, PagemillError, UsageError
+from pagemill.serving.addresses import free_port
 from pagemill.serving.checkpoint import read_weights
 from pagemill.serving.command import WHEREVER_IT_IS, Vllm, check_version, find_vllm, server_arguments
 from pagemill.serving.detection import device_count, resolve_profile, visible_devices
 from pagemill.serving.memory import Wishes
 from pagemill.serving.planning import Plan, make_plan
-from pagemill.serving.probe import free_port
-from pagemill.serving.server import FIRST_PORT, HOST, ServerSpec
+from pagemill.serving.spec import FIRST_PORT, HOST, ServerSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Servers of a model: started, waited for, watched, started again when they die, and ended with whoever wanted them."""
+"""One model server: started, probed until healthy, watched, restarted when it dies, and stopped with its owner."""
 
 from __future__ import annotations
 
@@ -6,25 +6,22 @@ import asyncio
 import shlex
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
-from pagemill.errors import ServerError, UsageError
+from pagemill.errors import ServerError
+from pagemill.serving.addresses import base_url, free_port, is_free
 from pagemill.serving.diagnosis import Cause, diagnose, exceptions
-from pagemill.serving.orphans import end_orphans
-from pagemill.serving.probe import Health, base_url, free_port, health, is_free, served_models
+from pagemill.serving.probe import Health, health, served_models
 from pagemill.serving.process import ServerProcess, read_tail
+from pagemill.serving.spec import Event, What
 
 if TYPE_CHECKING:
-    from pathlib import Path
-    from types import TracebackType
+    from collections.abc import Sequence
 
-FIRST_PORT = 8000
-"""Where the first server listens unless a port is asked for or this one is taken; the next ones follow it."""
-HOST = "127.0.0.1"
+    from pagemill.inference.exchange import Exchange
+    from pagemill.serving.spec import Patience, ServerSpec, Tell
+
 _TAIL_LINES = 15
 _POLL_S = 0.25
 """How often a starting server is asked whether it is ready."""
@@ -35,85 +32,12 @@ _LAST_WORD_S = 2.0
 _SECRET_FLAGS = frozenset({"--api-key", "--hf-token"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
-    """How long what may take, in seconds, and how often."""
-
-    start_s: float = 1800.0
-    """From the start to the first healthy answer; loading and compiling take minutes, a download longer."""
-    check_s: float = 5.0
-    """Between two looks at a server that runs."""
-    answer_s: float = 20.0
-    """For an answer of ``/health``."""
-    sick_checks: int = 3
-    """Bad answers in a row after which it is started again."""
-    grace_s: float = 15.0
-    """Between the request to end and the kill."""
-    first_pause_s: float = 1.0
-    """Before it is started again; doubled with every quick death."""
-    longest_pause_s: float = 60.0
-    quick_life_s: float = 120.0
-    """A server that dies before it has been healthy for so long died quickly."""
-    quick_deaths: int = 5
-    """So many in a row are borne, not one more."""
-
-    def __post_init__(self) -> None:
-        if not self.start_s > 0:  # nor no number at all
-            raise UsageError("a server needs some time to start", remedy="Check --start-timeout.")
-
-
-class What(StrEnum):
-    """What is told about a server."""
-
-    STARTING = "starting"
-    PROGRESS = "progress"
-    READY = "ready"
-    REUSED = "reused"
-    DIED = "died"
-    GIVEN_UP = "given up"
-    CLEARED = "cleared"
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """Something that happened to a server."""
-
-    what: What
-    url: str
-    """Empty where it is about no server of this process."""
-    text: str
-    """The command, a line of the log, a reason."""
-
-
-Tell = Callable[[Event], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerSpec:
-    """A server that is wanted."""
-
-    command: Callable[[int], Sequence[str]]
-    """The command line for a port."""
-    environment: Mapping[str, str]
-    served_name: str
-    """What clients call the model."""
-    model: str
-    """What it is loaded from, as the server says in ``/v1/models``."""
-    max_model_len: int = 0
-    """Tokens that a server must take to be used in place of one of our own."""
-    log: Path
-    """Takes what the server prints."""
-    host: str = HOST
-    port: int | None = None
-    """None: ``preferred_port``, or any other where that is taken."""
-    preferred_port: int = FIRST_PORT
-
-
-class Server:
+class ModelServer:
     """One server: ours, or one with the same model that was there before."""
 
-    def __init__(self, spec: ServerSpec, patience: Patience, tell: Tell) -> None:
+    def __init__(self, spec: ServerSpec, exchange: Exchange, patience: Patience, tell: Tell) -> None:
         self._spec = spec
+        self._exchange = exchange
         self._patience = patience
         self._tell = tell
         self._port = spec.port or spec.preferred_port
@@ -209,14 +133,14 @@ class Server:
 
     async def _can_be_used(self) -> bool:
         """Whether what answers at the address is healthy and has this model, for requests as long as ours."""
-        if await health(self.url, self._patience.answer_s) is not Health.HEALTHY:
+        if await health(self._exchange, self.url, self._patience.answer_s) is not Health.HEALTHY:
             return False
         length = self._spec.max_model_len
         return any(
             served.name == self._spec.served_name
             and served.root in (None, self._spec.model)
             and (served.max_model_len or length) >= length
-            for served in await served_models(self.url, self._patience.answer_s)
+            for served in await served_models(self._exchange, self.url, self._patience.answer_s)
         )
 
     async def _may_be_ours(self) -> bool:
@@ -224,9 +148,9 @@ class Server:
 
         A server that wants a key for that names none.
         """
-        if await health(self.url, self._patience.answer_s) is not Health.HEALTHY:
+        if await health(self._exchange, self.url, self._patience.answer_s) is not Health.HEALTHY:
             return False
-        names = [served.name for served in await served_models(self.url, self._patience.answer_s)]
+        names = [served.name for served in await served_models(self._exchange, self.url, self._patience.answer_s)]
         return not names or self._spec.served_name in names
 
     async def _launch(self) -> None:
@@ -263,12 +187,12 @@ class Server:
                 self._tell(Event(What.PROGRESS, self.url, said))
 
     async def _until_bad(self) -> str:
-        """Wait until it is dead or sick, and give the reason. A server of ours is ended then."""
+        """Wait until it has exited or fails its health checks; return the reason. A server of ours is stopped then."""
         bad = 0
-        while bad < self._patience.sick_checks:
+        while bad < self._patience.failed_checks:
             if await self._ended_within(self._patience.check_s):
                 break
-            state = await health(self.url, self._patience.answer_s)
+            state = await health(self._exchange, self.url, self._patience.answer_s)
             bad = 0 if state is Health.HEALTHY else bad + 1
         # It may be about to end, and then that is the reason.
         status = await self._process.wait(_LAST_WORD_S) if self._process is not None else None
@@ -310,74 +234,6 @@ class Server:
         )
 
 
-class Servers:
-    """Servers of one model, as an async context manager: healthy when it is entered, gone when it is left.
-
-    Args:
-        specs: One for each server.
-        patience: How long what may take.
-        tell: Is called with everything that happens, on the event loop; it must not raise.
-    """
-
-    def __init__(self, specs: Sequence[ServerSpec], *, patience: Patience | None = None, tell: Tell) -> None:
-        self._servers = [Server(spec, patience or Patience(), tell) for spec in specs]
-        self._tell = tell
-        self._watches: list[asyncio.Task[None]] = []
-
-    @property
-    def urls(self) -> tuple[str, ...]:
-        """Where clients find them. A server that died comes back at the same place."""
-        return tuple(server.url for server in self._servers)
-
-    @property
-    def ready(self) -> bool:
-        """Whether all were healthy once."""
-        return bool(self._watches)
-
-    async def __aenter__(self) -> Self:
-        if ended := await asyncio.to_thread(end_orphans):
-            what = "a process" if ended == 1 else f"{ended} processes"
-            self._tell(Event(What.CLEARED, "", f"{what} of a server that was left behind"))
-        starts = [asyncio.create_task(server.start()) for server in self._servers]
-        try:
-            done, _ = await asyncio.wait(starts, return_when=asyncio.FIRST_EXCEPTION)
-            for start in done:
-                start.result()
-        except BaseException:
-            await _cancel(starts)
-            await self._stop()
-            raise
-        self._watches = [asyncio.create_task(server.watch()) for server in self._servers]
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await _cancel(self._watches)
-        await self._stop()
-
-    async def wait(self) -> None:
-        """Wait until no server is left to be kept alive. As long as one is, the others may give up.
-
-        Raises:
-            ServerError: All have given up; the error of the last one.
-        """
-        waiting = set(self._watches)
-        while waiting:
-            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            if not waiting:
-                for watch in done:
-                    watch.result()
-
-    def kill(self) -> None:
-        """End all servers of ours at once, also while they are being stopped in order."""
-        for server in self._servers:
-            server.kill()
-
-    async def _stop(self) -> None:
-        await asyncio.gather(*(server.stop() for server in self._servers))
-
-
 def without_secrets(command: Sequence[str]) -> list[str]:
     """A command line as it may be shown: without the values of keys and tokens."""
     shown: list[str] = []
@@ -394,12 +250,6 @@ def without_secrets(command: Sequence[str]) -> list[str]:
 
 class _PortTakenError(ServerError):
     """Somebody else listens on the port."""
-
-
-async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _describe(status: int) -> str:

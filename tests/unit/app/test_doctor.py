@@ -1,5 +1,7 @@
 import json
 import subprocess
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import PackageNotFoundError
 
 import pytest
@@ -61,58 +63,66 @@ def test_a_probe_that_hangs(monkeypatch):
 
 
 @pytest.fixture
-def answering(monkeypatch):
-    """Makes servers give an answer; tells what they were asked."""
-    asked = []
+def answering():
+    """Starts a server that gives one answer to everything; returns its URL and the requests that it gets."""
+    servers = []
 
-    def use(status: int, content: bytes):
-        class Connection:
-            def __init__(self, host, port, timeout):
-                asked.append((host, port))
+    def start(status: int, content: bytes) -> tuple[str, list[tuple[str, str | None]]]:
+        asked = []
 
-            def request(self, method, path, headers):
-                asked.append((path, headers))
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self):
+                asked.append((self.path, self.headers["Authorization"]))
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
 
-            def getresponse(self):
-                return self
+            def log_message(self, *arguments):
+                pass
 
-            def read(self, limit):
-                return content[:limit]
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        servers.append(server)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        return f"http://127.0.0.1:{server.server_port}", asked
 
-            def close(self):
-                asked.append("closed")
-
-        Connection.status = status
-        monkeypatch.setattr(doctor.http.client, "HTTPConnection", Connection)
-        return asked
-
-    return use
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
 
 
-@pytest.mark.parametrize("url", ["http://h:8000", "http://h:8000/", "http://h:8000/v1", "h:8000"])
-def test_a_server_tells_its_models(answering, monkeypatch, url):
+@pytest.mark.parametrize("written", ["{}", "{}/", "{}/v1"])
+def test_a_server_lists_its_models(answering, monkeypatch, written):
     monkeypatch.setenv("PAGEMILL_API_KEY", "secret")
-    asked = answering(200, json.dumps({"data": [{"id": "glm-ocr"}]}).encode())
-    finding = found(Area.VLM, "http://h:8000", servers=[url])
-    assert (finding.verdict, finding.detail) == (Verdict.OK, "serves glm-ocr")
-    assert asked == [("h", 8000), ("/v1/models", {"Authorization": "Bearer secret"}), "closed"]
+    url, asked = answering(200, json.dumps({"data": [{"id": "glm-ocr"}]}).encode())
+    for given in (written.format(url), written.format(url).removeprefix("http://")):
+        finding = found(Area.VLM, url, servers=[given])
+        assert (finding.verdict, finding.detail) == (Verdict.OK, "serves glm-ocr")
+    assert asked == [("/v1/models", "Bearer secret")] * 2
 
 
 @pytest.mark.parametrize("content", [b"<html>", b"[]", b'{"data": 3}', b'{"data": [3]}', b"[" * 100_000])
 def test_what_is_no_model_server(answering, content):
-    answering(200, content)
-    assert "no OpenAI-compatible" in found(Area.VLM, "http://h:1", servers=["http://h:1"]).detail
+    url, _ = answering(200, content)
+    assert "not an OpenAI-compatible server" in found(Area.VLM, url, servers=[url]).detail
 
 
 def test_a_server_that_refuses(answering):
-    answering(401, b"")
-    assert "PAGEMILL_API_KEY" in (found(Area.VLM, "http://h:1", servers=["http://user:password@h:1"]).remedy or "")
+    url, _ = answering(401, b"")
+    assert "PAGEMILL_API_KEY" in (found(Area.VLM, url, servers=[url]).remedy or "")
+
+
+def test_a_password_in_the_url_is_refused_and_not_printed():
+    finding = found(Area.VLM, "server", servers=["http://user:password@h:1"])
+    assert "PAGEMILL_API_KEY" in (finding.remedy or "")
+    assert "password@" not in finding.detail
 
 
 def test_a_closed_port():
     finding = found(Area.VLM, "http://127.0.0.1:1", servers=["http://127.0.0.1:1"])
     assert finding.verdict is Verdict.MISSING
-    assert "does not answer" in finding.detail
+    assert "cannot be reached" in finding.detail
 
 
 def test_only_named_areas_must_be_complete():

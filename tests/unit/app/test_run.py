@@ -16,7 +16,8 @@ from pagemill.errors import ExitCode, OutputError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from pagemill.serving.server import Servers
+    from pagemill.serving.servers import ModelServers
+
 
 PATIENCE_S = 30
 
@@ -36,7 +37,7 @@ class Told:
         self.ended += 1
 
 
-def no_servers() -> Servers:
+def no_servers() -> ModelServers:
     raise AssertionError("servers are started")
 
 

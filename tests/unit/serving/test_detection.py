@@ -1,19 +1,52 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+import pynvml
 import pytest
 
 from pagemill.config.hardware import Device, Dtype, Fp8, profile_names
-from pagemill.errors import UsageError
+from pagemill.errors import MissingDependencyError, UsageError
 from pagemill.serving import detection
-from pagemill.serving.detection import Gpu, device_count, gpus, parse_gpus, profile_of, resolve_profile
+from pagemill.serving.detection import Gpu, device_count, gpus, profile_of, resolve_profile
 
 
-def test_what_nvidia_smi_prints_is_read_line_by_line():
-    answer = "NVIDIA L4, 23034, 8.9\nNVIDIA H100 80GB HBM3, 81559, 9.0\nGraphics, [N/A], 6.1\nrubbish\n,,\n"
-    assert parse_gpus(answer) == [
-        Gpu("NVIDIA L4", 23034 / 1024, (8, 9)),
-        Gpu("NVIDIA H100 80GB HBM3", 81559 / 1024, (9, 0)),
-    ]
+class Nvml:
+    """Answers like NVML, for the devices given as (name, bytes, compute capability)."""
+
+    def __init__(self, *devices: tuple[str, int, tuple[int, int]], error: Exception | None = None) -> None:
+        self.devices = devices
+        self.error = error
+
+    def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in ("Init", "Shutdown"):
+            monkeypatch.setattr(pynvml, f"nvml{name}", self.init if name == "Init" else lambda: None)
+        monkeypatch.setattr(pynvml, "nvmlDeviceGetCount", lambda: len(self.devices))
+        monkeypatch.setattr(pynvml, "nvmlDeviceGetHandleByIndex", lambda index: self.devices[index])
+        monkeypatch.setattr(pynvml, "nvmlDeviceGetName", lambda device: device[0])
+        monkeypatch.setattr(pynvml, "nvmlDeviceGetMemoryInfo", lambda device: SimpleNamespace(total=device[1]))
+        monkeypatch.setattr(pynvml, "nvmlDeviceGetCudaComputeCapability", lambda device: device[2])
+
+    def init(self) -> None:
+        if self.error:
+            raise self.error
+
+
+def test_accelerators_are_listed_as_nvml_reports_them(monkeypatch: pytest.MonkeyPatch):
+    Nvml(("NVIDIA L4", 24 * 2**30, (8, 9)), ("NVIDIA H100", 80 * 2**30, (9, 0))).install(monkeypatch)
+    assert gpus() == [Gpu("NVIDIA L4", 24.0, (8, 9)), Gpu("NVIDIA H100", 80.0, (9, 0))]
+
+
+def test_no_driver_is_no_accelerator(monkeypatch: pytest.MonkeyPatch):
+    Nvml(error=pynvml.NVMLError_LibraryNotFound()).install(monkeypatch)
+    assert gpus() == []
+
+
+def test_a_driver_that_does_not_work_is_an_error_with_a_remedy(monkeypatch: pytest.MonkeyPatch):
+    Nvml(error=pynvml.NVMLError_DriverNotLoaded()).install(monkeypatch)
+    with pytest.raises(MissingDependencyError, match="driver") as caught:
+        gpus()
+    assert "--profile" in str(caught.value.remedy)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +72,7 @@ def test_an_accelerator_is_known_by_its_name_and_has_its_own_memory(name: str, p
         (Gpu("NVIDIA L40S", 45.0, (8, 9)), Fp8.NATIVE, Dtype.FP8),
         (Gpu("NVIDIA A10", 22.5, (8, 6)), Fp8.WEIGHTS, Dtype.AUTO),
         (Gpu("Tesla P100", 16.0, (6, 0)), Fp8.NO, Dtype.AUTO),
-        (Gpu("Something", 200.0, None), Fp8.NO, Dtype.AUTO),
+        (Gpu("Something", 200.0, (3, 5)), Fp8.NO, Dtype.AUTO),
     ],
 )
 def test_one_that_no_profile_knows_is_taken_for_what_it_says_of_itself(gpu: Gpu, fp8: Fp8, dtype: Dtype):
@@ -63,11 +96,6 @@ def test_auto_without_an_accelerator(monkeypatch: pytest.MonkeyPatch, system: st
     profile = resolve_profile("auto")
     assert profile.name == name
     assert profile.memory_gib is not None
-
-
-def test_no_driver_is_no_accelerator(monkeypatch: pytest.MonkeyPatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert gpus() == []
 
 
 def test_an_unknown_profile_names_the_known_ones():

@@ -31,7 +31,7 @@ def test_variables_that_somebody_has_set_by_hand_make_nobody_an_orphan(name, val
     assert process.returncode == 0
 
 
-def test_a_process_of_a_server_without_its_keeper_is_ended():
+def test_a_process_of_a_server_without_its_watchdog_is_ended():
     with sleeper(**{MARK: new_mark()}) as process:
         assert end_orphans() >= 1
         process.communicate(timeout=60)

@@ -8,10 +8,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pagemill.serving.probe import Health, Served, base_url, fetch, free_port, health, is_free, served_models
+from pagemill.inference.exchange import Exchange
+from pagemill.inference.models import Served
+from pagemill.serving.addresses import base_url, free_port, is_free
+from pagemill.serving.probe import Health, health, served_models
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+
+@pytest.fixture
+async def exchange() -> AsyncIterator[Exchange]:
+    pool = Exchange()
+    yield pool
+    await pool.close()
 
 
 @asynccontextmanager
@@ -41,36 +51,36 @@ async def answering(answer: bytes | None) -> AsyncIterator[str]:
     ("answer", "state"),
     [
         (b"HTTP/1.1 200 OK\r\n\r\n", Health.HEALTHY),
-        (b"HTTP/1.1 503 Service Unavailable\r\n\r\n", Health.SICK),
-        (b"SSH-2.0-OpenSSH\r\n", Health.SICK),
-        (b"", Health.SICK),
+        (b"HTTP/1.1 503 Service Unavailable\r\n\r\n", Health.FAILING),
+        (b"SSH-2.0-OpenSSH\r\n", Health.FAILING),
+        (b"", Health.FAILING),
         (None, Health.SILENT),
     ],
 )
-async def test_health(answer: bytes | None, state: Health):
+async def test_health(exchange: Exchange, answer: bytes | None, state: Health):
     async with answering(answer) as url:
-        assert await health(url, 0.2 if answer is None else 30) is state
+        assert await health(exchange, url, 0.2 if answer is None else 30) is state
 
 
-async def test_nobody_there():
-    assert await health(base_url("127.0.0.1", free_port("127.0.0.1")), 5) is Health.ABSENT
+async def test_nobody_there(exchange: Exchange):
+    assert await health(exchange, base_url("127.0.0.1", free_port("127.0.0.1")), 5) is Health.ABSENT
 
 
-async def test_no_more_than_a_mebibyte_is_read():
-    async with answering(b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 3 * 2**20) as url:
-        assert len((await fetch(url, "/", 30))[1]) <= 2**20
+async def test_an_endless_list_of_models_is_not_read(exchange: Exchange):
+    async with answering(b"HTTP/1.1 200 OK\r\n\r\n" + b" " * 5 * 2**20 + b'{"data": [{"id": "a"}]}') as url:
+        assert await served_models(exchange, url, 30) == []
 
 
-async def test_the_models_of_a_server():
+async def test_the_models_of_a_server(exchange: Exchange):
     rows = [{"id": "a", "root": "x/a", "max_model_len": 4096}, {"id": "b", "root": None, "max_model_len": "many"}]
     async with answering(b"HTTP/1.1 200 OK\r\n\r\n" + json.dumps({"data": rows}).encode()) as url:
-        assert await served_models(url, 30) == [Served("a", "x/a", 4096), Served("b", None, None)]
+        assert await served_models(exchange, url, 30) == [Served("a", "x/a", 4096), Served("b", None, None)]
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"data": 3}', b'{"data": [{}]}', b"[" * 100_000, b"\xff"])
-async def test_what_makes_no_sense_is_no_model(body: bytes):
+async def test_what_makes_no_sense_is_no_model(exchange: Exchange, body: bytes):
     async with answering(b"HTTP/1.1 200 OK\r\n\r\n" + body) as url:
-        assert await served_models(url, 30) == []
+        assert await served_models(exchange, url, 30) == []
 
 
 def test_a_port_that_somebody_listens_on_is_not_free():

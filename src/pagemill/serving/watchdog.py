@@ -1,16 +1,16 @@
-"""The keeper of one server: a small process that outlives whoever asked for the server, just long enough to end it.
+"""The watchdog of one server: a small process that stops the server when its owner is gone.
 
 It imports nothing but the standard library and :mod:`pagemill.processes`, so that it starts in milliseconds and holds
-little memory. Its standard input is the lifeline: as long as that is open the server is wanted.
-It ends the server when the lifeline ends (the owner closed it, or died in any way, SIGKILL included), when a byte comes
-through it (then at once), or when its parent is another than at the start. Whatever descends from the server is ended
-with it: on Linux the keeper inherits processes that lose their parent, also those that left the server's group. When
-the keeper itself is killed, the Linux kernel kills the server's group; what had left that is ended by the next start of
-a server (:mod:`pagemill.serving.orphans`).
+little memory. Its standard input is the lifeline: while that is open, the server is wanted. The watchdog stops the
+server when the lifeline closes (the owner closed it, or died in any way, SIGKILL included), at once when a byte
+arrives on it, and when its own parent changes. Every descendant of the server is stopped with it: on Linux the
+watchdog is a subreaper and inherits orphaned processes, also those that left the server's process group. If the
+watchdog itself is killed, the Linux kernel kills the server's group; processes that had left it are killed by the
+next start of a server (:mod:`pagemill.serving.orphans`).
 
-On standard output it says ``started PID`` or ``failed ERROR``, and ``ended STATUS`` when the server and all its
-processes are gone. What the server prints goes to a log that is kept below twice a size; a disk that is full loses
-lines of it and never stops the server.
+On standard output it prints ``started PID`` or ``failed ERROR``, and ``ended STATUS`` once the server and all its
+processes are gone. The server's output goes to a log of bounded size; a full disk loses lines of it and never stops the
+server.
 
 Arguments: --log FILE --log-bytes N --grace SECONDS -- COMMAND...
 """
@@ -33,12 +33,12 @@ from pagemill.processes import die_with_parent
 
 _PR_SET_CHILD_SUBREAPER = 36
 _CHECK_S = 1.0
-"""How often it looks whether its parent is still there."""
+"""Seconds between two checks that the parent is still alive."""
 _CHUNK = 2**16
 
 
 class BoundedLog:
-    """A log file that is renamed to ``NAME.1``, over the one before, when it has reached its size."""
+    """A log file that is rotated to ``NAME.1`` at its size limit; one older file is kept."""
 
     def __init__(self, path: Path, limit: int) -> None:
         self._path = path
@@ -47,7 +47,7 @@ class BoundedLog:
         self._size = os.fstat(self._descriptor).st_size
 
     def write(self, data: bytes) -> None:
-        """Append; what cannot be written is lost."""
+        """Append; lines that cannot be written are dropped."""
         with suppress(OSError):
             if self._size + len(data) > self._limit and self._size:
                 self._path.replace(self._path.with_name(self._path.name + ".1"))
@@ -60,13 +60,13 @@ class BoundedLog:
         return os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
 
-class Keeper:
-    """Starts the server, watches the lifeline, and ends all that the server started.
+class Watchdog:
+    """Starts the server, watches the lifeline, and stops everything that the server started.
 
     Args:
-        command: Of the server.
-        log: Takes what it prints.
-        grace_s: Time between the request to end and the kill.
+        command: The server's command line.
+        log: Receives its output.
+        grace_s: Seconds between SIGTERM and SIGKILL.
     """
 
     def __init__(self, command: list[str], log: BoundedLog, grace_s: float) -> None:
@@ -74,20 +74,20 @@ class Keeper:
         self._grace_s = grace_s
         self._parent = os.getppid()
         self._deadline: float | None = None
-        self._asked = False
+        self._requested = False
         self._wake_read, wake_write = os.pipe()
         os.set_blocking(wake_write, False)
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._ignore_but_wake)
         _become_subreaper()
-        # Nobody writes to it, and nobody but this process holds the writing end: it ends with this process.
-        end_of_keeper, self._held = os.pipe()
-        watchdog = os.getpid()
+        # Nobody writes to this pipe and only this process holds its writing end, so it closes when this process dies.
+        end_of_watchdog, self._held = os.pipe()
+        pid = os.getpid()
 
-        def die_with_keeper() -> None:
-            die_with_parent(watchdog)
-            _kill_group_at_the_end_of(end_of_keeper)
+        def die_with_watchdog() -> None:
+            die_with_parent(pid)
+            _kill_group_at_the_end_of(end_of_watchdog)
 
         self._server = subprocess.Popen(
             command,
@@ -95,18 +95,18 @@ class Keeper:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             process_group=0,
-            pass_fds=(end_of_keeper,),
-            preexec_fn=die_with_keeper,
+            pass_fds=(end_of_watchdog,),
+            preexec_fn=die_with_watchdog,
         )
-        os.close(end_of_keeper)
+        os.close(end_of_watchdog)
 
     @property
     def pid(self) -> int:
-        """Of the server; also its process group."""
+        """The server's process id, which is also its process group."""
         return self._server.pid
 
-    def keep(self) -> int:
-        """Wait for the end of the server, asked for or not, and bury it; gives its status, negative for a signal."""
+    def run(self) -> int:
+        """Wait until the server exits and clean up after it. Returns its status, negative for a signal."""
         assert self._server.stdout is not None
         output = self._server.stdout.fileno()
         lifeline = sys.stdin.fileno()
@@ -118,33 +118,33 @@ class Keeper:
                 if descriptor == output:
                     data = os.read(output, _CHUNK)
                     self._log.write(data)
-                    if not data:  # it closed its output and goes on
+                    if not data:  # the server closed its output but still runs
                         poll.unregister(output)
                 elif descriptor == lifeline:
                     if os.read(lifeline, 1):
                         self._kill()
                     else:
                         poll.unregister(lifeline)
-                        self._ask_to_end()
+                        self._terminate()
                 else:
                     os.read(self._wake_read, _CHUNK)
-            if self._asked or os.getppid() != self._parent:
-                self._ask_to_end()
+            if self._requested or os.getppid() != self._parent:
+                self._terminate()
             if self._deadline is not None and time.monotonic() > self._deadline:
                 self._kill()
-        self._bury()
+        self._reap()
         self._drain(output)
         return self._server.returncode
 
     def _ignore_but_wake(self, number: int, frame: object) -> None:
         if number != signal.SIGCHLD:
-            self._asked = True
+            self._requested = True
 
     def _patience_ms(self) -> float:
         left = _CHECK_S if self._deadline is None else max(0.0, self._deadline - time.monotonic())
         return min(_CHECK_S, left) * 1000 + 1
 
-    def _ask_to_end(self) -> None:
+    def _terminate(self) -> None:
         if self._deadline is None:
             self._deadline = time.monotonic() + self._grace_s
             self._signal(signal.SIGTERM)
@@ -157,8 +157,8 @@ class Keeper:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._server.pid, number)
 
-    def _bury(self) -> None:
-        """End what the server left behind: its group, and all that came to this process when it lost its parent."""
+    def _reap(self) -> None:
+        """Kill what the server left behind: its process group, and orphans that this process inherited."""
         self._signal(signal.SIGKILL)
         while True:
             for pid in _children():
@@ -182,19 +182,19 @@ def _become_subreaper() -> None:
 
 
 def _kill_group_at_the_end_of(pipe: int) -> None:
-    """Have the kernel kill the process group of this process when the last writer of a pipe is gone (Linux).
+    """Have the kernel kill this process group when the last writer of a pipe is gone (Linux).
 
-    The death signal of :func:`prctl` reaches a child alone, not what that has started: vLLM's engine processes, say.
+    The parent-death signal of prctl reaches one child only, not its own children such as vLLM's engine processes.
     """
     if hasattr(fcntl, "F_SETSIG"):
-        with suppress(OSError):  # a sandbox that stands in for the kernel need not know it
+        with suppress(OSError):  # some sandboxes do not implement it
             fcntl.fcntl(pipe, fcntl.F_SETSIG, signal.SIGKILL)
             fcntl.fcntl(pipe, fcntl.F_SETOWN, -os.getpgrp())
             fcntl.fcntl(pipe, fcntl.F_SETFL, os.O_ASYNC)
 
 
 def _children() -> list[int]:
-    """Processes whose parent this is; empty where the system has no ``/proc``."""
+    """Process ids of this process's children; empty on systems without ``/proc``."""
     found = []
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError, ValueError):
@@ -209,7 +209,7 @@ def _say(text: str) -> None:
 
 
 def main() -> int:
-    """Keep one server to its end."""
+    """Watch one server until it has ended."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--log", type=Path, required=True)
     parser.add_argument("--log-bytes", type=int, required=True)
@@ -217,12 +217,12 @@ def main() -> int:
     parser.add_argument("command", nargs="+")
     options = parser.parse_args()
     try:
-        keeper = Keeper(options.command, BoundedLog(options.log, options.log_bytes), options.grace)
+        watchdog = Watchdog(options.command, BoundedLog(options.log, options.log_bytes), options.grace)
     except OSError as error:
         _say(f"failed {error.strerror or error}: {error.filename or ''}")
         return 1
-    _say(f"started {keeper.pid}")
-    _say(f"ended {keeper.keep()}")
+    _say(f"started {watchdog.pid}")
+    _say(f"ended {watchdog.run()}")
     return 0
 
 

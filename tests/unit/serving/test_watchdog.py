@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from pagemill.processes import module_command
-from pagemill.serving import keeper
-from pagemill.serving.keeper import BoundedLog
+from pagemill.serving import watchdog
 from pagemill.serving.process import read_tail
+from pagemill.serving.watchdog import BoundedLog
 
 
 def keep(tmp_path: Path, *command: str, lifeline: bytes | None = None) -> list[str]:
-    """Run a command under a keeper, and give what that says.
+    """Run a command under a watchdog, and give what that says.
 
     Args:
         tmp_path: Takes the log.
@@ -24,7 +24,7 @@ def keep(tmp_path: Path, *command: str, lifeline: bytes | None = None) -> list[s
     read, write = os.pipe()
     arguments = ["--log", str(tmp_path / "log"), "--log-bytes", "1000", "--grace", "0.2", "--", *command]
     process = subprocess.Popen(
-        [*module_command(keeper.__name__, "-I", "-S"), *arguments], stdin=read, stdout=subprocess.PIPE
+        [*module_command(watchdog.__name__, "-I", "-S"), *arguments], stdin=read, stdout=subprocess.PIPE
     )
     os.close(read)
     try:
@@ -40,7 +40,7 @@ def keep(tmp_path: Path, *command: str, lifeline: bytes | None = None) -> list[s
     return out.decode().splitlines()
 
 
-class TestKeeper:
+class TestWatchdog:
     def test_tells_how_a_server_ended_and_keeps_what_it_said(self, tmp_path: Path):
         started, ended = keep(tmp_path, "sh", "-c", "echo one; echo two >&2; exit 3")
         assert started.startswith("started ")

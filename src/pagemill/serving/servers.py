@@ -1,0 +1,98 @@
+"""The servers of one model, one per accelerator, as a context manager."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Self
+
+from pagemill.inference.exchange import Exchange
+from pagemill.serving.orphans import end_orphans
+from pagemill.serving.server import ModelServer
+from pagemill.serving.spec import Event, Patience, What
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+    from pagemill.serving.spec import ServerSpec, Tell
+
+
+class ModelServers:
+    """Servers of one model, as an async context manager: healthy when it is entered, gone when it is left.
+
+    Args:
+        specs: One for each server.
+        patience: How long what may take.
+        tell: Is called with everything that happens, on the event loop; it must not raise.
+    """
+
+    def __init__(self, specs: Sequence[ServerSpec], *, patience: Patience | None = None, tell: Tell) -> None:
+        self._specs = specs
+        self._patience = patience or Patience()
+        self._tell = tell
+        self._servers: list[ModelServer] = []
+        self._watches: list[asyncio.Task[None]] = []
+        self._exchange: Exchange | None = None
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """Where clients find them. A server that died comes back at the same place."""
+        return tuple(server.url for server in self._servers)
+
+    @property
+    def ready(self) -> bool:
+        """Whether all were healthy once."""
+        return bool(self._watches)
+
+    async def __aenter__(self) -> Self:
+        if ended := await asyncio.to_thread(end_orphans):
+            what = "a process" if ended == 1 else f"{ended} processes"
+            self._tell(Event(What.CLEARED, "", f"{what} of a server that was left behind"))
+        self._exchange = Exchange()
+        self._servers = [ModelServer(spec, self._exchange, self._patience, self._tell) for spec in self._specs]
+        starts = [asyncio.create_task(server.start()) for server in self._servers]
+        try:
+            done, _ = await asyncio.wait(starts, return_when=asyncio.FIRST_EXCEPTION)
+            for start in done:
+                start.result()
+        except BaseException:
+            await _cancel(starts)
+            await self._stop()
+            raise
+        self._watches = [asyncio.create_task(server.watch()) for server in self._servers]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await _cancel(self._watches)
+        await self._stop()
+
+    async def wait(self) -> None:
+        """Wait until no server is left to be kept alive. As long as one is, the others may give up.
+
+        Raises:
+            ServerError: All have given up; the error of the last one.
+        """
+        waiting = set(self._watches)
+        while waiting:
+            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            if not waiting:
+                for watch in done:
+                    watch.result()
+
+    def kill(self) -> None:
+        """End all servers of ours at once, also while they are being stopped in order."""
+        for server in self._servers:
+            server.kill()
+
+    async def _stop(self) -> None:
+        await asyncio.gather(*(server.stop() for server in self._servers))
+        if self._exchange is not None:
+            await self._exchange.close()
+
+
+async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
