@@ -1,4 +1,4 @@
-"""Columns of a table without vertical rules: blank corridors that run through its rows."""
+"""Columns of a table without vertical rules: gutters, the blanks that run down through its rows."""
 
 from __future__ import annotations
 
@@ -8,26 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pagemill.tables.thresholds import TABLES
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from pagemill.tables.words import TableWord
-
-# All lengths are in text heights (height of a detected line, about 1.3 em).
-_SPACE = 0.35
-"""Gap up to which neighbouring words are one run of ink."""
-_WIDE = 0.9
-"""Gap that no space between words has."""
-_CORRIDOR = ((4, 0.45), (2, 0.8), (1, 1.2))
-"""Least width of a corridor by the least number of rows with text on both of its sides."""
-_CROSSED = 0.15
-"""Share of rows that may cross a corridor: spanning headers, long section titles."""
-_INNER = 0.55
-"""Gap that parts a column in two if it is there in most of its rows."""
-_CLEAR = 0.3
-"""Distance between a lone cell in a corridor and the columns beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +50,7 @@ def find_separators(
         text_height: Usual height of a line in pixels.
         ruled: x of vertical rules, which are borders in any case.
     """
-    cut = [chunks_of_row(row, _WIDE * text_height) for row in rows]
+    cut = [chunks_of_row(row, TABLES.wide_gap * text_height) for row in rows]
     several = [index for index, chunks in enumerate(cut) if len(chunks) > 1]
     found = list(ruled)
     if several:
@@ -71,7 +59,7 @@ def find_separators(
         ink = _ink([rows[index] for index in several], left, right, text_height)
         lone = [chunk for index in several for chunk in cut[index]]
         neighbours = [cut[index] for index in several for _ in cut[index]]
-        for start, end in _corridors(ink, text_height):
+        for start, end in _gutters(ink, text_height):
             pieces = _split_at_lone_cells(left + start, left + end, lone, neighbours, (left, right), text_height)
             for x1, x2 in pieces:
                 if x1 <= left or x2 >= right:
@@ -85,9 +73,9 @@ def find_separators(
 
 
 def _inner_border(rows: Sequence[Sequence[TableWord]], low: float, high: float, text_height: float) -> list[float]:
-    """The border that parts a column in most of its rows, though titles and totals run across it; or nothing."""
+    """The border that splits a column in most of its rows, although titles and totals cross it; empty without one."""
     inside = [[word for word in row if low < word.x < high] for row in rows]
-    parted = [chunks for row in inside if len(chunks := chunks_of_row(row, _INNER * text_height)) == 2]
+    parted = [chunks for row in inside if len(chunks := chunks_of_row(row, TABLES.inner_gap * text_height)) == 2]
     filled = sum(bool(row) for row in inside)
     if len(parted) < 4 or 2 * len(parted) < filled:
         return []
@@ -96,22 +84,22 @@ def _inner_border(rows: Sequence[Sequence[TableWord]], low: float, high: float, 
     ends = np.array([chunks[1].x1 for chunks in parted])
     middle = float(np.median((starts + ends) / 2))
     agreed = (starts < middle) & (ends > middle)
-    return [middle] if agreed.mean() > 0.9 else []
+    return [middle] if agreed.mean() > TABLES.inner_agreement else []
 
 
 def _ink(rows: Sequence[Sequence[TableWord]], left: float, right: float, text_height: float) -> NDArray[np.bool_]:
     """Where each row has text, shape (rows, pixels from left to right)."""
     ink = np.zeros((len(rows), max(1, int(np.ceil(right - left)))), dtype=np.bool_)
     for index, row in enumerate(rows):
-        for chunk in chunks_of_row(row, _SPACE * text_height):
+        for chunk in chunks_of_row(row, TABLES.word_space * text_height):
             ink[index, int(max(0, chunk.x1 - left)) : int(np.ceil(chunk.x2 - left))] = True
     return ink
 
 
-def _corridors(ink: NDArray[np.bool_], text_height: float) -> list[tuple[int, int]]:
-    """Pixel ranges that hardly any row crosses, those at both ends included."""
+def _gutters(ink: NDArray[np.bool_], text_height: float) -> list[tuple[int, int]]:
+    """Pixel ranges that hardly any row crosses, including those at both ends."""
     count = len(ink)
-    allowed = max(1, int(_CROSSED * count)) if count >= 4 else 0
+    allowed = max(1, int(TABLES.gutter_crossed * count)) if count >= 4 else 0
     low = ink.sum(axis=0) <= allowed
     edges = np.flatnonzero(np.diff(np.concatenate(([False], low, [False])).astype(np.int8))).reshape(-1, 2)
     result = []
@@ -120,7 +108,7 @@ def _corridors(ink: NDArray[np.bool_], text_height: float) -> list[tuple[int, in
             result.append((start, end))
             continue
         both = int((ink[:, :start].any(axis=1) & ink[:, end:].any(axis=1)).sum())
-        needed = next((width for rows, width in _CORRIDOR if both >= rows), np.inf)
+        needed = next((width for rows, width in TABLES.gutters if both >= rows), np.inf)
         if end - start >= needed * text_height:
             result.append((start, end))
     return result
@@ -134,8 +122,8 @@ def _split_at_lone_cells(
     extent: tuple[float, float],
     text_height: float,
 ) -> list[tuple[float, float]]:
-    """Cut a corridor around a sparse column inside it: cells that have neighbours on each side where there is text."""
-    clear = _CLEAR * text_height
+    """Cut a gutter around a sparse column inside it: cells that have neighbours on each side where there is text."""
+    clear = TABLES.lone_cell_clearance * text_height
     at_left, at_right = x1 <= extent[0], x2 >= extent[1]
     inside = []
     for chunk, row in zip(chunks, rows, strict=True):
@@ -164,7 +152,7 @@ def _thin(found: list[float], ruled: set[float], text_height: float) -> list[flo
     """Drop borders next to another one; a rule stays."""
     kept: list[float] = []
     for x in found:
-        if kept and x - kept[-1] < 0.6 * text_height:
+        if kept and x - kept[-1] < TABLES.border_distance * text_height:
             if x in ruled:
                 kept[-1] = x
             continue

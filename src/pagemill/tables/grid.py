@@ -1,4 +1,4 @@
-"""What both ways to find a grid hand over: cells with their words."""
+"""Cells with their words: the result of both ways to find a grid; rows of text, shading, numbers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pagemill.tables.thresholds import TABLES
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -14,8 +16,6 @@ if TYPE_CHECKING:
 
     from pagemill.document.geometry import Box
     from pagemill.tables.words import TableWord
-_SHADE = 16
-"""Grey levels between two shades of ground."""
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ def text_rows(words: Sequence[TableWord], text_height: float) -> list[list[Table
     rows: list[list[TableWord]] = []
     middle = 0.0
     for word in sorted(words, key=lambda word: word.y):
-        if rows and word.y - middle < 0.5 * text_height:
+        if rows and word.y - middle < TABLES.same_line * text_height:
             rows[-1].append(word)
             middle += (word.y - middle) / len(rows[-1])
         else:
@@ -56,7 +56,7 @@ def text_rows(words: Sequence[TableWord], text_height: float) -> list[list[Table
 def shaded_header_rows(
     gray: NDArray[np.uint8], across: tuple[float, float], rows: Sequence[tuple[float, float]]
 ) -> int:
-    """How many rows at the top stand on a ground of their own shade; 0 where the shade tells nothing.
+    """How many rows at the top have a shade of their own; 0 if the shading is no evidence.
 
     Args:
         gray: The table, shape (height, width), uint8.
@@ -68,11 +68,11 @@ def shaded_header_rows(
     if len(strips) < 2 or not all(strip.size for strip in strips):
         return 0
     # Even dense print covers less than the darkest or lightest third of its line.
-    shades = np.array([np.percentile(strip, 67) for strip in strips])
-    same = np.abs(shades - shades[0]) < _SHADE / 2
+    shades = np.array([np.percentile(strip, TABLES.ground_percentile) for strip in strips])
+    same = np.abs(shades - shades[0]) < TABLES.shade / 2
     count = int(np.argmin(same)) if not same.all() else 0
     # In striped tables the shade comes back.
-    own = count > 0 and abs(shades[count] - shades[0]) >= _SHADE and same[count:].mean() <= 0.1
+    own = count > 0 and abs(shades[count] - shades[0]) >= TABLES.shade and same[count:].mean() <= TABLES.shade_returns
     return count if own and count <= max(1, len(rows) // 2) else 0
 
 
@@ -89,13 +89,13 @@ def shade_edges(gray: NDArray[np.uint8], across: tuple[float, float], least: flo
     if right - left < 2 or len(gray) < 2 * height:
         return []
     # Even dense print covers less than the darkest or lightest third of its line.
-    ground = np.percentile(gray[:, left:right], 67, axis=1)
+    ground = np.percentile(gray[:, left:right], TABLES.ground_percentile, axis=1)
     windows = np.lib.stride_tricks.sliding_window_view(ground, height)
-    shade, even = np.median(windows, axis=1), np.ptp(np.sort(windows, axis=1)[:, 1:-1], axis=1) < _SHADE
+    shade, even = np.median(windows, axis=1), np.ptp(np.sort(windows, axis=1)[:, 1:-1], axis=1) < TABLES.shade
     step = np.abs(shade[height:] - shade[:-height])  # at y: the rows above y + height against those from there on
     step = np.where(even[height:] & even[:-height], step, 0.0)
     edges: list[float] = []
-    while step.size and step.max() >= _SHADE:
+    while step.size and step.max() >= TABLES.shade:
         most = np.flatnonzero(step == step.max())
         y = int(most[len(most) // 2])
         edges.append(float(y + height))
@@ -104,7 +104,7 @@ def shade_edges(gray: NDArray[np.uint8], across: tuple[float, float], least: flo
 
 
 def is_number(text: str) -> bool:
-    """Whether a cell's text is mostly figures (amounts, percentages, dates), or a mark that stands for one."""
+    """Whether a cell's text is mostly digits (amounts, percentages, dates), or a mark in place of a number."""
     letters = sum(character.isalpha() for character in text)
     digits = sum(character.isdigit() for character in text)
     return digits > letters or (not letters and bool(text.strip()))

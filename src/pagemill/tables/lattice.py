@@ -10,6 +10,7 @@ import numpy as np
 from pagemill.tables.columns import chunks_of_row
 from pagemill.tables.grid import Grid, GridCell, is_number, shade_edges, shaded_header_rows, text_rows
 from pagemill.tables.rules import Rule
+from pagemill.tables.thresholds import TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,30 +20,21 @@ if TYPE_CHECKING:
     from pagemill.tables.rules import Rules
     from pagemill.tables.words import TableWord
 
-_COVERED = 0.6
-"""Share of a cell's side that a rule must cover to be its border."""
-_MAX_SLOTS = 20_000
-"""Most slots of a grid; more are a hatched picture."""
-_FRAMED = 0.8
-"""Least share of the words inside the frame; the others (a caption, a note) are left out of the table."""
-_COARSE = 0.2
-"""Share of filled cells with text in several columns or aligned rows above which the rules are not the grid."""
-
 
 def lattice_grid(words: Sequence[TableWord], rules: Rules, text_height: float, gray: NDArray[np.uint8]) -> Grid | None:
-    """Build the grid that the rules draw; None where they do not draw one, or a coarser one than the text has."""
+    """Build the grid that the rules draw; None if they draw none, or a coarser one than the text has."""
     horizontal = _with_shade_edges(rules, text_height, gray)
     xs = _positions(rules.vertical, text_height)
     ys = _positions(horizontal, text_height)
     if not xs or not ys or not words:
         return None
     # Many tables are open at the sides: there the reach of the rules across closes them.
-    near = 0.5 * text_height
+    near = TABLES.same_line * text_height
     xs, ys = _close(xs, horizontal, text_height), _close(ys, rules.vertical, text_height)
-    if len(xs) < 3 or len(ys) < 3 or len(xs) * len(ys) > _MAX_SLOTS:
+    if len(xs) < 3 or len(ys) < 3 or len(xs) * len(ys) > TABLES.max_slots:
         return None
     framed = [word for word in words if xs[0] - near < word.x < xs[-1] + near and ys[0] - near < word.y < ys[-1] + near]
-    if len(framed) < _FRAMED * len(words):
+    if len(framed) < TABLES.framed_words * len(words):
         return None
     cells = _merge(_borders(rules.vertical, xs, ys, text_height), _borders(horizontal, ys, xs, text_height))
     for cell in cells:
@@ -71,8 +63,8 @@ def _with_shade_edges(rules: Rules, text_height: float, gray: NDArray[np.uint8])
     left, right = min(rule.start for rule in rules.horizontal), max(rule.end for rule in rules.horizontal)
     edges = [
         Rule(y, left, right)
-        for y in shade_edges(gray, (left, right), 0.8 * text_height)
-        if all(abs(rule.position - y) >= 0.5 * text_height for rule in rules.horizontal)
+        for y in shade_edges(gray, (left, right), TABLES.shaded_row * text_height)
+        if all(abs(rule.position - y) >= TABLES.same_line * text_height for rule in rules.horizontal)
     ]
     return sorted([*rules.horizontal, *edges], key=lambda rule: (rule.position, rule.start))
 
@@ -81,7 +73,7 @@ def _positions(rules: Sequence[Rule], text_height: float) -> list[float]:
     """Distinct positions of rules, those closer than most of a line of text taken as one."""
     groups: list[list[Rule]] = []
     for rule in rules:
-        if groups and rule.position - groups[-1][-1].position < 0.5 * text_height:
+        if groups and rule.position - groups[-1][-1].position < TABLES.same_line * text_height:
             groups[-1].append(rule)
         else:
             groups.append([rule])
@@ -102,10 +94,10 @@ def _borders(rules: Sequence[Rule], lines: list[float], across: list[float], tex
     """Which pieces of the inner lines are drawn: shape (inner lines, spaces between the lines across)."""
     drawn = np.zeros((len(lines) - 2, len(across) - 1), dtype=np.bool_)
     for line in range(1, len(lines) - 1):
-        on_line = [rule for rule in rules if abs(rule.position - lines[line]) < 0.5 * text_height]
+        on_line = [rule for rule in rules if abs(rule.position - lines[line]) < TABLES.same_line * text_height]
         for space, (start, end) in enumerate(pairwise(across)):
             covered = sum(max(0.0, min(rule.end, end) - max(rule.start, start)) for rule in on_line)
-            drawn[line - 1, space] = covered >= _COVERED * (end - start)
+            drawn[line - 1, space] = covered >= TABLES.border_covered * (end - start)
     return drawn
 
 
@@ -142,7 +134,7 @@ def _merge(vertical: NDArray[np.bool_], horizontal: NDArray[np.bool_]) -> list[G
 
 
 def _split_stacked(cells: Sequence[GridCell], text_height: float) -> list[GridCell]:
-    """Part rows in which most cells stack the same number of figures: the rules bound groups of rows there.
+    """Split rows in which most cells stack the same number of figures: there the rules bound groups of rows.
 
     Cells with fewer lines then span the rows of their group.
     """
@@ -177,12 +169,12 @@ def _too_coarse(cells: Sequence[GridCell], text_height: float) -> bool:
     coarse = 0
     for cell in filled:
         rows = text_rows(cell.words, text_height)
-        chunks = [len(chunks_of_row(row, 1.5 * text_height)) for row in rows]
+        chunks = [len(chunks_of_row(row, TABLES.cell_columns_gap * text_height)) for row in rows]
         stacked = (
             len(rows) >= 3 and sum(is_number(" ".join(word.text for word in row)) for row in rows) >= len(rows) - 1
         )
         coarse += sum(count > 1 for count in chunks) >= 2 or max(chunks) > 2 or stacked
-    return coarse > _COARSE * len(filled)
+    return coarse > TABLES.coarse_cells * len(filled)
 
 
 def _header_rows(cells: Sequence[GridCell]) -> int:
@@ -191,7 +183,7 @@ def _header_rows(cells: Sequence[GridCell]) -> int:
     for row in rows[: max(1, len(rows) // 2)]:
         filled = [cell for cell in cells if cell.row == row and cell.words]
         texts = [" ".join(word.text for word in cell.words) for cell in filled]
-        if sum(map(is_number, texts)) > 0.3 * len(texts):
+        if sum(map(is_number, texts)) > TABLES.header_figures * len(texts):
             return 0
         if len(filled) > 1:
             end = max(cell.row + cell.row_span for cell in filled)

@@ -1,4 +1,4 @@
-"""Tables that a page draws with horizontal rules alone, found by their rules and what stands between them."""
+"""Tables that a page draws with horizontal rules alone, found by their rules and the text between them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 from pagemill.document.geometry import as_array, union_box
 from pagemill.tables.grid import is_number
 from pagemill.tables.rules import find_rules, has_rules
+from pagemill.tables.thresholds import TABLES
 from pagemill.tables.words import line_height
 
 if TYPE_CHECKING:
@@ -22,33 +23,23 @@ if TYPE_CHECKING:
     from pagemill.imaging.types import Pixels
     from pagemill.tables.rules import Rule
 
-# Lengths in heights of a line of text.
-_SHORTEST_RULE = 8.0
-_HIGHEST_BAND = 8.0
-"""Farthest between two rules of one table; columns of running text between rules are higher."""
-_LEAST_BANDS = 3
-_MAX_RULES = 2000
-"""Rules beyond which a page is a drawing: rules are compared with each other and with the lines of text."""
-_CORRIDOR = 0.8
-"""Least width of the blank between two columns."""
-
 
 @dataclass(slots=True)
 class _Band:
-    """What stands between two neighbouring rules of one extent."""
+    """What is between two neighbouring rules of one extent."""
 
     above: Rule
     below: Rule
     boxes: list[Box]
     stub_outside: bool
-    """It begins with a figure, and text stands on its left beyond the rules."""
+    """It begins with a number, and there is text on its left beyond the rules."""
 
 
 def find_open_tables(pixels: Pixels, lines: Sequence[TextLine]) -> list[Box]:
     """Find tables without vertical rules whose rows are ruled off.
 
-    Three bands at least between rules of one extent, each with text in two columns, and a blank corridor through all of
-    them. A page of columns between two or three rules is none, nor are figures under rules whose labels stand beside.
+    Three bands at least between rules of one extent, each with text in two columns, and a gutter through all of them.
+    A page of columns between two or three rules is no table, nor are figures under rules with their labels beside.
 
     Args:
         pixels: The page, shape (height, width, 3), uint8.
@@ -57,7 +48,7 @@ def find_open_tables(pixels: Pixels, lines: Sequence[TextLine]) -> list[Box]:
     Returns:
         Boxes in page pixels, from top to bottom.
     """
-    if len(lines) < 2 * _LEAST_BANDS:
+    if len(lines) < 2 * TABLES.open_rows:
         return []
     gray = cv2.cvtColor(np.ascontiguousarray(pixels), cv2.COLOR_RGB2GRAY).astype(np.uint8)
     text_height = max(4.0, float(np.median([line_height(line) for line in lines])))
@@ -67,9 +58,9 @@ def find_open_tables(pixels: Pixels, lines: Sequence[TextLine]) -> list[Box]:
     rules = [
         rule
         for rule in find_rules(gray, text_height, as_array(boxes)).horizontal
-        if rule.length >= _SHORTEST_RULE * text_height
+        if rule.length >= TABLES.open_rule_length * text_height
     ]
-    if len(rules) > _MAX_RULES:
+    if len(rules) > TABLES.open_max_rules:
         return []
     found = []
     for column in _columns(rules, text_height):
@@ -80,7 +71,7 @@ def find_open_tables(pixels: Pixels, lines: Sequence[TextLine]) -> list[Box]:
             if not _is_row(band, text_height):
                 found += _table(run)
                 run = []
-            elif not _corridor(grown, text_height):
+            elif not _has_gutter(grown, text_height):
                 found += _table(run)
                 run = [band]
             else:
@@ -112,16 +103,17 @@ def _band(above: Rule, below: Rule, lines: Sequence[TextLine]) -> _Band:
 
 
 def _is_row(band: _Band, text_height: float) -> bool:
-    high = band.below.position - band.above.position
-    return 0.8 * text_height < high < _HIGHEST_BAND * text_height and _corridor([band], text_height)
+    least, most = TABLES.open_row_height
+    height = (band.below.position - band.above.position) / text_height
+    return least < height < most and _has_gutter([band], text_height)
 
 
-def _corridor(bands: Sequence[_Band], text_height: float) -> bool:
+def _has_gutter(bands: Sequence[_Band], text_height: float) -> bool:
     """Whether a blank runs down through all bands between text on its left and its right in each."""
     spans = sorted((box[0], box[2]) for band in bands for box in band.boxes)
     reach = spans[0][1] if spans else 0.0
     for start, end in spans:
-        if start - reach >= _CORRIDOR * text_height:
+        if start - reach >= TABLES.open_gutter * text_height:
             middle = (reach + start) / 2
             if all(
                 any(box[2] < middle for box in band.boxes) and any(box[0] > middle for box in band.boxes)
@@ -133,7 +125,7 @@ def _corridor(bands: Sequence[_Band], text_height: float) -> bool:
 
 
 def _table(bands: Sequence[_Band]) -> list[Box]:
-    if len(bands) < _LEAST_BANDS or 2 * sum(band.stub_outside for band in bands) > len(bands):
+    if len(bands) < TABLES.open_rows or 2 * sum(band.stub_outside for band in bands) > len(bands):
         return []
     first, last = bands[0].above, bands[-1].below
     extent = (min(first.start, last.start), first.position, max(first.end, last.end), last.position)

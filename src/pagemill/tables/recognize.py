@@ -12,6 +12,7 @@ from pagemill.tables.lattice import lattice_grid
 from pagemill.tables.rules import find_rules, has_rules, skew_of_rules
 from pagemill.tables.stream import stream_grid
 from pagemill.tables.table import Cell, Table, build_table, clean_text
+from pagemill.tables.thresholds import TABLES
 from pagemill.tables.words import Plane, join_words, line_height, line_slope, words_of_line
 
 if TYPE_CHECKING:
@@ -23,16 +24,11 @@ if TYPE_CHECKING:
     from pagemill.document.page import TextLine
     from pagemill.imaging.types import Pixels
 
-_INSIDE = 0.5
-"""Share of a line's area that must lie in the region for the line to stand in the table."""
-_LEAST_SLOPE = 0.0015
-"""Slope that is not worth turning the image for (2 pixels in 1,300)."""
-
 
 def recognize_table(pixels: Pixels, box: Box, lines: Sequence[TextLine]) -> Table | None:
     """Find rows, columns and spans of a table and put the text into its cells.
 
-    Rules give the grid where they draw one; else blank corridors and lines of text do. Skew up to about 4 degrees is
+    Rules give the grid where they draw one; else gutters and lines of text do. Skew up to about 4 degrees is
     taken out.
 
     Args:
@@ -48,7 +44,7 @@ def recognize_table(pixels: Pixels, box: Box, lines: Sequence[TextLine]) -> Tabl
     inside = [
         index
         for index, line in enumerate(lines)
-        if line.text.strip() and intersection(line.box, box) > _INSIDE * max(area(line.box), 1e-6)
+        if line.text.strip() and intersection(line.box, box) > TABLES.line_inside * max(area(line.box), 1e-6)
     ]
     taken = set(inside)
     if not inside or area(box) < 1:
@@ -109,16 +105,16 @@ def find_ruled_tables(pixels: Pixels) -> list[Box]:
     height, width = gray.shape
     if min(height, width) < 20:
         return []
-    # No text is known yet; on a page of usual print a line is about a 70th of its height.
-    text_height = max(8.0, max(height, width) / 70)
+    # No text is known yet: take the height of a line on a page of usual print.
+    text_height = max(8.0, max(height, width) / TABLES.page_lines)
     if not has_rules(gray, text_height):
         return []
     slope = skew_of_rules(gray, text_height) or 0.0
-    plane = Plane((0, 0), (width, height), slope if abs(slope) > _LEAST_SLOPE else 0.0)
+    plane = Plane((0, 0), (width, height), slope if abs(slope) > TABLES.least_slope else 0.0)
     if plane.slope:
         gray = _upright(gray, plane.slope)
     rules = find_rules(gray, text_height)
-    near = 0.5 * text_height
+    near = TABLES.same_line * text_height
     found = []
     groups = _connected(
         [(r.start - near, r.position - near, r.end + near, r.position + near) for r in rules.horizontal],
@@ -127,7 +123,7 @@ def find_ruled_tables(pixels: Pixels) -> list[Box]:
     for horizontal, vertical in groups:
         ys = {round(rules.horizontal[index].position / (2 * near)) for index in horizontal}
         xs = {round(rules.vertical[index].position / (2 * near)) for index in vertical}
-        if min(len(xs), len(ys)) >= 2 and len(xs) * len(ys) >= 8:
+        if min(len(xs), len(ys)) >= 2 and len(xs) * len(ys) >= TABLES.crossings:
             sides = [rules.horizontal[i] for i in horizontal]
             posts = [rules.vertical[i] for i in vertical]
             place = (
@@ -137,7 +133,9 @@ def find_ruled_tables(pixels: Pixels) -> list[Box]:
                 max(max(r.position for r in sides), max(r.end for r in posts)),
             )
             # Large letters and logos have strokes like rules, but no table's size.
-            if place[2] - place[0] < 8 * text_height or place[3] - place[1] < 2.5 * text_height:
+            if place[2] - place[0] < TABLES.least_width * text_height:
+                continue
+            if place[3] - place[1] < TABLES.least_height * text_height:
                 continue
             box = clip(plane.to_page(place), width, height)
             found.append((float(box[0]), float(box[1]), float(box[2]), float(box[3])))
@@ -150,7 +148,7 @@ def _slope(gray: NDArray[np.uint8], lines: Sequence[TextLine], text_height: floa
     if slope is None:
         slopes = [slope for line in lines if (slope := line_slope(line)) is not None]
         slope = float(np.median(slopes)) if len(slopes) >= 3 else 0.0
-    return slope if _LEAST_SLOPE < abs(slope) < 0.1 else 0.0
+    return slope if TABLES.least_slope < abs(slope) < TABLES.max_text_slope else 0.0
 
 
 def _upright(gray: NDArray[np.uint8], slope: float) -> NDArray[np.uint8]:

@@ -12,15 +12,10 @@ from typing import TYPE_CHECKING
 import cv2
 import numpy as np
 
+from pagemill.tables.thresholds import TABLES
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-_CONTRAST = 12
-"""Grey levels by which a rule must be darker than its neighbourhood."""
-_MAX_SKEW = 0.08
-"""Slope beyond which a stroke is no rule of a page scanned askew (about 4.5 degrees)."""
-_WORD_EDGE = 0.15
-"""Share of a word's height at its top and bottom that may hold a rule: boxes of words are generous."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +52,20 @@ def find_rules(gray: NDArray[np.uint8], text_height: float, words: NDArray[np.fl
     # Where the words are not known, a whole page is looked through: pictures hold many a white line and dark area.
     table = words is not None
     words = np.zeros((0, 4)) if words is None else words
-    flat = _outside(_strokes(_dark(gray, text_height), text_height, table=table), words, _WORD_EDGE)
+    flat = _outside(_strokes(_dark(gray, text_height), text_height, table=table), words, TABLES.word_edge)
     # Boxes of words may begin a little after the first letter's stem.
-    wider = words + np.array([-1.0, 0.0, 1.0, 0.0]) * max(2.0, 0.1 * text_height)
+    wider = words + np.array([-1.0, 0.0, 1.0, 0.0]) * max(2.0, TABLES.word_margin * text_height)
     turned = np.ascontiguousarray(gray.T)
     masks = (_dark, _light) if table else (_dark,)
-    drawn = [_strokes(mask(turned, text_height), 1.2 * text_height, table=table) for mask in masks]
+    drawn = [_strokes(mask(turned, text_height), TABLES.stroke_upright * text_height, table=table) for mask in masks]
     upright = _outside(np.concatenate(drawn), wider[:, [1, 0, 3, 2]], 0.0)
     horizontal, vertical = _link(flat, text_height), _link(upright, text_height)
-    horizontal = [rule for rule in horizontal if rule.length >= 3 * text_height]
-    reach = 0.5 * text_height
+    horizontal = [rule for rule in horizontal if rule.length >= TABLES.rule_length * text_height]
+    reach = TABLES.same_line * text_height
     vertical = [
         rule
         for rule in vertical
-        if rule.length >= 3 * text_height
+        if rule.length >= TABLES.rule_length * text_height
         or sum(
             other.start - reach <= rule.position <= other.end + reach
             and rule.start - reach <= other.position <= rule.end + reach
@@ -83,19 +78,21 @@ def find_rules(gray: NDArray[np.uint8], text_height: float, words: NDArray[np.fl
 
 def has_rules(gray: NDArray[np.uint8], text_height: float) -> bool:
     """Whether there is a long horizontal stroke at all: a quick look that spares most pages the full search."""
-    return bool(_open(_dark(gray, text_height), 3 * text_height).any())
+    return bool(_open(_dark(gray, text_height), TABLES.rule_length * text_height).any())
 
 
 def skew_of_rules(gray: NDArray[np.uint8], text_height: float) -> float | None:
     """Slope (dy/dx, positive clockwise on screen) of the horizontal rules; None without a rule long enough to tell."""
     mask = _open(_dark(gray, text_height), text_height)
     count, labels, stats, _ = cv2.connectedComponentsWithStats(mask, connectivity=8)
-    long = [index for index in range(1, count) if stats[index, cv2.CC_STAT_WIDTH] >= 5 * text_height]
+    long = [
+        index for index in range(1, count) if stats[index, cv2.CC_STAT_WIDTH] >= TABLES.skew_rule_length * text_height
+    ]
     slopes, weights = [], []
     for index in long:
         x, y, width, height = stats[index, :4]
         ys, xs = np.nonzero(labels[y : y + height, x : x + width] == index)
-        if len(ys) > width * 0.5 * text_height:  # an area, not a line
+        if len(ys) > width * TABLES.same_line * text_height:  # an area, not a line
             continue
         slopes.append(float(np.polyfit(xs, ys, 1)[0]))
         weights.append(int(width))
@@ -104,14 +101,14 @@ def skew_of_rules(gray: NDArray[np.uint8], text_height: float) -> float | None:
     order = np.argsort(slopes)
     reached = np.cumsum(np.asarray(weights)[order])
     slope = slopes[order[int(np.searchsorted(reached, reached[-1] / 2))]]
-    return slope if abs(slope) <= _MAX_SKEW else None
+    return slope if abs(slope) <= TABLES.max_rule_slope else None
 
 
 def _dark(gray: NDArray[np.uint8], text_height: float) -> NDArray[np.uint8]:
     """255 where a pixel is darker than its neighbourhood, which evens out shading and shaded rows."""
     window = max(15, 2 * round(text_height) + 1)
     dark: NDArray[np.uint8] = cv2.adaptiveThreshold(
-        gray, 255, cv2.ADAPTIVE_THRESH_MEAN_C, cv2.THRESH_BINARY_INV, window, _CONTRAST
+        gray, 255, cv2.ADAPTIVE_THRESH_MEAN_C, cv2.THRESH_BINARY_INV, window, TABLES.rule_contrast
     ).astype(np.uint8)
     return dark
 
@@ -121,9 +118,9 @@ def _light(gray: NDArray[np.uint8], text_height: float) -> NDArray[np.uint8]:
 
     Looked for upright, to part cells: lines of text have white between them as well.
     """
-    window = np.ones((max(5, round(0.25 * text_height)), 1), np.uint8)
+    window = np.ones((max(5, round(TABLES.light_window * text_height)), 1), np.uint8)
     ground = cv2.morphologyEx(gray, cv2.MORPH_OPEN, window)
-    light: NDArray[np.uint8] = np.where(cv2.subtract(gray, ground) > _CONTRAST, 255, 0).astype(np.uint8)
+    light: NDArray[np.uint8] = np.where(cv2.subtract(gray, ground) > TABLES.rule_contrast, 255, 0).astype(np.uint8)
     return light
 
 
@@ -140,13 +137,17 @@ def _strokes(dark: NDArray[np.uint8], length: float, *, table: bool) -> NDArray[
     opened = _open(dark, length)
     if table:
         # A rule that ends at a shaded row is one component with it: without what is too thick it stands alone.
-        areas = cv2.morphologyEx(opened, cv2.MORPH_OPEN, np.ones((int(max(4, 0.8 * length)) + 1, 1), np.uint8))
+        areas = cv2.morphologyEx(
+            opened, cv2.MORPH_OPEN, np.ones((int(max(4, TABLES.shaded_area * length)) + 1, 1), np.uint8)
+        )
         opened = cv2.subtract(opened, areas).astype(np.uint8)
     _, _, stats, centroids = cv2.connectedComponentsWithStats(opened, connectivity=8)
     stats, centroids = stats[1:], centroids[1:]
     thickness = stats[:, cv2.CC_STAT_AREA] / np.maximum(stats[:, cv2.CC_STAT_WIDTH], 1)
     left, width = stats[:, cv2.CC_STAT_LEFT], stats[:, cv2.CC_STAT_WIDTH]
-    thin = (thickness <= max(3.0, 0.4 * length)) & (stats[:, cv2.CC_STAT_HEIGHT] <= np.maximum(4, 0.5 * length))
+    thin = (thickness <= max(3.0, TABLES.stroke_thickness * length)) & (
+        stats[:, cv2.CC_STAT_HEIGHT] <= np.maximum(4, TABLES.stroke_height * length)
+    )
     strokes: NDArray[np.float64] = np.column_stack((centroids[:, 1], left, left + width))[thin]
     return strokes
 
@@ -158,14 +159,14 @@ def _outside(strokes: NDArray[np.float64], words: NDArray[np.float64], edge: flo
     at = (strokes[:, None, 0] > low) & (strokes[:, None, 0] < high)
     shared = np.minimum(strokes[:, None, 2], words[:, 2]) - np.maximum(strokes[:, None, 1], words[:, 0])
     inside = np.where(at, np.clip(shared, 0.0, None), 0.0).sum(axis=1)
-    kept: NDArray[np.float64] = strokes[inside < 0.5 * (strokes[:, 2] - strokes[:, 1])]
+    kept: NDArray[np.float64] = strokes[inside < TABLES.letters_in_stroke * (strokes[:, 2] - strokes[:, 1])]
     return kept
 
 
 def _link(strokes: NDArray[np.float64], text_height: float) -> list[Rule]:
     """Join strokes at about the same height (broken and double lines) where the gap between them is short."""
     rules: list[Rule] = []
-    tolerance, gap = max(2.0, 0.25 * text_height), 0.7 * text_height
+    tolerance, gap = max(2.0, TABLES.link_offset * text_height), TABLES.link_gap * text_height
     strokes = strokes[np.argsort(strokes[:, 0])]
     for group in np.split(strokes, np.flatnonzero(np.diff(strokes[:, 0]) > tolerance) + 1):
         joined: list[list[float]] = []  # start, end, length, length-weighted position

@@ -1,4 +1,4 @@
-"""Grids without a full set of rules: columns from blank corridors, rows from lines of text and what rules there are."""
+"""Grids without a full set of rules: columns from gutters, rows from lines of text and from what rules there are."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from pagemill.tables.columns import Chunk, chunks_of_row, find_separators
 from pagemill.tables.grid import Grid, GridCell, is_number, shaded_header_rows, text_rows
+from pagemill.tables.thresholds import TABLES
 from pagemill.tables.words import join_words
 
 if TYPE_CHECKING:
@@ -20,16 +21,6 @@ if TYPE_CHECKING:
     from pagemill.tables.rules import Rules
     from pagemill.tables.words import TableWord
 
-_WIDE = 0.9
-"""Gap that no space between words has, in text heights."""
-_AT_BORDER = 0.4
-"""Gap that cuts a run of words where a column border lies in it, in text heights."""
-_ACROSS = 0.7
-"""Share of the table's width that a rule must span to divide rows."""
-_TIGHTER = 0.92
-"""A line belongs to the neighbour whose distance is less than this share of the other's."""
-_WRAP_LEAST = 0.8
-"""How much closer the next row may be to a line that starts in lower case and still continues the row above."""
 _CURRENCIES = frozenset("$€£¥₩₹")
 
 
@@ -84,7 +75,7 @@ def stream_grid(words: Sequence[TableWord], rules: Rules, text_height: float, gr
     """Build a grid from the words' places; None without at least two columns and two rows."""
     lines = text_rows(words, text_height)
     top, bottom = lines[0][0].y, lines[-1][0].y
-    ruled = [rule.position for rule in rules.vertical if rule.length >= 0.6 * (bottom - top)]
+    ruled = [rule.position for rule in rules.vertical if rule.length >= TABLES.rule_is_border * (bottom - top)]
     left, right = min(word.x1 for word in words), max(word.x2 for word in words)
     ruled = [x for x in ruled if left + text_height < x < right - text_height]
     separators = find_separators(lines, text_height, ruled)
@@ -93,9 +84,11 @@ def stream_grid(words: Sequence[TableWord], rules: Rules, text_height: float, gr
         return None
     rows = []
     for line in lines:
-        pieces = [p for c in chunks_of_row(line, _WIDE * text_height) for p in _pieces(c, separators, text_height)]
+        pieces = [
+            p for c in chunks_of_row(line, TABLES.wide_gap * text_height) for p in _pieces(c, separators, text_height)
+        ]
         rows.append(TextRow(float(np.mean([word.y for word in line])), _unite(pieces)))
-    across = [rule.position for rule in rules.horizontal if rule.length >= _ACROSS * (right - left)]
+    across = [rule.position for rule in rules.horizontal if rule.length >= TABLES.rule_divides_rows * (right - left)]
     extents = [(min(word.y1 for word in line), max(word.y2 for word in line)) for line in lines]
     split = shaded_header_rows(gray, (left, right), extents) or _header_end(rows, across)
     head = _header_levels(rows, split, rules, separators, text_height)
@@ -129,7 +122,7 @@ def _pieces(chunk: Chunk, separators: Sequence[float], text_height: float) -> li
         if one == other
     ]
     # A gap that is like the spaces in the run is a space too, though a border happens to lie in it.
-    least = max(_AT_BORDER * text_height, 1.4 * float(np.median(spaces)) if spaces else 0.0)
+    least = max(TABLES.gap_at_border * text_height, TABLES.space_ratio * float(np.median(spaces)) if spaces else 0.0)
     for (before, word), (column_before, column) in zip(pairwise(chunk.words), pairwise(columns), strict=True):
         if column > column_before and word.x1 - before.x2 >= least:
             pieces.append(Piece(column, column, [word]))
@@ -144,9 +137,9 @@ def _pieces(chunk: Chunk, separators: Sequence[float], text_height: float) -> li
 def _pull_back(piece: Piece, separators: Sequence[float]) -> None:
     """Keep a piece in one column if it hardly reaches out of it."""
     start, end = min(w.x1 for w in piece.words), max(w.x2 for w in piece.words)
-    while piece.last > piece.first and end - separators[piece.last - 1] < 0.15 * (end - start):
+    while piece.last > piece.first and end - separators[piece.last - 1] < TABLES.overhang * (end - start):
         piece.last -= 1
-    while piece.last > piece.first and separators[piece.first] - start < 0.15 * (end - start):
+    while piece.last > piece.first and separators[piece.first] - start < TABLES.overhang * (end - start):
         piece.first += 1
 
 
@@ -173,13 +166,15 @@ def _header_end(rows: Sequence[TextRow], across: Sequence[float]) -> int:
         if titles and 0 < above <= max(1, len(rows) // 2):
             return above
     count = next((index for index, row in enumerate(rows) if 0 in row.columns), 0)
-    if 0 < count <= len(rows) // 2 and sum(0 in row.columns for row in rows[count:]) > 0.7 * (len(rows) - count):
+    if 0 < count <= len(rows) // 2 and sum(0 in row.columns for row in rows[count:]) > TABLES.stub_filled * (
+        len(rows) - count
+    ):
         return count
     count = 1
     while count < len(rows) // 2 and rows[count - 1].spans():
         count += 1
     numbers = [is_number(" ".join(w.text for w in piece.words)) for piece in rows[count - 1].pieces]
-    return 0 if sum(numbers) > 0.4 * len(numbers) else count
+    return 0 if sum(numbers) > TABLES.header_numbers * len(numbers) else count
 
 
 def _header_levels(
@@ -191,7 +186,12 @@ def _header_levels(
         if levels:
             above = levels[-1]
             ruled = any(above.end < rule.position < row.y for rule in rules.horizontal)
-            if not ruled and not above.spans() and not row.spans() and row.y - above.end < 2 * text_height:
+            if (
+                not ruled
+                and not above.spans()
+                and not row.spans()
+                and row.y - above.end < TABLES.row_distance * text_height
+            ):
                 above.absorb(row)
                 continue
         levels.append(row)
@@ -259,7 +259,9 @@ def _centred(
                 continue
             width = extent[last][1] - extent[first][0]
             off = abs((extent[first][0] + extent[last][1]) / 2 - piece.middle) / max(width, 1.0)
-            if off < best_off - 0.02 or (off < best_off + 0.02 and last - first > best[1] - best[0]):
+            if off < best_off - TABLES.centring_tie or (
+                off < best_off + TABLES.centring_tie and last - first > best[1] - best[0]
+            ):
                 best, best_off = (first, last), min(off, best_off)
     return best
 
@@ -270,7 +272,7 @@ def _body_rows(rows: Sequence[TextRow], across: Sequence[float], text_height: fl
         return []
     bands = [sum(y < row.y for y in across) for row in rows]
     inner = len(set(bands)) - 1
-    if inner >= 3 and inner >= 0.25 * len(rows):
+    if inner >= 3 and inner >= TABLES.rows_ruled_off * len(rows):
         # Every row is ruled off: what stands between two rules is one row, unless figures stand under figures.
         joined: list[TextRow] = []
         previous = None
@@ -299,7 +301,7 @@ def _body_rows(rows: Sequence[TextRow], across: Sequence[float], text_height: fl
 def _completes(above: TextRow, row: TextRow, before: TextRow, text_height: float) -> bool:
     """Whether a label that wraps begins alone in the row above: its row's other cells stand lower down."""
     distance = row.y - above.end
-    if above.columns != {0} or len(row.columns) < 2 or distance >= _TIGHTER * (above.y - before.end):
+    if above.columns != {0} or len(row.columns) < 2 or distance >= TABLES.continues_tighter * (above.y - before.end):
         return False
     return any(piece.first == 0 and join_words(piece.words, text_height)[:1].islower() for piece in row.pieces)
 
@@ -309,7 +311,9 @@ def _widen_title(row: TextRow, extent: tuple[float, float], last: int) -> None:
     if len(row.pieces) == 1:
         (piece,) = row.pieces
         off = abs(piece.middle - (extent[0] + extent[1]) / 2)
-        if off < 0.04 * (extent[1] - extent[0]) and not is_number(" ".join(word.text for word in piece.words)):
+        if off < TABLES.title_off_centre * (extent[1] - extent[0]) and not is_number(
+            " ".join(word.text for word in piece.words)
+        ):
             piece.first, piece.last = 0, last
 
 
@@ -327,17 +331,17 @@ def _figures_below(above: TextRow, row: TextRow) -> bool:
 def _continues(above: TextRow, row: TextRow, after: float, text_height: float) -> bool:
     """Whether a line continues the row above: fewer columns, each under text, nothing that starts anew."""
     distance = row.y - above.end
-    if distance > 2 * text_height or row.spans():
+    if distance > TABLES.row_distance * text_height or row.spans():
         return False
     if not row.columns < above.columns:
         return False
-    tighter = distance < _TIGHTER * after
+    tighter = distance < TABLES.continues_tighter * after
     texts = [join_words(piece.words, text_height) for piece in row.pieces]
     if 0 in row.columns:
         # The label of a row wraps; a line of its own that does not start in the middle of a sentence may be a title.
-        return len(texts) == 1 and (tighter or (texts[0][:1].islower() and after > _WRAP_LEAST * distance))
+        return len(texts) == 1 and (tighter or (texts[0][:1].islower() and after > TABLES.wrap_least * distance))
     if sum(text[:1] in "([" for text in texts) > len(texts) // 2:
         return True
     few = len(texts) <= max(1, len(above.columns) // 2)
     anew = all(text[:1].isupper() for text in texts) and not tighter
-    return few and not anew and after >= _TIGHTER * distance and not any(map(is_number, texts))
+    return few and not anew and after >= TABLES.continues_tighter * distance and not any(map(is_number, texts))

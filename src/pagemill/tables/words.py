@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pagemill.tables.thresholds import TABLES
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -14,10 +16,6 @@ if TYPE_CHECKING:
 
     from pagemill.document.geometry import Box
     from pagemill.document.page import TextLine
-_SLANTED = 0.3
-"""Slope from which a line of text is set aslant on purpose; beyond its inverse it is upright."""
-_ADVANCE_RATIO = 3.0
-"""How far a token's mean character width may be from the line's usual one, as a factor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +117,7 @@ def _foot_of_slanted(line: TextLine) -> float | None:
     if line.polygon is None or len(line.polygon) != 4:
         return None
     along = np.subtract(line.polygon[1], line.polygon[0])
-    slanted = along[0] > 0 and _SLANTED * along[0] < abs(along[1]) < along[0] / _SLANTED
+    slanted = along[0] > 0 and TABLES.slanted_title * along[0] < abs(along[1]) < along[0] / TABLES.slanted_title
     return line.polygon[0 if along[1] < 0 else 1][0] if slanted else None
 
 
@@ -143,8 +141,8 @@ def _cut(tokens: Sequence[str], x1: float, x2: float, strip: NDArray[np.uint8]) 
     if len(widest) == len(tokens) - 1:
         starts = np.array([x1, *(end for _, end in widest)])
         ends = np.array([*(start for start, _ in widest), x2])
-        advance = (ends - starts) / lengths
-        if advance.max() <= _ADVANCE_RATIO * np.median(advance) <= _ADVANCE_RATIO**2 * advance.min():
+        advance, ratio = (ends - starts) / lengths, TABLES.advance_ratio
+        if advance.max() <= ratio * np.median(advance) <= ratio**2 * advance.min():
             return list(zip(starts.tolist(), ends.tolist(), strict=True))
     scale = (x2 - x1) / (lengths.sum() + len(lengths) - 1)
     starts = x1 + scale * (np.cumsum(lengths + 1) - lengths - 1)
@@ -170,7 +168,7 @@ def join_words(words: Iterable[TableWord], text_height: float) -> str:
     """
     rows: list[list[TableWord]] = []
     for word in sorted(words, key=lambda word: word.y):
-        if rows and word.y - rows[-1][0].y < 0.5 * text_height:
+        if rows and word.y - rows[-1][0].y < TABLES.same_line * text_height:
             rows[-1].append(word)
         else:
             rows.append([word])

@@ -1,0 +1,155 @@
+"""Every threshold of table recognition on one screen.
+
+Lengths are in text heights (the height of a detected line, about 1.3 em) unless a unit is given. The values were chosen
+on the project's samples, PubTabNet's 20 examples and the pages of the olmOCR sample (``benchmarks/pubtabnet.py``,
+``benchmarks/olmocr_bench.py``) by looking at failures; none was swept on its own, so their tolerance is not measured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableThresholds:
+    """Thresholds by the question that they answer."""
+
+    # Which lines of text belong to the table, and how it is turned upright.
+    line_inside: float = 0.5
+    """Share of a line's area inside the region from which the line is part of the table."""
+    least_slope: float = 0.0015
+    """Slope (dy/dx) below which turning the image is not worth its cost: 2 pixels in 1,300."""
+    max_text_slope: float = 0.1
+    """Slope beyond which lines of text are set aslant on purpose, not scanned askew."""
+    max_rule_slope: float = 0.08
+    """Slope beyond which a stroke is not a rule of a page scanned askew (about 4.5 degrees)."""
+    slanted_title: float = 0.3
+    """Slope from which a column title is set aslant on purpose; beyond its inverse it is upright."""
+    advance_ratio: float = 3.0
+    """Factor by which a token's mean character width may differ from its line's median."""
+    same_line: float = 0.5
+    """Words whose middles are closer than this are on one line of text; rules closer than this are one rule."""
+
+    # Ruling lines.
+    rule_contrast: int = 12
+    """Grey levels by which a rule is darker than its neighbourhood; less is paper texture and JPEG noise."""
+    rule_length: float = 3.0
+    """Shortest rule; below it a stroke may be part of a letter."""
+    stroke_upright: float = 1.2
+    """Shortest upright stroke that may be a piece of a rule: taller than a letter."""
+    skew_rule_length: float = 5.0
+    """Shortest rule that tells the slope of a page."""
+    word_edge: float = 0.15
+    """Share of a word's height at its top and bottom that may hold a rule: detected boxes are generous."""
+    word_margin: float = 0.1
+    """Width added to words when upright strokes in them are dropped: a box may start after the first stem."""
+    letters_in_stroke: float = 0.5
+    """Share of a stroke inside words from which it is letters that run together."""
+    stroke_thickness: float = 0.4
+    """Thickest rule, as a share of the stroke length that was searched for."""
+    stroke_height: float = 0.5
+    """Tallest rule with its slope, as a share of the stroke length that was searched for."""
+    shaded_area: float = 0.8
+    """Thickness, as a share of the searched stroke length, from which an area is shading and not a rule."""
+    link_offset: float = 0.25
+    """Farthest apart two strokes of one (double or broken) rule are across its direction."""
+    link_gap: float = 0.7
+    """Longest gap in a broken rule."""
+    light_window: float = 0.25
+    """Height of the window in which a white line inside shading is told from its ground."""
+
+    # Ruled tables on a whole page, where no text is known.
+    page_lines: int = 70
+    """Lines of text that a page of usual print is high."""
+    crossings: int = 8
+    """Least crossings of connected rules; fewer are a box or a logo."""
+    least_width: float = 8.0
+    """Least width of a ruled table; large letters have strokes like rules but not a table's size."""
+    least_height: float = 2.5
+    """Least height of a ruled table."""
+
+    # Lattice: cells bounded by rules.
+    border_covered: float = 0.6
+    """Share of a cell's side that rules must cover to be its border."""
+    max_slots: int = 20_000
+    """Most slots of a lattice; more are a hatched picture."""
+    framed_words: float = 0.8
+    """Least share of the region's words inside the frame; the rest (caption, note) is left out of the table."""
+    coarse_cells: float = 0.2
+    """Share of filled cells with several columns or stacked figures above which the rules are not the whole grid."""
+    cell_columns_gap: float = 1.5
+    """Gap between words of a cell that separates columns inside it."""
+    header_figures: float = 0.3
+    """Share of numeric cells above which the first row of a lattice is not a header."""
+    shaded_row: float = 0.8
+    """Least height of a shaded row."""
+
+    # Shading.
+    shade: int = 16
+    """Grey levels between two shades of ground."""
+    ground_percentile: int = 67
+    """Percentile of grey that is ground: even dense print covers less than a third of its line."""
+    shade_returns: float = 0.1
+    """Share of later rows of the header's shade above which the table is striped and the shade tells nothing."""
+
+    # Columns without vertical rules.
+    word_space: float = 0.35
+    """Gap up to which neighbouring words are one run of ink."""
+    wide_gap: float = 0.9
+    """Gap that no space between words has."""
+    gutters: tuple[tuple[int, float], ...] = ((4, 0.45), (2, 0.8), (1, 1.2))
+    """Least width of a gutter by the least number of rows with text on both of its sides."""
+    gutter_crossed: float = 0.15
+    """Share of rows that may cross a gutter: spanning headers, long section titles."""
+    inner_gap: float = 0.55
+    """Gap that splits a column in two if it is there in most of its rows."""
+    inner_agreement: float = 0.9
+    """Share of those rows whose gaps must overlap."""
+    lone_cell_clearance: float = 0.3
+    """Distance between a lone cell in a gutter and the columns beside it."""
+    border_distance: float = 0.6
+    """Closest two column borders."""
+    rule_is_border: float = 0.6
+    """Share of the table's height from which a vertical rule is a column border."""
+    gap_at_border: float = 0.4
+    """Gap that cuts a run of words where a column border crosses it."""
+    space_ratio: float = 1.4
+    """Factor over the run's median space from which a gap at a border is not just another space."""
+    overhang: float = 0.15
+    """Share of a piece's width that may reach over a border without making it span columns."""
+
+    # Rows and headers without rules.
+    rule_divides_rows: float = 0.7
+    """Share of the table's width that a rule must span to divide rows."""
+    continues_tighter: float = 0.92
+    """A line belongs to the neighbour whose distance is less than this share of the other's."""
+    wrap_least: float = 0.8
+    """How much closer the next row may be to a line that starts in lower case and still continues the row above."""
+    stub_filled: float = 0.7
+    """Share of rows with a label from which the first row without one begins the body."""
+    header_numbers: float = 0.4
+    """Share of numeric cells above which the first row is not a header."""
+    rows_ruled_off: float = 0.25
+    """Share of lines with a rule below from which every row is taken to be ruled off."""
+    row_distance: float = 2.0
+    """Farthest apart two lines of one row, or of one header level, are."""
+    title_off_centre: float = 0.04
+    """Share of the table's width by which a lone title may be off its middle and still span all columns."""
+    centring_tie: float = 0.02
+    """Difference of two centrings, as a share of the span's width, below which the wider span is chosen."""
+
+    # Tables with horizontal rules alone.
+    open_rule_length: float = 8.0
+    """Shortest rule of such a table."""
+    open_row_height: tuple[float, float] = (0.8, 8.0)
+    """Least and greatest distance between two rules; columns of running text between rules are taller."""
+    open_rows: int = 3
+    """Least rows between rules of one extent."""
+    open_max_rules: int = 2000
+    """Rules beyond which a page is a drawing: rules are compared with each other and with the lines of text."""
+    open_gutter: float = 0.8
+    """Least width of the blank between two columns."""
+
+
+TABLES = TableThresholds()
+"""The thresholds in force."""
