@@ -189,6 +189,9 @@ def print_summary(
         rows += _details(summary)
     if summary.failures_by_kind:
         rows.append(("failures", "red", _counts(_largest_first(summary.failures_by_kind))))
+    if summary.missing:
+        what = "page or row" if summary.missing == 1 else "pages or rows"
+        rows.append(("missing", "red", [f"at least {summary.missing:,} {what} that sources could not give"]))
     if summary.warnings_by_kind:
         rows.append(("warnings", "yellow", _counts(_largest_first(summary.warnings_by_kind))))
     rows.append(("output", "", [str(out)]))

@@ -27,7 +27,8 @@ class PageKey(NamedTuple):
     """SHA-256, 64 hex digits: of the source's bytes; of its address and version where it is remote and its bytes are
     not at hand; of its address where it cannot be read."""
     page: int
-    """Page, frame or row in the source, from 1; 0 stands for a source that does not open."""
+    """Page, frame or row in the source, from 1; 0 stands for the source itself: for one that does not open, or for the
+    pages that an open one cannot give."""
     copy: int = 1
     """Which of several sources with the same content, in input order, from 1."""
 

@@ -10,7 +10,7 @@ import msgspec
 from pagemill.document.geometry import Box, Point
 from pagemill.document.labels import Label
 
-SCHEMA_VERSION = "1.3"
+SCHEMA_VERSION = "1.4"
 RESUMABLE_SCHEMA = "1.2"
 """Of the oldest records beside which new ones may stand in a run: since then fields were added that have a default."""
 
@@ -149,6 +149,9 @@ class PageResult(msgspec.Struct, kw_only=True):
     attempts: int = 1
     """Attempts that it took, the last one included. One that ended because the run was killed does not count."""
     errors: list[PageError] = []
+    missing: int = 0
+    """Pages or rows that the source announces and could not give, for which this failed record stands; at least 1 where
+    nobody can tell how many. 0 for all other records."""
     languages: tuple[str, ...] = ()
     text_source: str = ""
     """``text-layer``, ``ocr`` or empty for a page without text."""

@@ -144,6 +144,7 @@ def page_schema(*, pictures: bool, images: bool = False) -> pa.Schema:
         "page_key": pa.string(),
         "status": pa.string(),
         "attempts": pa.int32(),
+        "missing": pa.int64(),
         "text": pa.string(),
         "markdown": pa.string(),
         "regions": pa.list_(region),

@@ -393,6 +393,7 @@ def _failed(
         status=Status.FAILED,
         attempts=ref.attempts + 1,
         errors=[error],
+        missing=ref.missing,
         timings=clock.seconds,
         metadata=ref.metadata,
     )

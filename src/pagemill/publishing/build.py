@@ -76,7 +76,7 @@ class BuildOptions:
     page_images: bool = False
     """Parquet: the image of each page, too."""
     partial: bool = False
-    """Also a run that is not at its end."""
+    """Also a run that is not at its end, or lacks what its sources could not give."""
     shard_bytes: int = SHARD_BYTES
 
 
@@ -103,8 +103,8 @@ def build(
         The folder with the files, and what is in it.
 
     Raises:
-        OutputError: The run is not at its end and ``partial`` is off; or the files cannot be written (NoSpaceError when
-            the disk is full).
+        OutputError: The run is not at its end, or lacks what its sources could not give, and ``partial`` is off; or the
+            files cannot be written (NoSpaceError when the disk is full).
         InputError: The run has no page.
         DamagedRunError: A record or crop is not as it was written.
     """
@@ -297,7 +297,7 @@ class _TarShards:
         self.close()
 
 
-_REPAIR = "Mend the run first: pagemill verify OUT --repair"
+_REPAIR = "Repair the run first: pagemill verify OUT --repair"
 
 
 def _refuse_unfinished(reader: RunReader, out: Path, options: BuildOptions) -> None:
@@ -307,6 +307,13 @@ def _refuse_unfinished(reader: RunReader, out: Path, options: BuildOptions) -> N
         raise OutputError(
             f"the run in {out} is not at its end",
             remedy="Finish it with the same pagemill parse command, or publish what is there with --partial.",
+        )
+    if missing := 0 if options.partial else reader.summary.missing:
+        raise OutputError(
+            f"the run in {out} lacks at least {missing:,} {'page or row' if missing == 1 else 'pages or rows'} that its"
+            " sources could not give",
+            remedy="Repair the sources (pagemill status names them) and run pagemill parse again, or publish what is"
+            " there with --partial.",
         )
 
 

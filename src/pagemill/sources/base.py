@@ -63,7 +63,8 @@ class PageRef:
     position: int
     """In the run's input, from 0, pages that were passed over included."""
     page_number: int | None
-    """In the document, from 1; None stands for a document that could not be opened (then ``error`` is set)."""
+    """In the document, from 1; None stands for a source that does not open, or for what it cannot give beside its other
+    pages (then ``error`` is set)."""
     page_id: str
     payload: PdfPage | EncodedImage | None
     error: PageError | None = None
@@ -77,6 +78,9 @@ class PageRef:
     """Attempts that ended badly in an earlier process; more than none, and the page is tried alone."""
     death: str | None = None
     """How the process ended that had this page, and no other, under way; None for one that did not."""
+    missing: int = 0
+    """Pages or rows that the source announces and cannot give, for which this reference stands; at least 1 where nobody
+    can tell how many."""
     skip: str | None = None
     """Why the page is only to be noted as skipped, in words; ``payload`` and ``error`` are None then."""
 

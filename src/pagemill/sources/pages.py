@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _PAGE_OF_FILE = re.compile(r"(.+)_(\d{1,9})")
 _CHANNELS = 3
+_MAX_PLACES = 5
+"""Gaps of a shard that a message names."""
 _PDF_METADATA = ("title", "author", "subject")
 
 
@@ -44,9 +46,20 @@ class PageReferences:
         self._catalogue = catalogue
         self._limits = limits
 
-    def of_broken(self, source: Source, error: PagemillError) -> Iterator[PageRef]:
-        """The one reference that stands for a file that cannot be read or does not open."""
-        document = self._document(source, 1)
+    def of_broken(
+        self, source: Source, error: PagemillError, *, missing: int = 0, pages: int | None = 1
+    ) -> Iterator[PageRef]:
+        """The one reference that stands for a file that does not open, or for all that an open one cannot give.
+
+        It has the key of page 0: every run tries it again, and no page of the file takes its place.
+
+        Args:
+            source: The file.
+            error: What is wrong with it.
+            missing: Pages or rows that it has by its own account, and that are not given otherwise.
+            pages: References to the document in all; None where that is unknown.
+        """
+        document = self._document(source, pages)
         yield self._page(
             source,
             document,
@@ -56,6 +69,7 @@ class PageReferences:
             payload=None,
             error=_as_data(error, source.item.uri),
             exit_code=int(error.exit_code),
+            missing=missing,
         )
 
     def of_pdf(self, source: Source, path: Path, keep: object, info: PdfInfo) -> Iterator[PageRef]:
@@ -98,30 +112,43 @@ class PageReferences:
         yield from self._of_numbers(source, file_format, frames, page)
 
     def of_rows(self, source: Source, file_format: FileFormat) -> Iterator[PageRef]:
-        """The rows of a dataset shard."""
-        from pagemill.sources.tables import EndedRows, read_rows  # importing pyarrow takes a while
+        """The rows of a dataset shard, and last one reference for all rows that it cannot give and cannot name."""
+        from pagemill.sources.shards import EndedRows  # importing pyarrow takes a while
+        from pagemill.sources.tables import LostRows, read_rows
 
-        known, item = source.known, source.item
+        known, item, intake = source.known, source.item, self._intake
         assert item.content is not None
         documents: dict[str | None, DocumentRef] = {}
         rows = read_rows(item.content, file_format, self._options, known.ended)
+        missing = _MissingRows()
         count = 0
-        while (left := self._intake.left) != 0:
+        while (left := intake.left) != 0:
             try:
                 row = next(rows, None)
             except Exception as error:
-                yield from self.of_broken(source, input_error(item, error))
-                return
+                if not count and not missing:
+                    yield from self.of_broken(source, input_error(item, error), missing=1)
+                    return
+                row = LostRows(None, error)
             if row is None:
-                if count != known.pages:
+                if not missing and count != known.pages:  # else the next run is to read the shard again
                     self._catalogue.counted(source.digest, known.copy, count)
-                return
+                break
             if isinstance(row, EndedRows):
-                self._intake.pass_over(row.count if left is None else min(row.count, left))
+                intake.pass_over(row.count if left is None else min(row.count, left))
                 count += row.count
+            elif isinstance(row, LostRows):
+                lost = row.count if left is None or row.count is None else min(row.count, left)
+                missing.add(count + 1, lost, input_error(item, row.error))
+                # They have their places in the input: the rows behind keep theirs when these are there next time.
+                intake.position += lost or 0
+                count += row.count or 0
             else:
                 yield self._row_page(source, file_format, row, documents)
                 count = row.number
+        if missing:
+            intake.position -= 1 if missing.count else 0  # the reference takes the place of one of them
+            yield from self.of_broken(source, missing.error(), missing=max(missing.count, 1), pages=None)
 
     def _row_page(
         self, source: Source, file_format: FileFormat, row: Row, documents: dict[str | None, DocumentRef]
@@ -143,11 +170,12 @@ class PageReferences:
         }
         try:
             if row.data is None:
-                raise CorruptInputError(f"the row {row.problem}", remedy="Mend or drop the row in the dataset.")
+                raise CorruptInputError(f"the row {row.problem}", remedy="Repair or drop the row in the dataset.")
             stored = stored_pixels(row.data, limits=self._limits, name="the row's image")
         except PagemillError as error:
             where = f"{item.uri}#{row.number}"
             fields |= {"payload": None, "error": _as_data(error, where), "exit_code": int(error.exit_code)}
+            fields["missing"] = int(row.lost)
         else:
             fields |= {"payload": EncodedImage(data=row.data), "estimated_bytes": self._decoded_bytes(stored)}
         wanted_id = safe_name(row.row_id) if row.row_id else f"{document.doc_id}_{number}"
@@ -191,7 +219,14 @@ class PageReferences:
             waiting = WaitingPage(page_id=self._catalogue.page_id(wanted_id))
         if source.duplicate_of is not None and page:
             skip = f"{DUPLICATE_OF}{source.duplicate_of}"
-            fields |= {"skip": skip, "payload": None, "error": None, "exit_code": None, "estimated_bytes": 0}
+            fields |= {
+                "skip": skip,
+                "payload": None,
+                "error": None,
+                "exit_code": None,
+                "estimated_bytes": 0,
+                "missing": 0,
+            }
         position = self._intake.position
         self._intake.position += 1
         return PageRef(
@@ -216,6 +251,38 @@ class PageReferences:
 
     def _decoded_bytes(self, stored: int) -> int:
         return min(stored, self._limits.max_pixels) * _CHANNELS
+
+
+class _MissingRows:
+    """Rows that a shard cannot give, in one."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        """Those that can be counted."""
+        self._places: list[str] = []
+        self._first: PagemillError | None = None
+
+    def __bool__(self) -> bool:
+        return self._first is not None
+
+    def add(self, first: int, count: int | None, error: PagemillError) -> None:
+        """Take note of ``count`` rows from ``first`` on; None for an unknown number."""
+        self._first = self._first or error
+        self.count += count or 0
+        place = (
+            f"rows {first:,} to {first + count - 1:,}" if count else f"an unknown number of rows from row {first:,} on"
+        )
+        if place not in self._places[-1:]:
+            self._places.append(place)
+
+    def error(self) -> PagemillError:
+        """The error for all of them, of the class of the first one."""
+        assert self._first is not None
+        shown = self._places[:_MAX_PLACES]
+        if len(self._places) > len(shown):
+            shown.append(f"{len(self._places) - len(shown):,} more")
+        message = f"{', '.join(shown)} cannot be read: {self._first.message}"
+        return type(self._first)(message, remedy=self._first.remedy)
 
 
 def _as_data(error: PagemillError, where: str) -> PageError:

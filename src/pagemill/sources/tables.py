@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import datetime
 import math
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -16,22 +15,18 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pagemill.errors import CorruptInputError, UnsupportedInputError, UsageError
+from pagemill.errors import CorruptInputError
 from pagemill.imaging.formats import FileFormat
-from pagemill.sources.items import RemoteFile
+from pagemill.sources.shards import MAX_NAMED, EndedRows, LostPiece, damaged, pieces, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
+    from pagemill.sources.items import RemoteFile
     from pagemill.sources.options import SourceOptions
+    from pagemill.sources.shards import Columns
 
-BATCH_ROWS = 8
-"""Rows of a Parquet file decoded at once: a page can have tens of megabytes."""
-_BUFFER = 2**20
 _METADATA_CHARACTERS = 1_000
-_ID_COLUMNS = ("id", "page_id")
-_IMAGE_NAMES = ("image", "page_image", "img", "page", "bytes", "content")
-"""Which of several image columns to take, and which plain binary columns count as one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,25 +39,18 @@ class Row:
     """None when the row holds no image; ``problem`` then says why."""
     row_id: str | None = None
     problem: str | None = None
+    lost: bool = False
+    """The shard announces the row and cannot give it: the bytes around it are damaged."""
     metadata: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class EndedRows:
-    """The next rows of a shard, which need not be read again."""
+class LostRows:
+    """The next rows of a shard, which it cannot give, and which are not named one by one."""
 
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Columns:
-    image: str
-    row_id: str | None
-    metadata: tuple[str, ...]
-
-    @property
-    def all(self) -> list[str]:
-        return list(dict.fromkeys((self.image, *([self.row_id] if self.row_id else []), *self.metadata)))
+    count: int | None
+    """None when nobody can tell how many."""
+    error: Exception
 
 
 def read_rows(
@@ -70,31 +58,34 @@ def read_rows(
     file_format: FileFormat,
     options: SourceOptions,
     ended: Container[int] = frozenset(),
-) -> Iterator[Row | EndedRows]:
+) -> Iterator[Row | EndedRows | LostRows]:
     """Yield the rows of a shard in order, and in the place of those that ``ended`` names only how many there are.
 
-    Row groups of Parquet files and batches of Arrow files that have ended whole are not decoded.
+    Row groups of Parquet files whose rows have all ended are not decoded. A damaged row group or record batch costs its
+    own rows only: those are yielded as rows that are lost, or as :class:`LostRows` where their number is unknown or
+    above ``MAX_NAMED``, or where the file's filesystem failed and they may be there next time.
 
     Raises:
-        CorruptInputError: The shard cannot be read, from its start or from some row on.
+        CorruptInputError: The shard cannot be read at all.
         UnsupportedInputError: The shard has no image column.
         UsageError: A column that ``options`` names is not there.
         OSError: The file's filesystem fails, where that is a remote one.
     """
     try:
-        with _batches(content, file_format, options, ended) as (columns, batches):
+        with pieces(content, file_format, options, ended) as (columns, found):
             first = 1
-            for batch in batches:
-                if isinstance(batch, EndedRows):
-                    yield batch
-                    first += batch.count
+            for piece in found:
+                if isinstance(piece, EndedRows):
+                    yield piece
+                    first += piece.count
+                elif isinstance(piece, LostPiece):
+                    yield from _lost(piece, first, ended)
+                    first += piece.rows or 0
                 else:
-                    yield from _rows(batch, columns, first, ended)
-                    first += batch.num_rows
-    except (pa.ArrowException, OSError, EOFError) as error:
-        if isinstance(content, RemoteFile) and not isinstance(error, pa.ArrowException):
-            raise  # of the connection, not of the file
-        raise CorruptInputError(f"the dataset file cannot be read: {error}", remedy="Get the file again.") from error
+                    yield from _rows(piece, columns, first, ended)
+                    first += piece.num_rows
+    except Exception as error:
+        raise reason_of(error, content) from error
 
 
 def count_rows(path: Path, file_format: FileFormat) -> int | None:
@@ -112,120 +103,60 @@ def count_rows(path: Path, file_format: FileFormat) -> int | None:
         return None
 
 
-@contextmanager
-def _batches(
-    content: Path | bytes | RemoteFile, file_format: FileFormat, options: SourceOptions, ended: Container[int]
-) -> Iterator[tuple[_Columns, Iterator[pa.RecordBatch | EndedRows]]]:
-    with ExitStack() as stack:
-        if isinstance(content, bytes):
-            file: Any = pa.BufferReader(content)
-        elif isinstance(content, Path):
-            file = pa.memory_map(str(content)) if file_format is not FileFormat.PARQUET else pa.OSFile(str(content))
+def _lost(piece: LostPiece, first: int, ended: Container[int]) -> Iterator[Row | EndedRows | LostRows]:
+    """Damaged rows by name, as nothing but another file will bring them back; others in one."""
+    if not isinstance(piece.error, CorruptInputError) or piece.rows is None or piece.rows > MAX_NAMED:
+        if piece.rows is None:
+            yield LostRows(None, piece.error)
+            return
+        for has_ended, numbers in groupby(range(first, first + piece.rows), key=lambda number: number in ended):
+            rows = sum(1 for _ in numbers)
+            yield EndedRows(rows) if has_ended else LostRows(rows, piece.error)
+        return
+    ids = piece.row_ids or (None,) * piece.rows
+    for number, row_id in enumerate(ids, first):
+        if number in ended:
+            yield EndedRows(1)
         else:
-            file = content.filesystem.open(content.path, "rb")
-        stack.enter_context(file)
-        if file_format is FileFormat.PARQUET:
-            parquet = stack.enter_context(pq.ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER))
-            columns = _columns(parquet.schema_arrow, options)
-            yield columns, _parquet_batches(parquet, columns, ended)
-        elif file_format is FileFormat.ARROW_FILE:
-            reader = stack.enter_context(pa.ipc.open_file(file))
-            columns = _columns(reader.schema, options)
-            yield columns, (reader.get_batch(index) for index in range(reader.num_record_batches))
-        else:
-            stream = stack.enter_context(pa.ipc.open_stream(file))
-            yield _columns(stream.schema, options), iter(stream)
+            problem = f"cannot be read: {piece.error.message}"
+            yield Row(number=number, data=None, row_id=_short(row_id), problem=problem, lost=True)
 
 
-def _parquet_batches(
-    parquet: pq.ParquetFile, columns: _Columns, ended: Container[int]
-) -> Iterator[pa.RecordBatch | EndedRows]:
-    first = 1
-    groups: list[tuple[bool, int, int]] = []  # whether it has ended, index, rows
-    for index in range(parquet.num_row_groups):
-        rows = max(parquet.metadata.row_group(index).num_rows, 0)
-        groups.append((all(number in ended for number in range(first, first + rows)), index, rows))
-        first += rows
-    for has_ended, stretch in groupby(groups, key=lambda group: group[0]):
-        indices, counts = zip(*((index, rows) for _, index, rows in stretch), strict=True)
-        if has_ended:
-            yield EndedRows(sum(counts))
-        else:
-            yield from parquet.iter_batches(batch_size=BATCH_ROWS, row_groups=list(indices), columns=columns.all)
+def _short(row_id: Any) -> str | None:
+    return None if row_id is None else str(row_id)[:_METADATA_CHARACTERS]
 
 
-def _columns(schema: pa.Schema, options: SourceOptions) -> _Columns:
-    image = _image_column(schema, options.image_column)
-    row_id = options.id_column
-    if row_id is not None and row_id not in schema.names:
-        raise UsageError(f"there is no column {row_id!r}", remedy=f"The columns are: {', '.join(schema.names)}.")
-    if row_id is None:
-        row_id = next(
-            (name for name in _ID_COLUMNS if name in schema.names and _is_scalar(schema.field(name).type)), None
-        )
-    metadata = tuple(f.name for f in schema if f.name not in (image, row_id) and _is_scalar(f.type))
-    return _Columns(image, row_id, metadata)
-
-
-def _image_column(schema: pa.Schema, wanted: str | None) -> str:
-    """The struct column with encoded ``bytes`` (the `datasets` library's Image feature), or a binary column."""
-    names = ", ".join(schema.names)
-    if wanted is not None:
-        if wanted not in schema.names:
-            raise UsageError(f"there is no column {wanted!r}", remedy=f"The columns are: {names}.")
-        if not (_is_image_struct(schema.field(wanted).type) or _is_binary(schema.field(wanted).type)):
-            raise UsageError(f"the column {wanted!r} holds no encoded images", remedy=f"The columns are: {names}.")
-        return wanted
-    structs = [f.name for f in schema if _is_image_struct(f.type)]
-    plain = [f.name for f in schema if _is_binary(f.type) and f.name in _IMAGE_NAMES]
-    candidates = structs or plain
-    if not candidates:
-        raise UnsupportedInputError(
-            f"no column holds encoded page images (columns: {names})", remedy="Name it with --image-column."
-        )
-    return next((name for name in _IMAGE_NAMES if name in candidates), candidates[0])
-
-
-def _is_image_struct(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_struct(kind)) and any(f.name == "bytes" and _is_binary(f.type) for f in kind)
-
-
-def _is_binary(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
-
-
-def _is_scalar(kind: pa.DataType) -> bool:
-    types = pa.types
-    is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-    return bool(
-        is_text
-        or types.is_integer(kind)
-        or types.is_floating(kind)
-        or types.is_boolean(kind)
-        or types.is_temporal(kind)
-    )
-
-
-def _rows(batch: pa.RecordBatch, columns: _Columns, first: int, ended: Container[int]) -> Iterator[Row | EndedRows]:
+def _rows(
+    batch: pa.RecordBatch, columns: Columns, first: int, ended: Container[int]
+) -> Iterator[Row | EndedRows | LostRows]:
     if all(number in ended for number in range(first, first + batch.num_rows)):
         yield EndedRows(batch.num_rows)
         return
-    batch.validate(full=True)  # offsets of untrusted files may point anywhere
+    try:
+        batch.validate(full=True)  # offsets of untrusted files may point anywhere
+    except pa.ArrowException as error:
+        yield from _lost(LostPiece(batch.num_rows, damaged(str(error))), first, ended)
+        return
     for index in range(batch.num_rows):
         if first + index in ended:
             yield EndedRows(1)
             continue
-        values = {name: batch.column(name)[index] for name in columns.all}
-        image = values[columns.image].as_py()
-        data, problem = _image_bytes(image)
-        row_id = values[columns.row_id].as_py() if columns.row_id else None
+        data, problem = _image_bytes(batch.column(columns.image)[index].as_py())
         yield Row(
             number=first + index,
             data=data,
             problem=problem,
-            row_id=None if row_id is None else str(row_id)[:_METADATA_CHARACTERS],
-            metadata=_metadata({name: values[name].as_py() for name in columns.metadata}),
+            row_id=_short(_value(batch.column(columns.row_id)[index])) if columns.row_id else None,
+            metadata=_metadata({name: _value(batch.column(name)[index]) for name in columns.metadata}),
         )
+
+
+def _value(scalar: pa.Scalar) -> Any:
+    """A value as Python has it; as Arrow prints it where Python has none, as for a date after the year 9999."""
+    try:
+        return scalar.as_py()
+    except (ValueError, OverflowError):
+        return str(scalar.cast(pa.int64())) if pa.types.is_temporal(scalar.type) else str(scalar)
 
 
 def _image_bytes(image: Any) -> tuple[bytes | None, str | None]:

@@ -38,10 +38,11 @@ class Roll:
             ValueError: It has ended, and is not one that may end again.
         """
         again: list[PageRow] = []
+        # The failure of a source (page 0) is none of its pages' to remove: see forget_broken.
         for row in self._ledger.rows(
-            "s.digest = ? AND s.copy = ? AND p.page IN (0, ?)", (bytes.fromhex(key.digest), key.copy, key.page)
+            "s.digest = ? AND s.copy = ? AND p.page = ?", (bytes.fromhex(key.digest), key.copy, key.page)
         ):
-            unopened = row.key.page == 0 and (key.page > 0 or key not in self._present)
+            unopened = row.key.page == 0 and key not in self._present
             if unopened or row.state is PageState.SKIPPED:
                 again.append(row)
             elif row.state.final:
@@ -68,7 +69,7 @@ class Roll:
             connection.execute("DELETE FROM sources WHERE source = ?", (source,))
 
     def forget_broken(self) -> None:
-        """Forget sources that did not open earlier and were not met in this process."""
+        """Forget failures of sources that this process, which has read all of the input, has not met again."""
         broken = [row for row in self._ledger.rows("p.page = 0 AND p.state <> 3") if row.key not in self._present]
         if broken:
             drop_pages(self._out, self._ledger, self._summary, broken, forget=True)

@@ -22,6 +22,8 @@ class Counters(msgspec.Struct, kw_only=True):
     """Pages with a record: done or failed."""
     failed: int = 0
     """Pages whose status is ``failed``."""
+    missing: int = 0
+    """Pages and rows that sources announce and could not give, at least; failed records stand for them."""
     skipped: int = 0
     """Pages that were passed over for good, and have no record."""
     regions: int = 0
@@ -65,6 +67,7 @@ class Counters(msgspec.Struct, kw_only=True):
         self.pages += sign
         self.regions += sign * len(page.regions)
         self.crops += sign * len(page.image_crops)
+        self.missing += sign * page.missing
         for region in page.regions:
             _count(self.regions_by_label, region.label.value, sign)
         for stage, seconds in page.timings.items():

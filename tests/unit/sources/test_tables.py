@@ -9,7 +9,8 @@ import pytest
 from pagemill.errors import CorruptInputError, UnsupportedInputError, UsageError
 from pagemill.imaging.formats import FileFormat
 from pagemill.sources.options import SourceOptions
-from pagemill.sources.tables import count_rows, read_rows
+from pagemill.sources.shards import EndedRows
+from pagemill.sources.tables import LostRows, Row, count_rows, read_rows
 
 IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 
@@ -105,12 +106,33 @@ def test_a_table_without_images_is_unsupported(tmp_path: Path):
         next(read_rows(path, FileFormat.PARQUET, SourceOptions()))
 
 
-@pytest.mark.parametrize("file_format", [FileFormat.PARQUET, FileFormat.ARROW_FILE, FileFormat.ARROW_STREAM])
 @pytest.mark.parametrize("share", [0.02, 0.5, 0.95])
-def test_truncated_shards_are_corrupt(tmp_path: Path, file_format: FileFormat, share: float):
-    data = write(tmp_path / "s", table(50), file_format).read_bytes()
+def test_truncated_parquet_is_corrupt(tmp_path: Path, share: float):
+    data = write(tmp_path / "s", table(50), FileFormat.PARQUET).read_bytes()
     with pytest.raises(CorruptInputError):
-        list(read_rows(data[: int(len(data) * share)], file_format, SourceOptions()))
+        list(read_rows(data[: int(len(data) * share)], FileFormat.PARQUET, SourceOptions()))
+
+
+@pytest.mark.parametrize("file_format", [FileFormat.ARROW_FILE, FileFormat.ARROW_STREAM])
+@pytest.mark.parametrize("share", [0.5, 0.95])
+def test_truncated_arrow_gives_its_whole_batches_and_says_so(tmp_path: Path, file_format: FileFormat, share: float):
+    data = write(tmp_path / "s", table(50), file_format).read_bytes()
+    *rows, lost = read_rows(data[: int(len(data) * share)], file_format, SourceOptions())
+    assert [row.number for row in rows if isinstance(row, Row)] == list(range(1, 2 * int(25 * share) + 1))
+    assert isinstance(lost, LostRows)
+    assert (lost.count, type(lost.error)) == (None, CorruptInputError)
+
+
+def test_rows_that_have_ended_are_not_lost_again(tmp_path: Path):
+    path = tmp_path / "s"
+    pq.write_table(table(20), path, row_group_size=4, use_dictionary=False, compression="none")
+    data = bytearray(path.read_bytes())
+    with pq.ParquetFile(path) as file:
+        start = file.metadata.row_group(2).column(6).data_page_offset
+    data[start : start + 16] = b"\xff" * 16
+    given = list(read_rows(bytes(data), FileFormat.PARQUET, SourceOptions(), {10, 11, *range(17, 21)}))
+    assert [row.number for row in given if isinstance(row, Row) and row.lost] == [9, 12]
+    assert sum(row.count for row in given if isinstance(row, EndedRows)) == 6
 
 
 def test_file_objects_work(tmp_path: Path):

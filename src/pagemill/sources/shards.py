@@ -1,0 +1,301 @@
+"""What is stored in a dataset shard: row groups and record batches, and which of them are damaged.
+
+A damaged one costs its own rows. What cannot be read never raises once the shard is open: it is told in its place.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pagemill.errors import CorruptInputError, InputError, TooLargeError, UnsupportedInputError, UsageError
+from pagemill.imaging.formats import FileFormat
+from pagemill.sources.items import RemoteFile
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterator
+
+    from pagemill.sources.options import SourceOptions
+
+BATCH_ROWS = 8
+"""Rows of a Parquet file decoded at once: a page can have tens of megabytes."""
+_BUFFER = 2**20
+MAX_NAMED = 1_000
+"""Lost rows in a stretch that each get a record of their own; more share one, as a damaged file may announce any
+number. Row groups of image datasets have 100 to 1,000 rows."""
+MAX_ROWS = 100_000_000
+"""Most rows of a shard: a file that announces more is taken for damaged."""
+_MAX_FAILURES = 3
+"""Reads in a row that fail before the rest of a remote file or of a stream is given up: each may take minutes."""
+_ARROW_MAGIC = b"ARROW1\0\0"
+"""Start of an Arrow file; a stream with the same record batches follows."""
+_END_MARK_BYTES = 4
+"""Of the shortest end-of-stream mark (Arrow before 0.15)."""
+_ID_COLUMNS = ("id", "page_id")
+_IMAGE_NAMES = ("image", "page_image", "img", "page", "bytes", "content")
+"""Which of several image columns to take, and which plain binary columns count as one."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndedRows:
+    """The next rows of a shard, which need not be read again."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Which columns of a shard are read."""
+
+    image: str
+    row_id: str | None
+    metadata: tuple[str, ...]
+
+    @property
+    def all(self) -> list[str]:
+        """Names of the columns, each once."""
+        return list(dict.fromkeys((self.image, *([self.row_id] if self.row_id else []), *self.metadata)))
+
+
+@dataclass(frozen=True, slots=True)
+class LostPiece:
+    """Rows of a row group or record batch that cannot be read."""
+
+    rows: int | None
+    error: Exception
+    row_ids: tuple[str | None, ...] = ()
+    """Of the rows, where the column with the ids is whole; empty elsewhere."""
+
+
+Piece: TypeAlias = pa.RecordBatch | EndedRows | LostPiece
+
+
+def reason_of(error: Exception, content: Path | bytes | RemoteFile) -> Exception:
+    """What an exception says about a shard: it is damaged, or the same exception where its filesystem fails."""
+    if isinstance(error, MemoryError):  # Arrow's own is one, too
+        return TooLargeError(
+            f"the dataset file takes more memory than there is: {error}", remedy="Write it with smaller row groups."
+        )
+    if isinstance(error, pa.ArrowException):
+        return damaged(str(error))
+    # pyarrow raises OSError for damage, too; those of the system have a number.
+    if not isinstance(content, RemoteFile) and isinstance(error, (OSError, EOFError)):
+        return error if getattr(error, "errno", None) else damaged(str(error))
+    return error
+
+
+def damaged(reason: str) -> CorruptInputError:
+    """The error of a shard that is damaged."""
+    return CorruptInputError(f"the dataset file is damaged: {' '.join(reason.split())}", remedy="Get the file again.")
+
+
+@contextmanager
+def pieces(
+    content: Path | bytes | RemoteFile, file_format: FileFormat, options: SourceOptions, ended: Container[int]
+) -> Iterator[tuple[Columns, Iterator[Piece]]]:
+    """Open a shard; gives its columns and, in order, what it holds and what of it is lost.
+
+    Row groups of Parquet files whose rows all are in ``ended`` are not decoded.
+    """
+    with ExitStack() as stack:
+        if isinstance(content, bytes):
+            file: Any = pa.BufferReader(content)
+        elif isinstance(content, Path):
+            file = pa.memory_map(str(content)) if file_format is not FileFormat.PARQUET else pa.OSFile(str(content))
+        else:
+            file = content.filesystem.open(content.path, "rb")
+        stack.enter_context(file)
+        if file_format is FileFormat.PARQUET:
+            parquet = stack.enter_context(pq.ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER))
+            columns = _columns(parquet.schema_arrow, options)
+            yield columns, _row_groups(parquet, content, columns, ended)
+            return
+        if file_format is FileFormat.ARROW_FILE:
+            try:
+                reader = stack.enter_context(pa.ipc.open_file(file))
+            except (pa.ArrowException, OSError) as error:
+                if reason_of(error, content) is error:  # of the filesystem
+                    raise
+                # A truncated file has no footer; its record batches are still there, as a stream.
+                footer: Exception | None = damaged(f"it has no valid footer ({error})")
+                file.seek(len(_ARROW_MAGIC))
+            else:
+                columns = _columns(reader.schema, options)
+                yield columns, _file_batches(file, reader, content)
+                return
+        else:
+            footer = None
+        stream = stack.enter_context(pa.ipc.open_stream(file))
+        yield _columns(stream.schema, options), _stream_batches(file, stream, content, footer)
+
+
+def _row_groups(
+    parquet: pq.ParquetFile, content: Path | bytes | RemoteFile, columns: Columns, ended: Container[int]
+) -> Iterator[Piece]:
+    """Row groups, a few rows at a time; of a damaged one the rows before the damage, and how many are lost."""
+    metadata = parquet.metadata
+    groups = [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)]
+    if min(groups, default=0) < 0 or max(sum(groups), metadata.num_rows) > MAX_ROWS:
+        raise damaged(f"it announces row groups of {', '.join(map(str, groups[:20]))} rows")
+    first = 1
+    failures = 0
+    for index, rows in enumerate(groups):
+        if all(number in ended for number in range(first, first + rows)):
+            yield EndedRows(rows)
+        else:
+            given = 0
+            error: Exception | None = None
+            try:
+                for batch in parquet.iter_batches(batch_size=BATCH_ROWS, row_groups=[index], columns=columns.all):
+                    whole = batch.slice(0, rows - given)
+                    yield whole
+                    given += whole.num_rows
+            except Exception as raised:
+                error = reason_of(raised, content)
+            else:
+                if given < rows:
+                    error = damaged(f"row group {index + 1} announces {rows} rows and holds {given}")
+            if error is not None:
+                yield LostPiece(rows - given, error, _row_ids(parquet, index, columns, rows)[given:])
+                failures = 0 if isinstance(error, InputError) else failures + 1
+            else:
+                failures = 0
+            if failures == _MAX_FAILURES:
+                yield LostPiece(sum(groups[index + 1 :]), error or damaged("it cannot be read"))
+                return
+        first += rows
+    if metadata.num_rows != sum(groups):
+        more = metadata.num_rows - sum(groups)
+        error = damaged(f"its footer announces {metadata.num_rows} rows, its row groups {sum(groups)}")
+        yield LostPiece(more if more > 0 else None, error)
+
+
+def _row_ids(parquet: pq.ParquetFile, index: int, columns: Columns, rows: int) -> tuple[str | None, ...]:
+    """Ids of a row group that cannot be read otherwise; empty where the column with the ids is damaged as well."""
+    if columns.row_id is None or rows > MAX_NAMED:
+        return ()
+    with suppress(Exception):  # whatever it is, the rows are reported as lost, with their numbers in place of their ids
+        table = parquet.read_row_group(index, columns=[columns.row_id])
+        table.validate(full=True)
+        ids = table.column(0).to_pylist()
+        if len(ids) == rows:
+            return tuple(None if value is None else str(value) for value in ids)
+    return ()
+
+
+def _file_batches(file: Any, reader: pa.RecordBatchFileReader, content: Path | bytes | RemoteFile) -> Iterator[Piece]:
+    """Record batches of an Arrow file; of a damaged one how many rows are lost."""
+    for index in range(reader.num_record_batches):
+        try:
+            batch = reader.get_batch(index)
+        except Exception as raised:
+            error = reason_of(raised, content)
+            rows = _batch_rows(file, reader.schema, index)
+            yield LostPiece(rows, error)
+            # Rows are known by their numbers. What a remote file does not give now it may give next time, and the rows
+            # behind would have other numbers then.
+            if rows is None and isinstance(content, RemoteFile):
+                return
+        else:
+            yield batch
+
+
+def _batch_rows(file: Any, schema: pa.Schema, index: int) -> int | None:
+    """Rows of a damaged record batch, by any column of it that is whole."""
+    for column in range(len(schema)):
+        with suppress(Exception):  # this column is damaged, too
+            options = pa.ipc.IpcReadOptions(included_fields=[column])
+            rows = pa.ipc.open_file(file, options=options).get_batch(index).num_rows
+            return int(rows) if 0 <= rows <= MAX_ROWS else None
+    return None
+
+
+def _stream_batches(
+    file: Any, stream: pa.RecordBatchStreamReader, content: Path | bytes | RemoteFile, footer: Exception | None
+) -> Iterator[Piece]:
+    """Record batches of an Arrow stream, up to its end mark; the stream's readers do not insist on one.
+
+    Args:
+        file: Where the stream is read from.
+        stream: The reader.
+        content: What ``file`` is.
+        footer: What is wrong with the footer, of an Arrow file that is read as a stream.
+    """
+    failures = 0
+    while failures < _MAX_FAILURES:
+        before = file.tell()
+        try:
+            batch = stream.read_next_batch()
+        except StopIteration:
+            if footer is None and file.tell() - before < _END_MARK_BYTES:
+                footer = damaged("the stream has no end mark, so that it may be truncated")
+            elif footer is None and file.read(1):
+                footer = damaged("there are data behind the end of the stream")
+            break
+        except Exception as raised:
+            yield LostPiece(None, reason_of(raised, content))
+            if isinstance(content, RemoteFile) or file.tell() == before:
+                return  # as above; and at the end of the file
+            failures += 1
+        else:
+            yield batch
+            failures = 0
+    if footer is not None:
+        yield LostPiece(None, footer)
+
+
+def _columns(schema: pa.Schema, options: SourceOptions) -> Columns:
+    image = _image_column(schema, options.image_column)
+    row_id = options.id_column
+    if row_id is not None and row_id not in schema.names:
+        raise UsageError(f"there is no column {row_id!r}", remedy=f"The columns are: {', '.join(schema.names)}.")
+    if row_id is None:
+        row_id = next(
+            (name for name in _ID_COLUMNS if name in schema.names and _is_scalar(schema.field(name).type)), None
+        )
+    metadata = tuple(f.name for f in schema if f.name not in (image, row_id) and _is_scalar(f.type))
+    return Columns(image, row_id, metadata)
+
+
+def _image_column(schema: pa.Schema, wanted: str | None) -> str:
+    """The struct column with encoded ``bytes`` (the `datasets` library's Image feature), or a binary column."""
+    names = ", ".join(schema.names)
+    if wanted is not None:
+        if wanted not in schema.names:
+            raise UsageError(f"there is no column {wanted!r}", remedy=f"The columns are: {names}.")
+        if not (_is_image_struct(schema.field(wanted).type) or _is_binary(schema.field(wanted).type)):
+            raise UsageError(f"the column {wanted!r} holds no encoded images", remedy=f"The columns are: {names}.")
+        return wanted
+    structs = [f.name for f in schema if _is_image_struct(f.type)]
+    plain = [f.name for f in schema if _is_binary(f.type) and f.name in _IMAGE_NAMES]
+    candidates = structs or plain
+    if not candidates:
+        raise UnsupportedInputError(
+            f"no column holds encoded page images (columns: {names})", remedy="Name it with --image-column."
+        )
+    return next((name for name in _IMAGE_NAMES if name in candidates), candidates[0])
+
+
+def _is_image_struct(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_struct(kind)) and any(f.name == "bytes" and _is_binary(f.type) for f in kind)
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
+
+
+def _is_scalar(kind: pa.DataType) -> bool:
+    types = pa.types
+    is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    return bool(
+        is_text
+        or types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_boolean(kind)
+        or types.is_temporal(kind)
+    )
