@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import signal
+import struct
 import subprocess
 import sys
 import textwrap
@@ -222,6 +223,67 @@ async def test_a_pdf_that_unpacks_to_gigabytes_is_contained(tmp_path: Path):
             await service.decode(PdfPage(path=path, page_index=0))
     assert "--decoder-memory" in str(caught.value.remedy)
     assert DecodingService()._memory == 2 * 2**30
+
+
+def huge_png(path: Path, side: int) -> Path:
+    """A white square of 16-bit grey samples; some hundred kilobytes for hundreds of megapixels."""
+
+    def chunk(kind: bytes, body: bytes) -> bytes:
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+    packer, row = zlib.compressobj(1), b"\0" + b"\xff" * (2 * side)
+    data = b"".join([packer.compress(row) for _ in range(side)]) + packer.flush()
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 16, 0, 0, 0, 0))
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", data) + chunk(b"IEND", b""))
+    return path
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak memory in KiB")
+@pytest.mark.parametrize("payload", ["path=path", "data=path.read_bytes()"])
+def test_a_huge_image_takes_little_memory(tmp_path: Path, payload: str):
+    path = huge_png(tmp_path / "huge.png", 12_000)
+    script = f"""
+        import asyncio, resource, sys
+        sys.path[:] = {sys.path!r}
+        from pathlib import Path
+        from pagemill.runtime.decoding import DecodingService
+        from pagemill.sources.base import EncodedImage
+        async def main():
+            path = Path({str(path)!r})
+            async with DecodingService(workers=1) as service:
+                page = await service.decode(EncodedImage({payload}))
+                print(*page.pixels.shape, page.pixels.min(), page.scale, *page.notes, sep="|")
+        asyncio.run(main())
+        print(sum(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert shown.returncode == 0, shown.stderr
+    page, peak = shown.stdout.splitlines()
+    assert page == f"5000|5000|3|255|{5 / 12}|decoded at 0.417 of its 12000 x 12000 pixels"
+    assert int(peak) < 700 * 1024
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+async def test_a_process_that_keeps_much_memory_is_replaced(pdf: Path, tmp_path: Path):
+    script = tmp_path / "hoarder.py"
+    script.write_text(
+        f"import sys; sys.path[:0] = {sys.path!r}\n"
+        "from pagemill.runtime import decoder_worker\n"
+        "render, kept = decoder_worker.render_page, []\n"
+        "def hoard(document, index, *more):\n"
+        "    kept.append(b'x' * (300 * 2**20 if index == 1 else 1))\n"
+        "    return render(document, index, *more)\n"
+        "decoder_worker.render_page = hoard\n"
+        "decoder_worker.main()\n"
+    )
+    async with DecodingService(workers=1, command=[sys.executable, str(script)]) as service:
+        seen = []
+        for index in (0, 2, 1, 0):
+            before = children()
+            assert (await service.decode(PdfPage(path=pdf, page_index=index))).pixels.size
+            seen.append((len(children() - before), len(before - children())))
+    assert seen == [(1, 0), (0, 0), (0, 1), (1, 0)]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="address space limits are Linux's")

@@ -1,4 +1,4 @@
-"""A decoding process: opens PDFs and renders pages on request, one at a time, until its input ends.
+"""A decoding process: renders pages of PDFs and decodes huge images on request, one at a time, until its input ends.
 
 Started by :mod:`pagemill.runtime.decoding_process`. It may crash, hang or be killed at any time: nobody else is hurt.
 """
@@ -12,14 +12,20 @@ import signal
 import sys
 import tempfile
 from collections import OrderedDict
+from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
 
 from pagemill.errors import CorruptInputError, PagemillError, TooLargeError
-from pagemill.imaging.pdf import RenderedPage, describe, open_pdf, render_page
+from pagemill.imaging.decode import decode_image
+from pagemill.imaging.pdf import describe, open_pdf, render_page
 from pagemill.processes import die_with_parent
 from pagemill.runtime.decoding_protocol import (
     HEADER,
+    DecodeImage,
     Describe,
     Described,
     Failed,
@@ -31,6 +37,9 @@ from pagemill.runtime.decoding_protocol import (
     decode_request,
     frame,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 if sys.platform == "linux":
     import fcntl
@@ -54,10 +63,12 @@ class Worker:
         """Do what is asked; errors become a :class:`Failed`."""
         self._release()
         try:
+            if isinstance(request, DecodeImage):
+                return self._with_pixels(partial(_decode, request))
             document = self._open(request.path, request.password)
             if isinstance(request, Describe):
                 return Described(describe(document))
-            return self._render(document, request)
+            return self._with_pixels(partial(_render, document, request))
         except PagemillError as error:
             return Failed.of(error)
         except MemoryError:
@@ -77,21 +88,21 @@ class Worker:
             self._documents.popitem(last=False)[1].close()
         return document
 
-    def _render(self, document: Any, request: Render) -> Rendered:
+    def _with_pixels(self, draw: Callable[[Callable[[int], Any]], Rendered]) -> Rendered:
+        """What ``draw`` gives, with the place of the pixels that it has written into the buffer it asked for."""
         if self._scratch is None:
-            page = render_page(document, request.page_index, request.limits, self._memory_file)
-            return _rendered(page, descriptor=self._pixels, path=None)
+            return msgspec.structs.replace(draw(self._memory_file), descriptor=self._pixels)
         buffers: list[bytearray] = []
 
         def allocate(size: int) -> bytearray:
             buffers.append(bytearray(size))
             return buffers[0]
 
-        page = render_page(document, request.page_index, request.limits, allocate)
+        rendered = draw(allocate)
         descriptor, path = tempfile.mkstemp(suffix=".rgb", dir=self._scratch)
         with os.fdopen(descriptor, "wb") as file:
             file.write(buffers[0])
-        return _rendered(page, descriptor=None, path=path)
+        return msgspec.structs.replace(rendered, path=path)
 
     def _memory_file(self, size: int) -> mmap.mmap:
         """An anonymous file in memory: reserved at once, so that a lack of memory is an error here and now."""
@@ -113,10 +124,9 @@ class Worker:
             self._pixels = -1
 
 
-def _rendered(page: RenderedPage, *, descriptor: int | None, path: str | None) -> Rendered:
+def _render(document: Any, request: Render, allocate: Callable[[int], Any]) -> Rendered:
+    page = render_page(document, request.page_index, request.limits, allocate)
     return Rendered(
-        descriptor=descriptor,
-        path=path,
         width=page.width,
         height=page.height,
         dpi=page.dpi,
@@ -124,6 +134,14 @@ def _rendered(page: RenderedPage, *, descriptor: int | None, path: str | None) -
         image_boxes=page.image_boxes,
         notes=page.notes,
     )
+
+
+def _decode(request: DecodeImage, allocate: Callable[[int], Any]) -> Rendered:
+    path = Path(os.fsdecode(request.path))
+    page = decode_image(path, frame=request.frame, limits=request.limits, name=request.name)
+    np.frombuffer(allocate(page.pixels.nbytes), dtype=np.uint8)[:] = page.pixels.reshape(-1)
+    height, width = page.pixels.shape[:2]
+    return Rendered(width=width, height=height, dpi=page.dpi, scale=page.scale, notes=page.notes)
 
 
 def serve(worker: Worker, requests: IO[bytes], replies: IO[bytes]) -> None:

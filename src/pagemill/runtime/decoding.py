@@ -1,4 +1,4 @@
-"""The decoding service: PDF pages in worker processes, images on threads."""
+"""The decoding service: PDF pages and huge images in worker processes, other images on threads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 import tempfile
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -17,12 +17,12 @@ from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.page import DecodedPage
 from pagemill.processes import module_command
 from pagemill.runtime.decoding_process import DecodingProcess, take_pixels
-from pagemill.runtime.decoding_protocol import Describe, Described, Failed, Render, Rendered
+from pagemill.runtime.decoding_protocol import DecodeImage, Describe, Described, Failed, Render, Rendered
 from pagemill.runtime.threads import ComputeThreads
 from pagemill.sources.base import PdfPage
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Iterator, Sequence
     from types import TracebackType
 
     from pagemill.imaging.page import PdfInfo
@@ -34,7 +34,10 @@ DECODE_TIMEOUT_S = 60.0
 """Most time for decoding or rendering a page, or opening a file, waiting for its turn not included; far above what
 honest ones need. A page's own limit may be shorter."""
 _LARGE = 2
-"""Images this many times over the working size are decoded one at a time, to bound memory."""
+"""Images this many times over the working size are decoded in a worker process, one at a time: its memory is bounded,
+and goes back to the system."""
+_RETAINED = 256 * 2**20
+"""Bytes; a worker process that keeps more than this after a page is replaced. An idle one has 40 MB."""
 
 
 class DecodingService:
@@ -118,12 +121,17 @@ class DecodingService:
         if not isinstance(payload, PdfPage):
             return await self._decode_image(payload)
         request = Render(os.fsencode(payload.path.absolute()), payload.password, payload.page_index, self.limits)
-        reply, pixels = await self._ask(request, f"rendering page {payload.page_index + 1}")
+        return await self._decode_apart(request, f"rendering page {payload.page_index + 1}")
+
+    async def _decode_apart(self, request: Render | DecodeImage, what: str) -> DecodedPage:
+        """Decode in a worker process."""
+        reply, pixels = await self._ask(request, what)
         if not isinstance(reply, Rendered) or pixels is None:
             raise WorkerCrashError("a decoding process gave an answer to another question")
         return DecodedPage(
             pixels=pixels,
             dpi=reply.dpi,
+            scale=reply.scale,
             text_layer=reply.text_layer,
             image_boxes=reply.image_boxes,
             notes=reply.notes,
@@ -137,9 +145,14 @@ class DecodingService:
         what, run = f"decoding {name}", self._threads.run
         async with self._time_limit(what):
             stored = await run(stored_pixels, source, frame=payload.frame, limits=self.limits, name=name)
-        turn = self._one_large if stored > _LARGE * self.limits.max_pixels else nullcontext()
-        async with turn, self._time_limit(what):
-            return await run(decode_image, source, frame=payload.frame, limits=self.limits, name=name)
+        if stored <= _LARGE * self.limits.max_pixels:
+            async with self._time_limit(what):
+                return await run(decode_image, source, frame=payload.frame, limits=self.limits, name=name)
+        async with self._one_large:
+            with nullcontext(source) if isinstance(source, Path) else _spooled(source) as path:
+                plain_name = name.encode("utf-8", "backslashreplace").decode()
+                request = DecodeImage(os.fsencode(path.absolute()), payload.frame, plain_name, self.limits)
+                return await self._decode_apart(request, what)
 
     @asynccontextmanager
     async def _time_limit(self, what: str) -> AsyncIterator[None]:
@@ -183,7 +196,10 @@ class DecodingService:
             except BaseException:
                 await asyncio.shield(process.kill())
                 raise
-            self._idle.append(process)
+            if process.retained_bytes() > _RETAINED:
+                await asyncio.shield(process.close())
+            else:
+                self._idle.append(process)
 
     def _choose(self, path: bytes) -> DecodingProcess | None:
         """An idle process, one that has the document open by preference."""
@@ -191,3 +207,12 @@ class DecodingService:
             if path in process.documents:
                 return self._idle.pop(index)
         return self._idle.pop() if self._idle else None
+
+
+@contextmanager
+def _spooled(data: bytes) -> Iterator[Path]:
+    """A temporary file with these bytes."""
+    with tempfile.TemporaryDirectory(prefix="pagemill-", ignore_cleanup_errors=True) as folder:
+        path = Path(folder, "image")
+        path.write_bytes(data)
+        yield path

@@ -23,6 +23,14 @@ if TYPE_CHECKING:
 
     from pagemill.imaging.types import Pixels
 
+_ENVIRONMENT = {
+    # Numerical libraries would reserve address space for a thread on every core.
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "VIPS_CONCURRENCY": "1",
+    # glibc raises this threshold with the first large block that is freed, and keeps blocks below it from then on.
+    "MALLOC_MMAP_THRESHOLD_": str(2**20),
+}
 _START_TIMEOUT_S = 60.0
 _END_TIMEOUT_S = 2.0
 _STDERR_LINES = 20
@@ -55,8 +63,7 @@ class DecodingProcess:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            # Numerical libraries would reserve address space for a thread on every core.
-            env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+            env={**os.environ, **_ENVIRONMENT},
         )
         worker = cls(process, memory)
         try:
@@ -126,6 +133,14 @@ class DecodingProcess:
     def last_words(self) -> str:
         """The last line it wrote to standard error."""
         return self._stderr[-1] if self._stderr else ""
+
+    def retained_bytes(self) -> int:
+        """Memory that the process keeps, files in memory aside; 0 where the system has no ``/proc``."""
+        try:
+            _, resident, shared, *_ = Path(f"/proc/{self.pid}/statm").read_text(encoding="ascii").split()
+        except OSError:
+            return 0
+        return (int(resident) - int(shared)) * mmap.PAGESIZE
 
     async def close(self) -> None:
         """Let the process end by closing its input; kill it if it does not."""

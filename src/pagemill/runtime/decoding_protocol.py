@@ -33,6 +33,16 @@ class Render(msgspec.Struct, tag=True, frozen=True):
     limits: DecodeLimits
 
 
+class DecodeImage(msgspec.Struct, tag=True, frozen=True):
+    """Decode an image file."""
+
+    path: bytes
+    frame: int
+    name: str
+    """How messages call it."""
+    limits: DecodeLimits
+
+
 class Ready(msgspec.Struct, tag=True, frozen=True):
     """The worker has started."""
 
@@ -44,18 +54,22 @@ class Described(msgspec.Struct, tag=True, frozen=True):
 
 
 class Rendered(msgspec.Struct, tag=True, frozen=True, kw_only=True):
-    """Answer to :class:`Render`. The pixels (height x width x 3, RGB) lie in a file, valid until the next request."""
+    """Answer to :class:`Render` and :class:`DecodeImage`.
 
-    descriptor: int | None
+    The pixels (height x width x 3, RGB) are in a file, which is valid until the next request.
+    """
+
+    descriptor: int | None = None
     """The worker's number of a sealed memory file; None when ``path`` names a temporary file."""
-    path: str | None
+    path: str | None = None
     """Removed by who reads it."""
     width: int
     height: int
-    dpi: float
-    text_layer: TextLayer | None
-    image_boxes: tuple[Box, ...]
-    notes: tuple[str, ...]
+    dpi: float | None
+    scale: float = 1.0
+    text_layer: TextLayer | None = None
+    image_boxes: tuple[Box, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class Failed(msgspec.Struct, tag=True, frozen=True):
@@ -75,7 +89,7 @@ class Failed(msgspec.Struct, tag=True, frozen=True):
         return error_class(self.category)(self.message, remedy=self.remedy)
 
 
-Request = Describe | Render
+Request = Describe | Render | DecodeImage
 Reply = Ready | Described | Rendered | Failed
 
 encode = msgspec.msgpack.Encoder().encode

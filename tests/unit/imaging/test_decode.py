@@ -168,6 +168,64 @@ def test_big_images_are_shrunk_and_say_so(file_format: str):
     assert "400 x 300" in page.notes[0]
 
 
+def huge_images() -> dict[str, bytes]:
+    """A gradient in what libvips reads row by row and in what it does not, larger than twice ``HUGE_LIMITS``."""
+    grey = Image.linear_gradient("L").resize((400, 300))
+    colours = Image.merge("RGB", (grey, grey.rotate(180), Image.new("L", grey.size, 90)))
+    alpha = grey.rotate(90).resize(grey.size)
+    deep = Image.fromarray(np.asarray(grey).astype(np.uint16) * 257)
+    palette = colours.quantize(16)
+    return {
+        "grey": encoded(grey, "PNG"),
+        "bilevel": encoded(grey.convert("1", dither=Image.Dither.NONE), "TIFF", compression="group4"),
+        "rgb": encoded(colours, "PNG"),
+        "rgba": encoded(Image.merge("RGBA", (*colours.split(), alpha)), "PNG"),
+        "grey and alpha": encoded(Image.merge("LA", (grey, alpha)), "PNG"),
+        "16 bits": encoded(deep, "PNG"),
+        "16 bits, TIFF": encoded(deep, "TIFF"),
+        "palette": encoded(palette, "PNG"),
+        "palette with transparency": encoded(palette, "PNG", transparency=3),
+        "CMYK": encoded(colours.convert("CMYK"), "TIFF"),
+        "CMYK, JPEG": encoded(colours.convert("CMYK"), "JPEG", quality=95),
+        "floats": encoded(Image.fromarray(np.asarray(grey).astype(np.float32) * 3.5), "TIFF"),
+        "WebP": encoded(colours, "WEBP", lossless=True),
+        "second frame": encoded(grey, "TIFF", save_all=True, append_images=[colours]),
+        "turned TIFF": encoded(colours, "TIFF", exif=exif(6)),
+        "turned PNG": encoded(colours, "PNG", exif=exif(6)),
+        "BMP": encoded(colours, "BMP"),
+    }
+
+
+def exif(orientation: int) -> Image.Exif:
+    data = Image.Exif()
+    data[0x0112] = orientation
+    return data
+
+
+HUGE_LIMITS = DecodeLimits(max_pixels=10_000)
+
+
+@pytest.mark.parametrize("name", huge_images())
+def test_an_image_that_is_shrunk_while_it_is_read_looks_like_one_that_is_shrunk_whole(name: str):
+    data, frame = huge_images()[name], int(name == "second frame")
+    shrunk = decode_image(data, frame=frame, limits=HUGE_LIMITS)
+    whole = decode_image(data, frame=frame).pixels
+    height, width = shrunk.pixels.shape[:2]
+    assert (width < height) == (whole.shape[1] < whole.shape[0])
+    assert 8_000 < height * width <= 10_100
+    expected = np.asarray(Image.fromarray(whole).resize((width, height), Image.Resampling.BOX), dtype=int)
+    assert np.abs(shrunk.pixels.astype(int) - expected).mean() < 6
+    assert shrunk.notes
+
+
+@pytest.mark.parametrize("cut", [0.3, 0.9])
+@pytest.mark.parametrize("name", ["rgb", "16 bits", "16 bits, TIFF", "WebP", "BMP"])
+def test_a_truncated_image_that_would_be_shrunk_fails(name: str, cut: float):
+    data = huge_images()[name]
+    with pytest.raises(CorruptInputError):
+        decode_image(data[: int(len(data) * cut)], limits=HUGE_LIMITS)
+
+
 def test_resolution_is_told_where_believable():
     assert decode_image(encoded(two_colours(), "PNG", dpi=(300, 300))).dpi == pytest.approx(300, abs=0.1)
     assert decode_image(encoded(two_colours(), "JPEG", dpi=(72, 72))).dpi is None
