@@ -5,7 +5,7 @@ VLLM_VENV ?= .venv-vllm
 OUT ?= out
 BIN := $(VENV)/bin
 
-.PHONY: run test test-vllm lint typecheck lines samples system-packages clean
+.PHONY: run test test-vllm lint typecheck docs lines samples system-packages clean
 
 # Without Tesseract the Korean samples fail, by name, and the run ends with status 3; the report is there all the same.
 run: $(VENV)/.installed system-packages
@@ -36,6 +36,10 @@ typecheck: $(VENV)/.installed-test
 lines:
 	@$(PYTHON) scripts/count-lines
 
+# The documentation site in site/. A broken link or reference fails the build.
+docs: $(VENV)/.installed-docs
+	$(BIN)/python -m mkdocs build --strict
+
 # Makes samples/ anew: see samples/make_samples.py.
 samples: $(VENV)/.installed-test
 	$(BIN)/python samples/make_samples.py
@@ -55,5 +59,9 @@ $(VENV)/.installed-test: $(VENV)/.installed pyproject.toml
 	$(BIN)/python -m pip install --quiet --group test --group lint
 	@touch $@
 
+$(VENV)/.installed-docs: $(VENV)/.installed pyproject.toml
+	$(BIN)/python -m pip install --quiet --group docs
+	@touch $@
+
 clean:
-	rm -rf $(VENV) "$(OUT)" build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) "$(OUT)" site build dist .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,61 @@
+"""The scripts in examples/ run on samples/, as they are."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.integration
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def run(name: str, folder: Path) -> str:
+    """Run a script without arguments in an empty folder and return what it prints."""
+    command = [sys.executable, str(EXAMPLES / name)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, encoding="utf-8", timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_parse_to_markdown(tmp_path):
+    printed = run("parse_to_markdown.py", tmp_path)
+    assert "2 pages, 2 tables" in printed
+    assert (tmp_path / "markdown-out" / "report.md").read_text(encoding="utf-8").startswith("# From Rag to Ream")
+
+
+def test_stream_pages(tmp_path):
+    printed = run("stream_pages.py", tmp_path)
+    assert "report_1: done" in printed
+    assert "notice-ko_1: done" in printed
+
+
+def test_tables_to_csv(tmp_path):
+    run("tables_to_csv.py", tmp_path)
+    with (tmp_path / "tables-out" / "table-1.csv").open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.reader(stream))
+    assert rows[0][:3] == ["Quarter", "Vat 1: writing paper", "Vat 1: writing paper"]
+    assert rows[2][:2] == ["January to March", "1,284.5"]
+
+
+def test_chunks(tmp_path):
+    chunks = [json.loads(line) for line in run("chunks.py", tmp_path).splitlines()]
+    table = next(chunk for chunk in chunks if chunk["format"] == "html")
+    assert table["page"] in (1, 2)
+    assert any(chunk["heading"] == "1 Introduction" for chunk in chunks)
+
+
+def test_search_pages(tmp_path):
+    assert run("search_pages.py", tmp_path).startswith("report_2 (table)")
+
+
+def test_every_script_is_listed_and_tested():
+    scripts = {path.name for path in EXAMPLES.glob("*.py")}
+    listed = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    tested = Path(__file__).read_text(encoding="utf-8")
+    assert [name for name in sorted(scripts) if f"`{name} " not in listed or f'"{name}"' not in tested] == []
