@@ -45,9 +45,13 @@ def union_box(boxes: Iterable[Box]) -> Box:
     array = as_array(boxes)
     if not len(array):
         raise ValueError("union_box of no boxes")
-    x1, y1 = array[:, :2].min(axis=0)
-    x2, y2 = array[:, 2:].max(axis=0)
-    return (float(x1), float(y1), float(x2), float(y2))
+    x1, y1, x2, y2 = frame_of(array).tolist()
+    return (x1, y1, x2, y2)
+
+
+def frame_of(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The smallest box, shape (4,), around boxes of shape (n, 4), n > 0."""
+    return np.concatenate([boxes[:, :2].min(axis=0), boxes[:, 2:].max(axis=0)])
 
 
 def clip(box: Box, width: float, height: float) -> Box:

@@ -85,3 +85,13 @@ TASK_OF_LABEL: Mapping[Label, Task] = MappingProxyType(
     {label: task for task, labels in _TASKS.items() for label in labels}
 )
 """The task of every label, after the published GLM-OCR defaults for PP-DocLayoutV3."""
+
+FIGURES = frozenset({Label.IMAGE, Label.CHART})
+PICTURES = FIGURES | {Label.HEADER_IMAGE, Label.FOOTER_IMAGE, Label.SEAL}
+"""Everything that shows something other than text."""
+FORMULAS = frozenset({Label.DISPLAY_FORMULA, Label.INLINE_FORMULA})
+TITLES = frozenset({Label.DOC_TITLE, Label.PARAGRAPH_TITLE})
+RUNNING_TEXT = frozenset({Label.TEXT, Label.ABSTRACT, Label.REFERENCE_CONTENT})
+"""Text in paragraphs that continue across columns and pages."""
+FLOWING = RUNNING_TEXT | {Label.CONTENT, Label.FOOTNOTE}
+"""Text that may be split into columns and paragraphs."""

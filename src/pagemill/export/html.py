@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from pagemill._version import __version__
 from pagemill.document.joining import join_pair
-from pagemill.document.labels import TASK_OF_LABEL, Label, Task
+from pagemill.document.labels import RUNNING_TEXT, TASK_OF_LABEL, Label, Task
 from pagemill.document.names import file_stem
 from pagemill.document.page import ContentFormat, Status
 from pagemill.export.html_lists import list_html
@@ -41,7 +41,6 @@ _PARAGRAPH_CLASS = {
     Label.FORMULA_NUMBER: "note",
     Label.VISION_FOOTNOTE: "note",
 }
-_FLOWING = frozenset({Label.TEXT, Label.ABSTRACT, Label.REFERENCE_CONTENT})
 _LANGUAGE = re.compile(r"(?!und)[a-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")
 _PAGE_WIDTH = 760
@@ -243,7 +242,7 @@ def _block(region: Region) -> _Block:
         return _Block("", items=content.split("\n"))
     if region.label is Label.CONTENT:
         return _Block("", markup=f"<p>{_text(content).replace(chr(10), '<br>' + chr(10))}</p>")
-    flows = region.label in _FLOWING
+    flows = region.label in RUNNING_TEXT
     return _Block(content, flows, flows and region.continues, style=_PARAGRAPH_CLASS.get(region.label, ""))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from pagemill.document.labels import TASK_OF_LABEL, Label, Task
+from pagemill.document.labels import RUNNING_TEXT, TASK_OF_LABEL, Label, Task
 from pagemill.document.page import ContentFormat, Status
 from pagemill.export.model_markdown import code_block, formula, harmless, plain, plain_line
 from pagemill.export.paragraphs import Part, joined, left_open
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from pagemill.document.page import PageResult, Region
 
-_FLOWING = frozenset({Label.TEXT, Label.ABSTRACT, Label.REFERENCE_CONTENT})
 _FIGURE_NAME = re.compile(r"^\W?\w{1,20}\.?\s{0,3}[\w.\-]{0,12}\d")
 _BLOCK_START = re.compile(
     r"^(?=#{1,6}\s|>|```|~~~|[-+*]\s|[-=_*+][-=_*+ \t]*$|\[[^\]\n]{1,200}\]:)",  # the last two: rules, link targets
@@ -113,7 +112,7 @@ def _parts(page: PageResult, *, footnotes: bool, crops_root: str) -> list[_Part]
         elif region.caption_of in tags and region.label is Label.FORMULA_NUMBER:
             continue
         elif TASK_OF_LABEL[region.label] is not Task.ABANDON and region.content:
-            flows = region.label in _FLOWING and not region.list_item
+            flows = region.label in RUNNING_TEXT and not region.list_item
             if region.list_item and parts and parts[-1].is_list:  # one list that layout cut apart
                 parts[-1].text += "\n" + region_markdown(region)
                 continue

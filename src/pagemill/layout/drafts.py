@@ -5,19 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from pagemill.document.labels import Label
+from pagemill.document.labels import FORMULAS, PICTURES, Label
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from pagemill.layout.base import DetectedRegion
-
-PICTURES = frozenset({Label.IMAGE, Label.CHART, Label.HEADER_IMAGE, Label.FOOTER_IMAGE, Label.SEAL})
-FORMULAS = frozenset({Label.DISPLAY_FORMULA, Label.INLINE_FORMULA})
-FLOWING = frozenset({Label.TEXT, Label.ABSTRACT, Label.REFERENCE_CONTENT, Label.CONTENT, Label.FOOTNOTE})
-"""Running text, which may fall apart into columns and paragraphs."""
 
 
 @dataclass(slots=True)
@@ -38,8 +32,3 @@ class Draft:
     def textual(self) -> bool:
         """Whether it is nothing without text lines."""
         return self.label not in PICTURES and self.label not in FORMULAS and self.label is not Label.TABLE
-
-
-def frame_of(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The smallest box, shape (4,), around boxes of shape (n, 4), n > 0."""
-    return np.concatenate([boxes[:, :2].min(axis=0), boxes[:, 2:].max(axis=0)])

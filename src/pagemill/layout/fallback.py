@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pagemill.document.geometry import area, areas, as_array, intersection_matrix
-from pagemill.document.labels import Label
+from pagemill.document.geometry import area, areas, as_array, frame_of, intersection_matrix
+from pagemill.document.labels import FLOWING, PICTURES, Label
 from pagemill.layout.base import DetectedRegion
-from pagemill.layout.drafts import FLOWING, PICTURES, Draft, frame_of
+from pagemill.layout.drafts import Draft
 from pagemill.layout.misread import (
     fills_page,
     find_table,
@@ -24,6 +24,7 @@ from pagemill.layout.misread import (
     running_text,
 )
 from pagemill.layout.text_blocks import components, group_lines, page_columns, split_lines
+from pagemill.layout.thresholds import LAYOUT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -35,17 +36,6 @@ if TYPE_CHECKING:
 
 SOURCE = "projection"
 """``DetectedRegion.source`` of the regions found here."""
-
-_INSIDE = 0.5  # share of a line's box inside a region that makes it the region's line
-_CUT = 0.25  # share from which a text region or table that cuts through a line takes all of it
-_HEAD_BAND = 0.12  # share of the page height where running heads stand
-_HEADER_DOUBT = 0.85  # from this score on the model is right about headers
-_HEADING_GAP = 1.3  # line heights between a heading at the top of the page and its text; running heads keep away
-_NESTED = 0.8  # share of a text region inside a table that makes it a part of it
-_BIG_FORMULA = 0.1  # share of the page
-_FORMULA_DOUBT = 0.6  # a single line that the model takes for a formula with less certainty is text
-_TITLE_SIZE = 1.3  # height of a heading found here, in median line heights
-_MAX_TITLE_LINES = 3
 
 
 def complete_regions(
@@ -96,7 +86,7 @@ def _dissolve(
     drafts = []
     for region in regions:
         box = np.array(region.box, dtype=np.float64)
-        inside = boxes[_shares(boxes, box[None])[:, 0] >= _INSIDE]
+        inside = boxes[_shares(boxes, box[None])[:, 0] >= LAYOUT.line_inside]
         draft = Draft(region.label, box, region)
         logo = logo_label(box, page_size[1]) if region.label is Label.IMAGE else None
         if logo is not None:
@@ -130,9 +120,9 @@ def _real_pictures(draft: Draft, inside: NDArray[np.float64], page_area: float, 
 
 def _real_formulas(draft: Draft, inside: NDArray[np.float64], page_area: float) -> list[Draft]:
     """A formula without the paragraphs that the model put into it; none where it spans much of the page."""
-    if areas(draft.box[None])[0] > _BIG_FORMULA * page_area and len(inside) >= 6:
+    if areas(draft.box[None])[0] > LAYOUT.big_formula * page_area and len(inside) >= LAYOUT.big_formula_lines:
         return []
-    if len(inside) == 1 and draft.origin and (draft.origin.score or 0.0) < _FORMULA_DOUBT:
+    if len(inside) == 1 and draft.origin and (draft.origin.score or 0.0) < LAYOUT.formula_doubt:
         draft.label = Label.TEXT
     text = paragraphs_in_formula(draft.box, inside)
     if not text.any():
@@ -166,7 +156,7 @@ def _without_nested(drafts: list[Draft]) -> list[Draft]:
     tables = np.array([draft.box for draft in drafts if draft.label is Label.TABLE]).reshape(-1, 4)
     if not len(tables):
         return drafts
-    return [d for d in drafts if not d.textual or _shares(d.box[None], tables).max() < _NESTED]
+    return [d for d in drafts if not d.textual or _shares(d.box[None], tables).max() < LAYOUT.nested]
 
 
 def _shares(boxes: NDArray[np.float64], regions: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -184,11 +174,11 @@ def _assign(drafts: list[Draft], boxes: NDArray[np.float64]) -> list[int]:
     picture = np.array([draft.label in PICTURES for draft in drafts])
     grows = np.array([draft.textual or draft.label is Label.TABLE for draft in drafts])
     background = np.array([draft.background for draft in drafts])
-    inside = (shares >= _INSIDE) & ~background[None, :]
+    inside = (shares >= LAYOUT.line_inside) & ~background[None, :]
     size = areas(frames)
     # Pictures only take what nothing else holds; regions that cut a line come last and by share.
     cost = np.where(inside, size[None, :] + picture[None, :] * size.sum(), np.inf)
-    cut = ~inside & grows[None, :] & (shares >= _CUT)
+    cut = ~inside & grows[None, :] & (shares >= LAYOUT.line_cut)
     cost = np.where(cut, (3 - shares) * size.sum(), cost)
     orphans = []
     for line, home in enumerate(cost.argmin(axis=1)):
@@ -223,7 +213,7 @@ def _adopt(drafts: list[Draft], boxes: NDArray[np.float64], orphans: list[int]) 
 def _in_row(line: NDArray[np.float64], others: NDArray[np.float64]) -> bool:
     """Whether a line stands beside one of the others, at the same height."""
     shared = np.minimum(line[3], others[:, 3]) - np.maximum(line[1], others[:, 1])
-    return bool((shared > 0.5 * (line[3] - line[1])).any())
+    return bool((shared > LAYOUT.same_row * (line[3] - line[1])).any())
 
 
 def _restore_headings(drafts: list[Draft], boxes: NDArray[np.float64]) -> None:
@@ -231,18 +221,18 @@ def _restore_headings(drafts: list[Draft], boxes: NDArray[np.float64]) -> None:
     for draft in drafts:
         if draft.label is not Label.HEADER or len(draft.lines) != 1:
             continue
-        if draft.origin is None or (draft.origin.score or 0.0) >= _HEADER_DOUBT:
+        if draft.origin is None or (draft.origin.score or 0.0) >= LAYOUT.header_doubt:
             continue
         line = boxes[draft.lines[0]]
         size = line[3] - line[1]
         others = np.delete(boxes, draft.lines[0], axis=0)
-        below = others[others[:, 1] > line[3] - 0.3 * size]
+        below = others[others[:, 1] > line[3] - LAYOUT.heading_clearance * size]
         in_row = len(others) and _in_row(line, others)
         if in_row or not len(below) or len(below) < len(others):
             continue
         following = below[below[:, 1].argmin()]
         flush = min(abs(following[0] - line[0]), abs(following[2] - line[2])) < size  # right-to-left pages, too
-        if following[1] - line[3] < _HEADING_GAP * size and flush:
+        if following[1] - line[3] < LAYOUT.heading_gap * size and flush:
             draft.label = Label.PARAGRAPH_TITLE
 
 
@@ -254,7 +244,7 @@ def _complete_heads(drafts: list[Draft], boxes: NDArray[np.float64], height: flo
     for draft in drafts:
         if draft.label is Label.TEXT and len(draft.lines) == 1:
             line = boxes[draft.lines[0]]
-            if line[3] < _HEAD_BAND * height and _in_row(line, boxes[heads]):
+            if line[3] < LAYOUT.head_band * height and _in_row(line, boxes[heads]):
                 draft.label = Label.HEADER
 
 
@@ -272,7 +262,7 @@ def _split(draft: Draft, boxes: NDArray[np.float64]) -> list[Draft]:
 
 def _is_scrap(draft: Draft, whole: Box) -> bool:
     """Whether a draft is a small part of the region it was cut from."""
-    return float(areas(draft.box[None])[0]) < 0.25 * area(whole)
+    return float(areas(draft.box[None])[0]) < LAYOUT.scrap * area(whole)
 
 
 def _return_labels(drafts: list[Draft], boxes: NDArray[np.float64]) -> list[Draft]:
@@ -282,7 +272,7 @@ def _return_labels(drafts: list[Draft], boxes: NDArray[np.float64]) -> list[Draf
     for draft in drafts:
         if pictures and draft.origin and draft.textual and len(draft.lines) == 1 and _is_scrap(draft, draft.origin.box):
             shares = _shares(draft.box[None], np.array([picture.box for picture in pictures]))[0]
-            if shares.max() >= 0.9:
+            if shares.max() >= LAYOUT.scrap_in_picture:
                 pictures[int(shares.argmax())].lines += draft.lines
                 continue
         kept.append(draft)
@@ -310,7 +300,7 @@ def _joined(boxes: NDArray[np.float64], blocks: list[NDArray[np.intp]]) -> list[
     while len(blocks) > 1:
         frames = np.array([frame_of(boxes[block]) for block in blocks])
         size = areas(frames)
-        overlap = intersection_matrix(frames, frames) > 0.3 * np.minimum(size[:, None], size[None, :])
+        overlap = intersection_matrix(frames, frames) > LAYOUT.blocks_overlap * np.minimum(size[:, None], size[None, :])
         pairs = [(int(a), int(b)) for a, b in np.argwhere(np.triu(overlap, k=1))]
         if not pairs:
             break
@@ -333,7 +323,7 @@ def _cluster(boxes: NDArray[np.float64], orphans: list[int]) -> list[Draft]:
     unit = float(np.median(boxes[:, 3] - boxes[:, 1]))
     for block in _joined(boxes, group_lines(boxes, free)):
         size = float(np.median(boxes[block, 3] - boxes[block, 1]))
-        title = size > _TITLE_SIZE * unit and len(block) <= _MAX_TITLE_LINES
+        title = size > LAYOUT.title_size * unit and len(block) <= LAYOUT.title_lines
         drafts.append(_part(None, Label.PARAGRAPH_TITLE if title else Label.TEXT, boxes, block))
     return drafts
 

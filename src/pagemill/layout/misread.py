@@ -9,41 +9,32 @@ import numpy as np
 
 from pagemill.document.labels import Label
 from pagemill.layout.text_blocks import group_lines, rows_of
+from pagemill.layout.thresholds import LAYOUT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pagemill.imaging.types import Pixels
 
-_PAGE_FILLING = 0.6  # share of the page from which a "figure" with text in it is the page itself
-_DENSE = 0.35  # share of a figure that its line boxes cover when it is text; diagrams stay below 0.2
-_SPARSE = 0.15  # share that line boxes cover on a poster; a written page has more
-_BIG_TABLE = 0.4  # share of the page
-_MIN_INK = 0.01  # share of inked pixels in what is left of a figure
-_MIN_REMAINDER = 0.015  # share of the page
-_LOGO = 0.08  # share of the page height; a larger picture at the top is a figure
-_MARGIN = 0.12  # share of the page height where logos stand
-_INK_CONTRAST = 40  # grey levels from the background
-
 
 def logo_label(box: NDArray[np.float64], page_height: float) -> Label | None:
     """Header or footer image for a small picture, box of shape (4,), at the edge of the page; else None."""
-    if box[3] - box[1] > _LOGO * page_height:
+    if box[3] - box[1] > LAYOUT.logo * page_height:
         return None
-    if box[3] < _MARGIN * page_height:
+    if box[3] < LAYOUT.head_band * page_height:
         return Label.HEADER_IMAGE
-    return Label.FOOTER_IMAGE if box[1] > (1 - _MARGIN) * page_height else None
+    return Label.FOOTER_IMAGE if box[1] > (1 - LAYOUT.head_band) * page_height else None
 
 
 def fills_page(box: NDArray[np.float64], page_area: float) -> bool:
     """Whether a "figure" is so large that it may be the page itself."""
-    return float((box[2] - box[0]) * (box[3] - box[1])) >= _PAGE_FILLING * page_area
+    return float((box[2] - box[0]) * (box[3] - box[1])) >= LAYOUT.page_filling * page_area
 
 
 def is_photograph(box: NDArray[np.float64], lines: NDArray[np.float64]) -> bool:
     """Whether a page-filling figure is a picture with some words on it rather than a photographed page."""
     covered = float(((lines[:, 2] - lines[:, 0]) * (lines[:, 3] - lines[:, 1])).sum())
-    return covered < _SPARSE * float((box[2] - box[0]) * (box[3] - box[1]))
+    return covered < LAYOUT.sparse * float((box[2] - box[0]) * (box[3] - box[1]))
 
 
 def paragraphs_in_formula(box: NDArray[np.float64], lines: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -51,8 +42,8 @@ def paragraphs_in_formula(box: NDArray[np.float64], lines: NDArray[np.float64]) 
     result = np.zeros(len(lines), dtype=bool)
     for block in group_lines(lines):
         heights = lines[block, 3] - lines[block, 1]
-        wide = lines[block, 2] - lines[block, 0] >= 0.7 * (box[2] - box[0])
-        if wide.sum() >= 2 and heights.min() >= 0.7 * heights.max():
+        wide = lines[block, 2] - lines[block, 0] >= LAYOUT.formula_line_width * (box[2] - box[0])
+        if wide.sum() >= 2 and heights.min() >= LAYOUT.formula_line_alike * heights.max():
             result[block] = True
     return result
 
@@ -78,16 +69,17 @@ def running_text(
     area = width * (box[3] - box[1])
     line_width = lines[:, 2] - lines[:, 0]
     covered = float((line_width * (lines[:, 3] - lines[:, 1])).sum())
-    if fills_page(box, page_area) or covered >= _DENSE * area:
+    if fills_page(box, page_area) or covered >= LAYOUT.dense * area:
         return ~result
     for block in group_lines(lines):
         extent = lines[block, 2].max() - lines[block, 0].min()
-        if (len(block) >= 3 and extent >= 0.4 * width) or (len(block) >= 2 and extent >= 0.6 * width):
+        of_three, of_two = LAYOUT.paragraph_width
+        if (len(block) >= 3 and extent >= of_three * width) or (len(block) >= 2 and extent >= of_two * width):
             result[block] = True
     if pixels is not None:
         result |= _text_only(box, lines, pixels)
     if result.any():  # headings and single lines between the paragraphs, above or below them
-        result |= line_width >= 0.5 * width
+        result |= line_width >= LAYOUT.stray_width * width
     return result
 
 
@@ -96,7 +88,7 @@ def _text_only(box: NDArray[np.float64], lines: NDArray[np.float64], pixels: Pix
     left, top = int(box[0]), int(box[1])
     ink = _ink(pixels[top : int(np.ceil(box[3])), left : int(np.ceil(box[2]))])
     for x1, y1, x2, y2 in lines - np.array([left, top, left, top]):
-        margin = 0.2 * (y2 - y1)
+        margin = LAYOUT.text_margin * (y2 - y1)
         ink[max(0, int(y1 - margin)) : int(y2 + margin) + 1, max(0, int(x1 - margin)) : int(x2 + margin) + 1] = False
     clear = np.concatenate([[0], np.cumsum(ink.sum(axis=1) > 2)])  # specks do not count
     result = np.zeros(len(lines), dtype=bool)
@@ -117,7 +109,7 @@ def _ink(pixels: Pixels) -> NDArray[np.bool_]:
     """Pixels of a cut-out that differ from the shade along its edge, shape (height, width)."""
     grey = cv2.cvtColor(np.ascontiguousarray(pixels), cv2.COLOR_RGB2GRAY).astype(np.int16)
     edge = np.concatenate([grey[0], grey[-1], grey[:, 0], grey[:, -1]])
-    ink: NDArray[np.bool_] = np.abs(grey - int(np.median(edge))) > _INK_CONTRAST
+    ink: NDArray[np.bool_] = np.abs(grey - int(np.median(edge))) > LAYOUT.ink_contrast
     return ink
 
 
@@ -139,14 +131,14 @@ def picture_remainder(
     remainders = []
     for top, bottom in free_spans(box[1], box[3], text):
         strip = pixels[int(top) : int(bottom), left:right]
-        if (bottom - top) * (right - left) < _MIN_REMAINDER * page_area or not strip.size:
+        if (bottom - top) * (right - left) < LAYOUT.min_remainder * page_area or not strip.size:
             continue
         ink = _ink(strip)
-        if ink.mean() < _MIN_INK:
+        if ink.mean() < LAYOUT.min_ink:
             continue
         columns, rows = np.nonzero(ink.any(axis=0))[0], np.nonzero(ink.any(axis=1))[0]
         tight = np.array([left + columns[0], top + rows[0], left + columns[-1] + 1, top + rows[-1] + 1], dtype=float)
-        if (tight[2] - tight[0]) * (tight[3] - tight[1]) >= _MIN_REMAINDER * page_area:
+        if (tight[2] - tight[0]) * (tight[3] - tight[1]) >= LAYOUT.min_remainder * page_area:
             remainders.append(tight)
     return remainders
 
@@ -175,12 +167,12 @@ def is_columns_of_text(box: NDArray[np.float64], lines: NDArray[np.float64], pag
         page_area: In the square of the boxes' unit.
     """
     area = float((box[2] - box[0]) * (box[3] - box[1]))
-    if area < _BIG_TABLE * page_area or len(lines) < 20:
+    if area < LAYOUT.big_table * page_area or len(lines) < LAYOUT.big_table_lines:
         return False
     # A gutter of a table is crossed by few rows: headings and wide notes.
     steps = np.linspace(box[0], box[2], 200)
     crossed = ((lines[:, None, 0] < steps) & (lines[:, None, 2] > steps)).sum(axis=0)
-    free = crossed <= 0.1 * len(rows_of(lines))
+    free = crossed <= LAYOUT.gutter_crossed * len(rows_of(lines))
     inner = np.nonzero(~free)[0]
     if not len(inner):
         return False
@@ -222,8 +214,8 @@ def find_table(lines: NDArray[np.float64]) -> NDArray[np.intp] | None:
     unit = float(np.median(cells[:, 3] - cells[:, 1]))
     extent = cells[:, 2].max() - cells[:, 0].min()
     filled = np.median([(lines[row, 2] - lines[row, 0]).sum() for row in wide]) / extent
-    apart = (tops[1:] >= bottoms[:-1] - 0.5 * unit).all()  # pieces of a formula lie across each other
-    if len(wide) < 3 or not apart or filled > 0.65 or len(_gutters(cells, unit)) < 2:
+    apart = (tops[1:] >= bottoms[:-1] - LAYOUT.rows_apart * unit).all()  # pieces of a formula lie across each other
+    if len(wide) < 3 or not apart or filled > LAYOUT.table_filled or len(_gutters(cells, unit)) < 2:
         return None
     return np.concatenate(rows[best[0] : best[1]])
 
@@ -233,9 +225,9 @@ def _gutters(cells: NDArray[np.float64], unit: float) -> list[float]:
 
     Text detectors draw boxes somewhat too wide, so a quarter of a line height at either end does not count.
     """
-    margin = np.minimum(0.25 * unit, 0.25 * (cells[:, 2] - cells[:, 0]))
+    margin = LAYOUT.box_slack * np.minimum(unit, (cells[:, 2] - cells[:, 0]))
     start, end = cells[:, 0] + margin, cells[:, 2] - margin
     order = np.argsort(start)
     reach = np.maximum.accumulate(end[order])
     gaps = start[order[1:]] - reach[:-1]
-    return [float(gap) for gap in gaps if gap >= 0.5 * unit]
+    return [float(gap) for gap in gaps if gap >= LAYOUT.table_gutter * unit]

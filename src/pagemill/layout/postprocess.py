@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pagemill.document.geometry import areas, intersection_matrix
-from pagemill.document.labels import Label
+from pagemill.document.labels import FIGURES, Label
 from pagemill.layout.base import DetectedRegion
+from pagemill.layout.thresholds import LAYOUT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,15 +18,8 @@ if TYPE_CHECKING:
 
     from pagemill.layout.candidates import Candidates
 
-_SAME_CLASS_IOU = 0.5
-_OTHER_CLASS_IOU = 0.7
-_CONTAINED = 0.85  # share of the smaller box inside the larger one
-_MIN_SIDE = 2.0  # pixels; anything thinner holds no glyph
-_MAX_CANDIDATES = 1000  # bounds the n x n overlap matrix; a page has some tens of regions
-_PICTURES = frozenset({Label.IMAGE, Label.CHART})
 # Regions that live inside others by nature and keep their own box there.
 _NESTED = frozenset({Label.INLINE_FORMULA, Label.FORMULA_NUMBER, Label.SEAL})
-_OVERSIZED = {True: 0.82, False: 0.93}  # page share above which a picture is no picture: landscape, portrait
 
 
 def postprocess(
@@ -64,13 +58,15 @@ def _valid(candidates: Candidates, width: int, height: int) -> Candidates:
     candidates = candidates.select(finite)
     boxes = np.clip(candidates.boxes, 0.0, np.array([width, height, width, height], dtype=np.float64))
     candidates = type(candidates)(boxes, candidates.scores, candidates.classes, candidates.order)
-    return candidates.select(np.nonzero((boxes[:, 2:] - boxes[:, :2]).min(axis=1, initial=np.inf) >= _MIN_SIDE)[0])
+    return candidates.select(
+        np.nonzero((boxes[:, 2:] - boxes[:, :2]).min(axis=1, initial=np.inf) >= LAYOUT.min_side)[0]
+    )
 
 
 def _strongest(candidates: Candidates) -> Candidates:
     """Sorted by falling score (ties by position, so that the result does not depend on the input's order), bounded."""
     keys = (candidates.boxes[:, 0], candidates.boxes[:, 1], -candidates.scores)
-    return candidates.select(np.lexsort(keys)[:_MAX_CANDIDATES])
+    return candidates.select(np.lexsort(keys)[: LAYOUT.max_candidates])
 
 
 def _suppress(boxes: NDArray[np.float64], classes: NDArray[np.intp]) -> list[int]:
@@ -78,7 +74,7 @@ def _suppress(boxes: NDArray[np.float64], classes: NDArray[np.intp]) -> list[int
     shared = intersection_matrix(boxes, boxes)
     size = areas(boxes)
     iou = shared / np.maximum(size[:, None] + size[None, :] - shared, 1e-9)
-    limit = np.where(classes[:, None] == classes[None, :], _SAME_CLASS_IOU, _OTHER_CLASS_IOU)
+    limit = np.where(classes[:, None] == classes[None, :], LAYOUT.same_class_iou, LAYOUT.other_class_iou)
     conflicts = iou > limit
     alive = np.ones(len(boxes), dtype=bool)
     kept = []
@@ -100,9 +96,9 @@ def _without_contained(boxes: NDArray[np.float64], labels: Sequence[Label], kept
     index = np.array(kept)
     inner = boxes[index]
     size = areas(inner)
-    contained = intersection_matrix(inner, inner) >= _CONTAINED * size[:, None]
+    contained = intersection_matrix(inner, inner) >= LAYOUT.contained * size[:, None]
     contained &= size[:, None] < size[None, :]
-    picture = np.array([labels[i] in _PICTURES for i in kept])
+    picture = np.array([labels[i] in FIGURES for i in kept])
     nested = np.array([labels[i] in _NESTED for i in kept])
     contained &= ~(picture[None, :] & ~picture[:, None])
     contained &= ~nested[:, None] & ~nested[None, :]
@@ -113,7 +109,7 @@ def _without_oversized(
     boxes: NDArray[np.float64], labels: Sequence[Label], kept: list[int], width: int, height: int
 ) -> list[int]:
     """Drop a picture that fills the page while there are other regions: it is the page itself."""
-    limit = _OVERSIZED[width > height] * width * height
+    limit = (LAYOUT.oversized_landscape if width > height else LAYOUT.oversized_portrait) * width * height
     size = areas(boxes)
-    rest = [i for i in kept if labels[i] not in _PICTURES or size[i] <= limit]
+    rest = [i for i in kept if labels[i] not in FIGURES or size[i] <= limit]
     return rest or kept

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pagemill.document.labels import Label
+from pagemill.document.geometry import frame_of
+from pagemill.document.labels import FIGURES, TITLES, Label
+from pagemill.layout.thresholds import LAYOUT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,10 +21,7 @@ _FIRST = frozenset({Label.HEADER, Label.HEADER_IMAGE})
 _NOTES = frozenset({Label.FOOTNOTE, Label.VISION_FOOTNOTE})
 _ASIDE = frozenset({Label.ASIDE_TEXT})
 _LAST = frozenset({Label.FOOTER, Label.FOOTER_IMAGE})
-_TITLES = frozenset({Label.DOC_TITLE, Label.PARAGRAPH_TITLE})
-_CAPTIONED = frozenset({Label.IMAGE, Label.CHART, Label.TABLE})
-_SLACK = 0.1  # share of the narrower (lower) box that two boxes may overlap and still stand side by side (stacked)
-_CAPTION_GAP = 0.04  # of the page height: the farthest a caption stands from its figure
+_CAPTIONED = FIGURES | {Label.TABLE}
 _NUMBER = re.compile(r"^[#\s]*(?:\(?)(\d{1,3})[.)]\s")
 
 
@@ -71,8 +70,8 @@ def reading_order(
     order: list[int] = []
     for members in groups:
         units = _units(boxes, labels, members, page_size[1])
-        frames = np.array([_frame(boxes[unit]) for unit in units]).reshape(-1, 4)
-        frames = _with_hanging_heads(frames, [all(labels[index] in _TITLES for index in unit) for unit in units])
+        frames = np.array([frame_of(boxes[unit]) for unit in units]).reshape(-1, 4)
+        frames = _with_hanging_heads(frames, [all(labels[index] in TITLES for index in unit) for unit in units])
         by_geometry = [index for unit in _best_order(frames, units, numbers) for index in units[unit]]
         order += by_geometry if ranks is None else _by_rank(by_geometry, ranks)
     return order
@@ -96,10 +95,6 @@ def _group(label: Label, box: NDArray[np.float64], page_size: tuple[float, float
     if label is Label.NUMBER:
         return 0 if box[1] + box[3] < page_size[1] else 4
     return 2 if label is Label.FOOTNOTE else 3 if label in _ASIDE else 4 if label in _LAST else 1
-
-
-def _frame(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.concatenate([boxes[:, :2].min(axis=0), boxes[:, 2:].max(axis=0)])
 
 
 def _units(
@@ -130,9 +125,9 @@ def _owner(
         overlap = min(box[2], figure[2]) - max(box[0], figure[0])
         gap = max(figure[1] - box[3], box[1] - figure[3])
         narrow = min(box[2] - box[0], figure[2] - figure[0])
-        if overlap < 0.5 * narrow or gap > _CAPTION_GAP * page_height:
+        if overlap < LAYOUT.caption_over * narrow or gap > LAYOUT.caption_gap * page_height:
             continue
-        frame = _frame(boxes[[owner, caption]])
+        frame = frame_of(boxes[[owner, caption]])
         others = boxes[[i for i in members if i not in (owner, caption)]]
         centres = (others[:, :2] + others[:, 2:]) / 2
         if ((centres > frame[:2]) & (centres < frame[2:])).all(axis=1).any():
@@ -212,7 +207,7 @@ def _relations(frames: NDArray[np.float64]) -> tuple[NDArray[np.bool_], NDArray[
     low = np.maximum(frames[:, None, :2], frames[None, :, :2])
     high = np.minimum(frames[:, None, 2:], frames[None, :, 2:])
     shared = (high - low) / np.minimum(size[:, None], size[None, :])
-    return shared[..., 0] > _SLACK, shared[..., 1] > _SLACK
+    return shared[..., 0] > LAYOUT.side_by_side, shared[..., 1] > LAYOUT.side_by_side
 
 
 def _before(frames: NDArray[np.float64]) -> NDArray[np.bool_]:

@@ -6,21 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pagemill.document.geometry import frame_of
+from pagemill.layout.thresholds import LAYOUT
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-# All lengths are in heights of the lower of two lines.
-_WORD_GAP = 0.9  # widest gap between pieces of one line
-_MARKER_WIDTH = 2.5  # a bullet, a list number or a label is narrower than this ...
-_MARKER_GAP = 2.5  # ... and stands no farther from its text
-_LEADING = 0.55  # usual largest gap between two lines of a paragraph
-_MAX_LEADING = 1.2  # of widely spaced text
-_COLUMN_WIDTH = 4.0  # narrowest column; list numbers and the page numbers of a contents list are narrower
-_FAR = 4.0  # smallest gap between the pieces of a running foot
-_GUTTER = 1.0  # narrowest gap between the columns of a region
-_PARAGRAPH_GAP = 0.9  # smallest gap between paragraphs of a region, boxes lowered by a fifth
-_CLEAR_GAP = 1.5  # a gap that always parts paragraphs
-_SAME_SIZE = 0.6  # smallest ratio of heights in one block
 
 
 def group_lines(lines: NDArray[np.float64], free: NDArray[np.bool_] | None = None) -> list[NDArray[np.intp]]:
@@ -36,7 +26,7 @@ def group_lines(lines: NDArray[np.float64], free: NDArray[np.bool_] | None = Non
     count = len(lines)
     free = np.ones(count, dtype=bool) if free is None else free
     pieces = components(count, _row_links(lines, free))
-    frames = np.array([_frame(lines[piece]) for piece in pieces]).reshape(-1, 4)
+    frames = np.array([frame_of(lines[piece]) for piece in pieces]).reshape(-1, 4)
     piece_free = np.array([bool(free[piece].all()) for piece in pieces], dtype=bool)
     blocks = []
     for members in components(len(pieces), _column_links(frames, piece_free)):
@@ -68,7 +58,7 @@ def page_columns(lines: NDArray[np.float64]) -> list[NDArray[np.intp]]:
     unit = float(np.median(lines[:, 3] - lines[:, 1])) if len(lines) else 0.0
     for gap, left in _projection_gaps(lines[:, 0], lines[:, 2]):
         sides = (lines[left], lines[~left])
-        if gap >= _GUTTER * unit and _are_columns(*sides, unit) and all(_is_filled(side) for side in sides):
+        if gap >= LAYOUT.gutter * unit and _are_columns(*sides, unit) and all(_is_filled(side) for side in sides):
             indices = (np.nonzero(left)[0], np.nonzero(~left)[0])
             return [part[inner] for part in indices for inner in page_columns(lines[part])]
     return [np.arange(len(lines), dtype=np.intp)]
@@ -77,8 +67,8 @@ def page_columns(lines: NDArray[np.float64]) -> list[NDArray[np.intp]]:
 def _is_filled(side: NDArray[np.float64]) -> bool:
     """Whether a third of the lines and at least four are wide in their column."""
     extent = side[:, 2].max() - side[:, 0].min()
-    wide = (side[:, 2] - side[:, 0]) > 0.6 * extent
-    return bool(wide.sum() >= 4 and wide.mean() >= 0.3)
+    wide = (side[:, 2] - side[:, 0]) > LAYOUT.filled_width * extent
+    return bool(wide.sum() >= LAYOUT.filled_lines and wide.mean() >= LAYOUT.filled_share)
 
 
 def _cut(lines: NDArray[np.float64], members: NDArray[np.intp]) -> list[NDArray[np.intp]]:
@@ -88,12 +78,13 @@ def _cut(lines: NDArray[np.float64], members: NDArray[np.intp]) -> list[NDArray[
     unit = float(np.median(own[:, 3] - own[:, 1]))
     gaps = _projection_gaps(own[:, 0], own[:, 2])
     for gap, left in sorted(gaps, key=lambda item: -item[0]):
-        if gap >= _GUTTER * unit and _are_columns(own[left], own[~left], unit):
+        if gap >= LAYOUT.gutter * unit and _are_columns(own[left], own[~left], unit):
             return _cut(lines, members[left]) + _cut(lines, members[~left])
-    gaps = _projection_gaps(own[:, 1] + 0.1 * unit, own[:, 3] - 0.1 * unit)
+    slack = LAYOUT.paragraph_box_slack * unit
+    gaps = _projection_gaps(own[:, 1] + slack, own[:, 3] - slack)
     positive = [gap for gap, _ in gaps]
-    usual = 1.6 * float(np.median(positive)) if positive else 0.0
-    limit = min(max(_PARAGRAPH_GAP * unit, usual), _CLEAR_GAP * unit)
+    usual = LAYOUT.paragraph_gap_ratio * float(np.median(positive)) if positive else 0.0
+    limit = min(max(LAYOUT.paragraph_gap * unit, usual), LAYOUT.clear_gap * unit)
     for gap, above in gaps:
         if gap >= limit or _is_spread_row(own[above], own[~above]) or _is_spread_row(own[~above], own[above]):
             return _cut(lines, members[above]) + _cut(lines, members[~above])
@@ -106,7 +97,7 @@ def _is_spread_row(row: NDArray[np.float64], rest: NDArray[np.float64]) -> bool:
         return False
     ordered = row[np.argsort(row[:, 0])]
     unit = float(np.median(row[:, 3] - row[:, 1]))
-    return bool((ordered[1:, 0] - ordered[:-1, 2] > _FAR * unit).all())
+    return bool((ordered[1:, 0] - ordered[:-1, 2] > LAYOUT.spread_gap * unit).all())
 
 
 def _projection_gaps(start: NDArray[np.float64], end: NDArray[np.float64]) -> list[tuple[float, NDArray[np.bool_]]]:
@@ -121,11 +112,11 @@ def _are_columns(left: NDArray[np.float64], right: NDArray[np.float64], unit: fl
     """Whether both sides are text of two lines or more, wider than numbers, that stand side by side."""
     if len(left) < 2 or len(right) < 2:
         return False
-    if min(float(side[:, 2].max() - side[:, 0].min()) for side in (left, right)) < _COLUMN_WIDTH * unit:
+    if min(float(side[:, 2].max() - side[:, 0].min()) for side in (left, right)) < LAYOUT.column_width * unit:
         return False
     shared = min(left[:, 3].max(), right[:, 3].max()) - max(left[:, 1].min(), right[:, 1].min())
     lower = min(float(side[:, 3].max() - side[:, 1].min()) for side in (left, right))
-    return bool(shared > 0.5 * lower)
+    return bool(shared > LAYOUT.columns_beside * lower)
 
 
 def rows_of(lines: NDArray[np.float64]) -> list[NDArray[np.intp]]:
@@ -134,16 +125,12 @@ def rows_of(lines: NDArray[np.float64]) -> list[NDArray[np.intp]]:
     bottom_centre = -np.inf
     for index in np.argsort((lines[:, 1] + lines[:, 3]) / 2, kind="stable"):
         centre = (lines[index, 1] + lines[index, 3]) / 2
-        if rows and centre - bottom_centre < 0.5 * (lines[index, 3] - lines[index, 1]):
+        if rows and centre - bottom_centre < LAYOUT.same_row * (lines[index, 3] - lines[index, 1]):
             rows[-1].append(int(index))
         else:
             rows.append([int(index)])
             bottom_centre = centre
     return [np.array(sorted(row, key=lambda i: lines[i, 0]), dtype=np.intp) for row in rows]
-
-
-def _frame(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.concatenate([boxes[:, :2].min(axis=0), boxes[:, 2:].max(axis=0)])
 
 
 def _row_links(lines: NDArray[np.float64], free: NDArray[np.bool_]) -> list[tuple[int, int]]:
@@ -153,8 +140,8 @@ def _row_links(lines: NDArray[np.float64], free: NDArray[np.bool_]) -> list[tupl
     x1, y1, x2, y2 = lines.T
     height = y2 - y1
     low = np.minimum(height[:, None], height[None, :])
-    same_row = np.minimum(y2[:, None], y2) - np.maximum(y1[:, None], y1) > 0.5 * low
-    to_the_right = (x1[:, None] < x1[None, :]) & (x1[None, :] - x2[:, None] > -0.5 * low)
+    same_row = np.minimum(y2[:, None], y2) - np.maximum(y1[:, None], y1) > LAYOUT.same_row * low
+    to_the_right = (x1[:, None] < x1[None, :]) & (x1[None, :] - x2[:, None] > -LAYOUT.same_row * low)
     gap = np.where(same_row & to_the_right, x1[None, :] - x2[:, None], np.inf)
     nearest = gap.argmin(axis=1)
     links = []
@@ -162,9 +149,9 @@ def _row_links(lines: NDArray[np.float64], free: NDArray[np.bool_]) -> list[tupl
         distance, unit = gap[i, j], low[i, j]
         if not (free[i] and free[j] and np.isfinite(distance)):
             continue
-        marker = x2[i] - x1[i] < _MARKER_WIDTH * unit
-        if (marker and distance < _MARKER_GAP * unit) or (
-            distance < _WORD_GAP * unit and not _is_gutter(lines, i, int(j), unit)
+        marker = x2[i] - x1[i] < LAYOUT.marker_width * unit
+        if (marker and distance < LAYOUT.marker_width * unit) or (
+            distance < LAYOUT.word_gap * unit and not _is_gutter(lines, i, int(j), unit)
         ):
             links.append((i, int(j)))
     return links
@@ -173,12 +160,13 @@ def _row_links(lines: NDArray[np.float64], free: NDArray[np.bool_]) -> list[tupl
 def _is_gutter(lines: NDArray[np.float64], left: int, right: int, unit: float) -> bool:
     """Whether the gap between two pieces goes on above or below them, with text on both sides."""
     start, end = lines[left, 2], lines[right, 0]
-    if end - start < 0.25 * unit:
+    if end - start < LAYOUT.least_gutter * unit:
         return False
     centre = (lines[left, 1] + lines[left, 3]) / 2
     distance = np.abs((lines[:, 1] + lines[:, 3]) / 2 - centre)
-    near = (distance > 0.5 * unit) & (distance < 3.0 * unit)
-    slack = 0.1 * unit
+    nearest, farthest = LAYOUT.gutter_reach
+    near = (distance > nearest * unit) & (distance < farthest * unit)
+    slack = LAYOUT.gutter_slack * unit
     crossing = near & (lines[:, 0] < end - slack) & (lines[:, 2] > start + slack)
     before = near & (lines[:, 2] <= start + slack) & (lines[:, 2] > lines[left, 0])
     after = near & (lines[:, 0] >= end - slack) & (lines[:, 0] < lines[right, 2])
@@ -193,17 +181,20 @@ def _column_links(pieces: NDArray[np.float64], free: NDArray[np.bool_]) -> list[
     width, height, centre = x2 - x1, y2 - y1, (y1 + y2) / 2
     low = np.minimum(height[:, None], height[None, :])
     shared = np.minimum(x2[:, None], x2) - np.maximum(x1[:, None], x1)
-    over = shared > 0.3 * np.minimum(width[:, None], width[None, :])
-    below = centre[None, :] - centre[:, None] > 0.3 * low
+    over = shared > LAYOUT.over * np.minimum(width[:, None], width[None, :])
+    below = centre[None, :] - centre[:, None] > LAYOUT.below * low
     drop = np.where(over & below, centre[None, :] - centre[:, None], np.inf)  # (i, j): j under i
-    first_below = drop <= drop.min(axis=1, keepdims=True) + 0.5 * height[:, None]
-    first_above = drop <= drop.min(axis=0, keepdims=True) + 0.5 * height[None, :]
+    first_below = drop <= drop.min(axis=1, keepdims=True) + LAYOUT.first_below * height[:, None]
+    first_above = drop <= drop.min(axis=0, keepdims=True) + LAYOUT.first_below * height[None, :]
     neighbours = np.isfinite(drop) & first_below & first_above
     single = (neighbours.sum(axis=1, keepdims=True) == 1) & (neighbours.sum(axis=0, keepdims=True) == 1)
     gap = np.maximum(y1[None, :] - y2[:, None], 0.0) / low
     usual = gap[neighbours & single]
-    limit = min(max(_LEADING, 1.4 * float(np.median(usual)) + 0.1), _MAX_LEADING) if len(usual) else _LEADING
-    alike = low >= _SAME_SIZE * np.maximum(height[:, None], height[None, :])
+    limit = LAYOUT.leading
+    if len(usual):
+        of_page = LAYOUT.leading_ratio * float(np.median(usual)) + LAYOUT.leading_slack
+        limit = min(max(limit, of_page), LAYOUT.max_leading)
+    alike = low >= LAYOUT.same_size * np.maximum(height[:, None], height[None, :])
     linked = neighbours & single & alike & (gap < limit) & free[:, None] & free[None, :]
     return [(int(i), int(j)) for i, j in np.argwhere(linked)]
 

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pagemill.document.geometry import area, as_array, intersection
-from pagemill.document.labels import Label
+from pagemill.document.labels import FIGURES, Label
 from pagemill.document.page import PageError
 from pagemill.layout.base import DetectedRegion
 from pagemill.layout.fallback import complete_regions
 from pagemill.layout.misread import is_columns_of_text
 from pagemill.parsing.assemble import assemble_page
-from pagemill.parsing.blocks import PICTURES
 from pagemill.parsing.lines import assign_lines, rows_of
 from pagemill.parsing.listings import mark_listings
 from pagemill.parsing.lists import is_bulleted
@@ -116,9 +115,7 @@ def _missed_tables(
     known = [
         region.box for region in detected if region.label is Label.TABLE and not _is_page_area(region, pixels, lines)
     ]
-    pictures = [
-        region.box for region in detected if region.label in PICTURES and (region.score or 0.0) >= _SURE_PICTURE
-    ]
+    pictures = [region.box for region in detected if region.label in FIGURES and (region.score or 0.0) >= _SURE_PICTURE]
     return [
         DetectedRegion(box=box, label=Label.TABLE, score=None, source="ruling-lines")
         for box in _ruled_boxes(pixels, lines)

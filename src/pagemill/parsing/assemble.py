@@ -10,11 +10,11 @@ import numpy as np
 
 from pagemill.document.geometry import area, as_array, clip, normalise_1000, union_box
 from pagemill.document.joining import goes_on, join_pair
-from pagemill.document.labels import TASK_OF_LABEL, Label, Task
+from pagemill.document.labels import FIGURES, RUNNING_TEXT, TASK_OF_LABEL, Label, Task
 from pagemill.document.page import ContentFormat, PageResult, Region
 from pagemill.export.markdown import page_markdown
 from pagemill.layout.reading_order import leading_number, reading_order
-from pagemill.parsing.blocks import PICTURES, RUNNING_TEXT, Block, body_size
+from pagemill.parsing.blocks import Block, body_size
 from pagemill.parsing.captions import caption_targets, join_names, mark_captions
 from pagemill.parsing.formulas import gather_formulas, mark_formulas
 from pagemill.parsing.headings import join_numbers, mark_headings, merge_headings
@@ -149,7 +149,7 @@ def _blocks(
     """Give every line to a block, in input order of the regions; orphans form blocks at the end."""
     boxes = [clip(region.box, width, height) for region in regions]
     in_table = {line: region for region, table in tables.items() for line in table.line_indices if line < len(lines)}
-    weak = {i for i, region in enumerate(regions) if region.label in PICTURES}
+    weak = {i for i, region in enumerate(regions) if region.label in FIGURES}
     owners = assign_lines(as_array(line.box for line in lines), as_array(boxes), weak)
     background = {i for i in weak if area(boxes[i]) > _BACKGROUND * width * height}
     orphans: list[int] = []
@@ -164,13 +164,13 @@ def _blocks(
     blocks: list[Block] = []
     for i, region in enumerate(regions):
         own = [lines[line] for line in owned.get(i, [])]
-        if not own and region.label not in _READ_LATER | PICTURES:
+        if not own and region.label not in _READ_LATER | FIGURES:
             continue
         # "reference" frames a bibliography, which its items fill; one that holds lines itself is to be read.
         label = Label.REFERENCE_CONTENT if region.label is Label.REFERENCE else region.label
         block = Block(boxes[i], label, [], region.source, region.score, region.polygon)
         block.rank, block.table = region.order, tables.get(i)
-        if region.label in PICTURES or block.table is not None:
+        if region.label in FIGURES or block.table is not None:
             block.inner_lines = tuple(line for row in rows_of(own) for line in row.lines)
         else:
             block.rows = rows_of(own)

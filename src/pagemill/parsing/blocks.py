@@ -18,11 +18,6 @@ if TYPE_CHECKING:
     from pagemill.parsing.lines import Row
     from pagemill.tables import Table
 
-RUNNING_TEXT = frozenset({Label.TEXT, Label.ABSTRACT, Label.REFERENCE_CONTENT})
-"""Labels whose text flows in paragraphs."""
-TITLES = frozenset({Label.DOC_TITLE, Label.PARAGRAPH_TITLE})
-PICTURES = frozenset({Label.IMAGE, Label.CHART})
-
 
 @dataclass(slots=True)
 class Block:

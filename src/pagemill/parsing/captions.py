@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from pagemill.document.geometry import union_box
-from pagemill.document.labels import Label
-from pagemill.parsing.blocks import PICTURES, RUNNING_TEXT, TITLES, Block
+from pagemill.document.labels import FIGURES, RUNNING_TEXT, TITLES, Label
+from pagemill.parsing.blocks import Block
 from pagemill.parsing.headings import NUMBERED_HEADING, stands_before
 from pagemill.parsing.lines import rows_of
 
@@ -35,7 +35,7 @@ def mark_captions(blocks: Sequence[Block]) -> None:
     What a model took for a caption and reads as a sentence about a figure or table is text, or a numbered heading on a
     page that shows nothing to be captioned.
     """
-    shown = any(block.label in PICTURES | {Label.TABLE, Label.ALGORITHM} for block in blocks)
+    shown = any(block.label in FIGURES | {Label.TABLE, Label.ALGORITHM} for block in blocks)
     for block in blocks:
         if block.label is Label.FIGURE_TITLE and _SENTENCE.match(block.plain):
             block.label = Label.TEXT
@@ -84,7 +84,7 @@ def caption_targets(labels: Sequence[Label], boxes: Sequence[Box], texts: Sequen
         texts: What they say, each in one line; looked at where the label is a caption's.
         height: Of the page in pixels.
     """
-    pictures = [i for i, label in enumerate(labels) if label in PICTURES]
+    pictures = [i for i, label in enumerate(labels) if label in FIGURES]
     tables = [i for i, label in enumerate(labels) if label is Label.TABLE]
     targets: dict[int, int] = {}
     for i, label in enumerate(labels):

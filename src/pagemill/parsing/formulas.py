@@ -6,8 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pagemill.document.geometry import union_box
-from pagemill.document.labels import Label
-from pagemill.parsing.blocks import TITLES
+from pagemill.document.labels import TITLES, Label
 from pagemill.parsing.lines import rows_of
 from pagemill.parsing.lists import marker
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from pagemill.document.geometry import union_box
 from pagemill.document.joining import join_text
-from pagemill.document.labels import TASK_OF_LABEL, Label, Task
-from pagemill.parsing.blocks import RUNNING_TEXT, TITLES, Block
+from pagemill.document.labels import RUNNING_TEXT, TASK_OF_LABEL, TITLES, Label, Task
+from pagemill.parsing.blocks import Block
 from pagemill.parsing.lines import join_rows, rows_of
 from pagemill.parsing.lists import BULLET
 from pagemill.parsing.paragraphs import HAS_WORD, ends_sentence

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pagemill.document.geometry import as_array, union_box
-from pagemill.document.labels import Label
-from pagemill.parsing.blocks import RUNNING_TEXT, TITLES
+from pagemill.document.labels import RUNNING_TEXT, TITLES, Label
 from pagemill.parsing.lines import assign_lines
 
 if TYPE_CHECKING:

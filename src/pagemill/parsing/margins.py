@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pagemill.document.geometry import union_box
-from pagemill.document.labels import Label
-from pagemill.parsing.blocks import RUNNING_TEXT, TITLES, Block
+from pagemill.document.labels import RUNNING_TEXT, TITLES, Label
+from pagemill.parsing.blocks import Block
 from pagemill.parsing.lines import is_vertical
 
 if TYPE_CHECKING:

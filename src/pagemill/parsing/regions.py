@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pagemill.document.geometry import as_array, clip, normalise_1000
 from pagemill.document.joining import goes_on
-from pagemill.document.labels import TASK_OF_LABEL, Label, Task
+from pagemill.document.labels import FIGURES, RUNNING_TEXT, TASK_OF_LABEL, Label, Task
 from pagemill.document.page import PageError, PageResult, Region
 from pagemill.errors import PagemillError
 from pagemill.export.markdown import page_markdown
@@ -19,7 +19,6 @@ from pagemill.imaging.encode import encode_preview
 from pagemill.imaging.transforms import crop
 from pagemill.layout.base import DetectedRegion
 from pagemill.layout.reading_order import reading_order
-from pagemill.parsing.blocks import PICTURES, RUNNING_TEXT
 from pagemill.parsing.captions import caption_targets
 from pagemill.parsing.crops import WHOLE_PAGE, cut_pictures
 from pagemill.parsing.headings import numbered_level
@@ -244,7 +243,7 @@ def _mark_continuations(regions: Sequence[Region]) -> None:
                 text, after = (last.content or "").rstrip(), region.content
                 last.continues = (elsewhere or text.endswith("-")) and _is_open(text) and goes_on(text, after)
             last, over_picture = region, False
-        elif region.label in PICTURES:
+        elif region.label in FIGURES:
             over_picture = True
         elif region.label in _BREAKS_PARAGRAPH or region.label is Label.PARAGRAPH_TITLE:
             last = None
