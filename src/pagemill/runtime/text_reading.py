@@ -110,7 +110,7 @@ class TextReading:
 
 
 class _Loaded:
-    """A recognizer and its microbatches, lines of like width together."""
+    """A recognizer and its microbatches; lines of like width together, for engines that pad."""
 
     def __init__(self, name: str, engine: TextRecognizer, threads: ComputeThreads, lanes: int) -> None:
         what = f"the recognition engine {name!r}"

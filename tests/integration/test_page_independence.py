@@ -1,0 +1,92 @@
+"""A page's record does not depend on what else is read: its neighbours, their order, or the number of threads."""
+
+from __future__ import annotations
+
+import functools
+import io
+import random
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw, ImageFont
+
+from pagemill.config.settings import ParseSettings, RuntimeSettings
+from pagemill.parsing.page import ParsedPage
+from pagemill.recognition import rapidocr_engine
+from pagemill.recognition.rapidocr_engine import RapidOcrSettings
+from pagemill.runtime.pipeline import Pipeline
+from pagemill.sources import SourceOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pagemill.imaging.types import Pixels
+
+pytestmark = pytest.mark.integration
+
+FONT = "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf"
+WORDS = "the mill turns slowly in spring when water is high; paper dries on long racks (1871) and Größe zählt.".split()
+
+
+def line_image(seed: int) -> Pixels:
+    """A noisy line of one to five words."""
+    dice = random.Random(seed)
+    text = " ".join(dice.choices(WORDS, k=dice.randint(1, 5)))
+    font = ImageFont.truetype(FONT, dice.choice([17, 22, 30]))
+    left, top, right, bottom = font.getbbox(text)
+    image = Image.new("RGB", (round(right - left) + 12, round(bottom - top) + 12), "white")
+    ImageDraw.Draw(image).text((6 - left, 6 - top), text, font=font, fill=(40, 40, 40))
+    noisy = np.asarray(image, np.float32) + np.random.default_rng(seed).normal(0, 12, (image.height, image.width, 1))
+    return noisy.clip(0, 255).astype(np.uint8)
+
+
+def page_image(seed: int) -> bytes:
+    """A page of twelve such lines; PNG."""
+    page = np.full((720, 700, 3), 255, np.uint8)
+    for row in range(12):
+        line = line_image(100 * seed + row)
+        page[40 + 54 * row : 40 + 54 * row + line.shape[0], 60 : 60 + line.shape[1]] = line[:, : 700 - 60]
+    buffer = io.BytesIO()
+    Image.fromarray(page).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+@functools.cache
+def recognizer(threads: int) -> rapidocr_engine.RapidOcrRecognizer:
+    return rapidocr_engine.create(RapidOcrSettings(threads=threads))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_line_reads_the_same_to_the_last_bit_in_every_batch(threads):
+    lines = [line_image(seed) for seed in range(24)]
+    alone = [recognizer(1).recognize([line])[0] for line in lines]
+    order = random.Random(threads).sample(range(24), 24)
+    shuffled = recognizer(threads).recognize([lines[index] for index in order])
+    assert [shuffled[order.index(index)] for index in range(24)] == alone
+
+
+async def records(runs: Sequence[Sequence[bytes]], threads: int) -> list[bytes]:
+    """The encoded records of the pages of one run after another, without what tells time and place."""
+    encoded: list[bytes] = []
+    async with Pipeline(ParseSettings(), RuntimeSettings(threads=threads)) as pipeline:
+        for pages in runs:
+            found: dict[int, bytes] = {}
+            async with aclosing(pipeline.stream(pages, SourceOptions())) as results:
+                async for page in results:
+                    assert isinstance(page, ParsedPage)
+                    record = msgspec.structs.replace(
+                        page.record, timings={}, page_id="", page_idx=0, doc_id="", source="", page_number=None
+                    )
+                    found[page.record.page_idx] = msgspec.json.encode(record)
+            encoded.extend(found[index] for index in sorted(found))
+    return encoded
+
+
+async def test_a_record_is_the_same_alone_among_others_and_with_more_threads():
+    pages = [page_image(seed) for seed in range(3)]
+    alone = await records([[page] for page in pages], 1)
+    assert all(b"mill" in record or b"paper" in record for record in alone)
+    assert await records([pages, pages[::-1]], 2) == [*alone, *alone[::-1]]
