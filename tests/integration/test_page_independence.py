@@ -28,7 +28,27 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.integration
 
 FONT = "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf"
-WORDS = "the mill turns slowly in spring when water is high; paper dries on long racks (1871) and Größe zählt.".split()
+WORDS = [
+    "the",
+    "mill",
+    "turns",
+    "slowly",
+    "in",
+    "spring",
+    "when",
+    "water",
+    "is",
+    "high;",
+    "paper",
+    "dries",
+    "on",
+    "long",
+    "racks",
+    "(1871)",
+    "and",
+    "Größe",
+    "zählt.",
+]
 
 
 def line_image(seed: int) -> Pixels:
