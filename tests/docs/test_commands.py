@@ -35,7 +35,8 @@ def check(line: str) -> None:
         if isinstance(parameter.type, click.Choice) and parameter.name in values:
             given = values[parameter.name]
             for value in given if isinstance(given, list | tuple) else [given]:
-                parameter.type.convert(value, parameter, context)
+                if isinstance(value, str):  # else click's marker of a value that was not given
+                    parameter.type.convert(value, parameter, context)
 
 
 def lines_of(page: Path) -> list[str]:
