@@ -22,7 +22,7 @@ import numpy as np
 from PIL import Image
 
 from glmocr_process import LEFT_OUT, add_common_options, glmocr_process
-from pagemill.bench.table import Table, show
+from pagemill.bench.table import FigureTable, show
 from pagemill.imaging.decode import decode_image
 from pagemill.imaging.encode import encode_jpeg
 from pagemill.imaging.limits import DecodeLimits
@@ -61,7 +61,7 @@ class _Spent:
         return statistics.median(map(sum, zip(self.decode, self.encode, strict=True)))
 
 
-def crop_tables(*, pages: int = 64, seed: int = 0, glmocr_python: Path | None = None) -> list[Table]:
+def crop_tables(*, pages: int = 64, seed: int = 0, glmocr_python: Path | None = None) -> list[FigureTable]:
     """CPU milliseconds a page from a file to eight encoded crops, for JPEG and for PNG pages.
 
     Args:
@@ -144,9 +144,9 @@ def _page_boxes(pixels: Pixels) -> list[Box]:
     return [(x1 * width / 1000, y1 * height / 1000, x2 * width / 1000, y2 * height / 1000) for x1, y1, x2, y2 in BOXES]
 
 
-def _table(title: str, spent: dict[str, _Spent]) -> Table:
+def _table(title: str, spent: dict[str, _Spent]) -> FigureTable:
     first = next(iter(spent.values())).total
-    return Table(
+    return FigureTable(
         title,
         ("CPU time a page", "decoding ms", "crops ms", "together ms", "crops MB", "ratio"),
         tuple(

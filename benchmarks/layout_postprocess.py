@@ -14,7 +14,7 @@ import cv2
 import numpy as np
 
 from glmocr_process import LEFT_OUT, add_common_options, glmocr_process
-from pagemill.bench.table import Table, show
+from pagemill.bench.table import FigureTable, show
 from pagemill.document.labels import Label
 from pagemill.layout.pp_doclayout.filters import ClassTables, keep_regions
 from pagemill.layout.pp_doclayout.outputs import RawPage
@@ -349,12 +349,12 @@ def main() -> None:
     times = timings(arguments.pages, arguments.boxes, arguments.glmocr_python)
     agreement = equality(arguments.sets, arguments.glmocr_python) if arguments.sets else {}
     tables = [
-        Table(
+        FigureTable(
             f"{arguments.pages} pages of {arguments.boxes} boxes",
             ("all pages", "ms", "ratio"),
             tuple((row.name, row.milliseconds, row.ratio) for row in times),
         ),
-        Table(
+        FigureTable(
             "The same boxes in the same order",
             ("ours and", "equal", "sets"),
             tuple((name, found.equal, found.sets) for name, found in agreement.items()),

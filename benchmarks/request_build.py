@@ -19,7 +19,7 @@ import numpy as np
 
 from crops import sample_page
 from glmocr_process import LEFT_OUT, add_common_options, glmocr_process
-from pagemill.bench.table import Table, show
+from pagemill.bench.table import FigureTable, show
 from pagemill.config.model_cards import load_card
 from pagemill.document.labels import Task
 from pagemill.imaging.decode import decode_image
@@ -37,7 +37,7 @@ _FINER_QUALITY = 90
 _DISTINCT_PAGES = 4
 
 
-def request_tables(*, crops: int = 200, seed: int = 0, glmocr_python: Path | None = None) -> list[Table]:
+def request_tables(*, crops: int = 200, seed: int = 0, glmocr_python: Path | None = None) -> list[FigureTable]:
     """CPU milliseconds from a crop to a request, of pages with grain and of clean ones: resizing, JPEG, base64, body.
 
     Both begin with a crop that is cut already. Ours end with the bytes that are sent; the last row adds what
@@ -112,11 +112,11 @@ def _glmocr(number: int, *, ask: Callable[[Any], Any], folder: Path, dumped: boo
     return milliseconds, size
 
 
-def _table(title: str, spent: dict[str, list[tuple[float, int]]]) -> Table:
+def _table(title: str, spent: dict[str, list[tuple[float, int]]]) -> FigureTable:
     means = {name: statistics.mean(cost for cost, _ in each) for name, each in spent.items()}
     first = next(iter(means.values()))
     crops = len(next(iter(spent.values())))
-    return Table(
+    return FigureTable(
         title,
         ("CPU time", "all ms", "ms a crop", "median ms", "kB a request", "ratio"),
         tuple(

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from pagemill.embedding.base import EngineIdentity, normalised
-from pagemill.embedding.vectors import Part, Row, RowKey, VectorFile, VectorPaths, VectorsInfo
+from pagemill.embedding.vectors import Part, RowKey, VectorFile, VectorPaths, VectorRow, VectorsInfo
 from pagemill.embedding.writing import VectorWriter
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def step(name: str, folder: Path, rows: int, dimension: int, dtype: Literal["flo
     info = VectorsInfo(
         part=Part.TEXT, identity=EngineIdentity(engine="random", model="", dimension=dimension), dtype=dtype
     )
-    names = [Row(RowKey(f"document-{index // 20}_{index % 20}"), f"{index:064x}") for index in range(rows)]
+    names = [VectorRow(RowKey(f"document-{index // 20}_{index % 20}"), f"{index:064x}") for index in range(rows)]
     spent = 0.0
     if name == "plain":
         whole = np.concatenate([batch.astype(dtype) for batch in batches(rows, dimension)])
@@ -75,7 +75,7 @@ def step(name: str, folder: Path, rows: int, dimension: int, dtype: Literal["flo
         with VectorFile.open_in(paths) as file:
             assert len(file) == rows
     else:
-        names[rows // 2] = Row(names[rows // 2].key, "f" * 64)
+        names[rows // 2] = VectorRow(names[rows // 2].key, "f" * 64)
         with VectorWriter(paths, info) as writer:
             missing = [row for row in names if not writer.has(row)]
             writer.append(missing, next(batches(len(missing), dimension)))

@@ -17,7 +17,7 @@ from PIL import Image
 from synthetic_run import sample_pages, write_run
 
 from pagemill.embedding.base import EngineIdentity
-from pagemill.embedding.vectors import Part, Row, RowKey, VectorPaths, VectorsInfo
+from pagemill.embedding.vectors import Part, RowKey, VectorPaths, VectorRow, VectorsInfo
 from pagemill.embedding.writing import VectorWriter
 
 REPO = "mills/pages"
@@ -40,7 +40,7 @@ def run_to_publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_run(out, pages)
     identity = EngineIdentity(engine="mill", model="/home/miller/secret folder/model", dimension=2)
     info = VectorsInfo(part=Part.TEXT, identity=identity, dtype="float32")
-    row = Row(RowKey("report_1"), "0" * 64)
+    row = VectorRow(RowKey("report_1"), "0" * 64)
     with VectorWriter(VectorPaths(out / "embeddings", Part.TEXT), info) as writer:
         writer.append([row], np.array([[0.6, 0.8]], dtype=np.float32))
         writer.publish([row])

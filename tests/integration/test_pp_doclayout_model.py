@@ -14,7 +14,7 @@ from pagemill.imaging.decode import decode_image, decode_reduced
 from pagemill.layout.pp_doclayout import inference
 from pagemill.layout.pp_doclayout.postprocess import PostProcessor
 from pagemill.layout.pp_doclayout.preprocess import resize_pages
-from pagemill.layout.pp_doclayout.settings import Device, FilterSettings, Interpolation, Precision
+from pagemill.layout.pp_doclayout.settings import FilterSettings, Interpolation, Precision, TorchDevice
 from pagemill.layout.pp_doclayout_engine import create
 from pagemill.layout.settings import LayoutSettings
 from pagemill.testing.drawn_pages import draw_page
@@ -45,7 +45,7 @@ def pages():
 
 @pytest.fixture(scope="module")
 def predictor(weights):
-    return inference.load_predictor(inference.ModelChoice(weights, Device.CPU, Precision.AUTO, False, 3))
+    return inference.load_predictor(inference.ModelChoice(weights, TorchDevice.CPU, Precision.AUTO, False, 3))
 
 
 def test_regions_lie_on_their_page_in_reading_order(settings, pages):
@@ -130,7 +130,7 @@ def test_post_processing_that_breaks_fails_the_call(settings, pages, monkeypatch
 
 
 def test_mixed_precision_does_not_round_boxes_to_bfloat16(weights, predictor, pages):
-    mixed = inference.load_predictor(inference.ModelChoice(weights, Device.CPU, Precision.MIXED, False, 1))
+    mixed = inference.load_predictor(inference.ModelChoice(weights, TorchDevice.CPU, Precision.MIXED, False, 1))
     batch = torch.from_numpy(resize_pages(pages[:1], Interpolation.BICUBIC))
     with torch.inference_mode():
         outputs, wide = mixed.forward(batch), predictor.forward(batch)
@@ -145,18 +145,18 @@ def test_a_model_that_is_not_finite_in_few_bits(weights, monkeypatch, caplog):
     """Asked for, it is refused; chosen by ourselves, float32 takes its place with a warning."""
     monkeypatch.setattr(inference.Predictor, "is_finite", lambda self: self.precision is Precision.FLOAT32)
     with pytest.raises(EngineError, match="mixed"):
-        inference.load_predictor(inference.ModelChoice(weights, Device.CPU, Precision.MIXED, False, 1))
+        inference.load_predictor(inference.ModelChoice(weights, TorchDevice.CPU, Precision.MIXED, False, 1))
     real = inference._precision
     monkeypatch.setattr(inference, "_precision", lambda chosen, device: real(Precision.MIXED, device))
     with caplog.at_level(logging.WARNING):
-        predictor = inference.load_predictor(inference.ModelChoice(weights, Device.CPU, Precision.AUTO, False, 1))
+        predictor = inference.load_predictor(inference.ModelChoice(weights, TorchDevice.CPU, Precision.AUTO, False, 1))
     assert predictor.precision is Precision.FLOAT32
     assert len(caplog.records) == 1
 
 
 def test_bfloat16_on_the_cpu_is_refused(weights):
     with pytest.raises(UsageError, match="bfloat16"):
-        inference.load_predictor(inference.ModelChoice(weights, Device.CPU, Precision.BFLOAT16, False, 1))
+        inference.load_predictor(inference.ModelChoice(weights, TorchDevice.CPU, Precision.BFLOAT16, False, 1))
 
 
 def test_compiling_that_fails_leaves_the_model_as_it_is_with_one_warning(weights, pages, monkeypatch, caplog):
@@ -165,7 +165,9 @@ def test_compiling_that_fails_leaves_the_model_as_it_is_with_one_warning(weights
 
     monkeypatch.setattr(torch, "compile", no_compiler)
     with caplog.at_level(logging.WARNING):
-        predictor = inference.load_predictor(inference.ModelChoice(weights, Device.CPU, Precision.FLOAT32, True, 2))
+        predictor = inference.load_predictor(
+            inference.ModelChoice(weights, TorchDevice.CPU, Precision.FLOAT32, True, 2)
+        )
     assert [record.message for record in caplog.records] == [
         "PP-DocLayout runs without compiling, which failed: no C++ compiler"
     ]
@@ -183,7 +185,7 @@ def test_compiled_batches_have_one_page_or_all(weights, pages, monkeypatch):
         return call
 
     monkeypatch.setattr(torch, "compile", recorded)
-    predictor = inference.load_predictor(inference.ModelChoice(weights, Device.CPU, Precision.FLOAT32, True, 3))
+    predictor = inference.load_predictor(inference.ModelChoice(weights, TorchDevice.CPU, Precision.FLOAT32, True, 3))
     assert shapes == [1, 3]
     padded = predictor.predict(pages[:2], Interpolation.BICUBIC, 0.3)
     assert shapes == [1, 3, 3]
@@ -220,5 +222,5 @@ def test_the_labels_are_those_of_the_configuration(weights, tmp_path):
     config["id2label"]["0"] = "figure"
     (tmp_path / "config.json").write_text(json.dumps(config))
     shutil.copy(weights / "model.safetensors", tmp_path)
-    choice = inference.ModelChoice(tmp_path, Device.CPU, Precision.AUTO, False, 1)
+    choice = inference.ModelChoice(tmp_path, TorchDevice.CPU, Precision.AUTO, False, 1)
     assert inference.load_predictor(choice).labels[0] == "image"

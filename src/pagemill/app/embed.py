@@ -14,7 +14,7 @@ from pagemill.app.page_images import FoundPage, PageImages, WantedPage
 from pagemill.embedding.base import DEFAULT_ENGINE, CorpusEngine, Modality
 from pagemill.embedding.contents import contents, query
 from pagemill.embedding.outcome import EmbedOutcome, PartOutcome, name_of
-from pagemill.embedding.vectors import FOLDER, Part, Row, VectorPaths
+from pagemill.embedding.vectors import FOLDER, Part, VectorPaths, VectorRow
 from pagemill.embedding.writing import VectorWriter
 from pagemill.errors import (
     MissingDependencyError,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pagemill.sources import SourceOptions
 
     Make = Callable[[], Awaitable[NDArray[Any]]]
-    Keep = Callable[[Row, Make], Awaitable[None]]
+    Keep = Callable[[VectorRow, Make], Awaitable[None]]
 
 T = TypeVar("T")
 
@@ -201,12 +201,12 @@ class _Embedding:
         if part is Part.TEXT:
             await self._fit()
 
-    async def _embed_missing(self, part: Part, writer: VectorWriter) -> list[Row]:
+    async def _embed_missing(self, part: Part, writer: VectorWriter) -> list[VectorRow]:
         """Embed what has no vector yet. Gives all that has one in the end, in the order of the input."""
-        rows: list[Row] = []
-        failed: set[Row] = set()
+        rows: list[VectorRow] = []
+        failed: set[VectorRow] = set()
 
-        async def keep(row: Row, make: Make) -> None:
+        async def keep(row: VectorRow, make: Make) -> None:
             try:
                 vector = await make()
                 await self._on_disk(lambda: writer.append([row], vector[None]))
@@ -258,8 +258,8 @@ class _Embedding:
                 yield page
                 self._advance()
 
-    async def _images(self, writer: VectorWriter, rows: list[Row], keep: Keep, tasks: asyncio.TaskGroup) -> None:
-        missing: dict[str, tuple[Row, WantedPage]] = {}
+    async def _images(self, writer: VectorWriter, rows: list[VectorRow], keep: Keep, tasks: asyncio.TaskGroup) -> None:
+        missing: dict[str, tuple[VectorRow, WantedPage]] = {}
         async for page in self._pages(Part.IMAGES):
             for content in contents(page, Part.IMAGES, images=True):
                 rows.append(content.row)
@@ -273,7 +273,7 @@ class _Embedding:
         self._begin(Part.IMAGES, len(missing))
         room = asyncio.Semaphore(self._service.inputs_at_once + images.pages_in_flight)
 
-        async def page_image(row: Row, found: FoundPage) -> None:
+        async def page_image(row: VectorRow, found: FoundPage) -> None:
             try:
                 await keep(row, partial(self._service.of_page_image, images, found))
             finally:

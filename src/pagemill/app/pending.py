@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pagemill.embedding.base import EngineIdentity
-    from pagemill.embedding.vectors import Row
+    from pagemill.embedding.vectors import VectorRow
     from pagemill.sources import SourceOptions
 
 _CORPUS = (Part.TEXT, Part.REGIONS, Part.IMAGES)
@@ -108,7 +108,7 @@ async def embedded_already(out: Path, model: str, queries: Sequence[tuple[str, s
         DifferentRunError: There are vectors of another model.
         OutputError: There is no run, or it cannot be read.
     """
-    rows: dict[Part, list[Row]] = {part: [] for part in _CORPUS}
+    rows: dict[Part, list[VectorRow]] = {part: [] for part in _CORPUS}
     with RunReader.open(out) as reader:
         for part in [*_CORPUS, *([Part.QUERIES] if queries else [])]:
             _refuse_others(VectorPaths(out / FOLDER, part), model)
@@ -186,7 +186,7 @@ def _is_made_by(identity: EngineIdentity, model: str) -> bool:
     return (identity.engine, identity.model) == ("vllm", model)
 
 
-def _are_the_vectors(files: VectorPaths, model: str, wanted: list[Row]) -> bool:
+def _are_the_vectors(files: VectorPaths, model: str, wanted: list[VectorRow]) -> bool:
     if files.partial.exists():
         return False
     try:

@@ -17,7 +17,7 @@ from pagemill.bench.gpu_busy import GpuBusy
 from pagemill.errors import PagemillError
 from pagemill.layout.pp_doclayout.inference import ModelChoice, Predictor, load_predictor
 from pagemill.layout.pp_doclayout.preprocess import resize_pages
-from pagemill.layout.pp_doclayout.settings import Device, Interpolation, PPDocLayoutSettings, Precision
+from pagemill.layout.pp_doclayout.settings import Interpolation, PPDocLayoutSettings, Precision, TorchDevice
 from pagemill.layout.pp_doclayout_engine import PPDocLayoutEngine
 from pagemill.testing.drawn_pages import A4_300DPI, draw_page
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Timing:
     """A line of the table."""
 
     name: str
@@ -46,8 +46,8 @@ class Row:
 
 
 def inference_rows(
-    weights: Path, device: Device, *, pages: int = 64, batch: int = 64, repeats: int = 3, compile: bool = True
-) -> list[Row]:
+    weights: Path, device: TorchDevice, *, pages: int = 64, batch: int = 64, repeats: int = 3, compile: bool = True
+) -> list[Timing]:
     """Milliseconds of the model alone, from pixels on the device to raw outputs on the device.
 
     Args:
@@ -68,7 +68,7 @@ def inference_rows(
         ("float32 with gradients", Precision.FLOAT32, False),
         ("float32, inference mode", Precision.FLOAT32, False),
     ]
-    precisions = [Precision.MIXED] if device is Device.CPU else [Precision.MIXED, Precision.BFLOAT16]
+    precisions = [Precision.MIXED] if device is TorchDevice.CPU else [Precision.MIXED, Precision.BFLOAT16]
     steps += [(f"{precision}", precision, False) for precision in precisions]
     steps += [(f"{precision}, compiled", precision, True) for precision in precisions if compile]
     rows = []
@@ -83,14 +83,14 @@ def inference_rows(
             _finish(predictor)
 
         with mode:
-            rows.append(Row(name, _fastest(run, repeats), pages))
+            rows.append(Timing(name, _fastest(run, repeats), pages))
         del predictor
     return rows
 
 
 def stage_rows(
-    weights: Path, device: Device, *, pages: int = 64, threads: int = 8, batch: int = 16, repeats: int = 3
-) -> list[Row]:
+    weights: Path, device: TorchDevice, *, pages: int = 64, threads: int = 8, batch: int = 16, repeats: int = 3
+) -> list[Timing]:
     """The whole layout stage, from encoded bytes to regions, pages in threads as in a run.
 
     Args:
@@ -122,7 +122,7 @@ def stage_rows(
             with GpuBusy(predictor.device) as gpu:
                 milliseconds = _fastest(run, repeats)
             where = "nvJPEG" if kind == "JPEG" and predictor.jpeg_decoder else f"{threads} threads"
-            rows.append(Row(f"{kind} to regions, {where}", milliseconds, pages, gpu.share))
+            rows.append(Timing(f"{kind} to regions, {where}", milliseconds, pages, gpu.share))
     return rows
 
 

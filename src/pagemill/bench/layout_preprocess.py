@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pagemill.bench.layout_inference import Row, encode_pages
+from pagemill.bench.layout_inference import Timing, encode_pages
 from pagemill.imaging.decode import decode_image, decode_reduced
 from pagemill.layout.pp_doclayout.preprocess import INPUT_SIDE, resize_pages
 from pagemill.layout.pp_doclayout.settings import Interpolation
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pagemill.imaging.types import Pixels
 
 
-def preprocess_rows(*, pages: int = 64, distinct: int = 4, stock: bool = True) -> list[Row]:
+def preprocess_rows(*, pages: int = 64, distinct: int = 4, stock: bool = True) -> list[Timing]:
     """CPU milliseconds for A4 pages at 300 dpi: the resize alone, then from encoded bytes; page by page in turn.
 
     Args:
@@ -86,7 +86,7 @@ def _pillow(page: bytes) -> Any:
         return image.convert("RGB")
 
 
-def _in_turn(what: str, ways: Sequence[tuple[str, Callable[[Any], Any]]], items: Sequence[Any]) -> list[Row]:
+def _in_turn(what: str, ways: Sequence[tuple[str, Callable[[Any], Any]]], items: Sequence[Any]) -> list[Timing]:
     """CPU milliseconds of each way for all items, after a warm-up; page by page in turn, so that all meet the same."""
     spent = dict.fromkeys((name for name, _ in ways), 0.0)
     for _, call in ways:
@@ -96,4 +96,4 @@ def _in_turn(what: str, ways: Sequence[tuple[str, Callable[[Any], Any]]], items:
             start = time.process_time()
             call(item)
             spent[name] += time.process_time() - start
-    return [Row(f"{what}: {name}", seconds * 1000, len(items)) for name, seconds in spent.items()]
+    return [Timing(f"{what}: {name}", seconds * 1000, len(items)) for name, seconds in spent.items()]

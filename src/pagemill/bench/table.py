@@ -30,7 +30,7 @@ Cell = str | int | float | None
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class FigureTable:
     """Figures under a title."""
 
     title: str
@@ -39,7 +39,7 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
 
 
-def show(benchmark: str, tables: Sequence[Table], as_json: bool, *, notes: Sequence[str] = ()) -> None:
+def show(benchmark: str, tables: Sequence[FigureTable], as_json: bool, *, notes: Sequence[str] = ()) -> None:
     """Print the figures, as tables or as one JSON object that also describes the machine."""
     if as_json:
         answer = {
@@ -60,7 +60,7 @@ def show(benchmark: str, tables: Sequence[Table], as_json: bool, *, notes: Seque
         print(note)
 
 
-def _lines(table: Table) -> list[str]:
+def _lines(table: FigureTable) -> list[str]:
     texts = [list(table.columns), *[[_text(cell) for cell in row] for row in table.rows]]
     widths = [max(len(row[column]) for row in texts) for column in range(len(table.columns))]
     return [

@@ -15,7 +15,7 @@ from pagemill.errors import MissingDependencyError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pagemill.bench.table import Table
+    from pagemill.bench.table import FigureTable
 
 
 _BUSY_LEFT_OUT = "The GPU's busy share is left out: it takes an NVIDIA GPU and nvidia-ml-py."
@@ -88,17 +88,17 @@ def layout_inference(
 
         raise MissingDependencyError(f"layout-inference needs {' and '.join(missing)}", remedy=INSTALL)
     from pagemill.bench.layout_inference import inference_rows, stage_rows
-    from pagemill.bench.table import Table, show
-    from pagemill.layout.pp_doclayout.settings import Device
+    from pagemill.bench.table import FigureTable, show
+    from pagemill.layout.pp_doclayout.settings import TorchDevice
     from pagemill.testing.random_layout_model import save_random_model
 
     with tempfile.TemporaryDirectory() as folder:
-        model, place = weights or save_random_model(Path(folder)), Device(device)
+        model, place = weights or save_random_model(Path(folder)), TorchDevice(device)
         alone = inference_rows(model, place, pages=pages, batch=batch, repeats=repeats, compile=compiled)
         stage = stage_rows(model, place, pages=pages, threads=threads, batch=batch, repeats=repeats)
     tables = [
         _speed_table(f"Model alone, {pages} pages, {batch} a call", alone),
-        Table(
+        FigureTable(
             f"Layout stage from encoded pages, {pages} pages, {batch} a call",
             ("way", "ms", "pages/s", "GPU busy"),
             tuple((row.name, row.milliseconds, row.pages_per_second, row.busy_share) for row in stage),
@@ -108,9 +108,9 @@ def layout_inference(
     show("layout-inference", tables, as_json, notes=[_BUSY_LEFT_OUT] if unknown else [])
 
 
-def _speed_table(title: str, rows: Sequence[Any]) -> Table:
-    from pagemill.bench.table import Table
+def _speed_table(title: str, rows: Sequence[Any]) -> FigureTable:
+    from pagemill.bench.table import FigureTable
 
-    return Table(
+    return FigureTable(
         title, ("way", "ms", "pages/s"), tuple((row.name, row.milliseconds, row.pages_per_second) for row in rows)
     )

@@ -14,7 +14,7 @@ import msgspec
 
 from pagemill.document.labels import TASK_OF_LABEL, Label, Task
 from pagemill.document.page import Status
-from pagemill.embedding.vectors import Part, Row, RowKey
+from pagemill.embedding.vectors import Part, RowKey, VectorRow
 from pagemill.export.embedding_text import embedding_text, region_text
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class Content:
     """One thing to embed."""
 
-    row: Row
+    row: VectorRow
     text: str = ""
     crop: ImageCrop | None = None
     """The region's picture in ``crops/``."""
@@ -45,16 +45,16 @@ def contents(page: PageResult, part: Part, *, images: bool) -> Iterator[Content]
         return
     if part is Part.TEXT:
         if text := embedding_text(page).strip():
-            yield Content(row=Row(RowKey(page.page_id), digest("text", text)), text=text)
+            yield Content(row=VectorRow(RowKey(page.page_id), digest("text", text)), text=text)
     elif part is Part.IMAGES:
-        yield Content(row=Row(RowKey(page.page_id), digest("image", page.page_key, str(page.rotation))))
+        yield Content(row=VectorRow(RowKey(page.page_id), digest("image", page.page_key, str(page.rotation))))
     elif part is Part.REGIONS:
         yield from _regions(page, images=images)
 
 
 def query(query_id: str, text: str, statistics: str = "") -> Content:
     """A query; its vector is another one with other statistics of the corpus, where the engine has some."""
-    return Content(row=Row(RowKey(query_id), digest("query", text, *filter(None, [statistics]))), text=text)
+    return Content(row=VectorRow(RowKey(query_id), digest("query", text, *filter(None, [statistics]))), text=text)
 
 
 def digest(*parts: str) -> str:
@@ -77,7 +77,7 @@ def _regions(page: PageResult, *, images: bool) -> Iterator[Content]:
         text = "\n".join(part.strip() for part in said if part.strip())
         crop = crops.get(region.index)
         if text or crop:
-            row = Row(RowKey(page.page_id, region.index), digest("region", text, crop.sha256 if crop else ""))
+            row = VectorRow(RowKey(page.page_id, region.index), digest("region", text, crop.sha256 if crop else ""))
             yield Content(row=row, text=text, crop=crop)
 
 

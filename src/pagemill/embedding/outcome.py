@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pagemill.errors import ExitCode, error_class
 
 if TYPE_CHECKING:
-    from pagemill.embedding.vectors import Part, Row
+    from pagemill.embedding.vectors import Part, VectorRow
     from pagemill.errors import PagemillError
 
 
@@ -60,7 +60,7 @@ class EmbedOutcome:
         return ExitCode.PAGES_FAILED if self.failed else ExitCode.OK
 
 
-def name_of(row: Row) -> str:
+def name_of(row: VectorRow) -> str:
     """A page, region or query in words."""
     key = row.key
     return key.page_id if key.region is None else f"{key.page_id}, region {key.region}"

@@ -73,7 +73,7 @@ class RowKey(NamedTuple):
     """Index of the region in its page; None for a whole page and for a query."""
 
 
-class Row(NamedTuple):
+class VectorRow(NamedTuple):
     """A row of a file of vectors."""
 
     key: RowKey
@@ -130,7 +130,7 @@ class VectorFile:
     ``vectors[i]`` belongs to ``rows[i]``; :meth:`find` gives the vector of a page or region by its name.
     """
 
-    def __init__(self, paths: VectorPaths, info: VectorsInfo, rows: list[Row], vectors: NDArray[Any]) -> None:
+    def __init__(self, paths: VectorPaths, info: VectorsInfo, rows: list[VectorRow], vectors: NDArray[Any]) -> None:
         """Use :meth:`open`."""
         self.paths = paths
         self.info = info
@@ -172,7 +172,7 @@ class VectorFile:
         index = self._places.get(RowKey(page_id, region))
         return None if index is None else np.asarray(self.vectors[index])
 
-    def place(self, row: Row) -> int | None:
+    def place(self, row: VectorRow) -> int | None:
         """Where a row is, if it is there with this very content."""
         index = self._places.get(row.key)
         return index if index is not None and self.rows[index].digest == row.digest else None
@@ -218,7 +218,7 @@ def checksum(vector: NDArray[Any]) -> int:
     return zlib.crc32(np.ascontiguousarray(vector).data)
 
 
-def ids_table(info: VectorsInfo, rows: list[Row], checksums: list[int]) -> pa.Table:
+def ids_table(info: VectorsInfo, rows: list[VectorRow], checksums: list[int]) -> pa.Table:
     """The content of ``NAME.ids.parquet``."""
     columns = [
         range(len(rows)),
@@ -257,7 +257,7 @@ def _info_of(file: pq.ParquetFile) -> VectorsInfo:
     return msgspec.json.decode((file.schema_arrow.metadata or {})[_METADATA], type=VectorsInfo)
 
 
-def _read_ids(paths: VectorPaths) -> tuple[VectorsInfo, list[Row], NDArray[np.uint32]]:
+def _read_ids(paths: VectorPaths) -> tuple[VectorsInfo, list[VectorRow], NDArray[np.uint32]]:
     try:
         with reading_errors(paths.ids), pq.ParquetFile(paths.ids) as file:
             info = _info_of(file)
@@ -270,7 +270,7 @@ def _read_ids(paths: VectorPaths) -> tuple[VectorsInfo, list[Row], NDArray[np.ui
             raise ValueError("a value is missing")
         names = table.column(1).to_pylist()
         keys = map(RowKey, names, table.column("region").to_pylist())
-        rows = [Row(key, digest) for key, digest in zip(keys, table.column("digest").to_pylist(), strict=True)]
+        rows = [VectorRow(key, digest) for key, digest in zip(keys, table.column("digest").to_pylist(), strict=True)]
         places = table.column("row").to_numpy()
         checksums = np.asarray(table.column("crc32").to_numpy(), dtype=np.uint32)
     except (pa.ArrowException, KeyError, msgspec.DecodeError, ValueError) as error:
@@ -305,7 +305,9 @@ def _map_vectors(paths: VectorPaths, info: VectorsInfo, count: int) -> NDArray[A
     return np.asarray(vectors)
 
 
-def _check_rows(paths: VectorPaths, vectors: NDArray[Any], rows: list[Row], checksums: NDArray[np.uint32]) -> None:
+def _check_rows(
+    paths: VectorPaths, vectors: NDArray[Any], rows: list[VectorRow], checksums: NDArray[np.uint32]
+) -> None:
     for index, vector in enumerate(_each(vectors)):
         if checksum(vector) != checksums[index]:
             key = rows[index].key

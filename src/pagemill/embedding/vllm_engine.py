@@ -41,13 +41,13 @@ _TEMPLATE_TOKENS = 64
 """What the chat template puts around instruction, image and text; some 20 in Qwen3-VL's."""
 
 
-class _Embedding(msgspec.Struct):
+class _EmbeddingReply(msgspec.Struct):
     index: int
     embedding: str
 
 
 class _Embeddings(msgspec.Struct):
-    data: list[_Embedding]
+    data: list[_EmbeddingReply]
 
 
 class _Tokens(msgspec.Struct):

@@ -23,7 +23,7 @@ import msgspec
 import numpy as np
 import pyarrow.parquet as pq
 
-from pagemill.embedding.vectors import Row, VectorFile, VectorsInfo, checksum, ids_table
+from pagemill.embedding.vectors import VectorFile, VectorRow, VectorsInfo, checksum, ids_table
 from pagemill.errors import DamagedRunError, DifferentRunError, MissingInputError
 from pagemill.store.files import (
     AppendFile,
@@ -82,11 +82,11 @@ class VectorWriter:
             raise
         self._synced = time.monotonic()
 
-    def has(self, row: Row) -> bool:
+    def has(self, row: VectorRow) -> bool:
         """Whether the vector of this very content is there."""
         return row in self._places or (self._published is not None and self._published.place(row) is not None)
 
-    def append(self, rows: Sequence[Row], vectors: Vectors) -> None:
+    def append(self, rows: Sequence[VectorRow], vectors: Vectors) -> None:
         """Keep new vectors. They outlive the process at once, and a power cut after ``SYNC_EVERY_S``.
 
         Args:
@@ -100,7 +100,7 @@ class VectorWriter:
         if stored.shape != (len(rows), self._info.dimension):
             raise ValueError(f"{len(rows)} rows and vectors of shape {stored.shape}")
         pieces: list[bytes] = []
-        places: dict[Row, int] = {}
+        places: dict[VectorRow, int] = {}
         size = self._file.size
         for row, vector in zip(rows, stored, strict=True):
             name, data = msgspec.msgpack.encode(row), vector.tobytes()
@@ -118,7 +118,7 @@ class VectorWriter:
         self._file.sync()
         self._synced = time.monotonic()
 
-    def publish(self, rows: Sequence[Row]) -> int:
+    def publish(self, rows: Sequence[VectorRow]) -> int:
         """Make the files anew, with these rows in this order, and no others; nothing is done where they are so.
 
         The array is written through a memory map, a row at a time.
@@ -159,7 +159,7 @@ class VectorWriter:
     ) -> None:
         self.close()
 
-    def _write(self, rows: list[Row]) -> None:
+    def _write(self, rows: list[VectorRow]) -> None:
         paths = self._paths
         new_vectors, new_ids = paths.temporary(paths.vectors), paths.temporary(paths.ids)
         with output_errors(paths.vectors):
@@ -173,7 +173,7 @@ class VectorWriter:
             new_ids.replace(paths.ids)
         sync_directory(paths.folder)
 
-    def _write_vectors(self, rows: list[Row]) -> list[int]:
+    def _write_vectors(self, rows: list[VectorRow]) -> list[int]:
         path = self._paths.temporary(self._paths.vectors)
         shape = (len(rows), self._info.dimension)
         if not rows:
@@ -193,7 +193,7 @@ class VectorWriter:
         sync_file(path)
         return checksums
 
-    def _vector(self, row: Row, mapped: memoryview) -> NDArray[Any]:
+    def _vector(self, row: VectorRow, mapped: memoryview) -> NDArray[Any]:
         place = self._places.get(row)
         if place is not None:
             return np.frombuffer(mapped, dtype=self._dtype, count=self._info.dimension, offset=place)
@@ -236,12 +236,12 @@ class VectorWriter:
             remedy="Give the same engine, model and options as then, or make all anew with --fresh.",
         )
 
-    def _open_partial(self) -> tuple[AppendFile, dict[Row, int]]:
+    def _open_partial(self) -> tuple[AppendFile, dict[VectorRow, int]]:
         path = self._paths.partial
         header = _MAGIC + msgspec.json.encode(self._info) + b"\n"
         file = AppendFile(path)
         try:
-            places: dict[Row, int] = {}
+            places: dict[VectorRow, int] = {}
             if file.size:
                 end = self._read_partial(places)
                 if end < file.size:  # torn by a death or a power cut
@@ -253,7 +253,7 @@ class VectorWriter:
             raise
         return file, places
 
-    def _read_partial(self, places: dict[Row, int]) -> int:
+    def _read_partial(self, places: dict[VectorRow, int]) -> int:
         """Find the whole vectors; give the place behind the last one, 0 where not even the header is whole."""
         path = self._paths.partial
         with reading_errors(path), path.open("rb") as stream:
@@ -278,7 +278,7 @@ class VectorWriter:
                 name, data = stream.read(name_bytes), stream.read(vector_bytes)
                 if len(data) != size or zlib.crc32(data, zlib.crc32(name)) != crc:
                     break
-                row = msgspec.msgpack.decode(name, type=Row)
+                row = msgspec.msgpack.decode(name, type=VectorRow)
                 end += _LENGTHS.size + name_bytes + vector_bytes
                 places[row] = end - vector_bytes
             return end

@@ -25,7 +25,7 @@ from pagemill.document.page import ContentFormat, Status
 from pagemill.export.html_lists import list_html
 from pagemill.export.markdown import formula_tags, plain_content
 from pagemill.export.model_markdown import markdown_html
-from pagemill.export.paragraphs import Part, joined, left_open
+from pagemill.export.paragraphs import TextPart, joined, left_open
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -48,7 +48,7 @@ _PAGE_WIDTH = 760
 
 
 @dataclass(slots=True)
-class _Block(Part):
+class _Block(TextPart):
     """A block on its way out: flowing text, a list, or finished markup."""
 
     markup: str = ""

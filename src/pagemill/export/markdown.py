@@ -14,7 +14,7 @@ from urllib.parse import quote
 from pagemill.document.labels import RUNNING_TEXT, TASK_OF_LABEL, Label, Task
 from pagemill.document.page import ContentFormat, Status
 from pagemill.export.model_markdown import code_block, formula, harmless, plain, plain_line
-from pagemill.export.paragraphs import Part, joined, left_open
+from pagemill.export.paragraphs import TextPart, joined, left_open
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -34,7 +34,7 @@ _ORDINAL = re.compile(r"^\d{1,3}[.)]\s")
 
 
 @dataclass(slots=True)
-class _Part(Part):
+class _Part(TextPart):
     """A block of Markdown."""
 
     is_list: bool = False

@@ -17,7 +17,7 @@ _LONGEST_HELD = 100_000
 
 
 @dataclass(slots=True)
-class Part:
+class TextPart:
     """A piece of a document on its way out."""
 
     text: str
@@ -32,7 +32,7 @@ class Part:
         self.open = rest.open
 
 
-PartT = TypeVar("PartT", bound=Part)
+PartT = TypeVar("PartT", bound=TextPart)
 
 
 def joined(parts: Sequence[PartT]) -> list[PartT]:

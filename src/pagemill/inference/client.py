@@ -15,12 +15,12 @@ from pagemill.inference.exchange import AttemptFailedError, Cause, Exchange, Not
 from pagemill.inference.limits import AdaptiveLimit, FixedLimit
 from pagemill.inference.metrics import requests_waiting
 from pagemill.inference.models import ServedModel, choose_model, decode_models, not_served
-from pagemill.inference.servers import Server, ServerPool, server_root
+from pagemill.inference.servers import PooledServer, ServerPool, server_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pagemill.inference.limits import Ticket
+    from pagemill.inference.limits import Attempt
 
 _log = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ class ServerClient:
         if not servers:
             raise UsageError("no model server is named", remedy="Name one with --server URL.")
         roots = dict.fromkeys(server_root(url) for url in servers)  # a server that is named twice is one server
-        self.servers = tuple(Server(root, FixedLimit(workers) if workers else AdaptiveLimit()) for root in roots)
+        self.servers = tuple(PooledServer(root, FixedLimit(workers) if workers else AdaptiveLimit()) for root in roots)
         self.counts: Counter[str] = Counter()
         """``requests`` (HTTP requests that were made), ``answers``, ``refused`` (4xx), ``rejected`` (401, 404 and the
         like, which end the server's part in the run), and each :class:`Cause` by its
@@ -89,8 +89,8 @@ class ServerClient:
         self._exchange: Exchange | None = None
         self._newest_answered = float("-inf")
         """When the newest request that was answered had been sent."""
-        self._probes: dict[Server, asyncio.Task[None]] = {}
-        self._polls: dict[Server, asyncio.Task[None]] = {}
+        self._probes: dict[PooledServer, asyncio.Task[None]] = {}
+        self._polls: dict[PooledServer, asyncio.Task[None]] = {}
 
     @property
     def in_flight(self) -> int:
@@ -187,7 +187,7 @@ class ServerClient:
             UsageError: None is an OpenAI-compatible server that takes the API key.
         """
         found: dict[str, dict[str, int | None]] = {}
-        silent: list[tuple[Server, AttemptFailedError]] = []
+        silent: list[tuple[PooledServer, AttemptFailedError]] = []
         exchange, servers = self._open(), [server for server in self.servers if server.rejection is None]
         asked = await asyncio.gather(
             *(exchange.get(f"{server.root}/v1/models", _PROBE_TIMEOUT_S) for server in servers),
@@ -226,7 +226,7 @@ class ServerClient:
     async def _attempt(
         self,
         exchange: Exchange,
-        server: Server,
+        server: PooledServer,
         path: str,
         body: bytes,
         decode: Callable[[bytes], tuple[Decoded, int]],
@@ -266,7 +266,7 @@ class ServerClient:
         server.limit.succeeded(ticket, now - start, tokens)
         return answer
 
-    def _learn(self, server: Server, ticket: Ticket, start: float, failure: AttemptFailedError) -> None:
+    def _learn(self, server: PooledServer, ticket: Attempt, start: float, failure: AttemptFailedError) -> None:
         """What a failed attempt tells of its server."""
         _log.debug("%s", failure.message)
         if failure.cause is Cause.TIMEOUT:
@@ -307,7 +307,7 @@ class ServerClient:
                 remedy="Look at the server's log; the same command goes on where it stopped.",
             )
 
-    def _count_out(self, server: Server, why: UsageError) -> None:
+    def _count_out(self, server: PooledServer, why: UsageError) -> None:
         """Ask a server no more that takes none of our requests."""
         if server.rejection is not None:  # another request has met with the same
             return
@@ -318,19 +318,19 @@ class ServerClient:
         if self._pool.rejection() is None:
             _log.warning("%s; going on without it. %s", why.message, why.remedy or "")
 
-    def _mark_down(self, server: Server, reason: str) -> None:
+    def _mark_down(self, server: PooledServer, reason: str) -> None:
         if server.up:
             _log.warning("%s; waiting for it", reason)
         self._pool.mark_down(server)
         self._probe(server)
 
-    def _probe(self, server: Server) -> None:
+    def _probe(self, server: PooledServer) -> None:
         """Look after a server that is down, or may be, until it is up."""
         task = self._probes.get(server)
         if server.rejection is None and (task is None or task.done()):
             self._probes[server] = asyncio.create_task(self._probe_until_up(server))
 
-    async def _probe_until_up(self, server: Server) -> None:
+    async def _probe_until_up(self, server: PooledServer) -> None:
         delay, probes = _FIRST_PROBE_S, 0
         while not await self._healthy(server):
             if server.up:
@@ -348,7 +348,7 @@ class ServerClient:
                 del self._polls[server]
         self._pool.mark_up(server)
 
-    async def _healthy(self, server: Server) -> bool:
+    async def _healthy(self, server: PooledServer) -> bool:
         """Whether a server answers ``/health``; one that has no such path is healthy when it says so."""
         try:
             await self._open().get(f"{server.root}/health", _PROBE_TIMEOUT_S)
@@ -358,7 +358,7 @@ class ServerClient:
             return True
         return True
 
-    async def _poll(self, server: Server) -> None:
+    async def _poll(self, server: PooledServer) -> None:
         """Tell an adaptive limit of the server's queue while there are requests, if the server tells of it."""
         while True:
             await asyncio.sleep(_POLL_S)
@@ -374,7 +374,7 @@ class ServerClient:
                 server.limit.queue(waiting)
 
 
-def _not_compatible(server: Server, reason: str) -> UsageError:
+def _not_compatible(server: PooledServer, reason: str) -> UsageError:
     return UsageError(
         f"{server.root} is not an OpenAI-compatible server: {reason}",
         remedy="Check --server: the base URL of a server that has /v1/models.",

@@ -46,23 +46,23 @@ class InFlightLimit(Protocol):
     adaptive: bool
     """Whether it wants to be told of the server's queue."""
 
-    def begin(self, in_flight: int) -> Ticket:
+    def begin(self, in_flight: int) -> Attempt:
         """A request is sent; so many are in flight now, this one included."""
         ...
 
-    def succeeded(self, ticket: Ticket, seconds: float, tokens: int) -> None:
+    def succeeded(self, ticket: Attempt, seconds: float, tokens: int) -> None:
         """It was answered, after so many seconds, with so many tokens."""
         ...
 
-    def overloaded(self, ticket: Ticket) -> None:
+    def overloaded(self, ticket: Attempt) -> None:
         """The server had too much: it gave no answer in time."""
         ...
 
-    def rejected(self, ticket: Ticket) -> None:
+    def rejected(self, ticket: Attempt) -> None:
         """The server had too much, or says that it serves nobody now (HTTP 429, 503)."""
         ...
 
-    def failed(self, ticket: Ticket) -> None:
+    def failed(self, ticket: Attempt) -> None:
         """The server failed it, or lost the connection: a fault of its own, or its death of too much."""
         ...
 
@@ -75,7 +75,7 @@ class InFlightLimit(Protocol):
         ...
 
 
-class Ticket:
+class Attempt:
     """A request in flight: what its end tells depends on when it began."""
 
     __slots__ = ("epoch", "full")
@@ -95,20 +95,20 @@ class FixedLimit:
     def __init__(self, value: int) -> None:
         self.value = self.largest = value
 
-    def begin(self, in_flight: int) -> Ticket:
+    def begin(self, in_flight: int) -> Attempt:
         """Nothing depends on it."""
-        return Ticket(0, in_flight >= self.value)
+        return Attempt(0, in_flight >= self.value)
 
-    def succeeded(self, ticket: Ticket, seconds: float, tokens: int) -> None:
+    def succeeded(self, ticket: Attempt, seconds: float, tokens: int) -> None:
         """Nothing to learn."""
 
-    def overloaded(self, ticket: Ticket) -> None:
+    def overloaded(self, ticket: Attempt) -> None:
         """The user wants it so."""
 
-    def rejected(self, ticket: Ticket) -> None:
+    def rejected(self, ticket: Attempt) -> None:
         """The user wants it so."""
 
-    def failed(self, ticket: Ticket) -> None:
+    def failed(self, ticket: Attempt) -> None:
         """The user wants it so."""
 
     def returned(self) -> None:
@@ -152,11 +152,11 @@ class AdaptiveLimit:
         """In a row, without an answer in between; -1 from when they lowered the limit until the server answers again:
         an outage says nothing more, however long it is."""
 
-    def begin(self, in_flight: int) -> Ticket:
+    def begin(self, in_flight: int) -> Attempt:
         """As :meth:`InFlightLimit.begin`."""
-        return Ticket(self._epoch, in_flight >= self.value)
+        return Attempt(self._epoch, in_flight >= self.value)
 
-    def succeeded(self, ticket: Ticket, seconds: float, tokens: int) -> None:
+    def succeeded(self, ticket: Attempt, seconds: float, tokens: int) -> None:
         """As :meth:`InFlightLimit.succeeded`."""
         self._failures = 0
         self._heard = True
@@ -168,7 +168,7 @@ class AdaptiveLimit:
         if self._answers >= self.value:
             self._end_window()
 
-    def overloaded(self, ticket: Ticket) -> None:
+    def overloaded(self, ticket: Attempt) -> None:
         """As :meth:`InFlightLimit.overloaded`. Requests of one burst that all fail lower the limit once."""
         if ticket.epoch != self._epoch:
             return
@@ -176,14 +176,14 @@ class AdaptiveLimit:
         if self._overloads >= max(_OVERLOADS, _OVERLOAD_SHARE * self.value):
             self._lower(_CUT)
 
-    def rejected(self, ticket: Ticket) -> None:
+    def rejected(self, ticket: Attempt) -> None:
         """As :meth:`InFlightLimit.rejected`."""
         if self._heard:
             before = self.value
             self.overloaded(ticket)
             self._heard = self.value == before
 
-    def failed(self, ticket: Ticket) -> None:
+    def failed(self, ticket: Attempt) -> None:
         """As :meth:`InFlightLimit.failed`."""
         if ticket.epoch != self._epoch or self._failures < 0:
             return

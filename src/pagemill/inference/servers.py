@@ -41,7 +41,7 @@ def server_root(url: str) -> str:
 
 
 @dataclass(slots=True, eq=False)
-class Server:
+class PooledServer:
     """A server and what is known of it."""
 
     root: str
@@ -67,8 +67,8 @@ class Server:
 
 @dataclass(slots=True, eq=False)
 class _Waiter:
-    future: asyncio.Future[Server]
-    avoid: Server | None
+    future: asyncio.Future[PooledServer]
+    avoid: PooledServer | None
     since: float
 
 
@@ -79,13 +79,13 @@ class ServerPool:
     Used on one event loop.
     """
 
-    servers: Sequence[Server]
+    servers: Sequence[PooledServer]
     wait_s: float
     """How long a request waits while no server is up."""
     _waiting: deque[_Waiter] = field(default_factory=deque)
     _none_up_since: float = 0.0
 
-    async def acquire(self, avoid: Server | None = None) -> Server:
+    async def acquire(self, avoid: PooledServer | None = None) -> PooledServer:
         """Wait for a server with room; :meth:`release` it afterwards.
 
         Args:
@@ -113,18 +113,18 @@ class ServerPool:
                 self.release(waiter.future.result())  # it was given just when it was no longer wanted
             raise
 
-    def release(self, server: Server) -> None:
+    def release(self, server: PooledServer) -> None:
         """A request has ended."""
         server.in_flight -= 1
         self._dispatch()
 
-    def pause(self, server: Server, seconds: float) -> None:
+    def pause(self, server: PooledServer, seconds: float) -> None:
         """Leave a server alone for a while, as it asked for."""
         loop = asyncio.get_running_loop()
         server.paused_until = max(server.paused_until, loop.time() + seconds)
         loop.call_at(server.paused_until, self._dispatch)
 
-    def mark_down(self, server: Server) -> None:
+    def mark_down(self, server: PooledServer) -> None:
         """It cannot be reached: requests go elsewhere, or wait."""
         if server.up:
             server.up = False
@@ -132,13 +132,13 @@ class ServerPool:
                 self._none_up_since = asyncio.get_running_loop().time()
         self._dispatch()
 
-    def mark_up(self, server: Server) -> None:
+    def mark_up(self, server: PooledServer) -> None:
         """It can be reached; what it did before it was down is forgotten."""
         if not server.up and server.rejection is None:
             server.up, server.streak, server.paused_until = True, 0, 0.0
         self._dispatch()
 
-    def count_out(self, server: Server, why: UsageError) -> None:
+    def count_out(self, server: PooledServer, why: UsageError) -> None:
         """It takes none of our requests: they go elsewhere, or fail where this was the last one that did."""
         server.rejection = why
         self.mark_down(server)
@@ -180,7 +180,7 @@ class ServerPool:
         now = asyncio.get_running_loop().time()
         return not self._waiting and any(server.open(now) for server in self.servers)
 
-    def _pick(self, avoid: Server | None) -> Server | None:
+    def _pick(self, avoid: PooledServer | None) -> PooledServer | None:
         now = asyncio.get_running_loop().time()
         choice = [server for server in self.servers if server.open(now) and server is not avoid]
         if avoid is not None and not choice and avoid.open(now):
@@ -189,7 +189,7 @@ class ServerPool:
             return avoid
         return min(choice, key=lambda server: (server.in_flight, server.sent), default=None)
 
-    def _give(self, server: Server) -> Server:
+    def _give(self, server: PooledServer) -> PooledServer:
         server.in_flight += 1
         server.sent += 1
         return server

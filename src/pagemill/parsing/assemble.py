@@ -29,7 +29,7 @@ from pagemill.parsing.lines import (
 from pagemill.parsing.listings import code_runs, listing_text, merge_listings
 from pagemill.parsing.lists import notes_text
 from pagemill.parsing.margins import mark_margins
-from pagemill.parsing.paragraphs import Kind, ends_sentence, passages
+from pagemill.parsing.paragraphs import RunKind, ends_sentence, passages
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -206,14 +206,14 @@ def _split(block: Block, body: float) -> list[Block]:
     if not parts:
         return [block]
     if len(parts) == 1:
-        block.text, block.is_list = parts[0].text, parts[0].kind is Kind.LIST
+        block.text, block.is_list = parts[0].text, parts[0].kind is RunKind.LIST
         return [block]
     result: list[Block] = []
     for part in parts:
-        label = Label.PARAGRAPH_TITLE if part.kind is Kind.HEADING else block.label
+        label = Label.PARAGRAPH_TITLE if part.kind is RunKind.HEADING else block.label
         box = union_box(row.box for row in part.rows)
         piece = Block(box, label, part.rows, block.source, block.score)
-        piece.text, piece.is_list = part.text, part.kind is Kind.LIST
+        piece.text, piece.is_list = part.text, part.kind is RunKind.LIST
         result.append(piece)
     return result
 

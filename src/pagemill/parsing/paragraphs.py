@@ -33,7 +33,7 @@ _MAX_HEADING_ROWS = 3
 _MAX_HEADING_CHARACTERS = 160
 
 
-class Kind(Enum):
+class RunKind(Enum):
     """What a run of rows is."""
 
     TEXT = "text"
@@ -45,14 +45,14 @@ class Kind(Enum):
 class Passage:
     """Consecutive rows of one kind."""
 
-    kind: Kind
+    kind: RunKind
     rows: list[Row]
     paragraphs: list[list[Row]]
 
     @property
     def text(self) -> str:
         """Paragraphs apart by an empty line; list items one a line; a heading on one line."""
-        if self.kind is Kind.LIST:
+        if self.kind is RunKind.LIST:
             return list_text(self.rows)
         return "\n\n".join(join_rows(rows) for rows in self.paragraphs)
 
@@ -67,11 +67,11 @@ def passages(rows: Sequence[Row], body_size: float) -> list[Passage]:
     result: list[Passage] = []
     for paragraph in split_paragraphs([row for row in rows if not _LEADER.match(row.text)]):
         for kind, part in _kinds(paragraph, rows, body_size):
-            if kind is Kind.TEXT and result and _continues_numbering(result[-1].paragraphs[-1], part):
-                kind = Kind.LIST
+            if kind is RunKind.TEXT and result and _continues_numbering(result[-1].paragraphs[-1], part):
+                kind = RunKind.LIST
                 _end_with_list(result)
             last = result[-1] if result else None
-            if last is not None and last.kind is kind and kind is not Kind.HEADING:
+            if last is not None and last.kind is kind and kind is not RunKind.HEADING:
                 last.rows.extend(part)
                 last.paragraphs.append(list(part))
             else:
@@ -88,14 +88,14 @@ def _continues_numbering(before: Sequence[Row], after: Sequence[Row]) -> bool:
 def _end_with_list(passages: list[Passage]) -> None:
     """Make the last paragraph of running text a list of its own."""
     last = passages[-1]
-    if last.kind is not Kind.TEXT:
+    if last.kind is not RunKind.TEXT:
         return
     item = last.paragraphs.pop()
     if last.paragraphs:
         last.rows = [row for paragraph in last.paragraphs for row in paragraph]
-        passages.append(Passage(Kind.LIST, list(item), [item]))
+        passages.append(Passage(RunKind.LIST, list(item), [item]))
     else:
-        last.kind, last.paragraphs = Kind.LIST, [item]
+        last.kind, last.paragraphs = RunKind.LIST, [item]
 
 
 def split_paragraphs(rows: Sequence[Row]) -> list[list[Row]]:
@@ -166,21 +166,21 @@ def _could_have_fitted(above: Row, below: Row, right: float) -> bool:
     return room > (8 if lower else 1) * above.size + 1.3 * length
 
 
-def _kinds(paragraph: list[Row], region: Sequence[Row], body_size: float) -> list[tuple[Kind, list[Row]]]:
+def _kinds(paragraph: list[Row], region: Sequence[Row], body_size: float) -> list[tuple[RunKind, list[Row]]]:
     heading = _heading_rows(paragraph, region, body_size)
-    parts: list[tuple[Kind, list[Row]]] = []
+    parts: list[tuple[RunKind, list[Row]]] = []
     if heading:
-        parts.append((Kind.HEADING, paragraph[:heading]))
+        parts.append((RunKind.HEADING, paragraph[:heading]))
         paragraph = paragraph[heading:]
     if not paragraph:
         return parts
     first = next((i for i, row in enumerate(paragraph) if BULLET.match(row.text)), None)
     if is_list(paragraph):
-        parts.append((Kind.LIST, paragraph))
+        parts.append((RunKind.LIST, paragraph))
     elif first:
-        parts += [(Kind.TEXT, paragraph[:first]), (Kind.LIST, paragraph[first:])]
+        parts += [(RunKind.TEXT, paragraph[:first]), (RunKind.LIST, paragraph[first:])]
     else:
-        parts.append((Kind.TEXT, paragraph))
+        parts.append((RunKind.TEXT, paragraph))
     return parts
 
 

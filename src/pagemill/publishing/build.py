@@ -121,14 +121,14 @@ def build(
         folder.mkdir(parents=True)
         try:
             with contextlib.nullcontext() if open_images is None else open_images() as image:
-                manifest = _Builder(reader, out, options, folder, tell, image).build(fingerprint)
+                manifest = _DatasetBuilder(reader, out, options, folder, tell, image).build(fingerprint)
         except BaseException:
             shutil.rmtree(staging, ignore_errors=True)
             raise
     return folder, manifest
 
 
-class _Builder:
+class _DatasetBuilder:
     """Writes the files of one dataset."""
 
     def __init__(

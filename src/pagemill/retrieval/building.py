@@ -116,10 +116,10 @@ def build_index(out: Path, *, tell: Callable[[int, int], None] | None = None) ->
 
 def _build(reader: RunReader, out: Path, tell: Callable[[int, int], None] | None) -> IndexReport:
     with contextlib.closing(database.open_for_writing(out / database.FILE)) as connection:
-        return _Builder(reader, out, connection, tell).build()
+        return _IndexBuilder(reader, out, connection, tell).build()
 
 
-class _Builder:
+class _IndexBuilder:
     def __init__(
         self,
         reader: RunReader,

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-class Cause(StrEnum):
+class StartFailure(StrEnum):
     """Why a server ended."""
 
     DEVICE_MEMORY = "the accelerator's memory does not suffice"
@@ -31,18 +31,18 @@ class Cause(StrEnum):
 class Diagnosis:
     """A cause and its remedy."""
 
-    cause: Cause
+    cause: StartFailure
     remedy: str
 
 
-_SIGNS: tuple[tuple[Cause, tuple[str, ...], str], ...] = (
+_SIGNS: tuple[tuple[StartFailure, tuple[str, ...], str], ...] = (
     (
-        Cause.DEVICE_MEMORY,
+        StartFailure.DEVICE_MEMORY,
         ("cuda out of memory", "outofmemoryerror", "is less than desired gpu memory utilization", "hip out of memory"),
         "End what else uses the accelerator, or lower --gpu-mem-util; 'pagemill plan' shows the budget.",
     ),
     (
-        Cause.CACHE_MEMORY,
+        StartFailure.CACHE_MEMORY,
         (
             "no available memory for the cache blocks",
             "larger than the available kv cache memory",
@@ -51,17 +51,17 @@ _SIGNS: tuple[tuple[Cause, tuple[str, ...], str], ...] = (
         "Lower --max-model-len or raise --gpu-mem-util; 'pagemill plan' shows the budget.",
     ),
     (
-        Cause.PORT,
+        StartFailure.PORT,
         ("address already in use",),
         "Choose another with --port, or leave it out to get a free one.",
     ),
     (
-        Cause.ARGUMENT,
+        StartFailure.ARGUMENT,
         ("unrecognized arguments", "error: argument "),
         "Check what stands after --, and whether this vLLM is new enough.",
     ),
     (
-        Cause.MODEL,
+        StartFailure.MODEL,
         (
             "is not a local folder and is not a valid model identifier",
             "repository not found",
@@ -80,12 +80,12 @@ _SIGNS: tuple[tuple[Cause, tuple[str, ...], str], ...] = (
         "behind an agreement: accept it on its page, then log in with 'hf auth login'.",
     ),
     (
-        Cause.NETWORK,
+        StartFailure.NETWORK,
         ("we couldn't connect to", "name resolution", "max retries exceeded", "network is unreachable"),
         "Check the network, or fetch the model elsewhere and give its folder with --weights.",
     ),
     (
-        Cause.DTYPE,
+        StartFailure.DTYPE,
         (
             "bfloat16 is only supported on gpus",
             "minimum capability",
@@ -96,12 +96,16 @@ _SIGNS: tuple[tuple[Cause, tuple[str, ...], str], ...] = (
         "Use --ocr-dtype auto, or --ocr-dtype bf16 where the accelerator has it.",
     ),
     (
-        Cause.DEVICE,
+        StartFailure.DEVICE,
         ("no cuda gpus are available", "failed to infer device type", "found no nvidia driver", "no accelerator"),
         "Check the driver with nvidia-smi and CUDA_VISIBLE_DEVICES; on a machine without a GPU, vLLM's CPU build and "
         "--profile cpu.",
     ),
-    (Cause.DISK, ("no space left on device",), "Free some space: of the model's cache, or of the temporary folder."),
+    (
+        StartFailure.DISK,
+        ("no space left on device",),
+        "Free some space: of the model's cache, or of the temporary folder.",
+    ),
 )
 _KILLED = -9
 
@@ -129,7 +133,9 @@ def diagnose(log: Sequence[str], status: int | None = None) -> Diagnosis:
             if any(sign in lowered for sign in signs):
                 return Diagnosis(cause, remedy)
     if status == _KILLED:
-        return Diagnosis(Cause.HOST_MEMORY, "Check the system's log for the end of the process, and its memory.")
+        return Diagnosis(StartFailure.HOST_MEMORY, "Check the system's log for the end of the process, and its memory.")
     if not log and status is not None:
-        return Diagnosis(Cause.SILENT, "Is it vLLM that --vllm or PAGEMILL_VLLM names? Try it: PROGRAM serve --help.")
-    return Diagnosis(Cause.UNKNOWN, "Read the end of its log above; the whole of it is in the file named there.")
+        return Diagnosis(
+            StartFailure.SILENT, "Is it vLLM that --vllm or PAGEMILL_VLLM names? Try it: PROGRAM serve --help."
+        )
+    return Diagnosis(StartFailure.UNKNOWN, "Read the end of its log above; the whole of it is in the file named there.")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pagemill.errors import ServerError
 from pagemill.serving.addresses import base_url, free_port, is_free
-from pagemill.serving.diagnosis import Cause, diagnose, exceptions
+from pagemill.serving.diagnosis import StartFailure, diagnose, exceptions
 from pagemill.serving.probe import Health, health, served_models
 from pagemill.serving.process import ServerProcess, read_tail
 from pagemill.serving.spec import Event, What
@@ -200,7 +200,7 @@ class ModelServer:
         if status is None:
             return f"/health: {state}, {bad} times in a row"
         cause = diagnose(read_tail(self._spec.log, _DIAGNOSED_LINES, since=self._since), status).cause
-        return f"it ended ({_describe(status)})" + ("" if cause is Cause.UNKNOWN else f": {cause}")
+        return f"it ended ({_describe(status)})" + ("" if cause is StartFailure.UNKNOWN else f": {cause}")
 
     async def _ended_within(self, seconds: float) -> bool:
         """Let time pass; whether a server of ours ends in it."""
@@ -211,7 +211,7 @@ class ModelServer:
 
     def _failure(self, status: int) -> ServerError:
         found = diagnose(read_tail(self._spec.log, _DIAGNOSED_LINES, since=self._since), status)
-        error = _PortTakenError if found.cause is Cause.PORT else ServerError
+        error = _PortTakenError if found.cause is StartFailure.PORT else ServerError
         return error(
             f"the server did not start ({_describe(status)}): {found.cause}\n{self._quoted()}",
             remedy=found.remedy,

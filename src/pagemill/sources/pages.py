@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pagemill.sources.base import Catalogue
     from pagemill.sources.intake import Intake, Source
     from pagemill.sources.options import SourceOptions
-    from pagemill.sources.tables import Row
+    from pagemill.sources.tables import DatasetRow
 
 _PAGE_OF_FILE = re.compile(r"(.+)_(\d{1,9})")
 _CHANNELS = 3
@@ -151,7 +151,7 @@ class PageReferences:
             yield from self.of_broken(source, missing.error(), missing=max(missing.count, 1), pages=None)
 
     def _row_page(
-        self, source: Source, file_format: FileFormat, row: Row, documents: dict[str | None, DocumentRef]
+        self, source: Source, file_format: FileFormat, row: DatasetRow, documents: dict[str | None, DocumentRef]
     ) -> PageRef:
         item = source.item
         match = _PAGE_OF_FILE.fullmatch(row.row_id) if row.row_id else None

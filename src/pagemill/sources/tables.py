@@ -30,7 +30,7 @@ _METADATA_CHARACTERS = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class DatasetRow:
     """One row: encoded image, id and the small columns beside them."""
 
     number: int
@@ -58,7 +58,7 @@ def read_rows(
     file_format: FileFormat,
     options: SourceOptions,
     ended: Container[int] = frozenset(),
-) -> Iterator[Row | EndedRows | LostRows]:
+) -> Iterator[DatasetRow | EndedRows | LostRows]:
     """Yield the rows of a shard in order, and in the place of those that ``ended`` names only how many there are.
 
     Row groups of Parquet files whose rows have all ended are not decoded. A damaged row group or record batch costs its
@@ -103,7 +103,7 @@ def count_rows(path: Path, file_format: FileFormat) -> int | None:
         return None
 
 
-def _lost(piece: LostPiece, first: int, ended: Container[int]) -> Iterator[Row | EndedRows | LostRows]:
+def _lost(piece: LostPiece, first: int, ended: Container[int]) -> Iterator[DatasetRow | EndedRows | LostRows]:
     """Damaged rows by name, as nothing but another file will bring them back; others in one."""
     if not isinstance(piece.error, CorruptInputError) or piece.rows is None or piece.rows > MAX_NAMED:
         if piece.rows is None:
@@ -119,7 +119,7 @@ def _lost(piece: LostPiece, first: int, ended: Container[int]) -> Iterator[Row |
             yield EndedRows(1)
         else:
             problem = f"cannot be read: {piece.error.message}"
-            yield Row(number=number, data=None, row_id=_short(row_id), problem=problem, lost=True)
+            yield DatasetRow(number=number, data=None, row_id=_short(row_id), problem=problem, lost=True)
 
 
 def _short(row_id: Any) -> str | None:
@@ -128,7 +128,7 @@ def _short(row_id: Any) -> str | None:
 
 def _rows(
     batch: pa.RecordBatch, columns: Columns, first: int, ended: Container[int]
-) -> Iterator[Row | EndedRows | LostRows]:
+) -> Iterator[DatasetRow | EndedRows | LostRows]:
     if all(number in ended for number in range(first, first + batch.num_rows)):
         yield EndedRows(batch.num_rows)
         return
@@ -142,7 +142,7 @@ def _rows(
             yield EndedRows(1)
             continue
         data, problem = _image_bytes(batch.column(columns.image)[index].as_py())
-        yield Row(
+        yield DatasetRow(
             number=first + index,
             data=data,
             problem=problem,

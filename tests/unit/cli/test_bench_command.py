@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from pagemill.bench import layout_inference, layout_preprocess
-from pagemill.bench.table import Table, show
+from pagemill.bench.table import FigureTable, show
 from pagemill.cli.bench import command
 from pagemill.errors import MissingDependencyError
 from pagemill.testing import random_layout_model
@@ -57,7 +57,7 @@ def test_help_imports_nothing_heavy():
 
 
 def test_tables_line_up(capsys: pytest.CaptureFixture[str]):
-    table = Table("2 pages", ("way", "ms", "MB"), (("ours", 31.26, None), ("theirs, slower", 1234.5, 0.667)))
+    table = FigureTable("2 pages", ("way", "ms", "MB"), (("ours", 31.26, None), ("theirs, slower", 1234.5, 0.667)))
     show("crops", [table], as_json=False, notes=["glmocr is left out."])
     assert capsys.readouterr().out.splitlines() == [
         "2 pages",
@@ -70,7 +70,7 @@ def test_tables_line_up(capsys: pytest.CaptureFixture[str]):
 
 
 def test_json_has_every_figure_and_the_machine(capsys: pytest.CaptureFixture[str]):
-    show("crops", [Table("t", ("way", "ms"), (("ours", 1.25),))], as_json=True)
+    show("crops", [FigureTable("t", ("way", "ms"), (("ours", 1.25),))], as_json=True)
     answer = json.loads(capsys.readouterr().out)
     assert answer["benchmark"] == "crops"
     assert answer["tables"] == [{"title": "t", "rows": [{"way": "ours", "ms": 1.25}]}]

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pagemill.embedding.base import EngineIdentity
-from pagemill.embedding.vectors import Part, Row, RowKey, VectorFile, VectorPaths, parts_of
+from pagemill.embedding.vectors import Part, RowKey, VectorFile, VectorPaths, VectorRow, parts_of
 from pagemill.embedding.writing import VectorWriter
 from pagemill.errors import DamagedRunError, DifferentRunError, MissingInputError
 
@@ -251,7 +251,7 @@ from pagemill.errors import OutputError
 paths = VectorPaths(Path({str(paths.folder)!r}), Part.TEXT)
 info = VectorsInfo(part=Part.TEXT, identity=EngineIdentity(engine="test", model="m", dimension=8), dtype="float32")
 resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
-rows = [Row(RowKey(f"p{{i}}"), "0" * 64) for i in range(100)]
+rows = [VectorRow(RowKey(f"p{{i}}"), "0" * 64) for i in range(100)]
 try:
     with VectorWriter(paths, info) as writer:
         for each in rows:
@@ -264,4 +264,4 @@ except OutputError as error:
     kept = int(run.stdout)
     assert 0 < kept < 100
     with VectorWriter(paths, info()) as writer:
-        assert sum(writer.has(Row(RowKey(f"p{i}"), "0" * 64)) for i in range(100)) == kept
+        assert sum(writer.has(VectorRow(RowKey(f"p{i}"), "0" * 64)) for i in range(100)) == kept

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pagemill.errors import NetworkError, UsageError
 from pagemill.inference.limits import FixedLimit
-from pagemill.inference.servers import Server, ServerPool, server_root
+from pagemill.inference.servers import PooledServer, ServerPool, server_root
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,9 @@ def test_a_password_in_a_url_is_refused_and_not_told():
 
 
 def pool(*limits: int, wait_s: float = 60.0) -> ServerPool:
-    return ServerPool([Server(f"http://s{number}", FixedLimit(limit)) for number, limit in enumerate(limits)], wait_s)
+    return ServerPool(
+        [PooledServer(f"http://s{number}", FixedLimit(limit)) for number, limit in enumerate(limits)], wait_s
+    )
 
 
 async def turn() -> None:
@@ -209,8 +211,8 @@ STEPS = st.lists(st.tuples(st.sampled_from(["ask", "retry", "end", "cancel", "do
 def test_whatever_happens_limits_hold_and_nobody_is_forgotten(steps, limits):
     async def run() -> None:
         servers = pool(*limits)
-        tasks: list[asyncio.Task[Server]] = []
-        held: list[Server] = []
+        tasks: list[asyncio.Task[PooledServer]] = []
+        held: list[PooledServer] = []
 
         async def collect() -> None:
             await turn()

@@ -4,7 +4,7 @@ import pytest
 
 from pagemill.document.labels import Label
 from pagemill.errors import MissingInputError, UsageError
-from pagemill.layout.pp_doclayout.settings import Device, Interpolation, Merge, PPDocLayoutSettings, read_settings
+from pagemill.layout.pp_doclayout.settings import Interpolation, Merge, PPDocLayoutSettings, TorchDevice, read_settings
 
 
 def test_the_defaults_are_those_of_the_glm_ocr_pipeline():
@@ -39,7 +39,7 @@ def test_a_file_sets_what_it_names(tmp_path):
         """
     )
     chosen = read_settings(path)
-    assert (chosen.device, chosen.interpolation, chosen.max_batch) == (Device.CPU, Interpolation.BILINEAR, 4)
+    assert (chosen.device, chosen.interpolation, chosen.max_batch) == (TorchDevice.CPU, Interpolation.BILINEAR, 4)
     assert chosen.filters.threshold_of(Label.TABLE) == 0.25
     assert chosen.filters.threshold_of(Label.TEXT) == 0.4
     assert chosen.filters.merge_of(Label.TEXT) is Merge.UNION

@@ -10,7 +10,7 @@ from pagemill.errors import CorruptInputError, UnsupportedInputError, UsageError
 from pagemill.imaging.formats import FileFormat
 from pagemill.sources.options import SourceOptions
 from pagemill.sources.shards import EndedRows
-from pagemill.sources.tables import LostRows, Row, count_rows, read_rows
+from pagemill.sources.tables import DatasetRow, LostRows, count_rows, read_rows
 
 IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 
@@ -118,7 +118,7 @@ def test_truncated_parquet_is_corrupt(tmp_path: Path, share: float):
 def test_truncated_arrow_gives_its_whole_batches_and_says_so(tmp_path: Path, file_format: FileFormat, share: float):
     data = write(tmp_path / "s", table(50), file_format).read_bytes()
     *rows, lost = read_rows(data[: int(len(data) * share)], file_format, SourceOptions())
-    assert [row.number for row in rows if isinstance(row, Row)] == list(range(1, 2 * int(25 * share) + 1))
+    assert [row.number for row in rows if isinstance(row, DatasetRow)] == list(range(1, 2 * int(25 * share) + 1))
     assert isinstance(lost, LostRows)
     assert (lost.count, type(lost.error)) == (None, CorruptInputError)
 
@@ -131,7 +131,7 @@ def test_rows_that_have_ended_are_not_lost_again(tmp_path: Path):
         start = file.metadata.row_group(2).column(6).data_page_offset
     data[start : start + 16] = b"\xff" * 16
     given = list(read_rows(bytes(data), FileFormat.PARQUET, SourceOptions(), {10, 11, *range(17, 21)}))
-    assert [row.number for row in given if isinstance(row, Row) and row.lost] == [9, 12]
+    assert [row.number for row in given if isinstance(row, DatasetRow) and row.lost] == [9, 12]
     assert sum(row.count for row in given if isinstance(row, EndedRows)) == 6
 
 

@@ -12,7 +12,7 @@ from pagemill.errors import EngineError, UsageError
 from pagemill.layout.pp_doclayout.encoded import find_jpeg_decoder
 from pagemill.layout.pp_doclayout.outputs import Reduced
 from pagemill.layout.pp_doclayout.preprocess import INPUT_SIDE, resize_pages
-from pagemill.layout.pp_doclayout.settings import Device, Precision
+from pagemill.layout.pp_doclayout.settings import Precision, TorchDevice
 from pagemill.layout.pp_doclayout.weights import load_model
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class ModelChoice:
     """What makes two engines share a model."""
 
     folder: Path
-    device: Device
+    device: TorchDevice
     precision: Precision
     compile: bool | None
     max_batch: int | None
@@ -228,16 +228,16 @@ def _widened(value: Any) -> Any:
     return type(value)(_widened(part) for part in value) if isinstance(value, list | tuple) else value
 
 
-def _device(device: Device) -> torch.device:
+def _device(device: TorchDevice) -> torch.device:
     """The device to run on."""
     import torch
 
     there = {
-        Device.CUDA: torch.cuda.is_available(),
-        Device.MPS: torch.backends.mps.is_available(),
-        Device.CPU: True,
+        TorchDevice.CUDA: torch.cuda.is_available(),
+        TorchDevice.MPS: torch.backends.mps.is_available(),
+        TorchDevice.CPU: True,
     }
-    if device is Device.AUTO:
+    if device is TorchDevice.AUTO:
         device = next(kind for kind, available in there.items() if available)
     if not there[device]:
         raise UsageError(

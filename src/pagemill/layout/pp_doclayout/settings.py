@@ -38,7 +38,7 @@ class Interpolation(StrEnum):
     BICUBIC = "bicubic"  # of the published processor
 
 
-class Device(StrEnum):
+class TorchDevice(StrEnum):
     """Where the model runs."""
 
     AUTO = "auto"  # the first of CUDA, MPS and CPU that is there
@@ -116,7 +116,7 @@ class PPDocLayoutSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     """A folder with ``config.json`` and ``model.safetensors``, or a repository of the Hub in the local cache."""
     download: bool = False
     """Fetch the weights from the Hub when they are not in the cache."""
-    device: Device = Device.AUTO
+    device: TorchDevice = TorchDevice.AUTO
     precision: Precision = Precision.AUTO
     compile: bool | None = None
     """Compile the model (``torch.compile``); None: on CUDA."""

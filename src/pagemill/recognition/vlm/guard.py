@@ -52,7 +52,7 @@ _SEVERITY = {flaw: rank for rank, flaw in enumerate(Flaw, start=1)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class AnswerCheck:
     """What an answer is worth."""
 
     flaw: Flaw | None = None
@@ -89,7 +89,7 @@ class Run:
         return self.length / self.period
 
 
-def judge(answer: Answer, task: Task, prompt: str) -> Verdict:
+def judge(answer: Answer, task: Task, prompt: str) -> AnswerCheck:
     """Judge an answer as it came, before any clean-up.
 
     Args:
@@ -99,28 +99,28 @@ def judge(answer: Answer, task: Task, prompt: str) -> Verdict:
     """
     text = answer.text[:MAX_CHARACTERS]
     if not text.strip():
-        return Verdict(flaw=Flaw.EMPTY, message="the model answered nothing")
+        return AnswerCheck(flaw=Flaw.EMPTY, message="the model answered nothing")
     if _is_echo(text, prompt):
-        return Verdict(flaw=Flaw.ECHO, message="the model repeated the question")
+        return AnswerCheck(flaw=Flaw.ECHO, message="the model repeated the question")
     unfinished = answer.finish_reason in _UNFINISHED
     loop = find_loop(text, unfinished=unfinished, task=task)
     if loop is not None:
         said = " ".join(text[loop.start : loop.start + min(loop.period, 40)].split())
         message = f"the model repeats itself from character {loop.start} on, {loop.repeats:.0f} times: {said!r}"
         again = None if unfinished else loop.start + loop.length // loop.period * loop.period
-        return Verdict(flaw=Flaw.REPETITION, message=message, sound_end=loop.start + loop.period, sound_again=again)
+        return AnswerCheck(flaw=Flaw.REPETITION, message=message, sound_end=loop.start + loop.period, sound_again=again)
     if answer.finish_reason == "repetition":  # the server has seen what was taken off the end
-        return Verdict(flaw=Flaw.REPETITION, message="the server ended an answer that repeated itself")
+        return AnswerCheck(flaw=Flaw.REPETITION, message="the server ended an answer that repeated itself")
     if task is not Task.TABLE and repeated_share(_prose(text) if task is Task.PAGE else text) >= _REPEATED_SHARE:
-        return Verdict(flaw=Flaw.REPETITION, message="nearly all of the answer is said more than once")
+        return AnswerCheck(flaw=Flaw.REPETITION, message="nearly all of the answer is said more than once")
     if unfinished:
         length = f" after {answer.completion_tokens} tokens" if answer.completion_tokens else ""
-        return Verdict(flaw=Flaw.TRUNCATED, message=f"the answer was cut off{length} ({answer.finish_reason})")
+        return AnswerCheck(flaw=Flaw.TRUNCATED, message=f"the answer was cut off{length} ({answer.finish_reason})")
     if task is Task.TABLE:
         return _judge_table(text)
     if task is Task.FORMULA and (fault := latex_fault(text)):
-        return Verdict(flaw=Flaw.FORMULA, message=f"the formula is broken: {fault}")
-    return Verdict()
+        return AnswerCheck(flaw=Flaw.FORMULA, message=f"the formula is broken: {fault}")
+    return AnswerCheck()
 
 
 def find_loop(text: str, *, unfinished: bool, task: Task) -> Run | None:
@@ -237,9 +237,9 @@ def latex_fault(text: str) -> str | None:
     return None
 
 
-def _judge_table(text: str) -> Verdict:
+def _judge_table(text: str) -> AnswerCheck:
     if not _TABLE_MARK.search(text):
-        return Verdict(flaw=Flaw.NO_TABLE, message="the answer holds no table")
+        return AnswerCheck(flaw=Flaw.NO_TABLE, message="the answer holds no table")
     opened = closed = 0
     for match in _TABLE_TAG.finditer(text):
         if match.group(1):
@@ -247,8 +247,8 @@ def _judge_table(text: str) -> Verdict:
         else:
             opened += 1
     if opened != closed:
-        return Verdict(flaw=Flaw.TABLE, message=f"{opened} tables are opened and {closed} closed")
-    return Verdict()
+        return AnswerCheck(flaw=Flaw.TABLE, message=f"{opened} tables are opened and {closed} closed")
+    return AnswerCheck()
 
 
 def _is_echo(text: str, prompt: str) -> bool:

@@ -17,7 +17,7 @@ from pagemill.errors import NetworkError, UsageError
 from pagemill.inference.errors import RequestFailedError, RequestRefusedError
 from pagemill.recognition.base import PageReading, Problem, RegionReading
 from pagemill.recognition.vlm.cleanup import STEPS, Cleaned, clean
-from pagemill.recognition.vlm.guard import Flaw, Verdict, judge
+from pagemill.recognition.vlm.guard import AnswerCheck, Flaw, judge
 from pagemill.recognition.vlm.page_answers import PageAnswer, read_answer
 
 if TYPE_CHECKING:
@@ -218,9 +218,9 @@ class Reading:
                 raise _UnansweredError(error, shrinks + 1) from error
         raise AssertionError  # the loop returns or raises
 
-    async def _again(self, prepared: PreparedRegion, prompt: str, flaw: Flaw) -> list[tuple[Verdict, Answer]]:
+    async def _again(self, prepared: PreparedRegion, prompt: str, flaw: Flaw) -> list[tuple[AnswerCheck, Answer]]:
         """Further answers, until one is good: one by one, or all at once where servers have nothing else to do."""
-        found: list[tuple[Verdict, Answer]] = []
+        found: list[tuple[AnswerCheck, Answer]] = []
         attempt, most = 1, _ATTEMPTS.get(flaw, _MOST_ATTEMPTS)
         while attempt < most:
             together = most - attempt if self._asker.has_idle_capacity() else 1
@@ -237,7 +237,7 @@ class Reading:
 
     async def _race(
         self, prepared: PreparedRegion, prompt: str, samplings: Sequence[Sampling]
-    ) -> tuple[list[tuple[Verdict, Answer]], bool]:
+    ) -> tuple[list[tuple[AnswerCheck, Answer]], bool]:
         """Ask at the same time; the first good answer cancels the others.
 
         Returns:
@@ -245,12 +245,12 @@ class Reading:
             reason to lose it; nor is one to go on asking.
         """
 
-        async def one(sampling: Sampling) -> tuple[Verdict, Answer]:
+        async def one(sampling: Sampling) -> tuple[AnswerCheck, Answer]:
             answer = await self._ask(prepared, sampling)
             return await _judged(answer, prepared.task, prompt), answer
 
         tasks = [asyncio.create_task(one(sampling)) for sampling in samplings]
-        found: list[tuple[Verdict, Answer]] = []
+        found: list[tuple[AnswerCheck, Answer]] = []
         failures = 0
         try:
             for finished in asyncio.as_completed(tasks):
@@ -268,7 +268,7 @@ class Reading:
         return found, failures == len(tasks)
 
 
-async def _judged(answer: Answer, task: Task, prompt: str) -> Verdict:
+async def _judged(answer: Answer, task: Task, prompt: str) -> AnswerCheck:
     if len(answer.text) > _LONG:
         return await asyncio.to_thread(judge, answer, task, prompt)
     return judge(answer, task, prompt)
@@ -286,13 +286,13 @@ async def _page_answer(text: str, steps: Sequence[str]) -> PageAnswer:
     return read_answer(text, steps)
 
 
-def _rank(candidate: tuple[Verdict, Answer]) -> tuple[int, int]:
+def _rank(candidate: tuple[AnswerCheck, Answer]) -> tuple[int, int]:
     """The least flawed first; of two with the same flaw the one that says more before it."""
     verdict, answer = candidate
     return verdict.severity, -len(answer.text[: verdict.sound_end])
 
 
-def _problem(verdict: Verdict, attempts: int, *, is_cut: bool) -> Problem | None:
+def _problem(verdict: AnswerCheck, attempts: int, *, is_cut: bool) -> Problem | None:
     if verdict.flaw is None:
         return None
     after = f" ({attempts} attempts)" if attempts > 1 else ""

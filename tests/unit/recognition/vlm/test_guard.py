@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pagemill.document.labels import Task
 from pagemill.inference.chat import Answer
-from pagemill.recognition.vlm.guard import Flaw, Verdict, judge, latex_fault, repeated_share, repeating_runs
+from pagemill.recognition.vlm.guard import AnswerCheck, Flaw, judge, latex_fault, repeated_share, repeating_runs
 
 PROMPT = "Text Recognition:"
 PROSE = (
@@ -16,7 +16,7 @@ PROSE = (
 CHINESE = "采用胶缝传力的全玻幕墙，其胶缝必须采用硅酮结构密封胶。"
 
 
-def verdict(text: str, task: Task = Task.TEXT, finish: str | None = "stop", prompt: str = PROMPT) -> Verdict:
+def verdict(text: str, task: Task = Task.TEXT, finish: str | None = "stop", prompt: str = PROMPT) -> AnswerCheck:
     return judge(Answer(text=text, finish_reason=finish), task, prompt)
 
 
@@ -38,7 +38,7 @@ def verdict(text: str, task: Task = Task.TEXT, finish: str | None = "stop", prom
     ],
 )
 def test_good_answers(task: Task, text: str):
-    assert verdict(text, task) == Verdict()
+    assert verdict(text, task) == AnswerCheck()
 
 
 @pytest.mark.parametrize("unit", ["the ", "a", "그리고 ", CHINESE, PROSE, "<td>the same words again</td>", "0 & "])
@@ -187,7 +187,7 @@ def element(content: str, number: int = 1, label: str = "text") -> str:
     ],
 )
 def test_good_pages(text: str):
-    assert verdict(text, Task.PAGE) == Verdict()
+    assert verdict(text, Task.PAGE) == AnswerCheck()
 
 
 @pytest.mark.parametrize(
