@@ -1,0 +1,23 @@
+"""Python in the documentation is valid, and imports names of pagemill that exist."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+
+import pytest
+from markdown_pages import PAGES, blocks, name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_python_blocks_compile_and_import_what_exists(page):
+    for block in blocks(page):
+        if block.language != "python":
+            continue
+        compile(block.code, name(page), "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        for node in ast.walk(ast.parse(block.code)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pagemill"):
+                module = importlib.import_module(node.module or "")
+                assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "pagemill":
+                assert hasattr(importlib.import_module("pagemill"), node.attr), node.attr
