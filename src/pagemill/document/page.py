@@ -15,6 +15,11 @@ RESUMABLE_SCHEMA = "1.2"
 """Of the oldest records beside which new ones may stand in a run: since then fields were added that have a default."""
 
 
+ANNOTATION = "annotation"
+"""``TextLine.engine`` of what a PDF's form fields and annotations show. Somebody filled it in: it is never a running
+head, a page number or the lettering of a picture."""
+
+
 class Status(StrEnum):
     """How a page ended."""
 
@@ -86,7 +91,8 @@ class Region(msgspec.Struct, kw_only=True):
     source: str = ""
     """Who found the region: the layout engine's name, or ``projection`` / ``orphan-lines`` for fallbacks."""
     engine: str | None = None
-    """Who read it: the recognition engine's name (``rapidocr``, ``vlm:glm-ocr``) or ``text-layer``."""
+    """Who read it: the recognition engine's name (``rapidocr``, ``vlm:glm-ocr``), ``text-layer``, or ``annotation`` for
+    form fields and annotations of a PDF; several are joined by ``+``."""
     content_format: ContentFormat = ContentFormat.TEXT
     attempts: int = 1
     """How often a model was asked for the content; more than once where it refused an image as too large, or its answer

@@ -29,7 +29,7 @@ _BLOCK_START = re.compile(
 _INLINE_MARKUP = re.compile(r"(?<!\\)(\\*+)(?=<[A-Za-z/!?]|&#?[0-9A-Za-z]{1,31};)|(?<=\])(?=\()")
 """Before a tag or character reference, with the backslashes there, and between the text and the address of a link."""
 _FORMULA_NUMBER = re.compile(r"[($（\s]*([\w.\-–'′*]{1,16})[)$）\s]*")
-_BULLET = re.compile(r"^[^\w\s(\[<\"'“‘①-⑳㉠-㉻]\s*|^ㅇ\s+")
+_BULLET = re.compile(r"^[^\w\s(\[<\"'“‘①-⑳㉠-㉻☐☒]\s*|^ㅇ\s+")
 _ORDINAL = re.compile(r"^\d{1,3}[.)]\s")
 
 

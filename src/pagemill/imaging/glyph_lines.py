@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pagemill.document.geometry import clip, union_box
-from pagemill.document.page import TextLine, Word
+from pagemill.document.page import ANNOTATION, TextLine, Word
 from pagemill.imaging.glyphs import Glyphs, is_right_to_left, spell_out
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class _Run:
     angle: int
     bold: float
     rtl: bool
+    annotation: bool
     ends_in_space: bool = False
     """White space follows, drawn or made up by PDFium."""
     trailing_space: bool = False
@@ -90,7 +91,7 @@ def lines_of_glyphs(glyphs: Glyphs, width: int, height: int) -> Iterator[TextLin
         yield TextLine(
             text=text,
             box=clip(run.box, width, height),
-            engine="text-layer",
+            engine=ANNOTATION if run.annotation else "text-layer",
             polygon=run.polygon,
             words=words,
             font_size=round(run.size, 2),
@@ -117,6 +118,7 @@ def _runs(glyphs: Glyphs) -> Iterator[_Run]:
     size = glyphs.sizes[index]
     angle = np.array([style.angle for style in glyphs.styles], dtype=np.int64)[glyphs.style[index]]
     bold = np.array([style.bold for style in glyphs.styles], dtype=bool)[glyphs.style[index]]
+    annotation = np.array([style.annotation for style in glyphs.styles], dtype=bool)[glyphs.style[index]]
     boxes = _trimmed(glyphs, index, size, angle)
     a, b = _turned(boxes[:, :2], angle), _turned(boxes[:, 2:], angle)
     left, right = np.minimum(a[:, 0], b[:, 0]), np.maximum(a[:, 0], b[:, 0])
@@ -161,6 +163,7 @@ def _runs(glyphs: Glyphs) -> Iterator[_Run]:
             angle=int(angle[start]),
             bold=float(bold[start:stop].mean()),
             rtl=bool(rtl[start:stop].mean() > 0.5),
+            annotation=bool(annotation[start:stop].any()),
             ends_in_space=bool(stop < len(index) and separated[stop - 1]),
             trailing_space=_drawn_space_after(glyphs, int(index[stop - 1])),
         )
@@ -307,4 +310,5 @@ def _line(runs: Sequence[_Run]) -> _Run:
         trailing_space=placed[-1].trailing_space,
         bold=float(np.average([run.bold for run in runs], weights=length)),
         rtl=rtl,
+        annotation=any(run.annotation for run in runs),
     )

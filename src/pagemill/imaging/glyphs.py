@@ -48,6 +48,8 @@ class GlyphStyle:
     """Writing direction in degrees clockwise from left-to-right, 0-359."""
     bold: bool
     invisible: bool
+    annotation: bool = False
+    """Drawn by a form field or another annotation rather than by the page itself."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 # At run time too: a text layer crosses a process border, and its decoder resolves these annotations.
 from pagemill.document.geometry import Box
-from pagemill.document.page import TextLine
+from pagemill.document.page import PageError, TextLine
 
 if TYPE_CHECKING:
     from pagemill.imaging.types import Pixels
@@ -18,13 +18,17 @@ class TextLayer:
     """Text that a PDF page carries, in page pixels, with what is needed to judge its soundness."""
 
     lines: tuple[TextLine, ...]
-    """Lines split at column gaps, each with its words; in content-stream order."""
+    """Visible lines split at column gaps, each with its words; in content-stream order."""
     characters: int
-    """All characters, spaces excluded."""
+    """Visible characters, spaces excluded."""
     unmapped: int
-    """Characters without a usable Unicode mapping (U+FFFD, private use, control characters)."""
+    """Visible characters without a usable Unicode mapping (U+FFFD, private use, control characters)."""
     invisible: int
     """Characters drawn in the invisible rendering mode or hidden below a page-filling image (an OCR layer)."""
+    hidden_lines: tuple[TextLine, ...] = ()
+    """Lines of the invisible characters."""
+    marks: tuple[TextLine, ...] = ()
+    """Check boxes and values of form fields that no glyph of the page shows."""
     image_coverage: float
     """Share of the page area covered by raster images, 0-1."""
 
@@ -43,6 +47,8 @@ class DecodedPage:
     """Raster images that a PDF page places, in page pixels."""
     notes: tuple[str, ...] = field(default=())
     """What a user should know ("decoded at 1/4 size"), shown in the record's metadata."""
+    warnings: tuple[PageError, ...] = field(default=())
+    """What of the page could not be read, for the record's errors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

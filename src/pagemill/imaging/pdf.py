@@ -11,7 +11,7 @@ import msgspec
 import pypdfium2 as pdfium
 import pypdfium2.raw as pdfium_c
 
-from pagemill.document.page import Word
+from pagemill.document.page import PageError, Word
 from pagemill.errors import (
     CorruptInputError,
     EmptyPageError,
@@ -21,6 +21,7 @@ from pagemill.errors import (
     UnsupportedInputError,
     unreadable,
 )
+from pagemill.imaging.annotations import FlattenedPage, flattened
 from pagemill.imaging.formats import HEAD_BYTES, FileFormat, sniff
 from pagemill.imaging.page import PdfInfo, TextLayer
 from pagemill.imaging.text_layer import extract_text_layer, placed_images
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pagemill.document.geometry import Box
+    from pagemill.document.page import TextLine
     from pagemill.imaging.limits import DecodeLimits
 
 SIZES = 64
@@ -49,6 +51,7 @@ class RenderedPage:
     text_layer: TextLayer | None
     image_boxes: tuple[Box, ...]
     notes: tuple[str, ...]
+    warnings: tuple[PageError, ...]
 
 
 def open_pdf(path: Path, password: str | None) -> Any:
@@ -151,33 +154,70 @@ def render_page(document: Any, page_index: int, limits: DecodeLimits, allocate: 
         width, height, dpi = limits.render_size(width_points, height_points)
         _draw(document, page, width, height, allocate(width * height * CHANNELS))
         notes = [] if dpi == limits.dpi else [f"rendered at {dpi:.0f} dpi because of the page's size"]
+        warnings = _xfa_warnings(document)
         text_layer: TextLayer | None = None
         image_boxes: tuple[Box, ...] = ()
         try:
-            text_layer = _valid_unicode(extract_text_layer(page, width, height))
+            text_layer = _read_text_layer(document, page, page_index, width, height, warnings)
             image_boxes = placed_images(page, width, height)
         except Exception as error:  # whatever is wrong with the text, the pixels are there to be read
             notes.append(f"the text layer cannot be read ({type(error).__name__}: {error})")
     finally:
         page.close()
     return RenderedPage(
-        width=width, height=height, dpi=dpi, text_layer=text_layer, image_boxes=image_boxes, notes=tuple(notes)
+        width=width,
+        height=height,
+        dpi=dpi,
+        text_layer=text_layer,
+        image_boxes=image_boxes,
+        notes=tuple(notes),
+        warnings=tuple(warnings),
     )
+
+
+def _read_text_layer(
+    document: Any, page: Any, page_index: int, width: int, height: int, warnings: list[PageError]
+) -> TextLayer:
+    """The text of a page with that of its annotations; of the page alone where they break, which a warning says."""
+    try:
+        with flattened(document, page, page_index) as flat:
+            if flat.left_out:
+                warnings.append(PageError(component="text_layer", category="too_large", message=flat.left_out))
+            return _valid_unicode(extract_text_layer(flat, width, height))
+    except pdfium.PdfiumError as error:
+        message = f"form fields and annotations are not read: {error}"
+        warnings.append(PageError(component="text_layer", category="annotations", message=message))
+    return _valid_unicode(extract_text_layer(FlattenedPage(page, None, ()), width, height))
+
+
+def _xfa_warnings(document: Any) -> list[PageError]:
+    """What to say about a form in XFA, of which PDFium (built without it) shows the substitute pages only."""
+    form = document.get_formtype()
+    if form == pdfium_c.FORMTYPE_XFA_FULL:
+        message = "the document is a dynamic XFA form, which is not supported: only its substitute page is read"
+    elif form == pdfium_c.FORMTYPE_XFA_FOREGROUND:
+        message = "the document is an XFA form, which is not supported: its AcroForm fields are read instead"
+    else:
+        return []
+    remedy = "Print the form to a new PDF with a viewer that shows XFA, and parse that."
+    return [PageError(component="text_layer", category="unsupported", message=message, remedy=remedy)]
 
 
 def _valid_unicode(layer: TextLayer) -> TextLayer:
     """PDFium speaks UTF-16: join the halves of characters outside of the basic plane, replace halves on their own."""
-    if all(line.text.isascii() for line in layer.lines):
-        return layer
-    lines = tuple(
-        msgspec.structs.replace(
-            line,
-            text=_joined_surrogates(line.text),
-            words=tuple(Word(_joined_surrogates(word.text), word.box) for word in line.words),
-        )
-        for line in layer.lines
+    return replace(
+        layer,
+        lines=tuple(map(_valid_line, layer.lines)),
+        hidden_lines=tuple(map(_valid_line, layer.hidden_lines)),
+        marks=tuple(map(_valid_line, layer.marks)),
     )
-    return replace(layer, lines=lines)
+
+
+def _valid_line(line: TextLine) -> TextLine:
+    if line.text.isascii():
+        return line
+    words = tuple(Word(_joined_surrogates(word.text), word.box) for word in line.words)
+    return msgspec.structs.replace(line, text=_joined_surrogates(line.text), words=words)
 
 
 def _joined_surrogates(text: str) -> str:

@@ -14,17 +14,19 @@ import numpy as np
 import pypdfium2.raw as pdfium
 
 from pagemill.document.geometry import area, clip
+from pagemill.document.page import ANNOTATION, TextLine
 from pagemill.imaging.glyph_lines import lines_of_glyphs
 from pagemill.imaging.glyphs import Glyphs, GlyphStyle, in_logical_order, with_accents
 from pagemill.imaging.page import TextLayer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
     from pypdfium2 import PdfPage
 
     from pagemill.document.geometry import Box
+    from pagemill.imaging.annotations import FlattenedPage, Mark
 
     Affine = NDArray[np.float64]
 
@@ -38,6 +40,9 @@ _PAGE_FILLING = 0.85
 _HYPHENS = {0x02, 0xAD, 0xFFFE}
 """Marks PDFium or the producer puts for a hyphen at a line's end."""
 _INVISIBLE_MODES = {pdfium.FPDF_TEXTRENDERMODE_INVISIBLE, pdfium.FPDF_TEXTRENDERMODE_CLIP}
+_MAX_VALUE_LINES = 500
+_MARK_EM = 0.7
+"""Font size of a value without an appearance over the height of its line, about that of viewers in one-line fields."""
 _BOLD_NAMES = ("bold", "black", "heavy", "demi")
 
 
@@ -46,31 +51,40 @@ class _PlacedImage:
     box: Box
     opaque: bool
     rank: int
+    """Place in the drawing order."""
 
 
-def extract_text_layer(page: PdfPage, width: int, height: int) -> TextLayer:
-    """Read the text of a page, with boxes in pixels of its rendering.
+@dataclass(frozen=True, slots=True)
+class _PlacedText:
+    rank: int
+    """Place in the drawing order."""
+    annotation: bool
+
+
+def extract_text_layer(flat: FlattenedPage, width: int, height: int) -> TextLayer:
+    """Read the text of a page and of its annotations, with boxes in pixels of its rendering.
 
     Rotation, crop box and user unit are undone by PDFium's own page-to-device transform.
 
     Args:
-        page: An open page.
+        flat: An open page, from :func:`pagemill.imaging.annotations.flattened`.
         width: Width of the rendering in pixels.
         height: Height of the rendering in pixels.
 
     Returns:
         Lines in content-stream order, split at column and table-cell gaps. Glyphs drawn twice count once; glyphs
-        outside the page are left out; invisible ones are kept and counted.
+        outside the page are left out; invisible ones make lines of their own.
     """
+    page = flat.page
     affine = page_to_pixels(page, width, height)
-    images, ranks = _objects(page, affine, width, height)
+    images, texts = _objects(page, affine, width, height, flat.own_objects)
     coverage = image_coverage([image.box for image in images], width, height)
     cover = max((image.rank for image in images if image.opaque and _fills(image.box, width, height)), default=-1)
     text_page = pdfium.FPDFText_LoadPage(page.raw)
     if not text_page:
         return TextLayer(lines=(), characters=0, unmapped=0, invisible=0, image_coverage=coverage)
     try:
-        glyphs, unmapped = _glyphs(text_page, affine, ranks, cover)
+        glyphs, unmapped = _glyphs(text_page, affine, texts, cover)
     finally:
         pdfium.FPDFText_ClosePage(text_page)
     on_page = (
@@ -79,21 +93,59 @@ def extract_text_layer(page: PdfPage, width: int, height: int) -> TextLayer:
         & (glyphs.boxes[:, 0] < width)
         & (glyphs.boxes[:, 1] < height)
     )
-    kept = on_page & ~glyphs.repeated()
-    printing = kept & ~glyphs.is_space
-    hidden = np.array([style.invisible for style in glyphs.styles], dtype=bool)
+    invisible = np.array([style.invisible for style in glyphs.styles], dtype=bool)
+    hidden = on_page & (invisible[glyphs.style] if len(invisible) else False)
+    shown = on_page & ~hidden
+    # Apart: an invisible layer repeats what is printed above it, and either may be the first.
+    hidden[hidden] = ~glyphs.select(hidden).repeated()
+    shown[shown] = ~glyphs.select(shown).repeated()
+    printing = shown & ~glyphs.is_space
     return TextLayer(
-        lines=tuple(lines_of_glyphs(in_logical_order(with_accents(glyphs.select(kept))), width, height)),
+        lines=_lines(glyphs.select(shown), width, height),
+        hidden_lines=_lines(glyphs.select(hidden), width, height),
+        marks=tuple(_marks(flat.marks, glyphs.boxes[printing], affine, width, height)),
         characters=int(printing.sum()),
         unmapped=int((printing & unmapped).sum()),
-        invisible=int(hidden[glyphs.style[printing]].sum()) if len(hidden) else 0,
+        invisible=int((hidden & ~glyphs.is_space).sum()),
         image_coverage=coverage,
     )
 
 
+def _lines(glyphs: Glyphs, width: int, height: int) -> tuple[TextLine, ...]:
+    return tuple(lines_of_glyphs(in_logical_order(with_accents(glyphs)), width, height))
+
+
+def _marks(
+    marks: Sequence[Mark], glyphs: NDArray[np.float64], affine: Affine, width: int, height: int
+) -> Iterator[TextLine]:
+    """Marks of annotations as lines; those that glyphs show already are left out.
+
+    Args:
+        marks: In page space.
+        glyphs: Boxes of the visible glyphs in pixels, shape (n, 4).
+        affine: From page space to pixels.
+        width: Of the page in pixels.
+        height: Of the page in pixels.
+    """
+    middle = (glyphs[:, :2] + glyphs[:, 2:]) / 2
+    for mark in marks:
+        left, top, right, bottom = mark.rectangle
+        corners = np.array([[left, top, 1.0], [right, bottom, 1.0]]) @ affine.T
+        low, high = corners.min(axis=0), corners.max(axis=0)
+        box = clip((*low.tolist(), *high.tolist()), width, height)
+        inside = ((middle >= low) & (middle <= high)).all(axis=1)
+        if area(box) <= 0 or (mark.fallback and inside.any()):
+            continue
+        texts = [text for text in mark.text.splitlines() if text.strip()][:_MAX_VALUE_LINES]
+        pitch = (box[3] - box[1]) / len(texts)
+        for row, text in enumerate(texts):
+            strip = (box[0], box[1] + row * pitch, box[2], box[1] + (row + 1) * pitch)
+            yield TextLine(text=text.strip(), box=strip, engine=ANNOTATION, font_size=round(_MARK_EM * pitch, 2))
+
+
 def placed_images(page: PdfPage, width: int, height: int) -> tuple[Box, ...]:
     """Boxes of the raster images that a page places, in pixels of its rendering, in drawing order."""
-    images, _ = _objects(page, page_to_pixels(page, width, height), width, height)
+    images, _ = _objects(page, page_to_pixels(page, width, height), width, height, None)
     return tuple(image.box for image in images)
 
 
@@ -121,30 +173,37 @@ def _fills(box: Box, width: int, height: int) -> bool:
     return area(box) >= _PAGE_FILLING * width * height
 
 
-def _objects(page: PdfPage, affine: Affine, width: int, height: int) -> tuple[list[_PlacedImage], dict[int, int]]:
-    """Images that the page places, and the drawing rank of its text objects by address."""
+def _objects(
+    page: PdfPage, affine: Affine, width: int, height: int, own_objects: int | None
+) -> tuple[list[_PlacedImage], dict[int, _PlacedText]]:
+    """Images and texts that the page places; texts by the address of their object."""
     images: list[_PlacedImage] = []
-    ranks: dict[int, int] = {}
-    for rank, (handle, kind, matrix) in enumerate(_walk(page.raw, affine)):
+    texts: dict[int, _PlacedText] = {}
+    for rank, (handle, kind, matrix, root) in enumerate(_walk(page.raw, affine)):
         if rank >= _MAX_OBJECTS:
             break
         if kind == pdfium.FPDF_PAGEOBJ_TEXT:
-            ranks[_address(handle)] = rank
+            texts[_address(handle)] = _PlacedText(rank, own_objects is not None and root >= own_objects)
         elif kind == pdfium.FPDF_PAGEOBJ_IMAGE:
             corners = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [1.0, 1.0, 1.0]])
             points = corners @ _compose(matrix, handle).T
             box = clip((*points.min(axis=0).tolist(), *points.max(axis=0).tolist()), width, height)
             if area(box) > 0:
                 images.append(_PlacedImage(box, not pdfium.FPDFPageObj_HasTransparency(handle), rank))
-    return images, ranks
+    return images, texts
 
 
-def _walk(page: Any, affine: Affine) -> Iterator[tuple[Any, int, Affine]]:
-    """All drawing objects, form contents included, each with the map from its parent's space to pixels."""
+def _walk(page: Any, affine: Affine) -> Iterator[tuple[Any, int, Affine, int]]:
+    """All drawing objects, form contents included, with the map from their parent's space to pixels.
+
+    The last item is the index of the top-level object that an object is, or is part of.
+    """
     roots = (pdfium.FPDFPage_GetObject(page, i) for i in range(pdfium.FPDFPage_CountObjects(page)))
     stack: list[tuple[Iterator[Any], Affine]] = [(roots, affine)]
+    root = -1
     while stack:
         handles, matrix = stack[-1]
+        root += len(stack) == 1
         handle = next(handles, None)
         if handle is None:
             stack.pop()
@@ -155,7 +214,7 @@ def _walk(page: Any, affine: Affine) -> Iterator[tuple[Any, int, Affine]]:
             inner = (pdfium.FPDFFormObj_GetObject(form, i) for form in [handle] for i in range(count))
             stack.append((inner, _compose(matrix, handle)))
         else:
-            yield handle, kind, matrix
+            yield handle, kind, matrix, root
 
 
 def _compose(outer: Affine, handle: Any) -> Affine:
@@ -172,7 +231,9 @@ def _address(handle: Any) -> int:
     return ctypes.cast(handle, ctypes.c_void_p).value or 0
 
 
-def _glyphs(text_page: Any, affine: Affine, ranks: dict[int, int], cover: int) -> tuple[Glyphs, NDArray[np.bool_]]:
+def _glyphs(
+    text_page: Any, affine: Affine, texts: dict[int, _PlacedText], cover: int
+) -> tuple[Glyphs, NDArray[np.bool_]]:
     """All glyphs of a text page in content-stream order, and which of them have no usable Unicode value."""
     count = min(max(0, pdfium.FPDFText_CountChars(text_page)), _MAX_CHARACTERS)
     codes = np.zeros(count, dtype=np.uint32)
@@ -195,7 +256,8 @@ def _glyphs(text_page: Any, affine: Affine, ranks: dict[int, int], cover: int) -
         index = style_of_object.get(address)
         if index is None:
             index = style_of_object[address] = len(styles)
-            styles.append(_style(text_page, i, handle, affine, hidden=ranks.get(address, cover) < cover))
+            placed = texts.get(address, _PlacedText(cover, False))
+            styles.append(_style(text_page, i, handle, affine, placed, hidden=placed.rank < cover))
         style[i] = index
     unmapped |= _unusable(codes)
     codes[np.isin(codes, list(_HYPHENS))] = ord("-")
@@ -211,11 +273,11 @@ def _unusable(codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
     return result
 
 
-def _style(text_page: Any, index: int, handle: Any, affine: Affine, *, hidden: bool) -> GlyphStyle:
+def _style(text_page: Any, index: int, handle: Any, affine: Affine, placed: _PlacedText, *, hidden: bool) -> GlyphStyle:
     """Direction, size and weight of the glyphs of one text object; generated glyphs have no object."""
     matrix = pdfium.FS_MATRIX()
     if not handle or not pdfium.FPDFText_GetMatrix(text_page, index, matrix):
-        return GlyphStyle(size=0.0, angle=0, bold=False, invisible=hidden)
+        return GlyphStyle(size=0.0, angle=0, bold=False, invisible=hidden, annotation=placed.annotation)
     along = affine[:, :2] @ np.array([matrix.a, matrix.b])
     up = affine[:, :2] @ np.array([matrix.c, matrix.d])
     size = pdfium.FPDFText_GetFontSize(text_page, index) * float(np.hypot(*up))
@@ -223,7 +285,7 @@ def _style(text_page: Any, index: int, handle: Any, affine: Affine, *, hidden: b
     bold = mode == pdfium.FPDF_TEXTRENDERMODE_FILL_STROKE or _is_bold(pdfium.FPDFTextObj_GetFont(handle))
     angle = round(math.degrees(math.atan2(along[1], along[0]))) % 360
     invisible = hidden or mode in _INVISIBLE_MODES or _is_transparent(handle, mode)
-    return GlyphStyle(size=size, angle=angle, bold=bold, invisible=invisible)
+    return GlyphStyle(size=size, angle=angle, bold=bold, invisible=invisible, annotation=placed.annotation)
 
 
 def _is_transparent(handle: Any, mode: int) -> bool:

@@ -16,6 +16,7 @@ from pagemill.export.markdown import page_markdown
 from pagemill.layout.reading_order import leading_number, reading_order
 from pagemill.parsing.blocks import Block, body_size
 from pagemill.parsing.captions import caption_targets, join_names, mark_captions
+from pagemill.parsing.fields import is_filled_in, join_fields, keep_fields
 from pagemill.parsing.formulas import gather_formulas, mark_formulas
 from pagemill.parsing.headings import join_numbers, mark_headings, merge_headings
 from pagemill.parsing.lines import (
@@ -109,9 +110,11 @@ def assemble_regions(
 ) -> list[Region]:
     """The regions of a page in reading order with their content; see :func:`assemble_page`."""
     blocks = _blocks(regions, lines, tables, width, height)
+    blocks = join_fields(blocks)
     body = body_size(blocks)
     mark_formulas(blocks)
     blocks = mark_margins(join_names(join_numbers(gather_formulas(blocks))), width, height, body)
+    keep_fields(blocks)
     mark_captions(blocks)
     order = reading_order(
         as_array(block.box for block in blocks),
@@ -151,12 +154,14 @@ def _blocks(
     in_table = {line: region for region, table in tables.items() for line in table.line_indices if line < len(lines)}
     weak = {i for i, region in enumerate(regions) if region.label in FIGURES}
     owners = assign_lines(as_array(line.box for line in lines), as_array(boxes), weak)
-    background = {i for i in weak if area(boxes[i]) > _BACKGROUND * width * height}
+    filled_in = {owner for line, owner in enumerate(owners) if owner in weak and is_filled_in([lines[line]])}
+    background = {i for i in weak if area(boxes[i]) > _BACKGROUND * width * height} | filled_in
     orphans: list[int] = []
     owned: dict[int, list[int]] = {}
     for line, nearest in enumerate(owners):
         owner = in_table.get(line, nearest)
         # Text beside the cells of a table, or printed over a background picture, must not vanish in it.
+        # So must fields that were filled in, and their labels: layout models take forms for pictures.
         if owner < 0 or owner in background or (owner in tables and line not in in_table):
             orphans.append(line)
         else:
@@ -200,7 +205,7 @@ def _split(block: Block, body: float) -> list[Block]:
     if block.label not in RUNNING_TEXT:
         block.text = join_rows(block.rows)
         return [block]
-    if runs := code_runs(block.rows):
+    if not is_filled_in(block.lines) and (runs := code_runs(block.rows)):
         return [part for piece in _without_code(block, runs) for part in _split(piece, body)]
     parts = passages(block.rows, body)
     if not parts:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pagemill.parsing.lines import Row
 
-BULLET = re.compile(r"^[•‣◦▪▫■□●○◆◇▶►➢➤✓✔∙⁃※❖❍◎\uf0b7\u00b7](?=\s|\w)\s*|^[-–—*ㅇ\ufffd\uf06c-\uf0fc]\s+(?=\S)")
+BULLET = re.compile(r"^[•‣◦▪▫■□●○◆◇▶►➢➤✓✔∙⁃※❖❍◎☐☒\uf0b7\u00b7](?=\s|\w)\s*|^[-–—*ㅇ\ufffd\uf06c-\uf0fc]\s+(?=\S)")
 NUMBER = re.compile(
     r"^(?:\(?(?:\d{1,3}|[A-Za-z]|[ivxIVX]{1,5}|[가나다라마바사아자차카타파하])[.)](?=\s)"
     r"|[①-⑳㉠-㉻]\s?|\[\d{1,3}\](?=\s))\s*"

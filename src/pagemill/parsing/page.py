@@ -19,9 +19,10 @@ from pagemill.parsing.analyse import analyse_page
 from pagemill.parsing.clean import clean_lines
 from pagemill.parsing.crops import cut_pictures
 from pagemill.parsing.deskew import StraightPage, estimate_skew, straighten
+from pagemill.parsing.marks import with_marks
 from pagemill.parsing.regions import finish_page, prepare_page
 from pagemill.parsing.text_layer_soundness import judge, merge_lines
-from pagemill.parsing.upright import turn_page, turn_to_upright
+from pagemill.parsing.upright import turn_page, turn_to_upright, turned_lines
 from pagemill.parsing.whole_pages import UnreadPageError, finish_whole_page, prepare_whole_page
 
 if TYPE_CHECKING:
@@ -200,7 +201,11 @@ async def _parse(
     if page.text_layer is not None and settings.text_layer is not TextLayerMode.NEVER:
         with clock.stage("text_layer"):
             verdict = await services.compute(judge, page.text_layer, page.pixels)
-    always = settings.text_layer is TextLayerMode.ALWAYS and page.text_layer is not None and page.text_layer.lines
+    always = (
+        settings.text_layer is TextLayerMode.ALWAYS
+        and page.text_layer is not None
+        and (page.text_layer.lines or page.text_layer.hidden_lines)
+    )
     trusted = verdict is not None and bool(verdict.sound or always)
     if trusted or not settings.recognition.reads_regions:
         return await _parse_lines(ref, page, verdict, services, settings, clock, trusted=trusted)
@@ -305,7 +310,11 @@ async def _parse_lines(
 ) -> ParsedPage:
     """A page made of its lines: those of its text layer (``verdict``) where it is ``trusted``, else what is read."""
     pixels, rotation = page.pixels, 0
-    lines: Sequence[TextLine] = page.text_layer.lines if page.text_layer is not None and verdict is not None else ()
+    layer = page.text_layer if verdict is not None else None
+    lines: Sequence[TextLine] = layer.lines if layer is not None else ()
+    if layer is not None and settings.text_layer is TextLayerMode.ALWAYS:
+        lines = (*lines, *layer.hidden_lines)
+    marks, (height, width) = layer.marks if layer is not None else (), pixels.shape[:2]
     empty: PageError | None = None
     text_source = "text-layer"
     languages: tuple[str, ...] = ()
@@ -325,6 +334,8 @@ async def _parse_lines(
     if trusted and (rotation := turn_to_upright(lines)):
         page, lines = await services.compute(turn_page, page, lines, rotation)
         pixels = page.pixels
+    if marks:
+        lines = with_marks(lines, turned_lines(clean_lines(marks)[0], rotation, width, height))
     straight: StraightPage | None = None
     if text_source != "text-layer" and (angle := estimate_skew(lines)):
         with clock.stage("deskew"):
@@ -339,6 +350,7 @@ async def _parse_lines(
     if straight:
         straight.restore(record)
     record.errors.extend(errors if empty is None else [empty, *errors])
+    record.errors.extend(page.warnings)
     record.attempts = ref.attempts + 1
     record.rotation = rotation
     record.scale = page.scale

@@ -120,6 +120,7 @@ def begun_record(ref: PageRef, page: DecodedPage) -> PageResult:
         scale=page.scale,
         dpi=page.dpi,
         attempts=ref.attempts + 1,
+        errors=list(page.warnings),
         metadata={**ref.metadata, "notes": list(page.notes)} if page.notes else dict(ref.metadata),
     )
 

@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 
 _MAX_UNMAPPED = 0.05
 _MAX_INVISIBLE = 0.1
+"""Characters of an invisible layer over ink of its own, per visible character, above which the page shows more text
+than the visible layer says."""
+_INK_CONTRAST = 48
+"""Grey levels off the paper that make ink."""
+_MIN_INK = 0.03
+"""Share of a line's box that writing inks; a hairline or a speck in an empty box inks less. Not measured."""
 _MIN_SAMPLE = 80
 """Characters below which statistics mean nothing."""
 _MIN_LETTERS = 0.4
@@ -35,7 +41,15 @@ _MAX_ONE_GLYPH = 0.4
 _MOJIBAKE = re.compile("Ã[\u0080-\u00bf©¨ª«¤¶¼]|â€|Â[\u00a0-\u00bf]|ï»¿")
 _MIN_UNREAD = 0.35
 """Share of the text-like ink that may lie outside all lines of the layer; figures with lettering reach a third."""
+_COVERED = 0.3
+"""Share of a line's or strip's area that known lines cover from which it is one of them."""
 _ANALYSIS_HEIGHT = 1400
+_RULE = 60
+"""Pixels at the analysis height: strokes as long as a line of the largest text is high are rules, not letters."""
+_RULE_WIDTH = 7
+"""Pixels at the analysis height that are cleared around the edge of a rule: a rule of about 2 points and its far edge."""
+_RULE_PART = 24
+"""The same for strokes that are rules only together with others, such as the short sides of a frame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +72,37 @@ def judge(layer: TextLayer, pixels: Pixels) -> Verdict:
         pixels: The rendered page, shape (height, width, 3), dtype uint8.
     """
     if not layer.characters or not layer.lines:
-        return Verdict(False, "empty")
+        return Verdict(False, "invisible" if layer.hidden_lines else "empty")
     if layer.unmapped > _MAX_UNMAPPED * layer.characters:
         return Verdict(False, "unmapped")
-    if layer.invisible > _MAX_INVISIBLE * layer.characters:
-        return Verdict(False, "invisible")  # the output of somebody's OCR, of unknown quality
     garble = garbled(" ".join(line.text for line in layer.lines))
     if garble:
         return Verdict(False, garble)
-    if unread_ink(pixels, [line.box for line in layer.lines]) > _MIN_UNREAD:
+    # An invisible layer is the output of somebody's OCR, of unknown quality: it only tells where to read.
+    described = sum(len(line.text.replace(" ", "")) for line in _over_ink(layer, pixels))
+    boxes = [line.box for line in (*layer.lines, *layer.marks)]
+    if described > _MAX_INVISIBLE * layer.characters or unread_ink(pixels, boxes) > _MIN_UNREAD:
         return Verdict(False, "partial", partial=True)
     return Verdict(True, "sound")
+
+
+def _over_ink(layer: TextLayer, pixels: Pixels) -> list[TextLine]:
+    """The invisible lines below which the page shows something that no visible line covers."""
+    hidden = layer.hidden_lines
+    if not hidden:
+        return []
+    boxes = as_array(line.box for line in hidden)
+    covered = intersection_matrix(boxes, as_array(line.box for line in layer.lines)).sum(axis=1)
+    apart = covered < _COVERED * np.maximum(areas(boxes), 1e-9)
+    return [line for line, alone in zip(hidden, apart.tolist(), strict=True) if alone and _is_inked(pixels, line.box)]
+
+
+def _is_inked(pixels: Pixels, box: Box) -> bool:
+    x1, y1, x2, y2 = (round(value) for value in box)
+    green = pixels[max(y1, 0) : y2, max(x1, 0) : x2, 1].astype(np.int16)
+    if not green.size:
+        return False
+    return bool((np.abs(green - np.int16(np.median(green))) > _INK_CONTRAST).mean() > _MIN_INK)
 
 
 def garbled(text: str) -> str:
@@ -117,7 +151,7 @@ def unread_ink(pixels: Pixels, boxes: Sequence[Box]) -> float:
     size = areas(strips)
     known = as_array(boxes) * scale
     covered = np.minimum(intersection_matrix(strips, known).sum(axis=1) / size, 1.0)
-    return float(size[covered < 0.3].sum() / size.sum())
+    return float(size[covered < _COVERED].sum() / size.sum())
 
 
 def _text_strips(grey: NDArray[np.uint8]) -> NDArray[np.float64]:
@@ -126,6 +160,7 @@ def _text_strips(grey: NDArray[np.uint8]) -> NDArray[np.float64]:
     level, edges = cv2.threshold(gradient, 0, 255, cv2.THRESH_BINARY | cv2.THRESH_OTSU)
     if level < 24:  # Otsu splits the noise of an empty page too
         _, edges = cv2.threshold(gradient, 24, 255, cv2.THRESH_BINARY)
+    edges[_rules(np.asarray(edges, dtype=np.uint8))] = 0  # or a line of text that touches its frame is part of it
     smeared = cv2.morphologyEx(edges, cv2.MORPH_CLOSE, cv2.getStructuringElement(cv2.MORPH_RECT, (9, 1)))
     count, _, stats, _ = cv2.connectedComponentsWithStats(smeared, connectivity=4)
     if count < 2:
@@ -137,10 +172,21 @@ def _text_strips(grey: NDArray[np.uint8]) -> NDArray[np.float64]:
     return strips
 
 
+def _rules(edges: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Which edge pixels belong to rules and frames, shape of ``edges``."""
+    across = cv2.morphologyEx(edges, cv2.MORPH_OPEN, cv2.getStructuringElement(cv2.MORPH_RECT, (_RULE, 1)))
+    down = cv2.morphologyEx(edges, cv2.MORPH_OPEN, cv2.getStructuringElement(cv2.MORPH_RECT, (1, _RULE_PART)))
+    _, labels, stats, _ = cv2.connectedComponentsWithStats(cv2.bitwise_or(across, down), connectivity=8)
+    long = np.maximum(stats[:, cv2.CC_STAT_WIDTH], stats[:, cv2.CC_STAT_HEIGHT]) >= _RULE
+    long[0] = False
+    # Letters that touch a rule cut the edge on their side into pieces; the edge on the other side is whole.
+    return cv2.dilate(long[labels].astype(np.uint8), np.ones((_RULE_WIDTH, _RULE_WIDTH), np.uint8)) > 0
+
+
 def merge_lines(layer: Sequence[TextLine], read: Sequence[TextLine]) -> list[TextLine]:
     """The layer's lines, and those read from pixels where the layer has none."""
     if not layer or not read:
         return [*layer, *read]
     known, found = as_array(line.box for line in layer), as_array(line.box for line in read)
     covered = intersection_matrix(found, known).sum(axis=1) / np.maximum(areas(found), 1e-9)
-    return [*layer, *(line for line, share in zip(read, covered, strict=True) if share < 0.3)]
+    return [*layer, *(line for line, share in zip(read, covered, strict=True) if share < _COVERED)]

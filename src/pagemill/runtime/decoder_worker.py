@@ -133,6 +133,7 @@ def _render(document: Any, request: Render, allocate: Callable[[int], Any]) -> R
         text_layer=page.text_layer,
         image_boxes=page.image_boxes,
         notes=page.notes,
+        warnings=page.warnings,
     )
 
 

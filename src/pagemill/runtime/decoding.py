@@ -135,6 +135,7 @@ class DecodingService:
             text_layer=reply.text_layer,
             image_boxes=reply.image_boxes,
             notes=reply.notes,
+            warnings=reply.warnings,
         )
 
     async def _decode_image(self, payload: EncodedImage) -> DecodedPage:

@@ -7,6 +7,7 @@ import struct
 import msgspec
 
 from pagemill.document.geometry import Box
+from pagemill.document.page import PageError
 from pagemill.errors import PagemillError, error_class
 from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.page import PdfInfo, TextLayer
@@ -70,6 +71,7 @@ class Rendered(msgspec.Struct, tag=True, frozen=True, kw_only=True):
     text_layer: TextLayer | None = None
     image_boxes: tuple[Box, ...] = ()
     notes: tuple[str, ...] = ()
+    warnings: tuple[PageError, ...] = ()
 
 
 class Failed(msgspec.Struct, tag=True, frozen=True):

@@ -9,6 +9,7 @@ import pypdfium2 as pdfium
 import pypdfium2.raw as raw
 import pytest
 
+from pagemill.imaging.annotations import FlattenedPage
 from pagemill.imaging.glyphs import spell_out
 from pagemill.imaging.text_layer import extract_text_layer, placed_images
 
@@ -36,7 +37,7 @@ def make_page(texts, *, size=(400, 300), font="Helvetica"):
 def layer_of(texts, **options):
     document, page = make_page(texts, **options)
     width, height = (round(value * SCALE) for value in page.get_size())
-    layer = extract_text_layer(page, width, height)
+    layer = extract_text_layer(FlattenedPage(page, None, ()), width, height)
     document.close()
     return layer
 
@@ -76,10 +77,11 @@ def test_text_outside_the_page_is_dropped():
     assert [line.text for line in layer.lines] == ["inside"]
 
 
-def test_invisible_text_is_counted():
+def test_invisible_text_stays_apart():
     layer = layer_of([("seen", 50, 200, 12), ("hidden", 50, 100, 12, raw.FPDF_TEXTRENDERMODE_INVISIBLE)])
-    assert layer.characters == 10
-    assert layer.invisible == 6
+    assert (layer.characters, layer.invisible) == (4, 6)
+    assert [line.text for line in layer.lines] == ["seen"]
+    assert [line.text for line in layer.hidden_lines] == ["hidden"]
 
 
 def test_bold_by_font_name():
@@ -103,7 +105,7 @@ def test_boxes_lie_on_the_ink_whatever_the_page_rotation(rotation):
     page.set_cropbox(20, 10, 380, 290)
     image = page.render(scale=SCALE, grayscale=True).to_numpy().squeeze()
     height, width = image.shape
-    (line,) = extract_text_layer(page, width, height).lines
+    (line,) = extract_text_layer(FlattenedPage(page, None, ()), width, height).lines
     rows, columns = np.nonzero(image < 128)
     x1, y1, x2, y2 = line.box
     assert x1 - 2 <= columns.min()
@@ -124,7 +126,7 @@ def test_images_are_placed_and_cover():
     page.insert_obj(image)
     page.gen_content()
     assert placed_images(page, 400, 300) == (pytest.approx((100.0, 100.0, 300.0, 250.0), abs=0.01),)
-    assert extract_text_layer(page, 400, 300).image_coverage == pytest.approx(0.25, abs=0.02)
+    assert extract_text_layer(FlattenedPage(page, None, ()), 400, 300).image_coverage == pytest.approx(0.25, abs=0.02)
     document.close()
 
 

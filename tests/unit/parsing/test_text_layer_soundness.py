@@ -5,7 +5,7 @@ import pytest
 
 from pagemill.document.page import TextLine
 from pagemill.imaging.page import TextLayer
-from pagemill.parsing.text_layer_soundness import garbled, judge, merge_lines
+from pagemill.parsing.text_layer_soundness import garbled, judge, merge_lines, unread_ink
 
 PROSE = "A paper mill is a simple machine with a long memory, and rag is cut, washed and beaten until the fibres part. "
 BLANK = np.full((600, 800, 3), 255, dtype=np.uint8)
@@ -37,7 +37,6 @@ def page_with_strips(tops):
     [
         (layer(""), "empty"),
         (layer(PROSE, unmapped=20), "unmapped"),
-        (layer(PROSE, invisible=60), "invisible"),
         (layer("~#" * 100), "symbols"),
         (layer("".join(chr(ord(c) - 29) if c.isalpha() else c for c in PROSE) * 2), "letters"),
         (layer(PROSE), "sound"),
@@ -80,6 +79,61 @@ def test_a_layer_that_covers_the_ink_is_sound():
     lines = tuple(line(PROSE, (55, top - 2, 610, top + 16)) for top in tops)
     whole = TextLayer(lines=lines, characters=1000, unmapped=0, invisible=0, image_coverage=1.0)
     assert judge(whole, page_with_strips(tops)).sound
+
+
+FOOTER = "Powered by TCPDF (www.tcpdf.org)"
+
+
+def layer_with_hidden(lines, hidden):
+    return TextLayer(
+        lines=tuple(lines),
+        hidden_lines=tuple(hidden),
+        characters=sum(len(one.text) for one in lines),
+        unmapped=0,
+        invisible=sum(len(one.text) for one in hidden),
+        image_coverage=0.0,
+    )
+
+
+def test_a_hidden_footer_leaves_a_sound_layer_sound():
+    tops = range(50, 110, 30)
+    pixels = page_with_strips(tops)
+    printed = [line("A short letter of two lines.", (55, top - 2, 610, top + 16)) for top in tops]
+    assert judge(layer_with_hidden(printed, [line(FOOTER, (55, 570, 300, 585))]), pixels).reason == "sound"
+
+
+def test_hidden_text_alone_is_somebody_elses_reading():
+    assert judge(layer_with_hidden([], [line(PROSE)]), BLANK).reason == "invisible"
+
+
+def test_a_hidden_reading_of_a_picture_has_the_picture_read():
+    """The visible text is kept; what an invisible layer says to stand elsewhere is read from the pixels."""
+    tops = range(50, 530, 30)
+    pixels = page_with_strips(tops)
+    printed = [line(PROSE, (55, top - 2, 610, top + 16)) for top in list(tops)[:12]]
+    scanned = [line(PROSE, (55, top - 2, 610, top + 16)) for top in list(tops)[12:]]
+    assert unread_ink(pixels, [one.box for one in printed]) < 0.35
+    verdict = judge(layer_with_hidden(printed, scanned), pixels)
+    assert (verdict.sound, verdict.partial) == (False, True)
+    assert judge(layer_with_hidden([*printed, *scanned], scanned), pixels).sound
+
+
+def test_text_that_touches_a_frame_is_unread_ink():
+    """Five rows of text in each of three frames, from rule to rule; the first frame is known."""
+    tops = [top + 25 * row for top in (40, 220, 400) for row in range(5)]
+    framed = page_with_strips(tops)
+    for top in (40, 220, 400):
+        framed[top - 10 : top + 125, 57:60] = framed[top - 10 : top + 125, 592:595] = 0
+        framed[top - 10 : top - 7, 57:595] = framed[top + 122 : top + 125, 57:595] = 0
+    assert unread_ink(framed, [(57, 30, 595, 165)]) == pytest.approx(2 / 3, abs=0.05)
+
+
+def test_an_empty_frame_is_no_text():
+    pixels = BLANK.copy()
+    for top in range(50, 500, 40):
+        pixels[top : top + 2, 100:600] = pixels[top + 24 : top + 26, 100:600] = 0
+        pixels[top : top + 26, 100:102] = pixels[top : top + 26, 598:600] = 0
+    assert unread_ink(pixels, []) == 0
 
 
 def test_merging_keeps_the_layer_where_both_have_a_line():

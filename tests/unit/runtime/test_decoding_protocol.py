@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from pagemill.document.page import TextLine, Word
+from pagemill.document.page import PageError, TextLine, Word
 from pagemill.errors import CorruptInputError, EncryptedError, PagemillError, TooLargeError
 from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.page import PdfInfo, TextLayer
@@ -39,6 +39,7 @@ def test_messages_survive_the_way():
             text_layer=layer,
             image_boxes=((0.0, 0.0, 1.0, 1.0),),
             notes=("note",),
+            warnings=(PageError(component="text_layer", category="unsupported", message="XFA"),),
         ),
         Failed("corrupt", "broken", None),
     ]

@@ -1,0 +1,99 @@
+"""Filled-in form fields among the blocks of a page: beside their labels, and part of the text wherever they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pagemill.document.geometry import union_box
+from pagemill.document.labels import TASK_OF_LABEL, Label, Task
+from pagemill.document.page import ANNOTATION
+from pagemill.parsing.blocks import Block
+from pagemill.parsing.lines import rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pagemill.document.page import TextLine
+    from pagemill.parsing.lines import Row
+
+_REACH = 25.0
+"""Farthest that a field starts from the end of its label, in font sizes; fields line up behind the longest label."""
+_LABEL_LENGTH = 60
+"""Characters of a label; longer rows are running text with a note beside it."""
+_FORM = 0.25
+"""Least share of filled-in lines in a form. Not measured."""
+_LEADING = 1.0
+"""Most space between the rows of one value, in font sizes."""
+
+
+def is_filled_in(lines: Iterable[TextLine]) -> bool:
+    """Whether one of the lines comes from a form field or another annotation."""
+    return any(line.engine == ANNOTATION for line in lines)
+
+
+def join_fields(blocks: Sequence[Block]) -> list[Block]:
+    """Move field values that layout made blocks of their own to the rows of their labels.
+
+    A label is a short row at the left of the value, on its level, that ends its block or in a colon.
+    """
+    values = [block for block in blocks if block.rows and all(line.engine == ANNOTATION for line in block.lines)]
+    others = [block for block in blocks if block.rows and block.table is None and block not in values]
+    moved: set[int] = set()
+    for block in values:
+        owner: Block | None = None
+        last: Row | None = None
+        rest: list[Row] = []
+        for row in block.rows:
+            label = _label_of(row, others)
+            if label is None and not (owner is not None and last is not None and _goes_on(last, row)):
+                owner = None
+                rest.append(row)
+            else:
+                owner = label or owner
+                assert owner is not None
+                owner.rows = rows_of([*owner.lines, *row.lines])
+                owner.box = union_box((owner.box, row.box))
+                owner.polygon = None
+            last = row
+        if not rest:
+            moved.add(id(block))
+        elif len(rest) < len(block.rows):
+            block.rows, block.box, block.polygon = rest, union_box(row.box for row in rest), None
+    return [block for block in blocks if id(block) not in moved]
+
+
+def _label_of(value: Row, blocks: Sequence[Block]) -> Block | None:
+    """The block that holds the nearest label at the left of a value; None where something else is nearer."""
+    level = (value.box[1] + value.box[3]) / 2
+    beside = [
+        (value.box[0] - row.box[2], row, block)
+        for block in blocks
+        for row in block.rows
+        if row.box[1] < level < row.box[3] and row.box[2] <= value.box[0] + 0.5 * row.size
+    ]
+    if not beside:
+        return None
+    gap, row, block = min(beside, key=lambda one: one[0])
+    ends = row is block.rows[-1] or row.text.rstrip().endswith((":", "："))
+    return block if ends and gap < _REACH * row.size and len(row.text) <= _LABEL_LENGTH else None
+
+
+def _goes_on(above: Row, below: Row) -> bool:
+    """Whether a row is the next line of a value in several lines."""
+    aligned = abs(below.box[0] - above.box[0]) < 0.5 * above.size
+    return aligned and below.box[1] - above.box[3] < _LEADING * above.size
+
+
+def keep_fields(blocks: Sequence[Block]) -> None:
+    """Make text of what was filled in where layout sees running heads, page numbers, pictures or code."""
+    for block in blocks:
+        if not block.rows or not is_filled_in(block.lines):
+            continue
+        if TASK_OF_LABEL[block.label] in (Task.ABANDON, Task.SKIP) or _is_form(block):
+            block.label = Label.TEXT
+
+
+def _is_form(block: Block) -> bool:
+    """Whether a supposed code block is labels and fields rather than code with a note on it."""
+    filled_in = sum(line.engine == ANNOTATION for line in block.lines)
+    return block.label is Label.ALGORITHM and filled_in >= _FORM * len(block.lines)

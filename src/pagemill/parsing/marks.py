@@ -1,0 +1,87 @@
+"""Check boxes of a form put beside their labels, and field values that no line shows added to the lines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from pagemill.document.geometry import area, as_array, intersection, union_box
+from pagemill.document.page import ANNOTATION, Word
+from pagemill.imaging.annotations import CHECKED, UNCHECKED
+from pagemill.parsing.lines import line_size
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from pagemill.document.page import TextLine
+
+_REACH = 2.5
+"""Farthest that a check box stands from its label, in font sizes of the label."""
+_READ_BOX = 0.5
+"""Share of a line in a check box from which the line is the box, read as a letter."""
+
+
+def with_marks(lines: Sequence[TextLine], marks: Sequence[TextLine]) -> list[TextLine]:
+    """Add the marks of a page to its lines.
+
+    A check box becomes the word of its label's line that its place says; without a label near it is a line of its own.
+
+    Args:
+        lines: Of the page, level.
+        marks: As in :class:`~pagemill.imaging.page.TextLayer`, in the same pixels.
+    """
+    boxes = [mark for mark in marks if mark.text in (CHECKED, UNCHECKED)]
+    if boxes:
+        places = as_array(mark.box for mark in boxes)
+        lines = [line for line in lines if not _is_read_box(line, places)]
+    result = list(lines)
+    found = as_array(line.box for line in result)
+    for mark in boxes:
+        label = _label(mark, result[: len(found)], found)
+        if label is None:
+            result.append(mark)
+        else:
+            result[label] = _beside(result[label], mark)
+            found[label] = result[label].box
+    return [*result, *(mark for mark in marks if mark.text not in (CHECKED, UNCHECKED))]
+
+
+def _is_read_box(line: TextLine, places: NDArray[np.float64]) -> bool:
+    """Whether a line of one sign is a check box as printed on the page, or as read from the pixels."""
+    if len(line.text.strip()) > 1:
+        return False
+    return any(intersection(line.box, tuple(place)) > _READ_BOX * area(line.box) for place in places.tolist())
+
+
+def _label(mark: TextLine, lines: Sequence[TextLine], found: NDArray[np.float64]) -> int | None:
+    """The line on the level of a check box that is nearest to it, within reach."""
+    if not len(found):
+        return None
+    x1, y1, x2, y2 = mark.box
+    level = (found[:, 1] < (y1 + y2) / 2) & ((y1 + y2) / 2 < found[:, 3])
+    gap = np.maximum(np.maximum(found[:, 0] - x2, x1 - found[:, 2]), 0.0)
+    # The label follows its box more often than not: 1 % decides where both sides are equally near.
+    gap = np.where(found[:, 2] < x1, 1.01 * gap, gap)
+    for index in np.argsort(np.where(level, gap, np.inf), kind="stable").tolist():
+        if not level[index]:
+            return None
+        line = lines[index]
+        if line.polygon is None:
+            return index if gap[index] <= _REACH * line_size(line) else None
+    return None
+
+
+def _beside(line: TextLine, mark: TextLine) -> TextLine:
+    """The line with a mark as one of its words, in the order of their places."""
+    sign = Word(mark.text, mark.box)
+    words = line.words or (Word(line.text.strip(), line.box),)
+    middle = (mark.box[0] + mark.box[2]) / 2
+    before = sum((word.box[0] + word.box[2]) / 2 < middle for word in words)
+    joined = (*words[:before], sign, *words[before:])
+    text = " ".join(word.text for word in joined) + (" " if line.text.endswith(" ") else "")
+    box = union_box((line.box, mark.box)) if before in (0, len(words)) else line.box
+    return msgspec.structs.replace(line, text=text, words=joined, box=box, engine=ANNOTATION)
