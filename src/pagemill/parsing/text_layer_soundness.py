@@ -47,7 +47,7 @@ _ANALYSIS_HEIGHT = 1400
 _RULE = 60
 """Pixels at the analysis height: strokes as long as a line of the largest text is high are rules, not letters."""
 _RULE_WIDTH = 7
-"""Pixels at the analysis height that are cleared around the edge of a rule: a rule of about 2 points and its far edge."""
+"""Pixels at the analysis height cleared around the edge of a rule: a rule of about 2 points and its far edge."""
 _RULE_PART = 24
 """The same for strokes that are rules only together with others, such as the short sides of a frame."""
 
