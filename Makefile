@@ -1,11 +1,13 @@
-# Two commands matter: `make run` parses the samples, `make test` runs the tests.
+# Two commands matter: `make run` parses the samples, `make test` runs the tests of the daily loop.
 PYTHON ?= python3
 VENV ?= .venv
 VLLM_VENV ?= .venv-vllm
 OUT ?= out
 BIN := $(VENV)/bin
+WORKERS ?= logical
+PYTEST = $(BIN)/python -m pytest --numprocesses=$(WORKERS) --maxprocesses=8 --dist=worksteal
 
-.PHONY: run test test-vllm lint typecheck docs lines samples system-packages clean
+.PHONY: run test test-all test-vllm lint typecheck docs lines samples system-packages clean
 
 # Without Tesseract the Korean samples fail, by name, and the run ends with status 3; the report is there all the same.
 run: $(VENV)/.installed system-packages
@@ -14,8 +16,13 @@ run: $(VENV)/.installed system-packages
 	if [ -f "$(OUT)/report.html" ]; then echo "Open $(OUT)/report.html, or read $(OUT)/documents/report.md"; fi; \
 	exit $$status
 
+# The daily loop: all tests but those marked slow, in two to three minutes on two cores.
 test: $(VENV)/.installed-test system-packages
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
+
+# All tests, the daily ones among them. PAGEMILL_TEST_LARGE=1 raises the counts of kills, cuts and examples.
+test-all: $(VENV)/.installed-test system-packages
+	$(PYTEST) $(PYTEST_ARGS)
 
 # With a real vLLM, on the CPU: 3.5 GB to install, some minutes to run. See docs/testing-with-vllm.md.
 test-vllm: $(VENV)/.installed-test $(VLLM_VENV)/.installed

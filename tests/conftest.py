@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from contextlib import suppress
+
+LARGE = bool(os.environ.get("PAGEMILL_TEST_LARGE"))
 
 with suppress(ModuleNotFoundError):  # the tests with a real vLLM do without it, in vLLM's environment
     from hypothesis import HealthCheck, settings
 
     # No test may fail because the machine is busy.
-    settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    settings.load_profile("unhurried")
+    settings.register_profile("daily", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=50)
+    settings.register_profile("large", settings.get_profile("daily"), max_examples=1000, print_blob=True)
+    settings.load_profile("large" if LARGE else "daily")
 
-# Commands in the background (nohup, some build servers) ignore SIGINT, and so would all processes that tests start: by
-# design pagemill keeps to that. A handler here is inherited as the default.
+# What runs in the background (nohup, some build servers) ignores SIGINT, and so would all processes that tests start:
+# pagemill keeps to that on purpose. Processes inherit a handler as the default.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

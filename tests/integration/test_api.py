@@ -84,6 +84,7 @@ def test_a_page_that_fails_is_in_the_document(png: Path):
     assert [(number, error.category) for number, error in document.errors] == [(1, "corrupt")]
 
 
+@pytest.mark.slow
 def test_a_page_that_crashes_its_decoder_is_tried_again_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     worker = faulty_worker(tmp_path)
     monkeypatch.setattr("pagemill.runtime.decoding.module_command", lambda module: worker)
@@ -120,6 +121,7 @@ async def test_a_stream_gives_every_page_of_every_input(png: Path, tmp_path: Pat
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("leave", ["break", "cancel"])
 def test_leaving_a_stream_early_leaves_nothing_behind(png: Path, tmp_path: Path, leave: str):
@@ -168,6 +170,7 @@ def test_leaving_a_stream_early_leaves_nothing_behind(png: Path, tmp_path: Path,
         assert trouble not in ended.stderr
 
 
+@pytest.mark.slow
 async def test_the_decoding_processes_end_with_the_stream(png: Path, monkeypatch: pytest.MonkeyPatch):
     from pagemill.runtime.decoding_process import DecodingProcess
 

@@ -213,6 +213,7 @@ def flate_bomb(size: int) -> bytes:
     return head + stream + tail[tail.index(b"trailer") :]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="address space limits are Linux's")
 async def test_a_pdf_that_unpacks_to_gigabytes_is_contained(tmp_path: Path):
     path = tmp_path / "bomb.pdf"
@@ -480,6 +481,7 @@ async def test_absurd_pages_end_well(tmp_path: Path, box: bytes):
     assert 1 <= height * width <= service.limits.max_pixels * 1.01
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("PAGEMILL_TEST_DATA" not in os.environ, reason="needs PAGEMILL_TEST_DATA")
 async def test_hard_documents_end_one_way_or_the_other():
     root = Path(os.environ["PAGEMILL_TEST_DATA"])

@@ -17,6 +17,7 @@ from pagemill.errors import ExitCode
 
 pytestmark = [
     pytest.mark.integration,
+    pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="watches processes through /proc"),
 ]
 

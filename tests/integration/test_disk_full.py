@@ -20,6 +20,7 @@ from pagemill.errors import ExitCode
 
 pytestmark = [
     pytest.mark.integration,
+    pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="mounts a file system of its own"),
 ]
 

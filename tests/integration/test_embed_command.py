@@ -77,6 +77,7 @@ def check(out: Path) -> int:
     return count
 
 
+@pytest.mark.slow
 def test_killed_at_many_moments(out: Path, environment: dict[str, str], tmp_path: Path) -> None:
     log = tmp_path / "embedded"
     log.touch()
@@ -105,6 +106,7 @@ def test_killed_at_many_moments(out: Path, environment: dict[str, str], tmp_path
     assert not [path.name for path in (out / "embeddings").iterdir() if path.suffix not in (".npy", ".parquet")]
 
 
+@pytest.mark.slow
 def test_a_second_one_is_told(out: Path, environment: dict[str, str], tmp_path: Path) -> None:
     log, hold = tmp_path / "embedded", tmp_path / "hold"
     log.touch()

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-pytestmark = [pytest.mark.integration, pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")]
 
 DEAD, NO_SPACE, OTHER = 99, 28, 70
 """How a child ends."""

@@ -76,6 +76,7 @@ def parsed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.slow
 def test_what_a_run_wrote_is_what_it_exports(parsed: Path, tmp_path: Path) -> None:
     for format_name in ("jsonl", "parquet", "markdown", "docjson", "html", "csv-tables"):
         result = pagemill("export", parsed, "-f", format_name, "-o", tmp_path / format_name)
@@ -97,6 +98,7 @@ def test_what_a_run_wrote_is_what_it_exports(parsed: Path, tmp_path: Path) -> No
         assert ("Chapter" in html) == (document.stem == "first")
 
 
+@pytest.mark.slow
 def test_the_status_of_a_finished_run(parsed: Path) -> None:
     result = pagemill("status", parsed, "--json")
     status = json.loads(result.stdout)
@@ -106,6 +108,7 @@ def test_the_status_of_a_finished_run(parsed: Path) -> None:
     assert status["failures"][0]["category"] in shown
 
 
+@pytest.mark.slow
 def test_exports_of_a_run_that_is_being_written_and_then_killed(tmp_path: Path) -> None:
     out = tmp_path / "run"
     writer = subprocess.Popen(
@@ -158,6 +161,7 @@ def test_watching_ends_with_the_run(tmp_path: Path) -> None:
     assert "cut off" in shown
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read from /proc")
 def test_memory_does_not_grow_with_the_run(tmp_path: Path) -> None:
     """Ten times the pages (50 MB of records and more) may not take as much as they weigh."""
@@ -188,6 +192,7 @@ def test_memory_does_not_grow_with_the_run(tmp_path: Path) -> None:
         assert large - small < 20, (format_name, small, large)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
 def test_the_html_in_a_browser(tmp_path: Path) -> None:
     write_run(tmp_path / "run", sample_pages())

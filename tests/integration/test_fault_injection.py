@@ -45,19 +45,23 @@ def check(ended: FaultRun, surroundings: dict[str, str], tmp_path: Path) -> None
     assert run(["verify", tmp_path / "out"], surroundings, tmp_path / "verify.log") == ExitCode.OK
 
 
+@pytest.mark.slow
 def test_seven_faults_at_five_percent_of_the_pages_each(surroundings: dict[str, str], tmp_path: Path):
     faults = spread(100, images=40, each=5, faults=TOGETHER, seed=3)
     check(parse_with_faults(tmp_path, surroundings, faults, pages=100, images=40), surroundings, tmp_path)
 
 
 @pytest.mark.parametrize(
-    "fault", [*DEADLY, Fault.TRANSIENT, Fault.BATCH_OUT_OF_MEMORY], ids=lambda fault: fault.name.lower()
+    "fault",
+    [*(pytest.param(fault, marks=pytest.mark.slow) for fault in (*DEADLY, Fault.TRANSIENT)), Fault.BATCH_OUT_OF_MEMORY],
+    ids=lambda fault: fault.name.lower(),
 )
 def test_a_fault_alone(fault: Fault, surroundings: dict[str, str], tmp_path: Path):
     faults = spread(20, images=10, each=1, faults=[fault], seed=4)
     check(parse_with_faults(tmp_path, surroundings, faults, pages=20, images=10), surroundings, tmp_path)
 
 
+@pytest.mark.slow
 def test_faults_that_the_process_survives_cost_the_neighbours_nothing(surroundings: dict[str, str], tmp_path: Path):
     faults = spread(60, images=30, each=3, faults=HARMLESS, seed=5)
     ended = parse_with_faults(tmp_path, surroundings, faults, pages=60, images=30)
@@ -67,6 +71,7 @@ def test_faults_that_the_process_survives_cost_the_neighbours_nothing(surroundin
     assert "process died" not in ended.messages
 
 
+@pytest.mark.slow
 def test_where_every_page_kills_its_process_they_fail_one_by_one(surroundings: dict[str, str], tmp_path: Path):
     faults = dict.fromkeys(range(8), Fault.OOM_KILL)
     ended = parse_with_faults(tmp_path, surroundings, faults, pages=8, images=4)

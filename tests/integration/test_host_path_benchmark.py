@@ -11,6 +11,7 @@ pytest.importorskip("aiohttp")
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "host_path.py"
 
 
+@pytest.mark.slow
 @pytest.mark.integration
 def test_it_reads_all_regions_and_prints_a_table_a_case():
     options = ["--pages", "2", "--kinds", "PNG", "--latencies", "0", "50", "--rounds", "1", "--no-memory"]

@@ -136,6 +136,7 @@ def records(out: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (out / "ocr_results.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.integration
 def test_a_hub_dataset_is_read_shard_by_shard(hub, tmp_path):
     run = parse(hub, f"hf://datasets/{REPO}", tmp_path / "out")
@@ -147,6 +148,7 @@ def test_a_hub_dataset_is_read_shard_by_shard(hub, tmp_path):
     assert any("/resolve/" in request for request in hub.requests)
 
 
+@pytest.mark.slow
 @pytest.mark.integration
 def test_a_page_of_a_hub_dataset_is_not_parsed_twice(hub, tmp_path):
     assert parse(hub, f"hf://datasets/{REPO}", tmp_path / "out").returncode == 0

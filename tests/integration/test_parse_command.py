@@ -187,6 +187,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", disk], check=True)
 
 
+@pytest.mark.slow
 def test_a_full_disk_keeps_whole_records(inputs: Path, small_disk: Path):
     ended = parse(inputs / "many.tiff", "-o", small_disk / "out")
     assert ended.returncode == ExitCode.NO_SPACE
@@ -201,6 +202,7 @@ def test_a_full_disk_keeps_whole_records(inputs: Path, small_disk: Path):
     assert all_once(small_disk / "out", MANY)
 
 
+@pytest.mark.slow
 def test_a_limit_on_file_size_stops_the_run_and_without_it_the_run_goes_on(inputs: Path, tmp_path: Path):
     resource = pytest.importorskip("resource")
     ended = parse(

@@ -24,7 +24,7 @@ from parse_command import (
 
 from pagemill.errors import ExitCode
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

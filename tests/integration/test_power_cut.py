@@ -31,7 +31,7 @@ JOURNAL = ".pagemill/ledger.sqlite-wal"
 PAGES = sum(DOCUMENTS.values())
 EXPORTERS = default_exporters()
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
 @dataclass

@@ -22,6 +22,7 @@ from pagemill.store.reading import RunReader
 pytestmark = pytest.mark.integration
 
 
+@pytest.mark.slow
 def test_page_images_from_the_sources(tmp_path):
     """A PNG byte for byte, a turned JPEG and a PDF page as JPEGs; one that is gone is told."""
     source = tmp_path / "in"
@@ -56,6 +57,7 @@ def test_page_images_from_the_sources(tmp_path):
     assert rows["gone.png"]["image"]["bytes"] == (tmp_path / "gone.png").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_disk_too_small_for_the_images_is_told_early(tmp_path, monkeypatch):
     source = tmp_path / "in"
     source.mkdir()
@@ -83,6 +85,7 @@ def test_an_image_that_was_shrunk_to_be_parsed_fits_its_boxes(tmp_path):
     assert published_images._stored(found, (150, 100)) is None
 
 
+@pytest.mark.slow
 def test_page_images_of_files_that_were_moved(tmp_path):
     sources = tmp_path / "scans"
     sources.mkdir()

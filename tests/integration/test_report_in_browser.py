@@ -12,7 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = [pytest.mark.integration, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -30,6 +30,7 @@ def served(mill: Mill) -> list[str]:
 READER, EMBEDDER = "glm-ocr", "qwen3-vl-embedding-2b"
 
 
+@pytest.mark.slow
 def test_what_is_done_starts_no_server_and_what_is_new_starts_one(mill: Mill):
     queries = ("--queries", str(mill.queries))
     assert mill.run(*mill.arguments(*queries)) == ExitCode.OK, mill.said
@@ -47,6 +48,7 @@ def test_what_is_done_starts_no_server_and_what_is_new_starts_one(mill: Mill):
     assert served(mill) == [READER, EMBEDDER, READER, EMBEDDER, EMBEDDER]
 
 
+@pytest.mark.slow
 def test_a_file_that_does_not_open_needs_no_server(mill: Mill):
     torn = mill.scans / "torn.pdf"
     torn.write_bytes(b"%PDF-1.7 and no more")
@@ -60,6 +62,7 @@ def test_a_file_that_does_not_open_needs_no_server(mill: Mill):
     assert served(mill) == [READER] * 2
 
 
+@pytest.mark.slow
 def test_a_password_that_comes_later_opens_what_was_locked(mill: Mill):
     (mill.scans / "locked.pdf").write_bytes(encrypted_pdf(b"sesame"))
     arguments = mill.arguments("--step", "ocr")
@@ -71,6 +74,7 @@ def test_a_password_that_comes_later_opens_what_was_locked(mill: Mill):
     assert served(mill) == [READER] * 2
 
 
+@pytest.mark.slow
 def test_a_server_is_started_when_there_may_be_something_to_do(mill: Mill):
     records = mill.out / "ocr_results.jsonl"
     changes = {
@@ -90,6 +94,7 @@ def test_a_server_is_started_when_there_may_be_something_to_do(mill: Mill):
     assert served(mill) == [READER] * (len(changes) + 1)
 
 
+@pytest.mark.slow
 def test_without_room_for_looking_the_step_looks_itself(mill: Mill, monkeypatch: pytest.MonkeyPatch):
     def look():
         arguments = {"identity": {}, "mode": OpenMode.AUTO, "retry_failed": False}
@@ -104,6 +109,7 @@ def test_without_room_for_looking_the_step_looks_itself(mill: Mill, monkeypatch:
     assert look() is None
 
 
+@pytest.mark.slow
 def test_a_limit_is_heeded(mill: Mill):
     for limit, servers in ((2, 1), (2, 1), (3, 2)):
         assert mill.run(*mill.arguments("--step", "ocr", "--limit", str(limit))) == ExitCode.OK, mill.said
@@ -111,6 +117,7 @@ def test_a_limit_is_heeded(mill: Mill):
         assert served(mill) == [READER] * servers
 
 
+@pytest.mark.slow
 def test_failed_pages_are_tried_again_when_they_are_asked_for(mill: Mill):
     (mill.scans / "torn.png").write_bytes((mill.scans / "page-0.png").read_bytes()[:200])
     arguments = mill.arguments("--step", "ocr")
@@ -121,6 +128,7 @@ def test_failed_pages_are_tried_again_when_they_are_asked_for(mill: Mill):
     assert served(mill) == [READER] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [("--no-crops",), ("--layout-engine", "onnx"), ("--model", "paddleocr-vl-1.5"), ("--model", "deepseek-ocr")],
@@ -174,6 +182,7 @@ def test_vectors_of_nothing_are_told_before_a_server_is_started(mill: Mill):
     assert not served(mill)
 
 
+@pytest.mark.slow
 def test_vectors_of_another_model_are_told_before_a_server_is_started(mill: Mill):
     assert mill.run(*mill.arguments("--step", "ocr")) == ExitCode.OK, mill.said
     assert mill.run(*mill.arguments("--step", "embed", "--embedding-model", "ngram")) == ExitCode.OK, mill.said

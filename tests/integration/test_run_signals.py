@@ -27,7 +27,11 @@ pytest.importorskip("aiohttp")
 if TYPE_CHECKING:
     from pagemill_process import PagemillProcess
 
-pytestmark = [pytest.mark.integration, pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc"),
+]
 
 SLOW = "latency=400"
 NEVER = "latency=600000"

@@ -31,23 +31,32 @@ FIGURES = {Label.IMAGE, Label.CHART}
 FORMULAS = {Label.DISPLAY_FORMULA, Label.INLINE_FORMULA}
 FIGURE_MARK = "⟦figure⟧"
 
-BORN_DIGITAL = [("report.pdf", "auto"), ("notice-ko.pdf", "auto")]
-SCANS = [
-    ("report-scan.pdf", "auto"),
-    ("notice-ko-scan.pdf", "auto"),
-    ("report.pdf", "never"),
-    ("notice-ko.pdf", "never"),
-]
 BAR = {
     ("report.pdf", "auto"): 0.005,
     ("notice-ko.pdf", "auto"): 0.005,
-    ("report.pdf", "never"): 0.005,
     ("report-scan.pdf", "auto"): 0.02,
-    ("pages.tiff", "auto"): 0.02,
-    ("notice-ko.pdf", "never"): 0.05,
     ("notice-ko-scan.pdf", "auto"): 0.05,
+    ("report.pdf", "never"): 0.005,
+    ("notice-ko.pdf", "never"): 0.05,
+    ("pages.tiff", "auto"): 0.02,
 }
 """Highest character error rate of the body by sample and text-layer mode."""
+BORN_DIGITAL = [("report.pdf", "auto"), ("notice-ko.pdf", "auto")]
+
+
+def of_samples(*samples: tuple[str, str]) -> pytest.MarkDecorator:
+    """A test for samples and text-layer modes; those that are read from pixels take seconds.
+
+    Module scope has pytest run all tests of one sample before those of the next, so that, where several processes run
+    the tests, few samples are parsed by more than one of them.
+    """
+    cases = [pytest.param(*each, marks=[] if each in BORN_DIGITAL else pytest.mark.slow) for each in samples]
+    return pytest.mark.parametrize(("name", "text_layer"), cases, scope="module")
+
+
+def of_all_but_pictures() -> pytest.MarkDecorator:
+    """The same for all samples whose truth tells of headings, tables and page furniture."""
+    return of_samples(*(each for each in BAR if each[0] != "pages.tiff"))
 
 
 @functools.cache
@@ -117,13 +126,13 @@ def true_order(elements: list[dict[str, Any]]) -> list[str]:
     return texts
 
 
-@pytest.mark.parametrize(("name", "text_layer"), BAR)
+@of_samples(*BAR)
 def test_characters_of_the_body(name: str, text_layer: str) -> None:
     rate = character_error_rate(body(parsed(name, text_layer).pages), true_body(truth_of(name)["pages"]))
     assert rate <= BAR[name, text_layer], f"{rate:.2%}"
 
 
-@pytest.mark.parametrize(("name", "text_layer"), BORN_DIGITAL + SCANS)
+@of_all_but_pictures()
 def test_headers_footers_and_page_numbers(name: str, text_layer: str) -> None:
     for page, truth in zip(parsed(name, text_layer).pages, truth_of(name)["pages"], strict=True):
         read = " ".join(region.content or "" for region in page.regions if region.label in FURNITURE)
@@ -132,7 +141,7 @@ def test_headers_footers_and_page_numbers(name: str, text_layer: str) -> None:
         assert true not in page.markdown
 
 
-@pytest.mark.parametrize(("name", "text_layer"), BORN_DIGITAL + SCANS)
+@of_all_but_pictures()
 def test_tables(name: str, text_layer: str) -> None:
     for page, truth in zip(parsed(name, text_layer).pages, truth_of(name)["pages"], strict=True):
         read = [region.content or "" for region in page.regions if region.label is Label.TABLE]
@@ -143,14 +152,14 @@ def test_tables(name: str, text_layer: str) -> None:
             assert score >= (0.9 if element["bordered"] else 0.75), f"{score:.3f} {html}"
 
 
-@pytest.mark.parametrize(("name", "text_layer"), [*BAR])
+@of_samples(*BAR)
 def test_reading_order(name: str, text_layer: str) -> None:
     for page, truth in zip(parsed(name, text_layer).pages, truth_of(name)["pages"], strict=True):
         score = reading_order(predicted_order(page), true_order(truth["elements"]))
         assert score.exact, (score, [true_order(truth["elements"])[index] for index in score.missing])
 
 
-@pytest.mark.parametrize(("name", "text_layer"), BORN_DIGITAL + SCANS)
+@of_all_but_pictures()
 def test_title_and_heading_levels(name: str, text_layer: str) -> None:
     headings = [region for page in parsed(name, text_layer).pages for region in page.regions if region.level]
     true = [element for page in truth_of(name)["pages"] for element in page["elements"] if "level" in element]
@@ -161,14 +170,14 @@ def test_title_and_heading_levels(name: str, text_layer: str) -> None:
         assert best.level == element["level"], element["text"]
 
 
-@pytest.mark.parametrize(("name", "text_layer"), [("report.pdf", "auto"), ("report-scan.pdf", "auto")])
+@of_samples(("report.pdf", "auto"), ("report-scan.pdf", "auto"))
 def test_paragraphs_are_joined_across_columns_and_pages(name: str, text_layer: str) -> None:
     markdown = normalise(parsed(name, text_layer).markdown)
     for paragraph in truth_of(name)["joined_paragraphs"]:
         assert fuzz.partial_ratio(paragraph, markdown) >= (100 if name == "report.pdf" else 98), paragraph
 
 
-@pytest.mark.parametrize(("name", "text_layer"), [("report.pdf", "auto"), ("report-scan.pdf", "auto")])
+@of_samples(("report.pdf", "auto"), ("report-scan.pdf", "auto"))
 def test_captions_are_tied_to_their_figure_or_table(name: str, text_layer: str) -> None:
     for page, truth in zip(parsed(name, text_layer).pages, truth_of(name)["pages"], strict=True):
         true = [element["caption_of"] for element in truth["elements"] if "caption_of" in element]
@@ -176,7 +185,7 @@ def test_captions_are_tied_to_their_figure_or_table(name: str, text_layer: str) 
         assert tied == true
 
 
-@pytest.mark.parametrize(("name", "text_layer"), [("report.pdf", "auto"), ("report-scan.pdf", "auto")])
+@of_samples(("report.pdf", "auto"), ("report-scan.pdf", "auto"))
 def test_list_items_and_the_paragraph_after_them(name: str, text_layer: str) -> None:
     lines = [normalise(line) for line in parsed(name, text_layer).markdown.splitlines()]
     items = [
@@ -191,6 +200,7 @@ def test_list_items_and_the_paragraph_after_them(name: str, text_layer: str) -> 
         assert character_error_rate(line, item) <= 0.02, line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["corpus.arrow", "corpus.parquet"])
 async def test_dataset_rows(name: str) -> None:
     truth = truth_of(name)

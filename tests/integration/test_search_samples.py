@@ -19,7 +19,7 @@ import pytest
 
 import pagemill
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 QUERIES = Path(__file__).with_name("samples_queries.jsonl")

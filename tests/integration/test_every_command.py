@@ -1,0 +1,192 @@
+"""Every command once, on the samples: the small real run of the daily loop.
+
+Deeper tests of a command have a file of their own; here it is run as its users do, on what the commands before it made.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pyarrow.parquet as pq
+import pypdfium2 as pdfium
+import pytest
+from shared_runs import made_once
+
+from pagemill.cli import cli
+from pagemill.errors import ExitCode
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+PAGES = 3
+"""Of the run: two with a text layer, and a scan."""
+CALLED: dict[str, str] = {
+    "parse": "test_parse_again",
+    "status": "test_status",
+    "verify": "test_verify",
+    "export": "test_export",
+    "embed": "test_embed_again",
+    "index": "test_search",
+    "search": "test_search",
+    "eval": "test_eval",
+    "plan": "test_plan",
+    "serve-model": "test_dry_runs_of_servers",
+    "publish": "test_publish",
+    "run": "test_dry_runs_of_servers",
+    "doctor": "test_doctor",
+    "models": "test_models",
+    "bench": "test_bench",
+}
+"""The test of each command."""
+
+
+def called(*arguments: object, status: ExitCode = ExitCode.OK) -> str:
+    """What ``pagemill`` prints; messages go to standard error."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "pagemill", *map(str, arguments)],
+        env={**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        stdin=subprocess.DEVNULL,
+    )
+    assert ended.returncode == status, ended.stderr
+    assert "Traceback" not in ended.stderr
+    return ended.stdout
+
+
+def some_pages(name: str, pages: list[int], target: Path) -> Path:
+    with pdfium.PdfDocument.new() as document, pdfium.PdfDocument(SAMPLES / name) as sample:
+        document.import_pages(sample, pages=pages)
+        document.save(target)
+    return target
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with vectors and an index, and its inputs; not to be written to."""
+
+    def make(folder: Path) -> None:
+        inputs, out = folder / "inputs", folder / "out"
+        inputs.mkdir()
+        some_pages("report.pdf", [0, 1], inputs / "report.pdf")
+        some_pages("report-scan.pdf", [0], inputs / "scan.pdf")
+        called("parse", inputs, "--lang", "en", "-o", out, "-q")
+        called("embed", out, "-q")
+        called("index", out, "-q")
+
+    return made_once(tmp_path_factory, "every-command", make)
+
+
+@pytest.fixture
+def out(finished: Path, tmp_path: Path) -> Path:
+    """A copy of the run."""
+    return shutil.copytree(finished / "out", tmp_path / "out")
+
+
+def test_each_command_has_a_test():
+    assert cli.list_commands(click.Context(cli)) == [*CALLED]
+    assert {*CALLED.values()} <= globals().keys()
+
+
+def test_what_parse_wrote(finished: Path):
+    records = [json.loads(line) for line in (finished / "out" / "ocr_results.jsonl").read_text().splitlines()]
+    assert {record["page_id"] for record in records} == {"report_1", "report_2", "scan_1"}
+    assert {record["status"] for record in records} == {"done"}
+    text = {record["page_id"]: record["markdown"] for record in records}
+    assert "The mill and its water" in text["report_1"]
+    assert "The mill and its water" in text["scan_1"]
+    labels = {region["label"] for record in records for region in record["regions"]}
+    assert {"table", "image"} <= labels, labels
+    documents = {path.name for path in (finished / "out" / "documents").iterdir()}
+    assert {"report.md", "report.json", "scan.md", "scan.json"} <= documents
+    assert (finished / "out" / "report.html").stat().st_size > 10_000
+
+
+def test_parse_again(finished: Path, out: Path):
+    before = (out / "ocr_results.jsonl").read_bytes()
+    called("parse", finished / "inputs", "--lang", "en", "-o", out, "-q")
+    assert (out / "ocr_results.jsonl").read_bytes() == before
+    called("parse", finished / "inputs", "--lang", "ko", "-o", out, status=ExitCode.OUTPUT)
+
+
+def test_status(out: Path):
+    status = json.loads(called("status", out, "--json"))
+    assert (status["state"], status["pages"]["done"], status["pages"]["failed"]) == ("finished", PAGES, 0)
+    assert "finished" in called("status", out)
+
+
+def test_verify(out: Path):
+    called("verify", out)
+    next((out / "crops").iterdir()).unlink()
+    called("verify", out, status=ExitCode.DAMAGED)
+
+
+def test_export(out: Path, tmp_path: Path):
+    for kind in ("jsonl", "parquet", "markdown", "docjson", "html", "csv-tables"):
+        called("export", out, "--format", kind, "-o", tmp_path / kind)
+    assert pq.read_table(tmp_path / "parquet").num_rows == PAGES
+    assert "Four things decide" in (tmp_path / "markdown" / "scan.md").read_text()
+    assert [*(tmp_path / "csv-tables").rglob("*.csv")]
+    failed = called("export", out, "--format", "jsonl", "--status", "failed", "-o", "-")
+    assert failed == ""
+
+
+def test_embed_again(out: Path):
+    vectors = out / "embeddings" / "corpus_ocr_text.npy"
+    before = vectors.read_bytes()
+    called("embed", out)
+    assert vectors.read_bytes() == before
+
+
+def test_search(out: Path):
+    hits = [json.loads(line) for line in called("search", out, "drying loft with shutters", "--json").splitlines()]
+    assert hits[0]["page_id"] == "report_2"
+    shutil.rmtree(out / "index")
+    called("index", out)
+    assert "report_2" in called("search", out, "drying loft with shutters", "--top", 1)
+    assert called("search", out, "xqzvw plorth", "--json") == ""
+
+
+def test_eval(out: Path, tmp_path: Path):
+    pytest.importorskip("ir_measures")
+    query = {"id": "q", "query": "drying loft with shutters", "relevant": ["report_2"]}
+    (tmp_path / "queries.jsonl").write_text(json.dumps(query))
+    result = json.loads(called("eval", "retrieval", out, "--queries", tmp_path / "queries.jsonl", "--json"))
+    assert result["parts"]["fused"]["overall"]["means"]["Success@1"] == 1
+
+
+def test_publish(out: Path, tmp_path: Path):
+    called("publish", out, "--to", tmp_path / "dataset", "--licence", "cc0-1.0")
+    assert pq.read_table(tmp_path / "dataset" / "data").num_rows == PAGES
+    assert (tmp_path / "dataset" / "README.md").read_text().startswith("---\n")
+
+
+def test_plan():
+    assert json.loads(called("plan", "--profile", "l4", "--json"))["model"] == "glm-ocr"
+
+
+def test_dry_runs_of_servers(tmp_path: Path):
+    served = called("serve-model", "--profile", "l4", "--port", 8123, "--dry-run")
+    lines = called("run", SAMPLES, "-o", tmp_path / "out", "--profile", "l4", "--port", 8123, "--dry-run").splitlines()
+    assert lines[1] == served.strip()
+    assert [line.split()[1] for line in lines if line.startswith("pagemill")] == ["parse", "embed"]
+    assert not (tmp_path / "out").exists()
+
+
+def test_doctor():
+    found = json.loads(called("doctor", "parse", "search", "--json"))
+    assert {each["area"] for each in found} >= {"parse", "search"}
+
+
+def test_models():
+    assert "glm-ocr" in called("models", "list")
+
+
+def test_bench():
+    assert "layout-preprocess" in called("bench", "--help")
+    assert "layout-inference" in called("bench", "--help")
