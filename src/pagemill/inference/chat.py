@@ -1,4 +1,4 @@
-"""Chat completions: what a server answers, and who asks it."""
+"""Chat completions: requests and answers."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ class Answer:
     text: str
     """``choices[0].message.content``; empty when that is null."""
     finish_reason: str | None = None
-    """``stop``, ``length``, ``repetition``, ...; None when the server does not tell."""
+    """``stop``, ``length``, ``repetition``, ...; None if the server does not report it."""
     completion_tokens: int | None = None
     prompt_tokens: int | None = None
 
 
 class Asker(Protocol):
-    """Sends one request to some server: balancing, limits, retries of what the network did wrong are inside."""
+    """Sends one request to some server, with balancing, limits and retries of network failures."""
 
     async def ask(self, body: bytes) -> Answer:
         """Send the JSON body of a chat completion and wait for its answer. May be cancelled.
 
         Raises:
             RequestRefusedError: The request itself is refused (4xx other than 408 and 429).
-            RequestFailedError: It failed on all attempts, while a server is there; :class:`RequestTimeoutError`
-                when the last one was not answered in time.
-            NetworkError: No server could be reached for as long as the client waits for one: the page should fail and
-                be tried again later.
-            UsageError: The servers do not serve the model, or not to this user; the remedy says what to do.
+            RequestFailedError: All attempts failed while a server is up; :class:`RequestTimeoutError` if the last one
+                timed out.
+            NetworkError: No server was reachable for as long as the client waits; the page should fail and be retried
+                later.
+            UsageError: The servers do not serve the model, or reject the key; the remedy says what to do.
         """
         ...
 
     def has_idle_capacity(self) -> bool:
-        """Whether the servers could take more requests than are wanted now: nobody waits for one to be free."""
+        """Whether the servers have room for more requests: none is waiting for a free one."""
         ...
 
 
 class ChatClient(ServerClient):
-    """Asks for chat completions: the :class:`Asker` of real servers."""
+    """Requests chat completions: the :class:`Asker` for real servers."""
 
     async def ask(self, body: bytes) -> Answer:
         """As :meth:`Asker.ask`."""
@@ -64,18 +64,18 @@ class _Choice(msgspec.Struct):
 class _Completion(msgspec.Struct):
     choices: list[_Choice]
     usage: Any = None
-    """Numbers for information: no answer is lost for what stands here."""
+    """Counts for information: an invalid one never costs the answer."""
 
 
 _COMPLETION = msgspec.json.Decoder(_Completion)
 
 
 def decode_completion(reply: bytes) -> tuple[Answer, int]:
-    """The answer of a chat completion, and how many tokens it has.
+    """The answer of a chat completion and its number of tokens.
 
     Raises:
-        ValueError: It is no chat completion.
-        RecursionError: It is nested far too deep to be one.
+        ValueError: It is not a chat completion.
+        RecursionError: It is nested too deeply.
     """
     completion = _COMPLETION.decode(reply)
     if not completion.choices:

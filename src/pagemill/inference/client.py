@@ -1,4 +1,4 @@
-"""Takes requests to model servers: which server, how many at once, what when it fails."""
+"""Client of model servers: balancing, concurrency limits, retries."""
 
 from __future__ import annotations
 
@@ -27,42 +27,42 @@ _log = logging.getLogger(__name__)
 Decoded = TypeVar("Decoded")
 
 API_KEY = "PAGEMILL_API_KEY"
-"""Environment variable with the key that the servers want."""
+"""Environment variable with the API key of the servers."""
 _ENOUGH = 8
-"""A request fails for good at this sum of what its failed attempts cost. A server that dies fails all that it had in
-flight, so it must be allowed to do so a few times."""
+"""A request fails for good at this total cost of failed attempts. A server that crashes fails everything it had in
+flight, so a few crashes must be affordable."""
 _COST = {Cause.TIMEOUT: 3}
-"""Of an attempt that failed; the others cost 1. Those of :data:`_FREE` say nothing about the request."""
+"""Cost of a failed attempt, 1 by default. Causes in :data:`_FREE` are no evidence against the request."""
 _FREE = frozenset({Cause.UNREACHABLE, Cause.BUSY})
 _FAULT = frozenset({Cause.CONNECTION, Cause.SERVER_ERROR})
-"""Signs of a fault; of too much only where a server dies of it."""
+"""Signs of a fault; of overload only if the server crashes."""
 _PATIENCE_S = 60.0
-"""A server that answers nobody is sick; what it does to a request says nothing about the request for so long."""
+"""Seconds for which failures of a server that answers no request do not count against the request."""
 _FIRST_DELAY_S, _LONGEST_DELAY_S = 0.25, 4.0
 _FIRST_PROBE_S, _LONGEST_PROBE_S = 0.25, 5.0
 _PROBE_TIMEOUT_S = 10.0
 _QUICK_PROBES = 40
-"""Most outages are short: a server is looked after at the first pace for so many times, then more and more seldom."""
+"""Most outages are short: this many probes at the first interval, then exponential backoff."""
 _STREAK = 5
-"""A server that fails so often in a row is left alone for a while, for longer with each further failure."""
+"""Consecutive failures after which a server is paused (circuit breaker), longer with each further one."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 3.0
 _LAST_WAIT_S = 5.0
-"""How long a server that is not there is waited for when the run is to end: time enough for one to start again."""
+"""Seconds to wait for an unreachable server when the run is ending: enough for a restart."""
 _POLL_S = 1.0
-"""Time between two looks at a server's queue."""
+"""Seconds between two reads of a server's queue length."""
 _DECODED_AT_ONCE = 2**16
-"""Bytes of JSON that take the event loop well under a millisecond; more is decoded on a thread."""
+"""Bytes of JSON that decode in well under a millisecond; larger answers are decoded on a thread."""
 
 
 class ServerClient:
-    """Sends requests to one of several servers that serve the same. Used on one event loop.
+    """Sends each request to one of several equivalent servers. Used on one event loop.
 
     Args:
         servers: Base URLs.
-        workers: Requests in flight a server; 0 adapts them to what it bears.
-        request_timeout_s: Of one attempt, in seconds.
-        server_wait_s: How long a request waits while no server can be reached or all are busy, in seconds.
-        api_key: Goes along with every request.
+        workers: Requests in flight per server; 0 for an adaptive limit.
+        request_timeout_s: Time limit of one attempt, in seconds.
+        server_wait_s: How long a request waits while no server is reachable or all are busy, in seconds.
+        api_key: Sent with every request.
     """
 
     def __init__(
@@ -76,45 +76,44 @@ class ServerClient:
     ) -> None:
         if not servers:
             raise UsageError("no model server is named", remedy="Name one with --server URL.")
-        roots = dict.fromkeys(server_root(url) for url in servers)  # a server that is named twice is one server
+        roots = dict.fromkeys(server_root(url) for url in servers)  # a server named twice counts once
         self.servers = tuple(PooledServer(root, FixedLimit(workers) if workers else AdaptiveLimit()) for root in roots)
         self.counts: Counter[str] = Counter()
-        """``requests`` (HTTP requests that were made), ``answers``, ``refused`` (4xx), ``rejected`` (401, 404 and the
-        like, which end the server's part in the run), and each :class:`Cause` by its
-        value."""
+        """``requests`` (HTTP requests sent), ``answers``, ``refused`` (4xx), ``rejected`` (401, 404 and similar, which
+        exclude the server from the run), and each :class:`Cause` by its value."""
         self._pool = ServerPool(self.servers, server_wait_s)
         self._request_timeout_s = request_timeout_s
         self._server_wait_s = server_wait_s
         self._api_key = api_key
         self._exchange: Exchange | None = None
         self._newest_answered = float("-inf")
-        """When the newest request that was answered had been sent."""
+        """When the most recently sent of the answered requests was sent."""
         self._probes: dict[PooledServer, asyncio.Task[None]] = {}
         self._polls: dict[PooledServer, asyncio.Task[None]] = {}
 
     @property
     def in_flight(self) -> int:
-        """Most requests that can be under way at once."""
+        """The most requests that can be in flight at once."""
         return sum(server.limit.largest for server in self.servers)
 
     def has_idle_capacity(self) -> bool:
-        """Whether a request more would be sent at once."""
+        """Whether another request would be sent immediately."""
         return self._pool.has_room()
 
     async def post(self, path: str, body: bytes, decode: Callable[[bytes], tuple[Decoded, int]]) -> Decoded:
-        """Send a request until it is answered.
+        """Send a request, with retries, and return its decoded answer.
 
         Args:
-            path: After the base URL: ``/v1/chat/completions``.
+            path: Path after the base URL, such as ``/v1/chat/completions``.
             body: JSON.
-            decode: Makes the answer and the number of its tokens of the bytes of a server. It raises ``ValueError`` or
-                ``RecursionError`` for one that is none.
+            decode: Decodes the body of a response to the answer and its number of tokens; raises ``ValueError`` or
+                ``RecursionError`` if it is invalid.
 
         Raises:
             RequestRefusedError: The request itself is refused.
-            RequestFailedError: It failed on all attempts, while servers answered others.
-            NetworkError: No server could be reached, or none answered anybody, for too long.
-            UsageError: No server is left that takes our requests: the key or the model is wrong.
+            RequestFailedError: All attempts failed while servers answered other requests.
+            NetworkError: No server was reachable, or none answered any request, for too long.
+            UsageError: No server accepts our requests: the key or the model is wrong.
         """
         loop, exchange = asyncio.get_running_loop(), self._open()
         spent, failures, first_failure, avoid = 0, 0, 0.0, None
@@ -138,18 +137,18 @@ class ServerClient:
             self._judge(failure, spent, now - first_failure, first_failure)
             avoid = server
             longest = min(_LONGEST_DELAY_S, _FIRST_DELAY_S * 2 ** min(failures, 10))
-            if not server.up:  # another one takes it soon, or it waits until this one is up
+            if not server.up:  # another server takes it soon, or it waits for this one
                 longest = _FIRST_DELAY_S
             await asyncio.sleep(random.uniform(0.0, longest))
 
     def stop_waiting(self) -> None:
-        """Give up within seconds, with ``NetworkError``, whatever waits for a server that is not there."""
+        """Fail requests that wait for an unreachable server within seconds, with ``NetworkError``."""
         self._server_wait_s = self._pool.wait_s = min(_LAST_WAIT_S, self._server_wait_s)
         self._pool.give_up_waiting()
         asyncio.get_running_loop().call_later(self._server_wait_s + 0.1, self._pool.give_up_waiting)
 
     async def aclose(self) -> None:
-        """Close connections and end what runs beside the requests."""
+        """Close connections and cancel background tasks."""
         tasks = [*self._probes.values(), *self._polls.values()]
         for task in tasks:
             task.cancel()
@@ -159,15 +158,15 @@ class ServerClient:
             self._exchange = None
 
     async def find_model(self, wanted: str | None, known: Sequence[str]) -> ServedModel:
-        """Find out what the servers call a model. Those that do not serve it are asked no more.
+        """Find the name of a model on the servers, and exclude servers without it.
 
         Args:
-            wanted: The name the user gave; None to choose.
-            known: Names that the model goes by, the best first.
+            wanted: The name that the user gave; None to choose.
+            known: Known names of the model, most specific first.
 
         Raises:
-            NetworkError: No server can be reached.
-            UsageError: None takes our requests, or none serves the model.
+            NetworkError: No server is reachable.
+            UsageError: No server accepts our requests, or none serves the model.
         """
         served = await self.served_models()
         name = choose_model(served, wanted, known)
@@ -178,13 +177,13 @@ class ServerClient:
         return ServedModel(name, min((tokens for tokens in told if tokens is not None), default=None))
 
     async def served_models(self) -> dict[str, dict[str, int | None]]:
-        """The models of each server that can be reached, by its base URL: names, and the most tokens of a request.
+        """The models of each reachable server by base URL: names, and the longest request in tokens.
 
-        Only vLLM and its like tell how many tokens; None where a server does not.
+        vLLM reports that length; None for servers that do not.
 
         Raises:
-            NetworkError: None can be reached.
-            UsageError: None is an OpenAI-compatible server that takes the API key.
+            NetworkError: No server is reachable.
+            UsageError: No server is OpenAI-compatible and accepts the API key.
         """
         found: dict[str, dict[str, int | None]] = {}
         silent: list[tuple[PooledServer, AttemptFailedError]] = []
@@ -231,7 +230,7 @@ class ServerClient:
         body: bytes,
         decode: Callable[[bytes], tuple[Decoded, int]],
     ) -> Decoded:
-        """One request to one server; what it tells of the server is kept."""
+        """Send one request to one server, and record what its outcome shows about the server."""
         loop = asyncio.get_running_loop()
         if server.limit.adaptive and server not in self._polls:
             self._polls[server] = asyncio.create_task(self._poll(server))
@@ -246,7 +245,7 @@ class ServerClient:
                     answer, tokens = await asyncio.to_thread(decode, reply)
             except (ValueError, RecursionError) as error:
                 raise AttemptFailedError(
-                    Cause.BAD_ANSWER, f"{server.root} gives an answer that is none: {error}"
+                    Cause.BAD_ANSWER, f"{server.root} returned an invalid response: {error}"
                 ) from error
         except AttemptFailedError as failure:
             self.counts[failure.cause] += 1
@@ -254,7 +253,7 @@ class ServerClient:
             raise
         except RequestRefusedError:
             self.counts["refused"] += 1
-            server.streak = 0  # it is well, and says so
+            server.streak = 0  # it answers, so it is healthy
             raise
         except UsageError:
             self.counts["rejected"] += 1
@@ -267,7 +266,7 @@ class ServerClient:
         return answer
 
     def _learn(self, server: PooledServer, ticket: Attempt, start: float, failure: AttemptFailedError) -> None:
-        """What a failed attempt tells of its server."""
+        """Update the state of a server after a failed attempt."""
         _log.debug("%s", failure.message)
         if failure.cause is Cause.TIMEOUT:
             server.limit.overloaded(ticket)
@@ -275,10 +274,10 @@ class ServerClient:
             server.limit.rejected(ticket)
         elif failure.cause in _FAULT:
             server.limit.failed(ticket)
-        if failure.cause not in _FREE and start >= server.failed_at:  # a burst of failures is one
+        if failure.cause not in _FREE and start >= server.failed_at:  # a burst of failures counts once
             server.failed_at = asyncio.get_running_loop().time()
             server.streak += 1
-            if server.streak >= _STREAK:  # else the server that fails at once would be asked most
+            if server.streak >= _STREAK:  # otherwise the server that fails fastest would get most requests
                 self._pool.pause(server, min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** min(server.streak - _STREAK, 10)))
         if failure.retry_after_s is not None:
             self._pool.pause(server, failure.retry_after_s)
@@ -288,15 +287,15 @@ class ServerClient:
             self._probe(server)
 
     def _judge(self, failure: AttemptFailedError, spent: int, seconds: float, since: float) -> None:
-        """Raise when a request has failed for good.
+        """Raise if a request has failed for good.
 
         Args:
-            failure: Its last.
-            spent: What its failed attempts cost.
+            failure: The last failed attempt.
+            spent: Total cost of its failed attempts.
             seconds: Time since the first of them.
             since: When that was.
         """
-        answered = self._newest_answered > since  # one that ends may still answer what it was sent before
+        answered = self._newest_answered > since  # a server that shuts down may still answer earlier requests
         if answered and spent >= _ENOUGH:
             kind = RequestTimeoutError if failure.cause is Cause.TIMEOUT else RequestFailedError
             raise kind(f"{failure.message} (the last of several attempts)", remedy=None)
@@ -304,19 +303,19 @@ class ServerClient:
         if seconds >= patience and (spent >= _ENOUGH or failure.cause in _FREE):
             raise NetworkError(
                 f"no server answers: {failure.message}, for {seconds:.0f} s",
-                remedy="Look at the server's log; the same command goes on where it stopped.",
+                remedy="Look at the server's log; the same command resumes the run.",
             )
 
     def _count_out(self, server: PooledServer, why: UsageError) -> None:
-        """Ask a server no more that takes none of our requests."""
-        if server.rejection is not None:  # another request has met with the same
+        """Exclude a server that rejects all our requests."""
+        if server.rejection is not None:  # another request was rejected first
             return
         self._pool.count_out(server, why)
         for running in (self._probes, self._polls):
             if server in running:
                 running[server].cancel()
         if self._pool.rejection() is None:
-            _log.warning("%s; going on without it. %s", why.message, why.remedy or "")
+            _log.warning("%s; continuing without it. %s", why.message, why.remedy or "")
 
     def _mark_down(self, server: PooledServer, reason: str) -> None:
         if server.up:
@@ -325,7 +324,7 @@ class ServerClient:
         self._probe(server)
 
     def _probe(self, server: PooledServer) -> None:
-        """Look after a server that is down, or may be, until it is up."""
+        """Probe a server that is or may be down until it is up."""
         task = self._probes.get(server)
         if server.rejection is None and (task is None or task.done()):
             self._probes[server] = asyncio.create_task(self._probe_until_up(server))
@@ -349,7 +348,7 @@ class ServerClient:
         self._pool.mark_up(server)
 
     async def _healthy(self, server: PooledServer) -> bool:
-        """Whether a server answers ``/health``; one that has no such path is healthy when it says so."""
+        """Whether a server is healthy by ``/health``; one without that path is healthy if it refuses the request."""
         try:
             await self._open().get(f"{server.root}/health", _PROBE_TIMEOUT_S)
         except AttemptFailedError:
@@ -359,7 +358,7 @@ class ServerClient:
         return True
 
     async def _poll(self, server: PooledServer) -> None:
-        """Tell an adaptive limit of the server's queue while there are requests, if the server tells of it."""
+        """Feed the server's reported queue length to its adaptive limit while there are requests."""
         while True:
             await asyncio.sleep(_POLL_S)
             if not server.in_flight or not server.up:

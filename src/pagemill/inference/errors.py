@@ -1,4 +1,4 @@
-"""How a request to model servers may fail, alone: what concerns all requests is told by the errors of every command."""
+"""Failures of a single request to a model server. Failures of all requests are errors of the command."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from pagemill.errors import ExitCode, PagemillError
 
 
 class RequestRefusedError(PagemillError):
-    """A server said 4xx to this very request: trying again as it is, here or elsewhere, is of no use.
+    """A server refused this request with 4xx: retrying it unchanged, here or elsewhere, cannot succeed.
 
     Args:
-        message: What the server said, cut to a bearable length.
-        status: HTTP status; vLLM says 400 for an image over its encoder cache or a prompt over the model's length.
+        message: The server's message, truncated.
+        status: HTTP status; vLLM answers 400 to an image over its encoder cache or a prompt over the model's length.
     """
 
     exit_code = ExitCode.PAGES_FAILED
@@ -23,14 +23,14 @@ class RequestRefusedError(PagemillError):
 
 
 class RequestFailedError(PagemillError):
-    """Servers are there, but this request failed on all attempts that the client makes: what it is for fails alone."""
+    """All attempts at this request failed while servers are up: only its region or page fails."""
 
     exit_code = ExitCode.NETWORK
     category = "server_error"
 
 
 class RequestTimeoutError(RequestFailedError):
-    """No answer within the time limit of a request, on the last of all attempts that the client makes."""
+    """The last attempt at this request timed out."""
 
     exit_code = ExitCode.TIMEOUT
     category = "timeout"

@@ -1,4 +1,4 @@
-"""One HTTP exchange with a server: bounded in time and size, its failures sorted by what they call for."""
+"""HTTP exchanges with a server: bounded in time and size, failures classified by what they call for."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ MAX_RETRY_AFTER_S = 60.0
 _MAX_ERROR = 64 * 2**10
 _CONNECT_S = 10.0
 _KEEP_ALIVE_S = 4.0
-"""Idle connections are closed after this: uvicorn, and so vLLM, closes them after 5 s, and a request that is sent at
-that very moment is lost."""
+"""Idle connections are closed after this: uvicorn, and so vLLM, closes them after 5 s, and a request sent at that
+moment is lost."""
 _STREAMED_BYTES = 2**18
-"""A larger body is written piece by piece, so that no other request waits for it."""
+"""A larger body is written in pieces, so that no other request waits for it."""
 _OTHER_FILES = 1024
-"""That a run may have open beside its connections."""
+"""Files that a run may have open beside its connections."""
 _SHOWN = 300
-"""Characters of a server's message that are passed on."""
+"""Characters of a server's message that are shown."""
 
 
 class Cause(StrEnum):
-    """Why an attempt failed, by what it calls for."""
+    """Why an attempt failed."""
 
     UNREACHABLE = "unreachable"  # no connection: nothing was sent
     CONNECTION = "connection lost"
@@ -61,14 +61,14 @@ class Cause(StrEnum):
 
 
 class AttemptFailedError(Exception):
-    """An attempt failed in a way that another one may not."""
+    """An attempt failed; another one may succeed."""
 
     def __init__(self, cause: Cause, message: str, retry_after_s: float | None = None) -> None:
         super().__init__(message)
         self.cause = cause
         self.message = message
         self.retry_after_s = retry_after_s
-        """Seconds, at most :data:`MAX_RETRY_AFTER_S`, that the server wants to be left alone."""
+        """Retry-After in seconds, at most :data:`MAX_RETRY_AFTER_S`."""
 
 
 class NotThereError(UsageError):
@@ -79,8 +79,8 @@ class Exchange:
     """A pool of kept-alive connections. Made and used on one event loop.
 
     Args:
-        api_key: Goes along with every request; told nowhere.
-        connections: Most that will be open at once: as many files may be open then, as far as the system lets us.
+        api_key: Sent with every request; never shown.
+        connections: The most that will be open at once; the limit of open files is raised for them where possible.
     """
 
     def __init__(self, api_key: str | None = None, connections: int = 0) -> None:
@@ -89,7 +89,9 @@ class Exchange:
         headers = {"User-Agent": f"pagemill/{__version__}", "Accept-Encoding": "identity"}
         if api_key:
             if not api_key.isprintable():
-                raise UsageError("the API key holds a line break or the like", remedy="Check PAGEMILL_API_KEY.")
+                raise UsageError(
+                    "the API key contains a line break or another control character", remedy="Check PAGEMILL_API_KEY."
+                )
             headers["Authorization"] = f"Bearer {api_key}"
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE_S),
@@ -107,27 +109,27 @@ class Exchange:
 
         Raises:
             AttemptFailedError: Another attempt may succeed.
-            RequestRefusedError: It may not.
-            UsageError: Nor may any other request: there is no such model or path, or the API key is wrong.
+            RequestRefusedError: Retrying this request cannot succeed.
+            UsageError: No request can succeed: unknown model or path, or a wrong API key.
         """
         data = body if len(body) < _STREAMED_BYTES else BytesIO(body)
         headers = {"Content-Type": "application/json"}
         return await self._request("POST", url, timeout_s, MAX_ANSWER, data=data, headers=headers)
 
     async def get(self, url: str, timeout_s: float, max_bytes: int = 4 * 2**20) -> bytes:
-        """Read a small thing of a server.
+        """Read a small resource.
 
         Raises:
             AttemptFailedError: Another attempt may succeed.
-            RequestRefusedError: It may not.
-            UsageError: There is no such path, or the API key is wrong.
+            RequestRefusedError: Retrying this request cannot succeed.
+            UsageError: Unknown path, or a wrong API key.
         """
         return await self._request("GET", url, timeout_s, max_bytes)
 
     async def _request(self, method: str, url: str, timeout_s: float, max_bytes: int, **options: Any) -> bytes:
         timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=_CONNECT_S)
         if url not in self._proxies:
-            self._proxies[url] = proxy_for(url)  # looked up once: some systems ask elsewhere for it
+            self._proxies[url] = proxy_for(url)  # cached: some systems look it up remotely
         proxy = self._proxies[url]
         try:
             async with self._session.request(
@@ -142,32 +144,32 @@ class Exchange:
         except TimeoutError as error:
             raise AttemptFailedError(Cause.TIMEOUT, f"{url} did not answer within {timeout_s:g} s") from error
         except (aiohttp.InvalidURL, UnicodeError) as error:  # the latter for names that no domain can have
-            raise UsageError(f"the server {url} is no URL", remedy="Check --server.") from error
+            raise UsageError(f"the server {url} is not a URL", remedy="Check --server.") from error
         except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError) as error:
             raise AttemptFailedError(Cause.CONNECTION, f"{url} closed the connection: {_said(error)}") from error
         except aiohttp.ClientHttpProxyError as error:
             message = f"{url} cannot be reached: the proxy answers with HTTP {error.status}"
             raise AttemptFailedError(Cause.UNREACHABLE, message) from error
-        except aiohttp.ClientError as error:  # headers that are none, lines without end
+        except aiohttp.ClientError as error:  # invalid headers, endless lines
             raise AttemptFailedError(Cause.BAD_ANSWER, f"{url} does not speak HTTP: {_said(error)}") from error
 
 
 def unreachable(url: str, error: OSError, *, proxied: bool = False) -> tuple[Cause, str]:
-    """What it means that no connection is made, and how it is told."""
+    """Cause and message of a failed connection."""
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-    if cause.errno in (errno.EMFILE, errno.ENFILE):  # ours: less at once will do
+    if cause.errno in (errno.EMFILE, errno.ENFILE):  # our own limit: fewer at once will work
         return Cause.BUSY, f"{url} cannot be reached: too many open files here (see: ulimit -n)"
     way = " through the proxy of the environment" if proxied else ""
     return Cause.UNREACHABLE, f"{url} cannot be reached{way}: {_said(error)}"
 
 
 def proxy_for(url: str) -> str | None:
-    """The proxy that ``http_proxy``, ``https_proxy``, ``all_proxy`` and ``no_proxy`` ask for, as curl reads them.
+    """The proxy set by ``http_proxy``, ``https_proxy``, ``all_proxy`` and ``no_proxy``, as curl reads them.
 
-    None for a server on this machine: one is started here more often than a proxy could reach it.
+    None for a server on this machine, which a proxy could not reach.
 
     Raises:
-        UsageError: It is of a kind that is not supported.
+        UsageError: The kind of proxy is not supported.
     """
     parts = urlsplit(url)
     host = parts.hostname or ""
@@ -189,7 +191,7 @@ def proxy_for(url: str) -> str | None:
 
 
 def _allow_files(connections: int) -> None:
-    """Raise the soft limit of open files for so many connections, beside what else is open; 1,024 are soon used up."""
+    """Raise the soft limit of open files for the connections; the usual 1,024 are quickly used up."""
     try:
         import resource
     except ImportError:  # Windows, which has no such limit
@@ -203,9 +205,9 @@ def _allow_files(connections: int) -> None:
 
 
 async def _content(response: aiohttp.ClientResponse, max_bytes: int, *, cut: bool = False) -> bytes:
-    """The body, at most so long; what is longer is cut or an error."""
+    """The body up to ``max_bytes``; a longer one is cut, or an error."""
     if response.headers.get("Content-Encoding", "identity") != "identity":
-        raise AttemptFailedError(Cause.BAD_ANSWER, f"{response.url} answers compressed, which was not asked for")
+        raise AttemptFailedError(Cause.BAD_ANSWER, f"{response.url} sent a compressed response that was not requested")
     pieces, size = [], 0
     while piece := await response.content.readany():
         pieces.append(piece)
@@ -219,7 +221,7 @@ async def _content(response: aiohttp.ClientResponse, max_bytes: int, *, cut: boo
 
 
 def _error(status: int, message: str, url: str, headers: Mapping[str, str]) -> Exception:
-    """What an HTTP status other than 200 means."""
+    """The error for an HTTP status other than 200."""
     told = f"{url} answers with HTTP {status}" + (f": {message}" if message else "")
     if status in (429, 503):
         return AttemptFailedError(Cause.BUSY, told, retry_after(headers.get("Retry-After")))
@@ -249,11 +251,11 @@ def retry_after(value: str | None) -> float | None:
 
 
 def _message(body: bytes) -> str:
-    """What a server says in the body of an error, on one line and not too long."""
+    """The message in the body of an error, on one line and truncated."""
     try:
         parsed = msgspec.json.decode(body)
     except (ValueError, RecursionError):
-        return ""  # a web page of a proxy, mostly
+        return ""  # usually a web page of a proxy
     error = parsed.get("error", parsed) if isinstance(parsed, dict) else parsed
     text = error.get("message", error.get("detail")) if isinstance(error, dict) else error
     shown = " ".join((text if isinstance(text, str) else "").split())
@@ -262,9 +264,9 @@ def _message(body: bytes) -> str:
 
 
 def _said(error: BaseException) -> str:
-    """What a network library says, on one line."""
+    """The message of a network library on one line."""
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-    if isinstance(cause, ssl.SSLError):  # whose number is none of the system's
+    if isinstance(cause, ssl.SSLError):  # its errno is not the system's
         return f"no secure connection ({cause.reason or cause.strerror or cause})"
     if isinstance(cause, OSError) and cause.errno and cause.errno > 0:
         return os.strerror(cause.errno)

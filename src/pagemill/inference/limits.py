@@ -1,13 +1,12 @@
-"""How many requests a server is given at once: a fixed number, or one that follows what the server bears.
+"""Concurrency limits: a fixed number of requests in flight per server, or an adaptive one.
 
-The adaptive limit climbs the hill of throughput. A server that batches answers twice the requests in hardly more time
-until it is full; from then on more requests only wait longer. So the limit is doubled as long as the time a token takes
-holds, then probed in smaller steps up and down, and lowered by a factor when a server shows that it has too much: HTTP
-429 or 503, a time limit overrun, a queue in its metrics, a death with all that it had in flight. Other failures, which
-come at random between answers, say nothing of the load. (Lowering by a factor: Chiu and Jain, 1989; latency as the
-signal: TCP Vegas, Brakmo and Peterson, 1995.)
+The adaptive limit maximises throughput. A batching server answers twice the requests in hardly more time until its
+batch is full; after that, more requests only wait longer. So the limit doubles while the time per token holds, then
+probes in smaller steps up and down. It decreases by a factor on overload: HTTP 429 or 503, a timeout, a queue in the
+server's metrics, or a crash that loses everything in flight. Isolated failures between answers are no evidence of load.
+(Multiplicative decrease: Chiu and Jain, 1989; latency as the signal: TCP Vegas, Brakmo and Peterson, 1995.)
 
-Nothing here knows of time, sockets or servers.
+This module knows nothing of time, sockets or servers.
 """
 
 from __future__ import annotations
@@ -17,78 +16,77 @@ from typing import Protocol
 
 SMALLEST, FIRST, LARGEST = 4, 32, 256
 _CUT = 0.7
-"""What is left of the limit after an overload."""
+"""Factor on the limit after an overload."""
 _OVERLOADS = 3
 _OVERLOAD_SHARE = 0.2
-"""An overload is so many signs of it, and so many of the limit, within a window: not the odd one that a server with
-random faults gives, which would bring the limit down to 1 for nothing."""
+"""Signs within a window, absolute and as a share of the limit, that make an overload: a server with random faults gives
+single ones, which would lower the limit to 1 for nothing."""
 _BURST = 8
-"""So many failures, and as large a share of the limit, without an answer in between are a death of the server."""
+"""Failures without an answer in between, absolute and as a share of the limit, that mean the server crashed."""
 _QUEUE_CUT = 0.85
-"""What is left of the limit when the server's queue is too long."""
+"""Factor on the limit when the server's queue is too long."""
 _QUEUE_SHARE = 0.25
-"""A queue longer than this share of the limit is too long; a shorter one keeps the server busy."""
+"""Share of the limit above which a queue is too long; a shorter one keeps the server busy."""
 _WORTH = 0.1
-"""Twice the requests must give at least so much more throughput, and a smaller step in proportion."""
+"""Least gain in throughput from twice the requests; a smaller step needs a proportional one."""
 _PROBE = 1.25
-"""Step of a probe."""
+"""Relative step of a probe."""
 _REST = 6
-"""Windows without a probe after one that gave nothing."""
+"""Windows to wait after a probe without gain."""
 
 
 class InFlightLimit(Protocol):
-    """Most requests that a server is given at once. Not thread-safe: used on one event loop."""
+    """The most requests in flight to one server. Not thread-safe: used on one event loop."""
 
     value: int
     """Requests, at least 1."""
     largest: int
-    """What ``value`` can become."""
+    """Upper bound of ``value``."""
     adaptive: bool
-    """Whether it wants to be told of the server's queue."""
+    """Whether :meth:`queue` should be called with the server's queue length."""
 
     def begin(self, in_flight: int) -> Attempt:
-        """A request is sent; so many are in flight now, this one included."""
+        """Record that a request is sent. ``in_flight`` includes it."""
         ...
 
     def succeeded(self, ticket: Attempt, seconds: float, tokens: int) -> None:
-        """It was answered, after so many seconds, with so many tokens."""
+        """Record an answer, its latency in seconds and its length in tokens."""
         ...
 
     def overloaded(self, ticket: Attempt) -> None:
-        """The server had too much: it gave no answer in time."""
+        """Record a timeout."""
         ...
 
     def rejected(self, ticket: Attempt) -> None:
-        """The server had too much, or says that it serves nobody now (HTTP 429, 503)."""
+        """Record a rejection (HTTP 429, 503)."""
         ...
 
     def failed(self, ticket: Attempt) -> None:
-        """The server failed it, or lost the connection: a fault of its own, or its death of too much."""
+        """Record a server error or lost connection: a fault, or a crash under load."""
         ...
 
     def returned(self) -> None:
-        """The server was not there, and is again: when it dies anew, the limit is still too high."""
+        """Record that the server is reachable again after an outage."""
         ...
 
     def queue(self, waiting: int) -> None:
-        """So many requests wait inside the server, by its metrics."""
+        """Record the queue length that the server reports in its metrics."""
         ...
 
 
 class Attempt:
-    """A request in flight: what its end tells depends on when it began."""
+    """A request in flight. How its outcome counts depends on when it began."""
 
     __slots__ = ("epoch", "full")
 
     def __init__(self, epoch: int, full: bool) -> None:
         self.epoch = epoch
         self.full = full
-        """Whether it filled the limit. Others tell nothing: there is no demand for more, or the last raise is not
-        filled yet."""
+        """Whether it filled the limit. Others are no evidence: demand is lower, or the last raise is not yet used."""
 
 
 class FixedLimit:
-    """Always the same."""
+    """A constant limit, chosen by the user; outcomes change nothing."""
 
     adaptive = False
 
@@ -96,35 +94,35 @@ class FixedLimit:
         self.value = self.largest = value
 
     def begin(self, in_flight: int) -> Attempt:
-        """Nothing depends on it."""
+        """As :meth:`InFlightLimit.begin`."""
         return Attempt(0, in_flight >= self.value)
 
     def succeeded(self, ticket: Attempt, seconds: float, tokens: int) -> None:
-        """Nothing to learn."""
+        """No effect."""
 
     def overloaded(self, ticket: Attempt) -> None:
-        """The user wants it so."""
+        """No effect."""
 
     def rejected(self, ticket: Attempt) -> None:
-        """The user wants it so."""
+        """No effect."""
 
     def failed(self, ticket: Attempt) -> None:
-        """The user wants it so."""
+        """No effect."""
 
     def returned(self) -> None:
-        """Nothing to learn."""
+        """No effect."""
 
     def queue(self, waiting: int) -> None:
-        """The user wants it so."""
+        """No effect."""
 
 
 class AdaptiveLimit:
-    """Follows what the server bears.
+    """Raised until throughput stops improving, lowered on overload.
 
     Args:
-        first: To begin with.
-        smallest: Never under this.
-        largest: Never over this.
+        first: Initial limit.
+        smallest: Lower bound.
+        largest: Upper bound.
     """
 
     adaptive = True
@@ -134,23 +132,23 @@ class AdaptiveLimit:
         self.smallest = smallest
         self.largest = largest
         self._epoch = 0
-        """Grows with every change: only requests that began since then tell of the present limit."""
+        """Incremented by every change: only requests that began since then are evidence for the present limit."""
         self._doubling = True
         self._up = True
-        """Where the next probe goes: the other way when one gave nothing."""
+        """Direction of the next probe: reversed when one gave nothing."""
         self._before: tuple[int, float] | None = None
-        """The limit before a probe that is under way, and the seconds a token took then."""
+        """The limit before the running probe, and the seconds per token then."""
         self._rest = 0
         self._settled = True
         """Whether a whole window has passed since the limit was lowered."""
         self._answers = self._tokens = self._queued = self._overloads = 0
         self._seconds = 0.0
         self._heard = True
-        """Whether there was an answer since rejections lowered the limit: a server that is full answers some requests,
-        one that rejects all of them is out of service, which says nothing of how many it bears."""
+        """Whether there was an answer since rejections lowered the limit: a full server answers some requests; one that
+        rejects all of them is out of service, which is no evidence of load."""
         self._failures = 0
-        """In a row, without an answer in between; -1 from when they lowered the limit until the server answers again:
-        an outage says nothing more, however long it is."""
+        """Consecutive failures without an answer; -1 from when they lowered the limit until the server answers again,
+        so that a long outage counts once."""
 
     def begin(self, in_flight: int) -> Attempt:
         """As :meth:`InFlightLimit.begin`."""
@@ -198,7 +196,7 @@ class AdaptiveLimit:
         self._heard = True
 
     def queue(self, waiting: int) -> None:
-        """As :meth:`InFlightLimit.queue`. A queue is looked at again only when the answer to the last cut is in."""
+        """As :meth:`InFlightLimit.queue`. The queue counts again only after an answer since the last decrease."""
         self._queued = max(self._queued, waiting)
         if self._settled and waiting > max(1.0, _QUEUE_SHARE * self.value):
             self._lower(_QUEUE_CUT)
@@ -211,7 +209,7 @@ class AdaptiveLimit:
         self._change(math.floor(self.value * factor))
 
     def _end_window(self) -> None:
-        """As many answers are in as the limit allows requests: decide."""
+        """Adjust the limit after a window of as many answers as the limit allows requests."""
         pace, queued = self._seconds / self._tokens, self._queued
         self._settled = True
         self._clear_window()
@@ -229,7 +227,7 @@ class AdaptiveLimit:
                 self._rest = _REST
                 self._change(before)
                 return
-        if queued:  # the server has all that it can take
+        if queued:  # the server is saturated
             self._doubling = False
             return
         if self._rest:
@@ -258,9 +256,9 @@ def _worth_it(lower: int, lower_pace: float, upper: int, upper_pace: float) -> b
 
     Args:
         lower: A limit.
-        lower_pace: The seconds that a token takes with it.
-        upper: A limit over it.
-        upper_pace: As above.
+        lower_pace: Seconds per token at it.
+        upper: A larger limit.
+        upper_pace: Seconds per token at it.
     """
     step = upper / lower
     return step * lower_pace >= (1 + _WORTH * math.log2(step)) * upper_pace

@@ -1,4 +1,4 @@
-"""Which models servers serve, out of JSON that nobody vouches for, and which of them is meant."""
+"""Models that servers offer, decoded from untrusted JSON, and the choice of the one that is meant."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _NAME_WIDTH = 100
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """A model as servers know it."""
+    """A model on the servers."""
 
     name: str
-    """By which they are asked for it."""
+    """Its name in requests."""
     max_tokens: int | None
-    """Most tokens of a request that all of them bear, where they tell."""
+    """Longest request in tokens that every server accepts, if they report it."""
 
 
 class _Model(msgspec.Struct):
@@ -54,8 +54,8 @@ def decode_served(reply: bytes) -> list[Served]:
     """The rows of ``/v1/models``.
 
     Raises:
-        ValueError: It is no list of models.
-        RecursionError: It is nested far too deep to be one.
+        ValueError: It is not a list of models.
+        RecursionError: It is nested too deeply.
     """
     return [
         Served(
@@ -68,27 +68,27 @@ def decode_served(reply: bytes) -> list[Served]:
 
 
 def decode_models(reply: bytes) -> dict[str, int | None]:
-    """The names of a server's models, and the most tokens of a request where it tells them.
+    """The names of a server's models, and the longest request in tokens where it is reported.
 
     Raises:
-        ValueError: It is no list of models.
-        RecursionError: It is nested far too deep to be one.
+        ValueError: It is not a list of models.
+        RecursionError: It is nested too deeply.
     """
     return {model.name: model.max_model_len for model in decode_served(reply)}
 
 
 def token_count(given: object) -> int | None:
-    """A number of tokens, where a server gives one that can be."""
+    """A plausible number of tokens; None otherwise."""
     return given if isinstance(given, int) and 0 <= given <= _MOST_TOKENS else None
 
 
 def choose_model(served: Mapping[str, Collection[str]], wanted: str | None, known: Sequence[str]) -> str:
-    """The name by which a model is asked for, the same on all servers: one that most of them serve.
+    """The name to request a model by, the same on all servers: one that most of them serve.
 
     Args:
         served: The models of each server (:meth:`pagemill.inference.client.ServerClient.served_models`).
         wanted: The name the user gave; None to choose.
-        known: Names that the model goes by, the best first.
+        known: Known names of the model, most specific first.
 
     Raises:
         UsageError: No server serves it, or it is not clear which one is meant; the remedy lists what there is.
@@ -109,11 +109,11 @@ def choose_model(served: Mapping[str, Collection[str]], wanted: str | None, know
 
 
 def not_served(name: str, served: Mapping[str, Collection[str]]) -> UsageError:
-    """What it means that servers do not serve a model.
+    """The error for servers that do not serve a model.
 
     Args:
-        name: Of the model.
-        served: Their models, none of which it is.
+        name: Name of the model.
+        served: The models of each server.
     """
     return UsageError(
         f"{' and '.join(served)} do{'es' if len(served) == 1 else ''} not serve {name!r}",
@@ -122,7 +122,7 @@ def not_served(name: str, served: Mapping[str, Collection[str]]) -> UsageError:
 
 
 def _listing(served: Mapping[str, Collection[str]]) -> str:
-    """What each server serves, as it may be shown on a terminal."""
+    """What each server serves, safe to show on a terminal."""
     parts = []
     for root, names in served.items():
         shown = ["".join(filter(str.isprintable, name))[:_NAME_WIDTH] for name in list(names)[:_NAMES_SHOWN]]

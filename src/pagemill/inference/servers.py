@@ -1,4 +1,4 @@
-"""The servers of a client: who is up, who is asked next, who waits for whom."""
+"""The pool of servers of a client: which are up, which one is next, and who waits."""
 
 from __future__ import annotations
 
@@ -20,48 +20,48 @@ def server_root(url: str) -> str:
     """The base URL of a server as a user gives it, without ``/v1`` and trailing slashes.
 
     Raises:
-        UsageError: It is no HTTP URL, or it holds a password.
+        UsageError: It is not an HTTP URL, or it contains a password.
     """
     given = url.strip()
     remedy = "Give a base URL such as http://127.0.0.1:8000."
     try:
         parts = urlsplit(given if "://" in given else f"http://{given}")
-        port = parts.port  # raises where it is none
+        port = parts.port  # raises ValueError if invalid
     except ValueError as error:
-        raise UsageError(f"the server {given!r} is no URL: {error}", remedy=remedy) from error
-    if parts.username is not None or parts.password is not None:  # and it is not told here
+        raise UsageError(f"the server {given!r} is not a URL: {error}", remedy=remedy) from error
+    if parts.username is not None or parts.password is not None:  # never shown in a message
         raise UsageError(
-            f"the URL of the server {parts.hostname} holds a user or a password",
+            f"the URL of the server {parts.hostname} contains a user name or password",
             remedy="Leave them out and set the environment variable PAGEMILL_API_KEY.",
         )
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or port == 0:
-        raise UsageError(f"the server {given!r} is no base URL of an HTTP server", remedy=remedy)
+        raise UsageError(f"the server {given!r} is not the base URL of an HTTP server", remedy=remedy)
     path = parts.path.rstrip("/").removesuffix("/v1").rstrip("/")
     return f"{parts.scheme}://{parts.netloc}{path}"
 
 
 @dataclass(slots=True, eq=False)
 class PooledServer:
-    """A server and what is known of it."""
+    """A server and its state."""
 
     root: str
     """Base URL without ``/v1``."""
     limit: InFlightLimit
     in_flight: int = 0
     sent: int = 0
-    """Requests that it was given so far."""
+    """Requests sent to it so far."""
     streak: int = 0
-    """Attempts that failed since the last answer, each begun after the one before had failed."""
+    """Consecutive failed attempts since the last answer, each begun after the previous one failed."""
     failed_at: float = float("-inf")
-    """Time of the event loop: when the last of them failed."""
+    """Event loop time of the last failure."""
     up: bool = True
     rejection: UsageError | None = None
-    """Why it takes none of our requests (the key, the model), with the remedy; it is never up again."""
+    """Why it rejects all our requests (key, model), with the remedy; such a server is never up again."""
     paused_until: float = 0.0
-    """Time of the event loop: it asked to be left alone until then."""
+    """Event loop time until which it is paused."""
 
     def open(self, now: float) -> bool:
-        """Whether it may be given a request now."""
+        """Whether it may get a request now."""
         return self.up and now >= self.paused_until and self.in_flight < self.limit.value
 
 
@@ -74,7 +74,7 @@ class _Waiter:
 
 @dataclass(slots=True)
 class ServerPool:
-    """Gives out servers, the one with the fewest requests in flight first, to those who wait in order.
+    """Assigns servers to waiting requests in order, least requests in flight first.
 
     Used on one event loop.
     """
@@ -89,11 +89,11 @@ class ServerPool:
         """Wait for a server with room; :meth:`release` it afterwards.
 
         Args:
-            avoid: The server where the last attempt failed: taken only while no other is up.
+            avoid: The server of the last failed attempt; used only while no other is up.
 
         Raises:
             NetworkError: No server was up for :attr:`wait_s`.
-            UsageError: All are counted out.
+            UsageError: Every server rejects our requests.
         """
         if (rejection := self.rejection()) is not None:
             raise rejection
@@ -103,29 +103,29 @@ class ServerPool:
         waiter = _Waiter(loop.create_future(), avoid, loop.time())
         if avoid is None:
             self._waiting.append(waiter)
-        else:  # it has waited before
+        else:  # it waited before
             self._waiting.appendleft(waiter)
         self._dispatch()
         try:
             return await waiter.future
         except asyncio.CancelledError:
             if waiter.future.done() and not waiter.future.cancelled() and waiter.future.exception() is None:
-                self.release(waiter.future.result())  # it was given just when it was no longer wanted
+                self.release(waiter.future.result())  # cancelled just as it was assigned
             raise
 
     def release(self, server: PooledServer) -> None:
-        """A request has ended."""
+        """Return a server after a request."""
         server.in_flight -= 1
         self._dispatch()
 
     def pause(self, server: PooledServer, seconds: float) -> None:
-        """Leave a server alone for a while, as it asked for."""
+        """Send nothing to a server for a while (Retry-After)."""
         loop = asyncio.get_running_loop()
         server.paused_until = max(server.paused_until, loop.time() + seconds)
         loop.call_at(server.paused_until, self._dispatch)
 
     def mark_down(self, server: PooledServer) -> None:
-        """It cannot be reached: requests go elsewhere, or wait."""
+        """Mark a server as unreachable: requests go elsewhere, or wait."""
         if server.up:
             server.up = False
             if not any(other.up for other in self.servers):
@@ -133,13 +133,13 @@ class ServerPool:
         self._dispatch()
 
     def mark_up(self, server: PooledServer) -> None:
-        """It can be reached; what it did before it was down is forgotten."""
+        """Mark a server as reachable and reset its failures."""
         if not server.up and server.rejection is None:
             server.up, server.streak, server.paused_until = True, 0, 0.0
         self._dispatch()
 
     def count_out(self, server: PooledServer, why: UsageError) -> None:
-        """It takes none of our requests: they go elsewhere, or fail where this was the last one that did."""
+        """Exclude a server that rejects our requests; they go elsewhere, or fail if it was the last one."""
         server.rejection = why
         self.mark_down(server)
         for waiter in self._waiting:
@@ -148,19 +148,19 @@ class ServerPool:
         self._waiting = deque(waiter for waiter in self._waiting if not waiter.future.done())
 
     def rejection(self) -> UsageError | None:
-        """Why no server is left that takes our requests, up or not, and what can be done; None while one is left."""
+        """The error if every server rejects our requests; None while one accepts them."""
         reasons = [server.rejection for server in self.servers if server.rejection is not None]
         if len(reasons) < len(self.servers):
             return None
         if len(reasons) == 1:
             return UsageError(reasons[0].message, remedy=reasons[0].remedy)
         return UsageError(
-            "no model server takes our requests: " + "; ".join(reason.message for reason in reasons),
+            "no model server accepts our requests: " + "; ".join(reason.message for reason in reasons),
             remedy=" ".join(dict.fromkeys(reason.remedy for reason in reasons if reason.remedy)) or None,
         )
 
     def give_up_waiting(self) -> None:
-        """End the wait of those who have waited too long while no server was up. To be called now and then."""
+        """Fail requests that waited too long while no server was up. Called periodically."""
         if any(server.up for server in self.servers):
             return
         now = asyncio.get_running_loop().time()
@@ -169,14 +169,14 @@ class ServerPool:
             if not waiter.future.done() and now - max(waiter.since, self._none_up_since) >= self.wait_s:
                 waiter.future.set_exception(
                     NetworkError(
-                        f"no model server could be reached for {self.wait_s:g} s: {names}",
-                        remedy="Start it again; the same command goes on where it stopped.",
+                        f"no model server was reachable for {self.wait_s:g} s: {names}",
+                        remedy="Start it again; the same command resumes the run.",
                     )
                 )
         self._waiting = deque(waiter for waiter in self._waiting if not waiter.future.done())
 
     def has_room(self) -> bool:
-        """Whether a request more would be sent at once."""
+        """Whether another request would be sent immediately."""
         now = asyncio.get_running_loop().time()
         return not self._waiting and any(server.open(now) for server in self.servers)
 
@@ -185,7 +185,7 @@ class ServerPool:
         choice = [server for server in self.servers if server.open(now) and server is not avoid]
         if avoid is not None and not choice and avoid.open(now):
             if any(server.up and now >= server.paused_until for server in self.servers if server is not avoid):
-                return None  # it will have room, or be down
+                return None  # it will have room, or go down
             return avoid
         return min(choice, key=lambda server: (server.in_flight, server.sent), default=None)
 
@@ -195,7 +195,7 @@ class ServerPool:
         return server
 
     def _dispatch(self) -> None:
-        """Give what is free to those who wait, first come, first served."""
+        """Assign free capacity to waiting requests, first come, first served."""
         if not self._waiting:
             return
         now = asyncio.get_running_loop().time()

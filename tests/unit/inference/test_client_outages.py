@@ -63,7 +63,7 @@ async def test_one_of_two_dies_and_the_other_does_all_the_work():
 
 async def test_no_server_for_too_long():
     async with talking(closed_port(), server_wait_s=0.2) as client:
-        with pytest.raises(NetworkError, match=r"no model server could be reached for 0.2 s"):
+        with pytest.raises(NetworkError, match=r"no model server was reachable for 0.2 s"):
             await client.ask(BODY)
 
 

@@ -94,7 +94,7 @@ async def test_waiting_for_one_that_is_down_ends_though_the_other_rejects_reques
     gone = closed_port()
     async with StubServer(StubSettings(api_key="right")) as strict:
         async with talking(strict.url, gone, server_wait_s=0.2) as client:
-            with pytest.raises(NetworkError, match=r"could be reached for 0\.2 s: ") as caught:
+            with pytest.raises(NetworkError, match=r"was reachable for 0\.2 s: ") as caught:
                 await asyncio.gather(*[client.ask(BODY) for _ in range(4)])
         assert gone in caught.value.message
         assert strict.url not in caught.value.message

@@ -116,7 +116,7 @@ async def test_a_proxy_that_cannot_be_used_is_told_without_its_password(monkeypa
 
 @pytest.mark.parametrize(
     ("url", "options", "words"),
-    [("http://a..b:80", {}, "no URL"), ("http://127.0.0.1:9", {"api_key": "a\nb"}, "API key holds")],
+    [("http://a..b:80", {}, "not a URL"), ("http://127.0.0.1:9", {"api_key": "a\nb"}, "API key contains")],
 )
 async def test_what_cannot_be_sent_is_told_as_what_it_is(url, options, words):
     async with talking(url, **options) as client:
