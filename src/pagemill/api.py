@@ -3,75 +3,105 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
-from pagemill.config.modes import TextLayerMode
-from pagemill.config.settings import ParseSettings, RecognitionSettings, RuntimeSettings
+from pagemill.app.options import ParseOptions
+from pagemill.config.options import build, options_of
+from pagemill.config.settings import RecognitionSettings
 from pagemill.errors import InputError, UsageError, error_class
 from pagemill.export.document import Document
 from pagemill.parsing.page import ParsedPage
-from pagemill.runtime.pipeline import EMBEDDED_LAYOUT, Pipeline
-from pagemill.sources import PageRanges, SourceOptions
+from pagemill.runtime.pipeline import Pipeline
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
     from pathlib import Path
 
     from pagemill.document.page import PageResult
 T = TypeVar("T")
 
 
-def parse(
-    source: str | Path | bytes,
-    *,
-    languages: Sequence[str] | None = None,
-    text_layer: str | None = None,
-    pages: str | None = None,
-    password: str | None = None,
-    layout_engine: str = EMBEDDED_LAYOUT,
-    layout_model: str | Path | None = None,
-    recognition: RecognitionSettings | None = None,
-    crops: bool = True,
-    page_timeout_s: float = 300.0,
-    max_attempts: int = 2,
-    threads: int = 0,
-) -> Document:
+class StreamKeywords(TypedDict, total=False):
+    """Types of the keyword arguments of :func:`stream`. Their meaning is declared in :class:`ParseOptions`."""
+
+    languages: Sequence[str] | None
+    text_layer: str | None
+    pages: str | None
+    password: str | None
+    recursive: bool
+    limit: int | None
+    image_column: str | None
+    id_column: str | None
+    skip_duplicates: bool
+    layout_engine: str
+    layout_model: str | Path | None
+    recognition: RecognitionSettings | None
+    page_timeout_s: float
+    max_attempts: int
+    threads: int
+    decoders: int
+    decoder_memory_gib: float
+    pages_in_flight: int
+    layout_batch: int
+
+
+class ParseKeywords(StreamKeywords, total=False):
+    """Types of the keyword arguments of :func:`parse`."""
+
+    crops: bool
+
+
+def _documented(keywords: type) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    """Give a function the signature and the help of its keyword arguments, from the declarations of the options."""
+    declared = {
+        each.key: (each.help + (f" Default: {each.shown_default}." if each.shown_default else ""), each.default)
+        for each in options_of(ParseOptions)
+    }
+    declared["recognition"] = (
+        'Which engine recognizes the content, and how, such as ``RecognitionSettings(engine="vlm", '
+        'servers=("http://127.0.0.1:8000",))``.',
+        None,
+    )
+
+    def document(function: Callable[..., T]) -> Callable[..., T]:
+        source = next(iter(inspect.signature(function).parameters.values()))
+        types = {key: each.__forward_arg__ for key, each in keywords.__annotations__.items()}
+        named = [
+            inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=declared[key][1], annotation=each)
+            for key, each in types.items()
+        ]
+        function.__signature__ = inspect.signature(function).replace(parameters=[source, *named])  # type: ignore[attr-defined]
+        lines = "\n".join(f"        {key}: {declared[key][0]}" for key in types)
+        function.__doc__ = (function.__doc__ or "").replace("        **options: See below.", lines)
+        return function
+
+    return document
+
+
+@_documented(ParseKeywords)
+def parse(source: str | Path | bytes, **options: Unpack[ParseKeywords]) -> Document:
     """Parse one document and wait for all of it.
 
     Args:
         source: A path or URL of a PDF or image, or the bytes of one.
-        languages: Languages to read, as in ``("ko", "en")``; None detects the script of each page.
-        text_layer: ``auto``, ``always`` or ``never`` take the text that a PDF carries; None is ``auto``, and ``never``
-            where a region engine reads.
-        pages: Page ranges such as ``"1,3-5,8-"``; None for all.
-        password: Of an encrypted PDF.
-        layout_engine: Name of an installed layout engine.
-        layout_model: A model of the engine on disk: an ONNX file, or a folder of weights or a settings file
-            (``pp-doclayout-v3``); None for the one that the engine finds itself.
-        recognition: Who reads; None reads lines on this machine. ``RecognitionSettings(engine="vlm", model="glm-ocr",
-            servers=("http://127.0.0.1:8000",))`` has a vision-language model read whole regions.
-        crops: Cut out pictures and charts (``document.crops``), so that the document can show and save them.
-        page_timeout_s: Time limit of a page, in seconds; what a server reads of it aside.
-        max_attempts: Most attempts of a page that fails for a cause that may be gone next time (a crash, the time
-            limit, an engine's error); all but the first are made alone, when the other pages have ended.
-        threads: Threads that compute; 0 for one a core.
+        **options: See below.
 
     Returns:
         The document. Pages that failed are in it, with their errors (``document.errors``).
 
     Raises:
         PagemillError: The document could not be opened at all; the class says why.
-        UsageError: The source holds more than one document: use :func:`stream`.
+        UsageError: An option is not valid, or the source holds more than one document: use :func:`stream`.
     """
-    settings = _settings(languages, text_layer, recognition, crops=crops, page_timeout_s=page_timeout_s)
-    options = _options(pages, password)
+    chosen = _options("parse", options, ParseKeywords)
 
     async def collect() -> list[ParsedPage]:
         results: list[ParsedPage] = []
-        pages = _parsed([source], settings, options, layout_engine, layout_model, max_attempts, threads)
-        async with aclosing(pages):
+        async with aclosing(_parsed([source], chosen)) as pages:
             async for page in pages:
                 if results and page.document.doc_id != results[0].document.doc_id:
                     raise UsageError(
@@ -90,105 +120,51 @@ def parse(
     return Document.from_pages((page.record for page in parsed), dict(crop for page in parsed for crop in page.crops))
 
 
+@_documented(StreamKeywords)
 async def stream(
-    source: str | Path | bytes | Sequence[str | Path | bytes],
-    *,
-    languages: Sequence[str] | None = None,
-    text_layer: str | None = None,
-    pages: str | None = None,
-    password: str | None = None,
-    recursive: bool = False,
-    layout_engine: str = EMBEDDED_LAYOUT,
-    layout_model: str | Path | None = None,
-    recognition: RecognitionSettings | None = None,
-    page_timeout_s: float = 300.0,
-    max_attempts: int = 2,
-    threads: int = 0,
+    source: str | Path | bytes | Sequence[str | Path | bytes], **options: Unpack[StreamKeywords]
 ) -> AsyncGenerator[PageResult]:
     """Parse any number of documents and yield each page as it finishes, in no particular order.
 
     Args:
         source: One input or several: files, folders, globs, datasets, URLs, bytes.
-        languages: As in :func:`parse`.
-        text_layer: As in :func:`parse`.
-        pages: As in :func:`parse`, applied to each PDF and TIFF.
-        password: As in :func:`parse`.
-        recursive: Go down into folders.
-        layout_engine: As in :func:`parse`.
-        layout_model: As in :func:`parse`.
-        recognition: As in :func:`parse`.
-        page_timeout_s: As in :func:`parse`.
-        max_attempts: As in :func:`parse`.
-        threads: As in :func:`parse`.
+        **options: See below.
 
     Yields:
-        One record a page; a page or document that failed has ``status`` failed and says why in ``errors``.
+        One record per page; a page or document that failed has ``status`` failed and says why in ``errors``.
     """
     inputs = [source] if isinstance(source, (str, bytes)) or not hasattr(source, "__iter__") else list(source)
-    settings = _settings(languages, text_layer, recognition, crops=False, page_timeout_s=page_timeout_s)
-    options = _options(pages, password, recursive=recursive)
-    results = _parsed(inputs, settings, options, layout_engine, layout_model, max_attempts, threads)
-    async with aclosing(results):
+    chosen = _options("stream", options, StreamKeywords)
+    chosen = replace(chosen, settings=replace(chosen.settings, crops=False))  # a record alone has no use for crops
+    async with aclosing(_parsed(inputs, chosen)) as results:
         async for page in results:
             yield page.record
 
 
-async def _parsed(
-    inputs: Sequence[str | Path | bytes],
-    settings: ParseSettings,
-    options: SourceOptions,
-    layout_engine: str,
-    layout_model: str | Path | None,
-    max_attempts: int,
-    threads: int,
-) -> AsyncGenerator[ParsedPage]:
+def _options(function: str, given: Mapping[str, Any], keywords: type) -> ParseOptions:
+    """The settings that keyword arguments stand for.
+
+    Raises:
+        TypeError: There is no such keyword.
+        UsageError: A value is not valid.
+    """
+    for key in given:
+        if key not in keywords.__annotations__:
+            raise TypeError(f"{function}() got an unexpected keyword argument {key!r}")
+    return build(ParseOptions, given)
+
+
+async def _parsed(inputs: Sequence[str | Path | bytes], options: ParseOptions) -> AsyncGenerator[ParsedPage]:
     """The stream of pages on a pipeline of its own."""
-    if max_attempts < 1:
-        raise UsageError(f"max_attempts is {max_attempts}", remedy="A page needs at least one attempt.")
-    runtime = RuntimeSettings(threads=threads)
-    async with Pipeline(settings, runtime, layout_engine=layout_engine, layout_model=layout_model) as pipeline:
+    layout = options.layout
+    async with Pipeline(
+        options.settings, options.runtime, layout_engine=layout.engine, layout_model=layout.model
+    ) as pipeline:
         await pipeline.prepare()
-        async with aclosing(pipeline.stream(inputs, options, max_attempts=max_attempts)) as pages:
+        async with aclosing(pipeline.stream(inputs, options.source, max_attempts=options.max_attempts)) as pages:
             async for page in pages:
-                if isinstance(page, ParsedPage):  # nothing is skipped without a catalogue that says so
+                if isinstance(page, ParsedPage):  # not those skipped as duplicates
                     yield page
-
-
-def _settings(
-    languages: Sequence[str] | None,
-    text_layer: str | None,
-    recognition: RecognitionSettings | None,
-    *,
-    crops: bool,
-    page_timeout_s: float,
-) -> ParseSettings:
-    if isinstance(languages, str):
-        raise UsageError(f"languages is {languages!r}", remedy="Give a list, as in ['ko', 'en'].")
-    recognition = recognition or RecognitionSettings()
-    if languages and recognition.reads_regions:
-        raise UsageError(
-            f"languages are for reading lines: {recognition.engine} reads the languages of its model",
-            remedy="Leave them out.",
-        )
-    return ParseSettings(
-        languages=tuple(languages) if languages else None,
-        text_layer=recognition.text_layer if text_layer is None else _text_layer_mode(text_layer),
-        crops=crops,
-        recognition=recognition,
-        page_timeout_s=page_timeout_s,
-    )
-
-
-def _options(pages: str | None, password: str | None, *, recursive: bool = False) -> SourceOptions:
-    return SourceOptions(pages=PageRanges.parse(pages) if pages else None, password=password, recursive=recursive)
-
-
-def _text_layer_mode(value: str) -> TextLayerMode:
-    try:
-        return TextLayerMode(value)
-    except ValueError:
-        modes = ", ".join(TextLayerMode)
-        raise UsageError(f"text_layer is {value!r}", remedy=f"Choose one of {modes}.") from None
 
 
 def _run(coroutine: Coroutine[Any, Any, T]) -> T:

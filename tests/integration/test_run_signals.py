@@ -17,7 +17,7 @@ from pagemill_process import PATIENCE_S, kill, wait_for
 from run_pipeline import PAGES, Mill, draw_page
 from serving_world import QUICK, until
 
-from pagemill.app.run import Pipeline, PlannedStep, Step
+from pagemill.app.run import PlannedStep, Step, StepRunner
 from pagemill.errors import ExitCode, ServerError, WorkerCrashError
 from pagemill.runtime.supervisor import SAME_REQUEST_S
 from pagemill.serving.servers import ModelServers
@@ -145,7 +145,7 @@ def test_servers_that_give_up_end_the_step_and_keep_what_was_done(mill: Mill, ca
         environment=mill.environment(),
     )
     with pytest.raises(ServerError, match="died 4 times") as raised:
-        asyncio.run(asyncio.wait_for(Pipeline([step], Silent()).run(), 120))
+        asyncio.run(asyncio.wait_for(StepRunner([step], Silent()).run(), 120))
     assert raised.value.remedy
     mill.world.wait_until_gone()
     assert all(record["status"] == "done" for record in mill.records())
@@ -161,7 +161,7 @@ def test_a_step_that_is_killed_is_told_and_its_server_ended(mill: Mill):
         servers=lambda: ModelServers([spec], patience=QUICK, tell=mill.world.tell),
         environment=mill.environment(),
     )
-    pipeline = Pipeline([step], Silent())
+    pipeline = StepRunner([step], Silent())
 
     async def kill_the_step() -> None:
         running = asyncio.create_task(pipeline.run())
@@ -186,8 +186,8 @@ class Silent:
     def step(self, step: Step, command: str) -> None:
         """Say nothing."""
 
-    def passed_over(self, step: Step, why: str) -> None:
+    def skipped(self, step: Step, why: str) -> None:
         """Say nothing."""
 
-    def ending(self, step: Step | None) -> None:
+    def stopping(self, step: Step | None) -> None:
         """Say nothing."""

@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "config": {"errors"},
     "evaluation": {"errors"},
     "imaging": {"errors", "document"},
-    "sources": {"errors", "document", "imaging"},
+    "sources": {"errors", "config", "document", "imaging"},
     "inference": {"errors", "_version"},
     "serving": {"errors", "processes", "config", "inference"},
     "tables": {"errors", "document", "imaging"},

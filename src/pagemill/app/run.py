@@ -1,4 +1,4 @@
-"""The whole pipeline: steps that are commands of their own, around model servers that live while one needs them."""
+"""Runs the steps of ``pagemill run``: commands of their own, around model servers that run while a step needs them."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from pagemill.serving.servers import ModelServers
 
 _GOES_ON_AFTER = frozenset({ExitCode.OK, ExitCode.PAGES_FAILED})
-"""Statuses of a step after which the next one makes sense: some pages may have failed, the others are there."""
+"""Statuses of a step after which the next one is run: some pages may have failed, the others are there."""
 _IMPORTING_S = 1.0
-"""A step that is younger gets SIGTERM for Ctrl-C: Python would answer with a traceback, and there is nothing to end."""
+"""A younger step gets SIGTERM for Ctrl-C: it is still importing, where SIGINT makes Python print a traceback."""
 _DRAIN_S = 10.0
-"""So long a step may take to end after each request to do so once nobody waits for it any more."""
+"""Time that a step gets to stop after each request."""
 
 
 class Step(StrEnum):
@@ -41,60 +41,60 @@ class Step(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """That there is nothing to do."""
+    """There is nothing to do."""
 
     why: str
-    """As in ``all 6 pages are parsed``."""
+    """Such as ``all 6 pages are parsed``."""
     status: ExitCode = ExitCode.OK
-    """With which the step would end."""
+    """The exit status that the step would have."""
 
 
-class Tell(Protocol):
-    """Told how the pipeline goes."""
+class StepDisplay(Protocol):
+    """Shows the progress of the steps."""
 
-    def passed_over(self, step: Step, why: str) -> None:
-        """A step has nothing to do, so that its servers are not started."""
+    def skipped(self, step: Step, why: str) -> None:
+        """A step has nothing to do, so its servers are not started."""
         ...
 
     def step(self, step: Step, command: str) -> None:
-        """A step begins; ``command`` does the same on its own, while its servers run."""
+        """A step starts; ``command`` does the same on its own, while its servers run."""
         ...
 
-    def ending(self, step: Step | None) -> None:
-        """A signal asks for the end; the step that is under way, if one is, may end in order."""
+    def stopping(self, step: Step | None) -> None:
+        """A signal was received; the running step, if there is one, may finish in order."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedStep:
-    """A step that is to be done."""
+    """A step to run."""
 
     step: Step
     arguments: tuple[str, ...]
-    """Of ``pagemill``, without the addresses of servers that are started for it."""
+    """Arguments of ``pagemill``, without the addresses of servers that are started for the step."""
     servers: Callable[[], ModelServers] | None = None
-    """Makes its servers; None for a step that needs none of ours."""
+    """Makes its servers; None for a step for which none are started."""
     done: Callable[[], Awaitable[Done | None]] | None = None
-    """Looks whether there is anything to do; asked before servers are started. May raise what the step would."""
+    """Finds out whether there is anything to do, before servers are started. May raise what the step would."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """What this step alone may know, such as a token: not for the command line, which everybody can read."""
+    """Variables for this step alone, such as a token: everybody on the machine can see command lines."""
 
     def command(self, urls: Sequence[str]) -> list[str]:
         """Its command line, with the addresses of its servers."""
         return ["pagemill", *self.arguments, *(word for url in urls for word in ("--server", url))]
 
 
-class Pipeline:
-    """Does steps one after the other, each in a process of its own, which ends with this one.
+class StepRunner:
+    """Runs steps one after the other, each in a child process, which does not outlive this one.
 
     Args:
-        steps: In their order.
-        tell: Told as it goes.
+        steps: The steps, in order.
+        display: Shows their progress.
     """
 
-    def __init__(self, steps: Sequence[PlannedStep], tell: Tell) -> None:
+    def __init__(self, steps: Sequence[PlannedStep], display: StepDisplay) -> None:
         self._steps = steps
-        self._tell = tell
+        self._display = display
         self._step: Step | None = None
         self._child: asyncio.subprocess.Process | None = None
         self._child_since = 0.0
@@ -102,14 +102,14 @@ class Pipeline:
         self._looking = False
         self._working: asyncio.Task[int] | None = None
         self._requests = 0
-        """How often a signal asked for the end."""
+        """Number of signals that asked to stop."""
         self._requested_at = -math.inf
 
     async def run(self) -> int:
-        """Do all steps; gives the exit status: that of the step that ended it, or 3 when some pages failed on the way.
+        """Run all steps and return the exit status: that of the step that stopped the run, or 3 if some pages failed.
 
-        A first SIGINT or SIGTERM lets the step under way end in order, and is the end of the pipeline; a second one
-        ends step and servers at once. Call it in the main thread.
+        On a first SIGINT or SIGTERM the running step finishes in order and the run stops; a second one stops step and
+        servers at once. Call it in the main thread.
 
         Raises:
             ServerError: The servers of a step did not start, or died for good.
@@ -141,7 +141,7 @@ class Pipeline:
             if planned.servers is None:
                 code = await self._do(planned, ())
             elif done := await self._look(planned):
-                self._tell.passed_over(planned.step, done.why)
+                self._display.skipped(planned.step, done.why)
                 code = done.status
             else:
                 code = await self._do_served(planned)
@@ -153,7 +153,7 @@ class Pipeline:
         return status
 
     async def _look(self, planned: PlannedStep) -> Done | None:
-        """Whether a step has nothing to do."""
+        """Find out whether a step has nothing to do."""
         if planned.done is None or self._requests:
             return None
         self._looking = True
@@ -163,7 +163,7 @@ class Pipeline:
             self._looking = False
 
     async def _do_served(self, planned: PlannedStep) -> int:
-        """Start the servers of a step, do it as long as one of them is alive or comes back, and end them."""
+        """Run a step around its servers, for as long as one of them is alive or restarting, then stop them."""
         assert planned.servers is not None
         servers = self._servers = planned.servers()
         async with servers:
@@ -176,7 +176,7 @@ class Pipeline:
                     await asyncio.wait({doing})
                     if not self._requests:
                         await watching  # raises why
-                        raise ServerError(f"the servers of the step {planned.step} are gone")
+                        raise ServerError(f"the servers of the step {planned.step} have stopped")
                 return await doing
             finally:
                 for task in (doing, watching):
@@ -186,11 +186,11 @@ class Pipeline:
                     servers.kill()
 
     async def _do(self, planned: PlannedStep, urls: Sequence[str]) -> int:
-        """Do a step in a process of its own; gives its exit status."""
+        """Run a step in a child process and return its exit status."""
         if self._requests:
             return ExitCode.INTERRUPTED
         command = planned.command(urls)
-        self._tell.step(planned.step, shlex.join(command))
+        self._display.step(planned.step, shlex.join(command))
         self._step = planned.step
         child = self._child = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", *command),
@@ -200,7 +200,7 @@ class Pipeline:
             preexec_fn=_as_background_child(),
         )
         self._child_since = time.monotonic()
-        if self._requests:  # while it was made
+        if self._requests:  # a signal came while it was started
             child.terminate()
         try:
             code = await child.wait()
@@ -216,11 +216,11 @@ class Pipeline:
             return ExitCode.INTERRUPTED
         raise WorkerCrashError(
             f"the step {planned.step} died ({_name(-code)})",
-            remedy="Give the same command again: it goes on where it stopped. SIGKILL mostly means too little memory.",
+            remedy="Repeat the command to resume. SIGKILL mostly means that the machine ran out of memory.",
         )
 
     async def _end_child(self) -> None:
-        """Ask the step to end in order, then at once, then end it: it may wait for servers that do not come back."""
+        """Ask the step to finish, then to stop at once, then kill it: it may wait for servers that do not come back."""
         for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
             if (child := self._child) is None:
                 return
@@ -236,19 +236,19 @@ class Pipeline:
         self._requests += 1
         self._requested_at = now
         if self._looking and self._working is not None:
-            self._working.cancel()  # there is nothing to end yet
+            self._working.cancel()  # nothing has been started yet
             return
-        self._tell.ending(self._step if self._child else None)
+        self._display.stopping(self._step if self._child else None)
         self._signal_child(number if now - self._child_since > _IMPORTING_S else signal.SIGTERM)
         if self._requests > 1:
             asyncio.get_running_loop().call_later(_DRAIN_S, self._signal_child, signal.SIGKILL)
             if self._servers is not None and self._child is None:
                 self._servers.kill()
         elif self._servers is not None and not self._servers.ready and self._working is not None:
-            self._working.cancel()  # nobody needs what is being started
+            self._working.cancel()  # nothing needs the servers that are starting
 
     def _pause(self) -> None:
-        """Ctrl-Z: the step is stopped with this process, and goes on with it. Its servers wait."""
+        """Ctrl-Z: suspend and continue the step together with this process. Its servers wait."""
         self._signal_child(signal.SIGTSTP)
         signal.raise_signal(signal.SIGSTOP)
         self._signal_child(signal.SIGCONT)
@@ -260,9 +260,9 @@ class Pipeline:
 
 
 def _as_background_child() -> Callable[[], None]:
-    """What a child does before it becomes ``pagemill``.
+    """What a child does between fork and exec.
 
-    It may write to the terminal from a group of its own, and the kernel kills it when its parent dies (Linux).
+    It may write to the terminal from a process group of its own, and the kernel kills it when its parent dies (Linux).
     """
     parent = os.getpid()
 

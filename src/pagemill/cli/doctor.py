@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from pagemill.cli.server_option import server_option
+from pagemill.cli.options import server_option
 from pagemill.errors import ExitCode
 
 _AREAS = ("machine", "parse", "gpu", "vlm", "serve", "embed", "search", "publish")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pagemill.cli.server_option import server_option
+from pagemill.cli.options import server_option
 
 if TYPE_CHECKING:
     from pagemill.embedding.vectors import Part, StoredType

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pagemill.cli.server_option import server_option
+from pagemill.cli.options import server_option
 
 if TYPE_CHECKING:
     from pagemill.app.search import Searcher

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from pagemill.cli.options import json_option, takes
+from pagemill.config.serving import ServingOptions
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from pagemill.config.model_cards import ModelCard
     from pagemill.serving.planning import Plan
@@ -21,83 +23,22 @@ _BOUNDS = {
 }
 
 
-def sizing_options(function: Callable[..., object]) -> Callable[..., object]:
-    """The options that a memory plan is made from, as ``plan`` and ``serve-model`` take them."""
-    for option in reversed(
-        (
-            click.option(
-                "--model",
-                default="glm-ocr",
-                show_default=True,
-                metavar="NAME",
-                help="Model card: a name, or CARD.toml.",
-            ),
-            click.option(
-                "--weights",
-                type=click.Path(path_type=Path, exists=True, file_okay=False),
-                metavar="PATH",
-                help="Folder of a checkpoint, in place of the card's.",
-            ),
-            click.option(
-                "--profile",
-                default="auto",
-                show_default=True,
-                metavar="NAME",
-                help="Hardware: auto, b200, h200, h100, a100, l4, rtx4090, rtx4060, mps, cpu.",
-            ),
-            click.option("--memory", type=click.FloatRange(min=0, min_open=True), metavar="GIB", help="Its memory."),
-            click.option("--gpu-mem-util", type=float, metavar="SHARE", help="Share of the memory that vLLM claims."),
-            click.option("--max-model-len", type=click.IntRange(min=1), metavar="TOKENS", help="Longest request."),
-            click.option("--ocr-dtype", type=click.Choice(["fp8", "bf16", "auto"]), help="How weights are held."),
-        )
-    ):
-        function = option(function)
-    return function
-
-
 @click.command(name="plan", short_help="Size a model server: memory, concurrency, flags.")
-@sizing_options
-@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Requests in flight at each server.")
-@click.option(
-    "--sequence-tokens", type=click.IntRange(min=1), metavar="N", help="Of a typical request, answer included."
-)
-@click.option("--prefill-tokens", type=click.IntRange(min=1), metavar="N", help="Of its image and prompt.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
-def command(
-    model: str,
-    weights: Path | None,
-    profile: str,
-    memory: float | None,
-    gpu_mem_util: float | None,
-    max_model_len: int | None,
-    workers: int | None,
-    ocr_dtype: str | None,
-    sequence_tokens: int | None,
-    prefill_tokens: int | None,
-    as_json: bool,
-) -> None:
-    """Show how a model fits on a machine, how many requests it bears there, and the flags of 'vllm serve' for that.
+@takes(options=ServingOptions, leave_out=("replicas", "host", "port", "vllm", "with_options"))
+@json_option
+def command(options: ServingOptions, as_json: bool) -> None:
+    """Show how a model fits on a machine, how many requests to run at once, and the flags of 'vllm serve'.
 
-    Nothing is started, and neither vLLM nor the machine has to be there. Ends with 2 when the model does not fit.
+    Nothing is started, and neither vLLM nor the machine need be present. The exit status is 2 if the model does not
+    fit.
 
     \b
     pagemill plan --profile l4
     pagemill plan --profile b200 --gpu-mem-util 0.90 --max-model-len 32768
     """  # noqa: D301 - click wants the control character
-    from pagemill.config.hardware import Dtype
-    from pagemill.serving.memory import Wishes
-    from pagemill.serving.replicas import ServingOptions, plan_for
+    from pagemill.serving.replicas import plan_for
 
-    wishes = Wishes(
-        memory_gib=memory,
-        memory_share=gpu_mem_util,
-        max_model_len=max_model_len,
-        workers=workers,
-        dtype=Dtype(ocr_dtype) if ocr_dtype else None,
-        sequence_tokens=sequence_tokens,
-        prefill_tokens=prefill_tokens,
-    )
-    card, plan = plan_for(ServingOptions(model=model, weights=weights, profile=profile, wishes=wishes))
+    card, plan = plan_for(options)
     click.echo(_json(plan) if as_json else "\n".join(_lines(card, plan)))
 
 

@@ -7,134 +7,106 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pagemill.cli.directory_name import DirectoryName
-from pagemill.cli.grouped_command import GroupedCommand
-from pagemill.cli.plan import sizing_options
-from pagemill.cli.server_option import server_option
+from pagemill.app.options import DirectoryOptions, ParseOptions
+from pagemill.cli.options import (
+    FOLDER,
+    DirectoryName,
+    GroupedCommand,
+    GroupedOption,
+    given,
+    licence_option,
+    queries_option,
+    require_model_engine,
+    server_option,
+    takes,
+    token_option,
+    words,
+)
+from pagemill.config.serving import ServingOptions
+from pagemill.config.settings import OUTPUT, RecognitionSettings
 from pagemill.errors import ExitCode
 
 if TYPE_CHECKING:
+    from pagemill.app.doctor import Finding
     from pagemill.app.run import Step
 
-_FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
-_GROUPS = {
-    "What to do": ("--output", "--step", "--resume", "--fresh", "--retry-failed", "--dry-run", "--quiet"),
-    "Input": ("--recursive", "--limit", "--image-column", "--id-column"),
-    "Reading": (
-        *("--recognition-engine", "--lang", "--model", "--weights", "--server", "--workers", "--crops"),
-        *("--layout-engine", "--layout-model", "--batch-size"),
-    ),
-    "Servers of our own": (
-        *("--vllm", "--replicas", "--port", "--profile", "--memory", "--gpu-mem-util"),
-        *("--max-model-len", "--ocr-dtype"),
-    ),
-    "Embedding": ("--embedding-model", "--embedding-weights", "--embedding-server", "--queries"),
-    "Publishing": ("--hf-repo", "--hf-token", "--licence", "--private"),
-}
+_STEPS: dict[str, Any] = {"cls": GroupedOption, "heading": "What to do"}
+_EMBEDDING: dict[str, Any] = {"cls": GroupedOption, "heading": "Embedding"}
+_PUBLISHING: dict[str, Any] = {"cls": GroupedOption, "heading": "Publishing"}
+_OF_THE_MODEL = ("weights", "dtype", "max_model_len")
+"""Options of servers that mean the recognition model alone."""
+_PLANNED = ("recognition_engine", "model", "servers", "layout_engine", "layout_model", "layout_batch", "password")
+"""Options of ``pagemill parse`` that the plan passes on itself, or that are secret."""
 
 
-@click.command(
-    name="run", short_help="The whole pipeline: recognition, embeddings, upload.", cls=GroupedCommand, groups=_GROUPS
-)
+@click.command(name="run", short_help="The whole pipeline: recognition, embeddings, upload.", cls=GroupedCommand)
 @click.argument("inputs", metavar="INPUT...", nargs=-1)
 @click.option(
-    "-o",
-    "--output",
-    "--output-dir",
-    "out",
-    type=DirectoryName(),
-    default=Path("output"),
-    show_default=True,
-    help="Directory to write to.",
-)
-@click.option(
-    "--step",
-    "steps",
+    *("--step", "steps"),
     multiple=True,
     type=click.Choice(["all", "ocr", "embed", "upload"]),
-    help="Do this step only; may be repeated.  [default: all; upload only with --hf-repo]",
-)
-@click.option("--resume", is_flag=True, help="Only go on with the run in the output directory; an error without one.")
-@click.option("--fresh", is_flag=True, help="Start over: delete the run that the output directory holds.")
-@click.option("--retry-failed", is_flag=True, help="Go on, and parse the failed pages again.")
-@click.option("-r", "--recursive", is_flag=True, help="Go down into folders.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after N pages.")
-@click.option("--image-column", metavar="NAME", help="Image column of a dataset; found by its type otherwise.")
-@click.option("--id-column", metavar="NAME", help="Page id column of a dataset; 'id' or 'page_id' otherwise.")
-@click.option(
-    "--recognition-engine",
-    "recognition",
-    type=click.Choice(["vlm", "lines"]),
-    default="vlm",
-    show_default=True,
-    help="Who reads: a model on a server, or the embedded engines on this machine's processor.",
+    help="Run this step only; may be repeated.  [default: all; upload only with --hf-repo]",
+    **_STEPS,
 )
 @click.option(
-    "--lang", metavar="CODES", help="For the embedded engines: languages to read, as in ko,en  [default: auto]"
+    "--dry-run",
+    is_flag=True,
+    help="Print the commands of all steps and run none; vLLM need not be installed.",
+    **_STEPS,
 )
-@sizing_options
-@server_option("Use this server and start none")
+@click.option("-q", "--quiet", is_flag=True, help="Print failures and the upload only.", **_STEPS)
+@takes(
+    parse=ParseOptions,
+    directory=DirectoryOptions,
+    serving=ServingOptions,
+    leave_out=("host", "with_options", "sequence_tokens", "prefill_tokens"),
+    changes={
+        "recognition_engine": {
+            "type": click.Choice(["vlm", "lines"]),
+            "default": "vlm",
+            "help": "Recognition engine: vlm (vision-language model on a server) or lines (CPU OCR).  [default: vlm]",
+        },
+        "layout_engine": {
+            "help": "Installed layout engine.  [default: pp-doclayout-v3 if it and its model are installed, else onnx]"
+        },
+        "servers": {"help": "Use this server and start none; may be repeated."},
+    },
+)
 @click.option(
-    "--replicas", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Servers, one a GPU."
+    *("-o", "--output", "--output-dir", "out"),
+    type=DirectoryName(),
+    default=Path("output"),
+    cls=GroupedOption,
+    heading=OUTPUT,
+    help="Directory to write to.  [default: output]",
 )
-@click.option(
-    "--port",
-    type=click.IntRange(1, 65535),
-    metavar="N",
-    help="Of the first server, the others follow; else 8000 or any that is free.",
-)
-@click.option(
-    "--vllm", metavar="PATH", help="vLLM: its program, or the folder of its environment.  [env: PAGEMILL_VLLM]"
-)
-@click.option(
-    "--workers",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Requests in flight at each server  [default: as many as it bears]",
-)
-@click.option(
-    "--layout-engine", metavar="NAME", help="[default: pp-doclayout-v3 where it and its model are installed, else onnx]"
-)
-@click.option("--layout-model", type=click.Path(path_type=Path), metavar="PATH", help="As for pagemill parse.")
-@click.option(
-    "--batch-size",
-    type=click.IntRange(1, 256),
-    metavar="N",
-    help="Pages a batch of pp-doclayout-v3  [default: by the profile]",
-)
-@click.option("--crops/--no-crops", default=True, help="Save image and chart regions  [default: on]")
 @click.option(
     "--embedding-model",
     metavar="NAME",
-    help="Embedding model: a card, or ngram for the embedded engine  [default: qwen3-vl-embedding-2b where vLLM is "
+    help="Model card for embeddings, or ngram for the embedded engine.  [default: qwen3-vl-embedding-2b if vLLM is "
     "installed, else ngram]",
+    **_EMBEDDING,
 )
 @click.option(
-    "--embedding-weights", type=_FOLDER, metavar="PATH", help="Folder of its checkpoint, in place of the card's."
+    "--embedding-weights",
+    type=FOLDER,
+    metavar="PATH",
+    help="Folder of a checkpoint to use instead of the card's.",
+    **_EMBEDDING,
 )
-@server_option("Use this server for it and start none", name="--embedding-server", parameter="embedding_servers")
-@click.option(
-    "--queries",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    metavar="FILE",
-    help="Embed queries, too: .jsonl, .parquet, .csv with an id and a text each.",
+@server_option(
+    "Use this server for embeddings and start none", name="--embedding-server", key="embedding_servers", **_EMBEDDING
 )
-@click.option("--hf-repo", metavar="USER/NAME", help="Dataset on the Hub to publish to; without it nothing is.")
-@click.option(
-    "--hf-token",
-    envvar="HF_TOKEN",
-    metavar="TOKEN",
-    help="Token for the Hub; better set HF_TOKEN, or log in with hf auth login.",
-)
-@click.option("--licence", "--license", "licence", metavar="ID", help="Of the pages, for --hf-repo: cc-by-4.0.")
-@click.option("--private", is_flag=True, help="Make the dataset private.")
-@click.option("--dry-run", is_flag=True, help="Print the commands of all steps and do nothing; vLLM need not be there.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress and no summaries; failures, and what the upload says.")
+@queries_option(**_EMBEDDING)
+@click.option("--hf-repo", metavar="USER/NAME", help="Dataset on the Hub to publish to.", **_PUBLISHING)
+@token_option(**_PUBLISHING)
+@licence_option(**_PUBLISHING)
+@click.option("--private", is_flag=True, help="Make the dataset private.", **_PUBLISHING)
 def command(dry_run: bool, quiet: bool, **options: Any) -> int:
-    """Do all of it: check the machine, start a model server, parse, stop it, embed, publish.
+    """Run the whole pipeline: check the machine, start a model server, parse, stop the server, embed, publish.
 
-    Each step is a command of its own (pagemill parse, embed, publish) that this one starts and prints. What was stopped
-    goes on with the same command. A server lives as long as the step that needs it.
+    Each step is a command of its own (pagemill parse, embed, publish), which is printed and run. To resume, repeat the
+    command. A server runs as long as the step that needs it.
 
     \b
     pagemill run hf://datasets/OWNER/NAME -o output --vllm vllm-env
@@ -143,27 +115,43 @@ def command(dry_run: bool, quiet: bool, **options: Any) -> int:
     """  # noqa: D301 - click wants the control character
     import asyncio
 
-    from pagemill.app.run import Pipeline
-    from pagemill.cli.run_options import RunOptions
-    from pagemill.cli.run_plan import check, commands, plan
-    from pagemill.cli.serve_model import tell_plan
+    from pagemill.app.run import StepRunner
+    from pagemill.app.run_plan import RunOptions, check, commands, plan
+    from pagemill.cli.serve_model import print_plans
+    from pagemill.cli.server_display import ServerDisplay
 
-    wanted = RunOptions(**options, quiet=quiet)
-    steps = plan(wanted, dry=dry_run)
+    model_options = given(RecognitionSettings) | {
+        key: each for key, each in given(ServingOptions).items() if key in _OF_THE_MODEL
+    }
+    flags = [each.flags[0] for key, (each, _) in model_options.items() if key != "recognition_engine"]
+    require_model_engine(options["parse"].settings.recognition.engine, flags)
+    chosen = given(ParseOptions) | given(DirectoryOptions)
+    passed = [word for key, each in chosen.items() if key not in _PLANNED for word in words(*each)]
+    layout_engine = chosen["layout_engine"][1] if "layout_engine" in chosen else None
+    wanted = RunOptions(**options, layout_engine=layout_engine, passed=tuple(passed), quiet=quiet)
+    steps = plan(wanted, ServerDisplay(quiet=quiet), dry=dry_run)
     if not quiet:
         for note in (note for each in steps for note in each.notes):
             click.echo(f"Note: {note}", err=True)
     if dry_run:
-        tell_plan(*(each.serving for each in steps if each.serving), quiet=quiet)
+        print_plans(*(each.serving for each in steps if each.serving), quiet=quiet)
         for line in commands(steps):
             click.echo(line)
         return ExitCode.OK
-    check(wanted, steps)
-    return asyncio.run(Pipeline([each.planned for each in steps], _Display(quiet=quiet)).run())
+    check(wanted, steps, lambda finding: _print_finding(finding, quiet=quiet))
+    return asyncio.run(StepRunner([each.planned for each in steps], _Display(quiet=quiet)).run())
+
+
+def _print_finding(finding: Finding, *, quiet: bool) -> None:
+    if finding.verdict == "ok" or (finding.verdict == "warning" and quiet):
+        return
+    click.echo(f"{finding.verdict}: {finding.what}: {finding.detail}", err=True)
+    if finding.remedy:
+        click.echo(f"  {finding.remedy}", err=True)
 
 
 class _Display:
-    """Says on standard error which step begins, and that one ends."""
+    """Prints on standard error which step starts."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
@@ -171,12 +159,12 @@ class _Display:
     def step(self, step: Step, command: str) -> None:
         self._say(click.style(f"[{step}] {command}", bold=True))
 
-    def passed_over(self, step: Step, why: str) -> None:
+    def skipped(self, step: Step, why: str) -> None:
         self._say(click.style(f"[{step}] Nothing to do, and no server started: {why}.", bold=True))
 
-    def ending(self, step: Step | None) -> None:
-        what = f"the step {step} ends in order" if step else "the servers are ended"
-        self._say(f"Stopping: {what}; once more to end all at once.")
+    def stopping(self, step: Step | None) -> None:
+        what = f"the step {step} finishes its pages in flight" if step else "the servers are stopped"
+        self._say(f"Stopping: {what}; press Ctrl-C again to stop everything at once.")
 
     def _say(self, text: str) -> None:
         if not self._quiet:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 from click.formatting import wrap_text
 
-from pagemill.cli.server_option import server_option
+from pagemill.cli.options import server_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

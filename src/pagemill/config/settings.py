@@ -1,4 +1,4 @@
-"""The settings of a run, typed, with their defaults."""
+"""The settings of parsing, with their defaults and the options that set them."""
 
 from __future__ import annotations
 
@@ -6,34 +6,102 @@ import math
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pagemill.config.modes import LINES, VLM, ReadingMode, TextLayerMode
+from pagemill.config.options import option
 from pagemill.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+INPUT, OUTPUT, RECOGNITION, MODEL_SERVER, RESUME, MACHINE = (
+    "Input",
+    "Output",
+    "Recognition",
+    "Recognition by a model behind a server",
+    "Resume and retry",
+    "This machine",
+)
+"""Headings of the help."""
+
+
+def _languages(given: Sequence[str]) -> tuple[str, ...] | None:
+    if isinstance(given, str):
+        raise UsageError(f"languages is {given!r}", remedy=f"Pass a list: {given.split(',')!r}.")
+    codes = tuple(code.strip().lower() for code in given if code.strip())
+    if not codes:
+        raise UsageError("no language is given", remedy="Name at least one language, or auto.")
+    if "auto" in codes and len(codes) > 1:
+        raise UsageError("auto detects the languages and excludes others", remedy="Name languages, or auto alone.")
+    return None if codes == ("auto",) else codes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecognitionSettings:
-    """Who reads a page's regions."""
+    """Which engine recognizes the content of a page, and how."""
 
-    engine: str = LINES
-    """``lines``: lines of text are found and read on the CPU; else the name of an installed region engine (``vlm``)."""
-    model: str = "glm-ocr"
-    """Model card by name, or the path of one (``.toml``)."""
-    reading: ReadingMode | None = None
-    """What the model is given at a time; None: what its card, or the engine of another package, says it is made for."""
-    servers: tuple[str, ...] = ()
-    """Base URLs of OpenAI-compatible servers, such as ``http://127.0.0.1:8000``, all with the same model."""
-    footnotes: bool = True
-    """Have footnotes read as well; GLM-OCR's own pipeline leaves them out."""
-    served_model: str | None = None
-    """The model's name on the servers; None: the only one they serve, or the one that is called like the card."""
-    workers: int = 0
-    """Requests in flight a server; 0 adapts them to what it bears."""
-    request_timeout_s: float = 300.0
-    """Time limit of one request for a region, in seconds."""
-    server_wait_s: float = 600.0
-    """How long a region waits for a server to answer (again) before its page fails, in seconds."""
+    engine: str = option(
+        key="recognition_engine",
+        default=LINES,
+        heading=RECOGNITION,
+        metavar="NAME",
+        help="Recognition engine: lines (CPU OCR), vlm (vision-language model behind --server), or an installed region "
+        "engine.",
+    )
+    model: str = option(
+        default="glm-ocr",
+        heading=MODEL_SERVER,
+        metavar="NAME",
+        help="Model card: a name listed by `pagemill models list`, or a file CARD.toml.",
+    )
+    servers: tuple[str, ...] = option(
+        "--server",
+        default=(),
+        heading=MODEL_SERVER,
+        metavar="URL[,URL...]",
+        comma_separated=True,
+        help="Base URL of an OpenAI-compatible server with the model, such as http://127.0.0.1:8000; may be repeated.",
+    )
+    reading: ReadingMode | None = option(
+        heading=MODEL_SERVER,
+        help="Send the model regions found by a layout engine, or whole pages.",
+        shown_default="as the model card says",
+    )
+    footnotes: bool = option(
+        default=True,
+        heading=MODEL_SERVER,
+        help="Recognize footnotes and put them at the end of their page.",  # GLM-OCR's own pipeline leaves them out
+    )
+    served_model: str | None = option(
+        heading=MODEL_SERVER, metavar="NAME", help="Name of the model on the servers.", shown_default="detected"
+    )
+    workers: int = option(
+        default=0,
+        heading=MODEL_SERVER,
+        metavar="N",
+        minimum=1,
+        help="Requests in flight per server.",
+        shown_default="adaptive: raised until throughput stops improving",
+    )
+    request_timeout_s: float = option(
+        "--request-timeout",
+        default=300.0,
+        heading=MODEL_SERVER,
+        metavar="SECONDS",
+        above=0,
+        help="Time limit of one request.",
+    )
+    server_wait_s: float = option(
+        "--server-wait",
+        default=600.0,
+        heading=MODEL_SERVER,
+        metavar="SECONDS",
+        above=0,
+        help="How long to wait for a server that does not answer before the run stops. It can be resumed.",
+    )
 
     def __post_init__(self) -> None:
         for url in self.servers:
@@ -43,7 +111,7 @@ class RecognitionSettings:
             except ValueError:  # a bracket without the other
                 is_server = False
             if not is_server:
-                raise UsageError(f"{url!r} is no URL of a server", remedy="It looks like http://127.0.0.1:8000.")
+                raise UsageError(f"{url!r} is not the URL of a server", remedy="Pass one like http://127.0.0.1:8000.")
         if self.reading is not None:
             try:
                 object.__setattr__(self, "reading", ReadingMode(self.reading))  # from Python it may be a plain word
@@ -60,11 +128,11 @@ class RecognitionSettings:
 
     @property
     def reads_regions(self) -> bool:
-        """Whether a region engine reads whole regions, or pages, in place of the embedded reading of lines."""
+        """Whether a region engine recognizes regions or pages, instead of the embedded line recognition."""
         return self.engine != LINES
 
     def reading_mode(self) -> ReadingMode | None:
-        """What the model is given at a time, as far as it is known without the engine: opens the model card.
+        """What the model is sent, as far as known without the engine: opens the model card.
 
         Raises:
             UsageError: There is no such model card, or it is not valid.
@@ -77,57 +145,131 @@ class RecognitionSettings:
 
     @property
     def text_layer(self) -> TextLayerMode:
-        """What is done with the text of a PDF unless the user says otherwise: a region engine is chosen to read."""
+        """The default use of text layers: never with a region engine."""
         return TextLayerMode.NEVER if self.reads_regions else TextLayerMode.AUTO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParseSettings:
-    """What decides about a page's result."""
+    """Settings that decide the result of a page."""
 
-    languages: tuple[str, ...] | None = None
-    """Languages to read (``en``, ``ko``, ...); None detects the script of each page."""
-    text_layer: TextLayerMode = TextLayerMode.AUTO
-    crops: bool = True
-    """Cut and encode the image, chart and formula regions."""
+    languages: tuple[str, ...] | None = option(
+        "--lang",
+        heading=RECOGNITION,
+        metavar="CODES",
+        comma_separated=True,
+        parse=_languages,
+        help="Languages to recognize, such as ko,en; auto detects the script of each page.",
+        shown_default="auto",
+    )
+    text_layer: TextLayerMode = option(
+        heading=RECOGNITION,
+        help="Use the text layer of PDFs: where it is sound, always, or never.",
+        shown_default="auto; never with a region engine",
+    )
+    crops: bool = option(default=True, heading=OUTPUT, help="Save image, chart and formula regions.")
     recognition: RecognitionSettings = RecognitionSettings()
     preview_pages: int = 0
     """Make a small image for the report of this many pages, from the start of the input."""
-    page_timeout_s: float = 300.0
-    """Time limit of a page over all stages after decoding, in seconds, waiting for shared services included; but not
-    for what a region engine reads elsewhere, which has limits of its own."""
+    page_timeout_s: float = option(
+        "--page-timeout",
+        default=300.0,
+        heading=RESUME,
+        metavar="SECONDS",
+        above=0,
+        help="Time limit of one page after decoding, not counting requests to servers.",
+    )
 
     def __post_init__(self) -> None:
-        if not self.page_timeout_s > 0:  # nor no number at all
-            raise UsageError("the page timeout must be over 0 seconds")
+        if self.text_layer is None:  # None: whoever chose a region engine wants it to read
+            object.__setattr__(self, "text_layer", self.recognition.text_layer)
+        if not self.page_timeout_s > 0:  # NaN, too
+            raise UsageError("the page timeout must be larger than 0 seconds", remedy="Check --page-timeout.")
+        if self.languages and self.recognition.reads_regions:
+            raise UsageError(
+                f"languages apply to line recognition: {self.recognition.engine} recognizes those of its model",
+                remedy="Leave out the languages (--lang).",
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutChoice:
+    """Which layout engine finds the regions of a page."""
+
+    engine: str = option(
+        key="layout_engine",
+        default="onnx",
+        heading=RECOGNITION,
+        metavar="NAME",
+        help="Installed layout engine: onnx (embedded), pp-doclayout-v3, or one of another package.",
+    )
+    model: Path | None = option(
+        key="layout_model",
+        heading=RECOGNITION,
+        metavar="PATH",
+        help="Model of the layout engine: an ONNX file; for pp-doclayout-v3 a folder of weights or a TOML file.",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeSettings:
-    """What decides about speed and memory, not about results. 0 means: choose for this machine."""
+    """Settings that decide speed and memory, not results. 0 means: choose for this machine."""
 
-    threads: int = 0
-    """Threads that compute (layout, recognition, image decoding, assembling); 0: one a core."""
-    decoders: int = 0
-    """Processes that render PDF pages; 0: one for two cores, at most 8."""
-    decoder_memory: int = 2 * 2**30
-    """Most bytes of address space of one of these processes (Linux). What it covers beside a page's pixels: 0.15 GB of
-    libraries, and the images of the page while they are decoded."""
-    pages_in_flight: int = 0
-    """Most pages under way at once; 0: three a thread, and with a region engine as many more as may wait for it."""
-    layout_batch: int = 0
-    """Most pages in one call of a layout engine that takes several; 0: what suits its device."""
+    threads: int = option(
+        default=0, heading=MACHINE, metavar="N", minimum=0, help="Compute threads.", shown_default="one per core"
+    )
+    decoders: int = option(
+        default=0,
+        heading=MACHINE,
+        metavar="N",
+        minimum=0,
+        help="PDF rendering processes.",
+        shown_default="one per two cores, at most 8",
+    )
+    decoder_memory_gib: float = option(
+        "--decoder-memory",
+        default=2.0,
+        heading=MACHINE,
+        metavar="GIB",
+        # A process needs 0.15 GiB for its libraries and 0.07 for the largest page; the rest is for the page's images.
+        minimum=0.5,
+        help="Memory limit of each PDF rendering process (Linux).",
+    )
+    pages_in_flight: int = option(
+        default=0,
+        heading=MACHINE,
+        metavar="N",
+        minimum=0,
+        help="Maximum number of pages in flight.",
+        shown_default="three per thread, plus those that keep the servers busy",
+    )
+    layout_batch: int = option(
+        "--layout-batch",
+        "--batch-size",
+        default=0,
+        heading=MACHINE,
+        metavar="N",
+        minimum=0,
+        maximum=256,
+        help="Maximum number of pages per call of pp-doclayout-v3.",
+        shown_default="8 on a GPU, 1 on the CPU",
+    )
     bytes_in_flight: int = 2 * 2**30
-    """Most bytes of decoded pixels under way at once."""
+    """Maximum number of bytes of decoded pixels in flight."""
     postponed_bytes: int = 256 * 2**20
-    """Most bytes of encoded pages that wait for the end of the input to be tried again; over it they run at once."""
+    """Maximum number of bytes of encoded pages that wait for their retry at the end of the input; beyond it pages are
+    retried at once."""
+
+    @property
+    def decoder_memory(self) -> int:
+        """Bytes of address space that a PDF rendering process may use."""
+        return int(self.decoder_memory_gib * 2**30)
 
     def resolved(self, *, waiting_pages: int = 0) -> RuntimeSettings:
-        """The same with every 0 replaced by a number for this machine.
+        """Replace every 0 by a number for this machine.
 
         Args:
-            waiting_pages: How many pages may be under way beside those that this machine works at: they wait for
-                answers from elsewhere.
+            waiting_pages: How many more pages may be in flight because they wait for responses of servers.
         """
         cores = available_cores()
         threads = self.threads or cores
@@ -140,13 +282,13 @@ class RuntimeSettings:
 
 
 def available_cores() -> int:
-    """Cores this process may use: its CPU affinity where the system tells, else all; a container's quota counts too."""
+    """Cores that this process may use: its CPU affinity if the system reports one, bounded by a container's quota."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(cores, _cgroup_quota(Path("/sys/fs/cgroup/cpu.max")) or cores))
 
 
 def _cgroup_quota(path: Path) -> int | None:
-    """Cores that the control group grants (``docker run --cpus``), rounded up; None without a quota."""
+    """Cores granted by the control group (``docker run --cpus``), rounded up; None without a quota."""
     try:
         quota, period = path.read_text(encoding="ascii").split()
         return None if quota == "max" else math.ceil(int(quota) / int(period))

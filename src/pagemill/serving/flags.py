@@ -11,7 +11,8 @@ from pagemill.config.model_cards import Kind
 
 if TYPE_CHECKING:
     from pagemill.config.model_cards import ModelCard
-    from pagemill.serving.memory import Bounds, Budget, Weights, Wishes, Workload
+    from pagemill.config.serving import Wishes
+    from pagemill.serving.memory import Bounds, Budget, Weights, Workload
 
 MIN_LEFT_GIB = 1.5
 """Less than this outside vLLM's share is too little for the layout model beside it: an estimate."""

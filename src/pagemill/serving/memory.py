@@ -19,6 +19,7 @@ from pagemill.errors import UsageError
 
 if TYPE_CHECKING:
     from pagemill.config.model_cards import ModelCard
+    from pagemill.config.serving import Wishes
 
 GIB = 2**30
 RUNTIME_GIB = 0.5
@@ -113,26 +114,6 @@ class Bounds:
         """The name of the least, the first one where several are."""
         names = ("client", "max_num_seqs", "kv_cache", "batched_tokens")
         return min(names, key=lambda name: int(getattr(self, name)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
-    """What the user decides; None leaves it to the profile or the card."""
-
-    memory_gib: float | None = None
-    memory_share: float | None = None
-    max_model_len: int | None = None
-    workers: int | None = None
-    batch_size: int | None = None
-    dtype: Dtype | None = None
-    sequence_tokens: int | None = None
-    prefill_tokens: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.memory_gib is not None and not 0 < self.memory_gib < math.inf:
-            raise UsageError("the memory must be over 0 GiB and finite", remedy="Check --memory.")
-        if self.memory_share is not None and not 0 < self.memory_share <= 1:
-            raise UsageError("the share of the memory must be over 0 and at most 1", remedy="Check --gpu-mem-util.")
 
 
 def weights_of(card: ModelCard) -> Weights:

@@ -6,9 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pagemill.config.serving import Wishes
 from pagemill.errors import UsageError
 from pagemill.serving.flags import Flag, choose_flags, remarks
-from pagemill.serving.memory import Bounds, Wishes, budget_of, dtype_of, weights_of, workload_of
+from pagemill.serving.memory import Bounds, budget_of, dtype_of, weights_of, workload_of
 
 if TYPE_CHECKING:
     from pagemill.config.hardware import Dtype, Profile

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from pagemill.config.hardware import AUTO, Device, Profile
+from pagemill.config.hardware import Device, Profile
 from pagemill.config.model_cards import Kind, ModelCard, load_card
 from pagemill.config.model_files import MODELS_VARIABLE, find_in_mirror, find_model
 from pagemill.errors import MissingInputError, OutputError, PagemillError, UsageError
@@ -16,42 +16,18 @@ from pagemill.serving.addresses import free_port
 from pagemill.serving.checkpoint import read_weights
 from pagemill.serving.command import WHEREVER_IT_IS, Vllm, check_version, find_vllm, server_arguments
 from pagemill.serving.detection import device_count, resolve_profile, visible_devices
-from pagemill.serving.memory import Wishes
 from pagemill.serving.planning import Plan, make_plan
-from pagemill.serving.spec import FIRST_PORT, HOST, ServerSpec
+from pagemill.serving.spec import FIRST_PORT, ServerSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from pagemill.config.serving import ServingOptions
 
 T = TypeVar("T")
 
 _LOGS_KEPT = 20
 _OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServingOptions:
-    """What the user wants served, and where."""
-
-    model: str = "glm-ocr"
-    """Model card by name, or the path of one."""
-    weights: Path | None = None
-    """Folder of the checkpoint, in place of the card's."""
-    profile: str = AUTO
-    wishes: Wishes = field(default_factory=Wishes)
-    replicas: int = 1
-    """Servers, one an accelerator."""
-    host: str = HOST
-    port: int | None = None
-    """Of the first replica, the others follow; None: any that are free."""
-    vllm: str | None = None
-    """Where vLLM is."""
-    options: tuple[str, ...] = ()
-    """Names of the card's optional flags."""
-    extra: tuple[str, ...] = ()
-    """Further arguments of ``vllm serve``."""
-    logs: Path | None = None
-    """Folder of the servers' logs; None: the user's folder for such things."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pagemill.config.options import option
+from pagemill.config.settings import INPUT
 from pagemill.errors import UsageError
 from pagemill.imaging.formats import FileFormat
 
@@ -65,20 +67,30 @@ class PageRanges:
 class SourceOptions:
     """What to take of the inputs."""
 
-    pages: PageRanges | None = None
-    """Pages of each PDF and TIFF; None for all. Datasets and other images do not heed it."""
-    password: str | None = field(default=None, repr=False)
-    """Of encrypted PDFs."""
-    recursive: bool = False
-    """Go down into folders."""
-    image_column: str | None = None
-    """Of a dataset; None finds it by its type."""
-    id_column: str | None = None
-    """Of a dataset; None takes ``id`` or ``page_id`` where there is one."""
-    limit: int | None = None
-    """Most pages in all, those that ended in an earlier run included."""
-    skip_duplicates: bool = False
-    """Only note the pages of a file whose content an earlier input has, too."""
+    pages: PageRanges | None = option(
+        heading=INPUT,
+        metavar="RANGES",
+        parse=PageRanges.parse,
+        help="Pages of each PDF or TIFF, such as 1,3-5,8-.",
+    )
+    password: str | None = option(
+        heading=INPUT,
+        metavar="TEXT",
+        environment="PAGEMILL_PASSWORD",
+        secret=True,
+        help="Password of encrypted PDFs (or set PAGEMILL_PASSWORD).",
+    )
+    recursive: bool = option("-r", "--recursive", default=False, heading=INPUT, help="Recurse into folders.")
+    limit: int | None = option(heading=INPUT, metavar="N", minimum=1, help="Stop after N pages, earlier runs included.")
+    image_column: str | None = option(
+        heading=INPUT, metavar="NAME", help="Image column of a dataset.", shown_default="detected by its type"
+    )
+    id_column: str | None = option(
+        heading=INPUT, metavar="NAME", help="Page id column of a dataset.", shown_default="id or page_id"
+    )
+    skip_duplicates: bool = option(
+        default=False, heading=INPUT, help="Skip files whose content is identical to an earlier file."
+    )
 
     def wanted(self, pages: int, file_format: FileFormat | None) -> Sequence[int]:
         """The pages to take of a file that has so many, ascending, from 1; ``limit`` is not heeded."""

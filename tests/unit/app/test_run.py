@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from pagemill.app.run import Done, Pipeline, PlannedStep, Step
+from pagemill.app.run import Done, PlannedStep, Step, StepRunner
 from pagemill.errors import ExitCode, OutputError
 
 if TYPE_CHECKING:
@@ -30,10 +30,10 @@ class Told:
     def step(self, step: Step, command: str) -> None:
         raise AssertionError(f"{step} is done")
 
-    def passed_over(self, step: Step, why: str) -> None:
+    def skipped(self, step: Step, why: str) -> None:
         self.passed.append((step, why))
 
-    def ending(self, step: Step | None) -> None:
+    def stopping(self, step: Step | None) -> None:
         self.ended += 1
 
 
@@ -46,7 +46,7 @@ def served(step: Step, done: Callable[[], Awaitable[Done | None]]) -> PlannedSte
 
 
 def run(steps: list[PlannedStep], told: Told) -> int:
-    return asyncio.run(asyncio.wait_for(Pipeline(steps, told).run(), PATIENCE_S))
+    return asyncio.run(asyncio.wait_for(StepRunner(steps, told).run(), PATIENCE_S))
 
 
 def already(why: str, status: ExitCode = ExitCode.OK) -> Callable[[], Awaitable[Done | None]]:
@@ -56,7 +56,7 @@ def already(why: str, status: ExitCode = ExitCode.OK) -> Callable[[], Awaitable[
     return look
 
 
-def test_steps_with_nothing_to_do_are_passed_over_with_the_status_they_would_end_with():
+def test_steps_with_nothing_to_do_are_skipped_with_the_status_they_would_have():
     told = Told()
     steps = [served(Step.OCR, already("a", ExitCode.PAGES_FAILED)), served(Step.EMBED, already("b"))]
     assert run(steps, told) == ExitCode.PAGES_FAILED

@@ -18,10 +18,10 @@ HEAVY = {"numpy", "cv2", "pyarrow", "onnxruntime", "rich", "sqlite3", "asyncio",
 
 
 @pytest.mark.parametrize("other", ["--resume", "--retry-failed"])
-def test_fresh_excludes_what_goes_on(other: str, tmp_path: Path):
-    ended = CliRunner().invoke(cli, ["parse", "a.pdf", "-o", str(tmp_path / "out"), "--fresh", other])
-    assert ended.exit_code == ExitCode.USAGE
-    assert other in ended.output
+def test_fresh_excludes_resuming(other: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    arguments = ["parse", "a.pdf", "-o", str(tmp_path / "out"), "--fresh", other]
+    assert exit_status(lambda: cli.main(arguments, standalone_mode=False)) == ExitCode.USAGE
+    assert other in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

@@ -11,5 +11,5 @@ from pagemill.errors import ExitCode
 def test_a_model_that_is_not_named_by_its_option_is_told():
     ended = CliRunner().invoke(command, ["glm-ocr", "--dry-run"])
     assert ended.exit_code == ExitCode.USAGE
-    assert "'glm-ocr' stands alone" in ended.output
+    assert "unexpected 'glm-ocr'" in ended.output
     assert "--model" in ended.output

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from pagemill.config.hardware import Device, Dtype, load_profile, profile_names
 from pagemill.config.model_cards import Architecture, Kind, ModelCard, load_card
+from pagemill.config.serving import Wishes
 from pagemill.errors import UsageError
 from pagemill.serving.memory import (
     Bounds,
     Weights,
-    Wishes,
     activations_gib,
     image_tokens,
     kv_bytes_per_token,
@@ -216,7 +216,7 @@ def test_a_plan_holds_together_or_is_refused(
 
 @pytest.mark.parametrize("memory", [float("nan"), float("inf"), 0.0, -1.0])
 def test_a_memory_that_is_none_is_refused(memory: float):
-    with pytest.raises(UsageError, match="over 0 GiB"):
+    with pytest.raises(UsageError, match="larger than 0 GiB"):
         Wishes(memory_gib=memory)
 
 

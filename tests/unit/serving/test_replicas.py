@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from pagemill.config.serving import ServingOptions
 from pagemill.errors import MissingInputError, UsageError
 from pagemill.serving import replicas
-from pagemill.serving.replicas import ServingOptions, prepare
+from pagemill.serving.replicas import prepare
 
 
 @pytest.fixture(autouse=True)

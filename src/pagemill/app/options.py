@@ -1,0 +1,55 @@
+"""The settings tree of parsing, shared by ``pagemill parse``, ``pagemill run`` and the Python API."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pagemill.config.options import option
+from pagemill.config.settings import OUTPUT, RESUME, LayoutChoice, ParseSettings, RuntimeSettings
+from pagemill.errors import UsageError
+from pagemill.sources.options import SourceOptions
+
+if TYPE_CHECKING:
+    from pagemill.store.opening import OpenMode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParseOptions:
+    """What to parse, how, and with which resources."""
+
+    source: SourceOptions = SourceOptions()
+    settings: ParseSettings = ParseSettings()
+    layout: LayoutChoice = LayoutChoice()
+    runtime: RuntimeSettings = RuntimeSettings()
+    max_attempts: int = option(
+        default=2,
+        heading=RESUME,
+        metavar="N",
+        minimum=1,
+        help="Attempts at a page that crashes, hangs or raises an error before it counts as failed.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirectoryOptions:
+    """What to do with the output directory and the run that it holds."""
+
+    report: bool = option(default=True, heading=OUTPUT, help="Write report.html, or delete an earlier one.")
+    resume: bool = option(
+        default=False, heading=RESUME, help="Resume the run in the output directory; fail if there is none."
+    )
+    fresh: bool = option(default=False, heading=RESUME, help="Start over: delete the run in the output directory.")
+    retry_failed: bool = option(default=False, heading=RESUME, help="Resume, and parse failed pages again.")
+
+    def __post_init__(self) -> None:
+        if self.fresh and (self.resume or self.retry_failed):
+            other = "--resume" if self.resume else "--retry-failed"
+            raise UsageError(f"--fresh starts over and excludes {other}", remedy="Leave out one of them.")
+
+    @property
+    def mode(self) -> OpenMode:
+        """Whether to resume the run."""
+        from pagemill.store.opening import OpenMode
+
+        return OpenMode.FRESH if self.fresh else OpenMode.RESUME if self.resume or self.retry_failed else OpenMode.AUTO

@@ -1,0 +1,414 @@
+"""Plans ``pagemill run``: which steps, with which arguments, around which servers."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pagemill.app.doctor import Area, Verdict, examine
+from pagemill.app.options import DirectoryOptions, ParseOptions
+from pagemill.app.run import PlannedStep, Step
+from pagemill.config.hardware import Dtype
+from pagemill.config.model_cards import Kind, load_card
+from pagemill.config.model_files import find_model
+from pagemill.config.modes import VLM, ReadingMode, TextLayerMode
+from pagemill.config.serving import ServingOptions, Wishes
+from pagemill.errors import MissingDependencyError, NetworkError, UsageError
+from pagemill.runtime.engines import LAYOUT_ENGINES, require
+from pagemill.serving.addresses import base_url
+from pagemill.serving.command import find_vllm
+from pagemill.serving.replicas import Serving, prepare
+from pagemill.serving.servers import ModelServers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from pagemill.app.doctor import Finding
+    from pagemill.app.run import Done
+    from pagemill.serving.spec import Tell
+
+EMBEDDED = "ngram"
+LARGE_EMBEDDING = "qwen3-vl-embedding-2b"
+LAYOUT_MODEL = "pp-doclayout-v3"
+LICENCE = re.compile(r"[a-z0-9][a-z0-9.+\-]{0,63}")
+REPOSITORY = re.compile(r"[\w.\-]{1,96}/[\w.\-]{1,96}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """What the whole pipeline is to do.
+
+    Raises:
+        UsageError: Options are missing or do not go together.
+    """
+
+    inputs: tuple[str, ...]
+    out: Path = Path("output")
+    steps: tuple[str, ...] = ()
+    """Names of steps; none or ``all`` for all."""
+    parse: ParseOptions = ParseOptions()
+    directory: DirectoryOptions = DirectoryOptions()
+    serving: ServingOptions = ServingOptions()
+    passed: tuple[str, ...] = ()
+    """Words of the command line that ``pagemill parse`` gets unchanged."""
+    layout_engine: str | None = None
+    """None for the better one of those that are installed."""
+    embedding_model: str | None = None
+    embedding_weights: Path | None = None
+    embedding_servers: tuple[str, ...] = ()
+    queries: Path | None = None
+    hf_repo: str | None = None
+    hf_token: str | None = None
+    licence: str | None = None
+    private: bool = False
+    quiet: bool = False
+
+    def __post_init__(self) -> None:
+        chosen = self.chosen
+        if Step.OCR in chosen and not self.inputs:
+            raise UsageError("there is no INPUT to parse", remedy="Name files, folders or hf://datasets/OWNER/NAME.")
+        if "" in self.inputs:
+            raise UsageError("an INPUT is empty", remedy="Is a shell variable unset?")
+        if Step.OCR not in chosen and (self.directory.fresh or self.directory.retry_failed):
+            option = "--fresh" if self.directory.fresh else "--retry-failed"
+            raise UsageError(
+                f"{option} goes with the step ocr", remedy="To make all vectors anew: pagemill embed OUT --fresh"
+            )
+        if self.embedding_model == EMBEDDED and (self.embedding_weights or self.embedding_servers):
+            option = "--embedding-weights" if self.embedding_weights else "--embedding-server"
+            raise UsageError(f"{option} goes with a model", remedy=f"{EMBEDDED} is embedded and needs none.")
+        if Step.UPLOAD not in chosen:
+            return
+        if self.hf_repo is None:
+            raise UsageError("--step upload needs --hf-repo", remedy="Add --hf-repo USER/NAME.")
+        if self.licence is None:
+            raise UsageError("--hf-repo needs the licence of the pages", remedy="Add --licence ID, such as cc-by-4.0.")
+        check_repository(self.hf_repo, "--hf-repo")
+        check_licence(self.licence)
+
+    @property
+    def chosen(self) -> frozenset[Step]:
+        """The steps to do."""
+        every = not self.steps or "all" in self.steps
+        chosen = set(Step) if every else {Step(name) for name in self.steps}
+        return frozenset(chosen - {Step.UPLOAD} if every and self.hf_repo is None else chosen)
+
+    @property
+    def secrets(self) -> dict[str, str]:
+        """The token and the password, as an environment: everybody on the machine can see command lines."""
+        values = {"HF_TOKEN": self.hf_token, "PAGEMILL_PASSWORD": self.parse.source.password}
+        return {name: value for name, value in values.items() if value}
+
+
+def check_repository(name: str, option: str) -> None:
+    """Refuse what cannot be the name of a repository on the Hub.
+
+    Raises:
+        UsageError: It cannot.
+    """
+    if not REPOSITORY.fullmatch(name):
+        raise UsageError(f"{option} is {name!r}", remedy="It looks like USER/NAME.")
+
+
+def check_licence(name: str) -> None:
+    """Refuse what cannot be the identifier of a licence.
+
+    Raises:
+        UsageError: It cannot.
+    """
+    if not LICENCE.fullmatch(name):
+        raise UsageError(f"--licence is {name!r}", remedy="Use an identifier such as cc-by-4.0.")
+
+
+@dataclass(frozen=True, slots=True)
+class StepPlan:
+    """A step, and what it needs."""
+
+    planned: PlannedStep
+    serving: Serving | None = None
+    areas: tuple[Area, ...] = ()
+    """What the machine needs for it."""
+    asked: tuple[str, ...] = ()
+    """Servers that it uses but does not start."""
+    notes: tuple[str, ...] = ()
+    """What the user should know beforehand."""
+
+
+def plan(options: RunOptions, tell: Tell, *, dry: bool = False) -> list[StepPlan]:
+    """Plan the steps. Whatever is known to be wrong is reported now, not after hours of parsing.
+
+    Args:
+        options: What to do.
+        tell: Called with the events of servers.
+        dry: The steps are only shown: what this machine lacks is noted (:attr:`Serving.lacking`).
+
+    Raises:
+        UsageError: A model does not fit, or is unknown.
+        MissingDependencyError: vLLM is not installed, and no server is named.
+    """
+    makers = {Step.OCR: _recognition, Step.EMBED: _embedding, Step.UPLOAD: _upload}
+    return [make(options, tell, dry) for step, make in makers.items() if step in options.chosen]
+
+
+def commands(steps: Sequence[StepPlan]) -> Iterator[str]:
+    """Lines for a shell that do the same."""
+    for each in steps:
+        urls = []
+        if each.serving is not None:
+            yield "# In a terminal of its own; wait until it answers, and stop it with Ctrl-C after the next command:"
+            yield from server_commands(each.serving)
+            urls = [base_url(spec.host, spec.port or spec.preferred_port) for spec in each.serving.specs]
+        yield shlex.join(each.planned.command(urls))
+
+
+def server_commands(serving: Serving) -> list[str]:
+    """Lines for a shell that start servers."""
+    lines = []
+    for spec in serving.specs:
+        device = spec.environment.get("CUDA_VISIBLE_DEVICES")
+        chosen = [f"CUDA_VISIBLE_DEVICES={device}"] if device != os.environ.get("CUDA_VISIBLE_DEVICES") else []
+        lines.append(shlex.join([*chosen, *spec.command(spec.port or spec.preferred_port)]))
+    return lines
+
+
+def check(options: RunOptions, steps: Sequence[StepPlan], report: Callable[[Finding], None]) -> None:
+    """Check what the steps need before anything is started.
+
+    Args:
+        options: What to do.
+        steps: The plan.
+        report: Called with each finding.
+
+    Raises:
+        MissingDependencyError: Something is missing.
+        NetworkError: A server does not answer.
+        InputError: The file of queries cannot be read.
+    """
+    lacking = []
+    areas = dict.fromkeys(area for each in steps for area in each.areas)
+    servers = dict.fromkeys(url for each in steps for url in each.asked)
+    for finding in examine(areas, servers=list(servers), token=options.hf_token):
+        report(finding)
+        if finding.verdict is Verdict.MISSING:
+            lacking.append(finding)
+    if lacking:
+        missing = ", ".join(finding.what for finding in lacking)
+        only_servers = all(finding.area is Area.VLM and "://" in finding.what for finding in lacking)
+        raise (NetworkError if only_servers else MissingDependencyError)(
+            f"the run needs what is missing here: {missing}", remedy="See the lines above."
+        )
+    if options.queries is not None and Step.EMBED in options.chosen:
+        from pagemill.embedding.queries import read_queries
+
+        read_queries(options.queries)
+
+
+def _recognition(options: RunOptions, tell: Tell, dry: bool) -> StepPlan:
+    recognition = options.parse.settings.recognition
+    by_model = recognition.engine == VLM
+    model = _card_name(recognition.model, Kind.RECOGNITION)
+    serving = None
+    if by_model and not recognition.servers:
+        serving = _prepared(replace(options.serving, model=model), dry)
+    layout, notes = _layout(options, serving)
+    reading = ("--recognition-engine", VLM, "--model", model, *_servers(recognition.servers)) if by_model else ()
+    arguments = (
+        *("parse", *options.inputs, "-o", str(options.out), *layout, *options.passed, *reading),
+        *_flag("--quiet", options.quiet),
+    )
+    areas = [Area.MACHINE, Area.VLM if by_model else Area.PARSE, *([Area.GPU] if LAYOUT_MODEL in layout else [])]
+    return StepPlan(
+        # The token also opens datasets that are read from the Hub.
+        PlannedStep(
+            step=Step.OCR,
+            arguments=arguments,
+            servers=_made(serving, tell),
+            done=lambda: _parsed_already(options, model),
+            environment=options.secrets,
+        ),
+        serving,
+        tuple(areas),
+        recognition.servers,
+        notes,
+    )
+
+
+def _layout(options: RunOptions, serving: Serving | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The layout options of ``pagemill parse``, and notes.
+
+    None for a model that reads whole pages: it finds the regions itself.
+    """
+    settings, model = options.parse.settings, options.parse.layout.model
+    batch = options.parse.runtime.layout_batch or None
+    pages = settings.recognition.engine == VLM and settings.recognition.reading_mode() is ReadingMode.PAGES
+    if pages and settings.text_layer is TextLayerMode.NEVER:
+        given = {"--layout-engine": options.layout_engine, "--layout-model": model, "--batch-size": batch}
+        ignored = [name for name, value in given.items() if value is not None]
+        name = load_card(settings.recognition.model).name
+        note = f"{name} reads whole pages and finds the regions itself: {' and '.join(ignored)} ignored."
+        return (), (note,) if ignored else ()
+    engine = options.layout_engine or _layout_engine()
+    require(LAYOUT_ENGINES, engine)
+    if batch is None and serving and engine == LAYOUT_MODEL:
+        batch = serving.plan.batch_size
+    return ("--layout-engine", engine, *_option("--layout-model", model), *_option("--layout-batch", batch)), ()
+
+
+def _embedding(options: RunOptions, tell: Tell, dry: bool) -> StepPlan:
+    model = options.embedding_model or _default_embedding(options)
+    common = (
+        *_option("--queries", options.queries),
+        *_option("--image-column", options.parse.source.image_column),  # page images are read from the dataset again
+        *_flag("--quiet", options.quiet),
+    )
+    if model == EMBEDDED:
+        arguments: tuple[str, ...] = ("embed", str(options.out), "--engine", EMBEDDED, *common)
+        return StepPlan(PlannedStep(step=Step.EMBED, arguments=arguments))
+    model, serving = _card_name(model, Kind.EMBEDDING), None
+    if not options.embedding_servers:
+        asked = options.serving.wishes
+        # Vectors of one corpus are compared with each other: weights as they were published, not quantised.
+        wishes = Wishes(memory_gib=asked.memory_gib, memory_share=asked.memory_share, dtype=Dtype.AUTO)
+        wanted = replace(options.serving, model=model, weights=options.embedding_weights, wishes=wishes)
+        serving = _prepared(wanted, dry)
+    arguments = (
+        *("embed", str(options.out), "--engine", "vllm", "--model", model),
+        *common,
+        *_servers(options.embedding_servers),
+    )
+    return StepPlan(
+        # As in the step before: pages of a dataset are read again from their source.
+        PlannedStep(
+            step=Step.EMBED,
+            arguments=arguments,
+            servers=_made(serving, tell),
+            done=lambda: _embedded_already(options, model),
+            environment=options.secrets,
+        ),
+        serving,
+        (Area.VLM,),
+        options.embedding_servers,
+    )
+
+
+def _upload(options: RunOptions, tell: Tell, dry: bool) -> StepPlan:
+    arguments = (
+        *("publish", str(options.out), "--repo", str(options.hf_repo), "--licence", str(options.licence)),
+        *_flag("--private", options.private),
+        *_flag("--no-crops", not options.parse.settings.crops),
+    )
+    planned = PlannedStep(step=Step.UPLOAD, arguments=arguments, environment=options.secrets)
+    return StepPlan(planned, areas=(Area.PUBLISH,))
+
+
+async def _parsed_already(options: RunOptions, model: str) -> Done | None:
+    """Whether ``pagemill parse`` would find nothing to do, with the settings that its arguments stand for."""
+    import asyncio
+
+    from pagemill.app.pending import parsed_already
+    from pagemill.runtime.identity import settings_identity
+
+    settings = options.parse.settings
+    settings = replace(settings, recognition=replace(settings.recognition, model=model))
+    engine = options.layout_engine or _layout_engine()
+    identity = await asyncio.to_thread(settings_identity, settings, engine, options.parse.layout.model)
+    del identity["served_model"]  # what the server will say
+    with _in_environment(options.secrets):
+        return await parsed_already(
+            options.out,
+            options.inputs,
+            options.parse.source,
+            identity=identity,
+            mode=options.directory.mode,
+            retry_failed=options.directory.retry_failed,
+        )
+
+
+async def _embedded_already(options: RunOptions, model: str) -> Done | None:
+    """Whether ``pagemill embed`` would find nothing to do."""
+    from pagemill.app.pending import embedded_already
+    from pagemill.embedding.queries import read_queries
+
+    queries = read_queries(options.queries) if options.queries else ()
+    return await embedded_already(options.out, load_card(model).name, queries)
+
+
+@contextmanager
+def _in_environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set variables in this process's environment, as a step has them in its own."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _prepared(serving: ServingOptions, dry: bool) -> Serving:
+    try:
+        if not dry:
+            find_vllm(serving.vllm)
+    except MissingDependencyError as error:
+        raise MissingDependencyError(
+            error.message,
+            remedy=f"{(error.remedy or '').rstrip('.')}. Or name a server that runs elsewhere, with --server and "
+            f"--embedding-server; or use the CPU: --recognition-engine lines --embedding-model {EMBEDDED}.",
+        ) from error
+    return prepare(serving, dry=dry)
+
+
+def _card_name(model: str, kind: Kind) -> str:
+    """The name of a model in commands: that of its card, also where its repository was named."""
+    card = load_card(model)
+    if card.kind is not kind:
+        raise UsageError(f"{card.name} is a model for {card.kind}, not for {kind}", remedy="See: pagemill models list")
+    return model if model.endswith(".toml") else card.name
+
+
+def _layout_engine() -> str:
+    """The better engine if its packages and its model are installed."""
+    installed = find_spec("torch") is not None and find_spec("transformers") is not None
+    return LAYOUT_MODEL if installed and find_model(load_card(LAYOUT_MODEL)) is not None else "onnx"
+
+
+def _default_embedding(options: RunOptions) -> str:
+    """The large model if it can be served."""
+    if options.embedding_servers or options.embedding_weights:
+        return LARGE_EMBEDDING
+    recognition = options.parse.settings.recognition
+    if recognition.servers:  # the models run elsewhere: this machine need not serve another one
+        return EMBEDDED
+    if recognition.engine == VLM and Step.OCR in options.chosen:  # vLLM is here, or nothing can be done
+        return LARGE_EMBEDDING
+    try:
+        find_vllm(options.serving.vllm)
+    except MissingDependencyError:
+        return EMBEDDED
+    return LARGE_EMBEDDING
+
+
+def _made(serving: Serving | None, tell: Tell) -> Callable[[], ModelServers] | None:
+    """What makes the servers of a step."""
+    return None if serving is None else lambda: ModelServers(serving.specs, tell=tell)
+
+
+def _servers(urls: Sequence[str]) -> tuple[str, ...]:
+    return tuple(word for url in urls for word in ("--server", url))
+
+
+def _option(name: str, value: object) -> tuple[str, ...]:
+    return () if value is None else (name, str(value))
+
+
+def _flag(name: str, wanted: bool) -> tuple[str, ...]:
+    return (name,) if wanted else ()

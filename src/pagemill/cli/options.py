@@ -1,0 +1,221 @@
+"""Command line options: made from the settings classes that declare them, or shared by several commands."""
+
+from __future__ import annotations
+
+import functools
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from pagemill.config.modes import LINES, VLM
+from pagemill.config.options import build, options_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+    from pagemill.config.options import Option
+
+Command = TypeVar("Command", bound="Callable[..., Any]")
+
+
+class GroupedCommand(click.Command):
+    """A command whose help lists its options under their headings, in the order in which these appear first."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options to a formatter."""
+        rows: dict[str, list[tuple[str, str]]] = {}
+        options = (each for each in self.get_params(ctx) if isinstance(each, click.Option))
+        for option in sorted(options, key=lambda each: not isinstance(each, GroupedOption)):  # --help comes last
+            if row := option.get_help_record(ctx):
+                rows.setdefault(getattr(option, "heading", "Other options"), []).append(row)
+        for heading, shown in rows.items():
+            with formatter.section(heading):
+                formatter.write_dl(shown)
+
+
+class GroupedOption(click.Option):
+    """An option with a heading."""
+
+    def __init__(self, *arguments: Any, heading: str, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.heading = heading
+
+
+class DirectoryName(click.Path):
+    """The name of an output directory. An empty one would mean the current directory, which nobody wants."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse an empty name."""
+        if value == "":
+            self.fail("the name is empty: is a shell variable unset?", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
+FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+run_directory = click.argument("out", metavar="OUT", type=FOLDER)
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print failures only, neither progress nor a summary.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+token_option = functools.partial(
+    click.option,
+    "--hf-token",
+    envvar="HF_TOKEN",
+    metavar="TOKEN",
+    help="Token for the Hub. Prefer to set HF_TOKEN, or log in with `hf auth login`.",
+)
+licence_option = functools.partial(
+    click.option,
+    *("--licence", "--license", "licence"),
+    metavar="ID",
+    help="Licence of the pages, as the Hub names it, such as cc-by-4.0.",
+)
+queries_option = functools.partial(
+    click.option,
+    "--queries",
+    type=FILE,
+    metavar="FILE",
+    help="Embed these queries as well: .jsonl, .parquet or .csv with an id and a text per row.",
+)
+
+
+def takes(
+    *, leave_out: Collection[str] = (), changes: Mapping[str, Mapping[str, Any]] | None = None, **settings: type
+) -> Callable[[Command], Command]:
+    """Give a command the options of settings classes; it gets an object of each.
+
+    Args:
+        leave_out: Keys of options that the command does not have.
+        changes: By key, arguments of :func:`click.option` that differ in this command, such as its default.
+        **settings: The classes, by the parameter that gets the object. An option of several classes appears once.
+    """
+    options: dict[str, Option] = {}
+    for kind in settings.values():
+        for each in options_of(kind):
+            if each.key not in leave_out:
+                options.setdefault(each.key, each)
+
+    def decorate(function: Command) -> Command:
+        @functools.wraps(function)
+        def command(**values: Any) -> Any:
+            given = {key: values.pop(key) for key in options}
+            return function(**values, **{name: build(kind, given) for name, kind in settings.items()})
+
+        for each in reversed(options.values()):
+            click.option(*_names(each), **(_details(each) | dict((changes or {}).get(each.key, {}))))(command)
+        return command  # type: ignore[return-value]
+
+    return decorate
+
+
+def _names(each: Option) -> list[str]:
+    if not _is_switch(each):
+        return [*each.flags, each.key]
+    flag = each.flags[-1]
+    return [f"{flag}/--no-{flag.removeprefix('--')}", each.key]
+
+
+def _is_switch(each: Option) -> bool:
+    """Whether it is on by default, so that it takes a flag to turn it off."""
+    return each.kind is bool and each.default is not False
+
+
+def _details(each: Option) -> dict[str, Any]:
+    """Arguments of :func:`click.option`."""
+    shown = each.shown_default
+    if shown is None and each.default not in (None, False, ()):
+        shown = "on" if each.default is True else f"{each.default}"
+    if isinstance(each.default, float) and each.shown_default is None:
+        shown = f"{each.default:g}"
+    details: dict[str, Any] = {
+        "cls": GroupedOption,
+        "heading": each.heading,
+        "help": each.help + (f"  [default: {shown}]" if shown else ""),
+        "metavar": each.metavar,
+        "envvar": each.environment,
+        "default": each.default if each.kind is bool else None,
+        "multiple": each.many and each.parse is None,
+    }
+    if each.kind is bool:
+        return details | {"is_flag": True}
+    if each.comma_separated:
+        return details | {"callback": _split}
+    return details | {"type": _type(each)}
+
+
+def _type(each: Option) -> Any:
+    if issubclass(each.kind, StrEnum):
+        return click.Choice([choice.value for choice in each.kind])
+    if each.kind is Path:
+        return FOLDER if each.exists else click.Path(path_type=Path)
+    if each.kind in (int, float) and each.minimum is each.maximum is each.above is None:
+        return each.kind
+    if each.kind is int:
+        return click.IntRange(min=_whole(each.minimum), max=_whole(each.maximum))
+    if each.kind is float:
+        above = each.above is not None
+        return click.FloatRange(min=each.above if above else each.minimum, max=each.maximum, min_open=above)
+    return None
+
+
+def _whole(bound: float | None) -> int | None:
+    return None if bound is None else int(bound)
+
+
+def _split(context: click.Context, parameter: click.Parameter, value: str | Iterable[str] | None) -> Any:
+    """Split values at commas; several values are one list."""
+    if value is None:
+        return None
+    values = [value] if isinstance(value, str) else value
+    return tuple(part.strip() for each in values for part in each.split(",") if part.strip())
+
+
+def given(settings: type) -> dict[str, tuple[Option, Any]]:
+    """The options of a settings class that the user gave to the current command, with their values, by key."""
+    context = click.get_current_context()
+    return {
+        each.key: (each, context.params[each.key])
+        for each in options_of(settings)
+        if context.get_parameter_source(each.key) is ParameterSource.COMMANDLINE
+    }
+
+
+def words(each: Option, value: Any) -> list[str]:
+    """The words of a command line that give an option this value."""
+    flag = each.flags[0] if each.flags[0].startswith("--") else each.flags[-1]
+    if each.kind is bool:
+        return [flag if value else f"--no-{flag.removeprefix('--')}"]
+    if each.many and each.parse is None:
+        return [word for one in value for word in (flag, str(one))]
+    return [flag, ",".join(value) if each.many else str(value).removesuffix(".0")]
+
+
+def require_model_engine(engine: str, flags: Collection[str]) -> None:
+    """Refuse options of a recognition model for the engine that uses none.
+
+    Raises:
+        click.UsageError: There are some.
+    """
+    if engine == LINES and flags:
+        raise click.UsageError(
+            f"{' and '.join(flags)} {'goes' if len(flags) == 1 else 'go'} with a model behind a server: add "
+            f"--recognition-engine {VLM}"
+        )
+
+
+def server_option(what: str, *, name: str = "--server", key: str = "servers", **details: Any) -> Callable[..., Any]:
+    """An option with URLs of servers: repeatable, and several in one value."""
+    return click.option(
+        *(name, key),
+        multiple=True,
+        metavar="URL[,URL...]",
+        callback=_split,
+        help=f"{what}; may be repeated.",
+        **details,
+    )

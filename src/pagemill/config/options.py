@@ -1,0 +1,154 @@
+"""Options: each is declared once, on a field of a settings class, with its help, default and bounds.
+
+The command line makes its options from these declarations, the Python API takes them as keyword arguments, and both
+build the settings with :func:`build`, which checks the values.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from types import NoneType
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
+
+from pagemill.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from dataclasses import Field
+
+T = TypeVar("T")
+
+_DECLARATION = "pagemill.option"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """An option of a settings class."""
+
+    flags: tuple[str, ...]
+    """On the command line, such as ``("-r", "--recursive")``; by default the key, with dashes."""
+    help: str
+    heading: str = "Options"
+    """Under which the help of a command lists it."""
+    metavar: str | None = None
+    shown_default: str | None = None
+    """Said in the help where the default value says too little."""
+    environment: str | None = None
+    """Variable from which the command line takes a value that is not given."""
+    secret: bool = False
+    """Neither printed nor passed on a command line."""
+    minimum: float | None = None
+    maximum: float | None = None
+    above: float | None = None
+    """Values must be larger than this."""
+    exists: bool = False
+    """The folder must exist."""
+    comma_separated: bool = False
+    """On the command line one value may hold several, separated by commas."""
+    parse: Callable[[Any], Any] | None = None
+    """Makes the field's value of what the user gave; raises UsageError."""
+    key: str = ""
+    """Keyword argument in Python, unique among all options; by default the name of the field."""
+    kind: type = str
+    default: Any = None
+    many: bool = False
+    """The value is a tuple."""
+
+    def convert(self, value: Any) -> Any:
+        """Check a value and convert it to the type of the field.
+
+        Raises:
+            UsageError: It is not valid.
+        """
+        if self.parse is not None:
+            return self.parse(value)
+        if self.many:
+            if isinstance(value, str):
+                raise UsageError(f"{self.key} is {value!r}", remedy=f"Pass a list: [{value!r}].")
+            return tuple(value)
+        if issubclass(self.kind, StrEnum):
+            try:
+                return self.kind(value)
+            except ValueError:
+                raise UsageError(f"{self.key} is {value!r}", remedy=f"Choose one of {', '.join(self.kind)}.") from None
+        if self.kind is Path:
+            return Path(value)
+        if self.kind in (int, float):
+            return self._number(value)
+        return value
+
+    def _number(self, value: Any) -> Any:
+        for bound, holds, relation in (
+            (self.minimum, operator.ge, "at least"),
+            (self.maximum, operator.le, "at most"),
+            (self.above, operator.gt, "larger than"),
+        ):
+            # No comparison holds for NaN.
+            if bound is not None and not (isinstance(value, (int, float)) and holds(value, bound)):
+                raise UsageError(f"{self.key} is {value!r}", remedy=f"It must be {relation} {bound:g}.")
+        return value
+
+
+def option(*flags: str, default: Any = None, help: str, **details: Any) -> Any:
+    """Declare an option: the value of a dataclass field. ``details`` are those of :class:`Option`."""
+    declared = Option(flags=flags, help=help, **details)
+    return field(default=default, repr=not declared.secret, metadata={_DECLARATION: declared})
+
+
+def options_of(settings: type) -> Iterator[Option]:
+    """The options declared on a settings class and on the settings classes of its fields, in order."""
+    for each, kind in _fields(settings):
+        if (declared := _declared(each, kind)) is not None:
+            yield declared
+        elif isinstance(kind, type) and is_dataclass(kind):
+            yield from options_of(kind)
+
+
+def build(settings: type[T], values: Mapping[str, Any]) -> T:
+    """Make settings from the values of options.
+
+    Args:
+        settings: The class.
+        values: By key; for a field that is a settings class itself also the whole object, by the field's name. A key
+            that is missing, or None, stands for the default. Keys of other classes are ignored.
+
+    Raises:
+        UsageError: A value is not valid, or values do not go together.
+    """
+    arguments: dict[str, Any] = {}
+    for each, kind in _fields(settings):
+        declared = _declared(each, kind)
+        value = values.get(each.name if declared is None else declared.key)
+        if value is not None:
+            arguments[each.name] = value if declared is None else declared.convert(value)
+        elif declared is None and isinstance(kind, type) and is_dataclass(kind):
+            arguments[each.name] = build(kind, values)
+    return settings(**arguments)
+
+
+def _fields(settings: type) -> Iterator[tuple[Field[Any], Any]]:
+    hints = get_type_hints(settings)
+    for each in fields(settings):
+        yield each, hints[each.name]
+
+
+def _declared(each: Field[Any], hint: Any) -> Option | None:
+    """The option of a field, with what the field says of it; None for a field that is not an option."""
+    declared: Option | None = each.metadata.get(_DECLARATION)
+    if declared is None:
+        return None
+    if NoneType in get_args(hint):
+        hint = next(kind for kind in get_args(hint) if kind is not NoneType)
+    many = get_origin(hint) is tuple
+    key = declared.key or each.name
+    return replace(
+        declared,
+        key=key,
+        flags=declared.flags or (f"--{key.replace('_', '-')}",),
+        kind=get_args(hint)[0] if many else hint,
+        default=None if each.default is MISSING else each.default,
+        many=many,
+    )

@@ -1,0 +1,113 @@
+"""Options are declared once: what a declaration says, and how settings are built from values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pagemill.api import ParseKeywords, StreamKeywords
+from pagemill.app.options import DirectoryOptions, ParseOptions
+from pagemill.config.options import build, option, options_of
+from pagemill.config.serving import ServingOptions
+from pagemill.config.settings import RecognitionSettings
+from pagemill.errors import UsageError
+from pagemill.sources.options import PageRanges
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inner:
+    size: float | None = option(above=0, help="A size.")
+    names: tuple[str, ...] = option("--name", default=(), help="Names.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outer:
+    count: int = option("-c", "--count", default=1, minimum=1, maximum=9, help="A count.")
+    inner: Inner = Inner()
+    undeclared: int = 5
+    folder: Path | None = option(key="place", secret=True, help="A folder.")
+
+
+def test_a_declaration_takes_key_flags_and_type_from_its_field():
+    count, size, names, folder = options_of(Outer)
+    assert (count.key, count.flags, count.kind, count.default, count.many) == (
+        "count",
+        ("-c", "--count"),
+        int,
+        1,
+        False,
+    )
+    assert (size.key, size.flags, size.kind, size.default) == ("size", ("--size",), float, None)
+    assert (names.key, names.flags, names.kind, names.many) == ("names", ("--name",), str, True)
+    assert (folder.key, folder.flags, folder.kind) == ("place", ("--place",), Path)
+
+
+def test_settings_are_built_from_values_by_key():
+    built = build(Outer, {"count": 2, "names": ["a"], "place": "x", "size": None, "of another class": 1})
+    assert built == Outer(count=2, inner=Inner(names=("a",)), folder=Path("x"))
+    assert build(Outer, {"inner": Inner(size=2.0)}).inner == Inner(size=2.0)
+    assert build(Outer, {}) == Outer()
+    assert "x" not in repr(Outer(folder=Path("x")))
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"count": 0}, "count is 0"),
+        ({"count": 10}, "count is 10"),
+        ({"count": "2"}, "count is '2'"),
+        ({"size": 0.0}, "size is 0.0"),
+        ({"size": float("nan")}, "size is nan"),
+        ({"names": "a"}, "names is 'a'"),
+    ],
+)
+def test_values_are_checked(values: dict[str, Any], said: str):
+    with pytest.raises(UsageError, match=said) as caught:
+        build(Outer, values)
+    assert caught.value.remedy
+
+
+def test_values_of_parsing():
+    options = build(ParseOptions, {"pages": "2-", "languages": ["KO", "en"], "text_layer": "never"})
+    assert options.source.pages == PageRanges(((2, None),))
+    assert (options.settings.languages, options.settings.text_layer.value) == (("ko", "en"), "never")
+    recognition = RecognitionSettings(engine="vlm", servers=("http://a",))
+    options = build(ParseOptions, {"recognition": recognition})
+    assert (options.settings.recognition, options.settings.text_layer.value) == (recognition, "never")
+    assert build(ParseOptions, {"recognition_engine": "vlm", "servers": ["http://a"]}) == options
+    for wrong in ({"text_layer": "sometimes"}, {"languages": "ko"}, {"languages": []}, {"languages": ["auto", "en"]}):
+        with pytest.raises(UsageError):
+            build(ParseOptions, wrong)
+    with pytest.raises(UsageError, match="languages apply to"):
+        build(ParseOptions, {"recognition": recognition, "languages": ["ko"]})
+
+
+@pytest.mark.parametrize("settings", [ParseOptions, DirectoryOptions, ServingOptions])
+def test_keys_and_flags_are_unique_and_help_is_a_sentence(settings: type):
+    options = list(options_of(settings))
+    assert len({each.key for each in options}) == len(options)
+    assert len({flag for each in options for flag in each.flags}) == sum(len(each.flags) for each in options)
+    for each in options:
+        assert each.help[0].isupper()
+        assert each.help.endswith((".", "]"))
+
+
+def test_the_keywords_of_python_are_declared_options():
+    declared = {each.key for each in options_of(ParseOptions)} | {"recognition"}
+    of_recognition = {each.key for each in options_of(RecognitionSettings)}
+    assert set(ParseKeywords.__annotations__) == declared - of_recognition
+    assert set(ParseKeywords.__annotations__) - set(StreamKeywords.__annotations__) == {"crops"}
+
+
+def test_help_in_python_lists_every_keyword():
+    import inspect
+
+    import pagemill
+
+    assert list(inspect.signature(pagemill.parse).parameters)[1:] == list(ParseKeywords.__annotations__)
+    assert "max_attempts: Attempts at a page" in (pagemill.parse.__doc__ or "")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'page'"):
+        pagemill.parse(b"", page="1")  # type: ignore[call-arg]
