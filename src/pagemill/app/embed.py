@@ -84,11 +84,11 @@ class EmbedOptions:
     """Where the sources of the pages lie now; empty for where they lay."""
 
 
-class Progress(Protocol):
-    """Told how it goes."""
+class PartProgress(Protocol):
+    """Shows the progress."""
 
-    def part(self, part: Part, total: int) -> None:
-        """A part begins; ``total`` pages, or queries, are looked at."""
+    def begin(self, what: str, total: int) -> None:
+        """A part starts, with ``total`` pages or queries."""
         ...
 
     def advance(self) -> None:
@@ -109,7 +109,7 @@ def open_engine(name: str | None, settings: EngineSettings) -> EmbeddingEngine:
 
 
 async def embed(
-    out: Path, engine: EmbeddingEngine, options: EmbedOptions, progress: Progress | None = None
+    out: Path, engine: EmbeddingEngine, options: EmbedOptions, progress: PartProgress | None = None
 ) -> EmbedOutcome:
     """Bring the vectors of a run directory up to date.
 
@@ -168,7 +168,7 @@ class _Embedding:
         reader: RunReader,
         engine: EmbeddingEngine,
         options: EmbedOptions,
-        progress: Progress | None,
+        progress: PartProgress | None,
         services: AsyncExitStack,
     ) -> None:
         self.outcome = EmbedOutcome()
@@ -312,7 +312,7 @@ class _Embedding:
 
     def _begin(self, part: Part, total: int) -> None:
         if self._progress:
-            self._progress.part(part, total)
+            self._progress.begin(part.plural, total)
 
     def _advance(self) -> None:
         if self._progress:

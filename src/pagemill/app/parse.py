@@ -35,21 +35,20 @@ BEAT_S = 0.5
 """How often a supervised run gives a sign of life."""
 
 
-class Progress(Protocol):
+class ParseDisplay(Protocol):
     """Told about a run as it goes."""
 
     def opened(self, ended_before: int) -> None:
         """The run directory is open; ``ended_before`` pages in it ended in an earlier sitting."""
         ...
 
-    def page(self, page: ParsedPage, *, total: int | None, passed_over: int) -> None:
+    def page(self, page: ParsedPage, *, total: int | None, skipped: int) -> None:
         """A page is written.
 
         Args:
             page: The page.
             total: Pages in the input where that is known.
-            passed_over: How many of these were met by now and need no parsing: they ended in an earlier sitting, or
-                are skipped.
+            skipped: How many of these need no parsing: they finished in an earlier session, or are duplicates.
         """
         ...
 
@@ -119,7 +118,7 @@ async def parse_into(
     retry_failed: bool = False,
     max_attempts: int = 2,
     life: Life | None = None,
-    progress: Progress | None = None,
+    progress: ParseDisplay | None = None,
 ) -> RunOutcome:
     """Parse all pages of the inputs that have not ended in ``out`` yet.
 
@@ -184,7 +183,7 @@ class _Run:
         writer: ThreadPoolExecutor,
         pipeline: Pipeline,
         life: Life,
-        progress: Progress | None,
+        progress: ParseDisplay | None,
     ) -> None:
         self.outcome = RunOutcome(directory.summary)
         self._directory = directory
@@ -253,8 +252,8 @@ class _Run:
         self._landed(page)
         self.outcome.add(page)
         if self._progress:
-            passed_over = self._pipeline.passed_over + self._skipped
-            self._progress.page(page, total=self._pipeline.total, passed_over=passed_over)
+            skipped = self._pipeline.passed_over + self._skipped
+            self._progress.page(page, total=self._pipeline.total, skipped=skipped)
 
     def _landed(self, page: ParsedPage) -> None:
         self._under_way.discard(page.record.page_key)

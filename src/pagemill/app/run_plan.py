@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pagemill.app.doctor import Area, Verdict, examine
 from pagemill.app.options import DirectoryOptions, ParseOptions
+from pagemill.app.publish import check_licence, check_repository
 from pagemill.app.run import PlannedStep, Step
 from pagemill.config.hardware import Dtype
 from pagemill.config.model_cards import Kind, load_card
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 EMBEDDED = "ngram"
 LARGE_EMBEDDING = "qwen3-vl-embedding-2b"
 LAYOUT_MODEL = "pp-doclayout-v3"
-LICENCE = re.compile(r"[a-z0-9][a-z0-9.+\-]{0,63}")
-REPOSITORY = re.compile(r"[\w.\-]{1,96}/[\w.\-]{1,96}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,26 +102,6 @@ class RunOptions:
         """The token and the password, as an environment: everybody on the machine can see command lines."""
         values = {"HF_TOKEN": self.hf_token, "PAGEMILL_PASSWORD": self.parse.source.password}
         return {name: value for name, value in values.items() if value}
-
-
-def check_repository(name: str, option: str) -> None:
-    """Refuse what cannot be the name of a repository on the Hub.
-
-    Raises:
-        UsageError: It cannot.
-    """
-    if not REPOSITORY.fullmatch(name):
-        raise UsageError(f"{option} is {name!r}", remedy="It looks like USER/NAME.")
-
-
-def check_licence(name: str) -> None:
-    """Refuse what cannot be the identifier of a licence.
-
-    Raises:
-        UsageError: It cannot.
-    """
-    if not LICENCE.fullmatch(name):
-        raise UsageError(f"--licence is {name!r}", remedy="Use an identifier such as cc-by-4.0.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
+from pagemill._version import __version__
+from pagemill.config.settings import QueryEngineSettings
 from pagemill.embedding.base import DEFAULT_ENGINE, EmbeddingInput, EngineSettings, Role, normalised
 from pagemill.embedding.vectors import FOLDER
 from pagemill.errors import DifferentRunError, UsageError
@@ -26,17 +28,6 @@ if TYPE_CHECKING:
     from pagemill.retrieval.hits import Rankings
 
 MAX_TOP = 1000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueryEngineSettings:
-    """Where the engines that made the vectors are to be found, where that is not where it was."""
-
-    servers: tuple[str, ...] = ()
-    """Base URLs, for engines that ask servers."""
-    model: str | None = None
-    """Where the model lies on this machine; None for the name that the vectors tell."""
-    device: str | None = None
 
 
 class Searcher:
@@ -229,3 +220,28 @@ def _pixels(image: str | Path | bytes) -> NDArray[np.uint8]:
 
     source = Path(image) if isinstance(image, str) else image
     return decode_image(source, name=str(source) if isinstance(source, Path) else "the image").pixels
+
+
+def ranked_names(searcher: Searcher, query: str, *, depth: int, fused: str) -> dict[str, list[str]]:
+    """Page ids found for a query by each part of the index, and by all of them fused.
+
+    Args:
+        searcher: The index.
+        query: The words.
+        depth: Maximum number of pages.
+        fused: The key of the fused ranking.
+    """
+    index, rankings = searcher.index, searcher.rankings(query)
+    named = {str(part): index.names([ranked.page for ranked in found[:depth]]) for part, found in rankings.items()}
+    return {fused: index.names([page for page, _ in index.fused(query, rankings, top=depth)]), **named}
+
+
+def index_description(searcher: Searcher) -> dict[str, Any]:
+    """What a result of an evaluation depends on."""
+    index = searcher.index
+    return {
+        "path": str(index.path),
+        "pagemill": __version__,
+        "pages": len(index.page_ids()),
+        "vectors": {part: msgspec.to_builtins(info) for part, info in index.vectors.items()},
+    }

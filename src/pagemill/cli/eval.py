@@ -4,34 +4,34 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from pagemill.cli.options import server_option
+from pagemill.cli.options import FILE, run_directory, takes
+from pagemill.config.settings import QueryEngineSettings
 
 if TYPE_CHECKING:
-    from pagemill.app.search import Searcher
-    from pagemill.evaluation.retrieval import Comparison, Query, RetrievalResult, Scores
+    from pagemill.evaluation.retrieval import Comparison, RetrievalResult, Scores
 
 _EXAMPLES = 3
 _TABLE_WIDTH = 116
 
 
-@click.group(name="eval", short_help="Score what pagemill finds.")
+@click.group(name="eval", short_help="Score results against ground truth.")
 def command() -> None:
-    """Score what pagemill finds against what is true."""
+    """Score results against ground truth."""
 
 
-@command.command("retrieval", short_help="Queries against the pages that answer them.")
-@click.argument("out", metavar="OUT", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@command.command("retrieval", short_help="Score search results.")
+@run_directory
 @click.option(
     "--queries",
     "queries_file",
     required=True,
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=FILE,
     metavar="FILE",
-    help="The queries.",
+    help="File of queries.",
 )
 @click.option(
     "--format",
@@ -39,13 +39,13 @@ def command() -> None:
     type=click.Choice(["jsonl", "beir", "sds-kopub"]),
     default="jsonl",
     show_default=True,
-    help="How they are written.",
+    help="Format of the queries.",
 )
 @click.option(
     "--qrels",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=FILE,
     metavar="FILE",
-    help="beir: the pages that answer.",
+    help="beir: file of the relevant pages.",
 )
 @click.option(
     "--near-duplicate",
@@ -54,15 +54,15 @@ def command() -> None:
     metavar="COSINE",
     default=0.98,
     show_default=True,
-    help="Least cosine of two pages' vectors from which they are near-duplicates.",
+    help="Minimum cosine similarity of the vectors of near-duplicate pages.",
 )
-@server_option("Embeds the queries, where a server made the vectors")
-@click.option("--model", metavar="PATH", help="The vectors' model, where it lies elsewhere on this machine.")
-@click.option("--device", metavar="NAME", help="Where the model computes, as in cuda or cpu.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the result as JSON.")
+@takes(engines=QueryEngineSettings)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the result to this file as JSON."
+)
 @click.option(
     "--compare",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=FILE,
     metavar="FILE",
     help="Compare with an earlier result (-o), query by query.",
 )
@@ -73,16 +73,14 @@ def retrieval(
     query_format: str,
     qrels: Path | None,
     similarity: float,
-    servers: tuple[str, ...],
-    model: str | None,
-    device: str | None,
+    engines: QueryEngineSettings,
     output: Path | None,
     compare: Path | None,
     as_json: bool,
 ) -> None:
-    """Put queries to the index of a run and score the pages that come: recall, nDCG, reciprocal rank.
+    """Search the index of a run for queries and score the results: recall, nDCG, reciprocal rank.
 
-    Each part of the index is scored by itself and all of them fused, as pagemill search fuses them.
+    Each part of the index is scored on its own, and all of them fused as by pagemill search.
 
     \b
     pagemill eval retrieval out --queries queries.jsonl -o today.json
@@ -91,8 +89,8 @@ def retrieval(
     """  # noqa: D301 - click wants the control character
     import msgspec
 
-    from pagemill.app.search import QueryEngineSettings, Searcher
-    from pagemill.cli.progress import LenientConsole
+    from pagemill.app.search import Searcher, index_description, ranked_names
+    from pagemill.cli.progress import ProgressBar
     from pagemill.errors import CorruptInputError, OutputError
     from pagemill.evaluation import retrieval as scoring
     from pagemill.evaluation.query_sets import QueryFormat, read_queries
@@ -104,69 +102,32 @@ def retrieval(
             other = msgspec.json.decode(compare.read_bytes(), type=scoring.RetrievalResult)
         except msgspec.DecodeError as error:
             raise CorruptInputError(
-                f"{compare} is no result of pagemill eval retrieval: {error}", remedy="Name a file that -o wrote."
+                f"{compare} is not a result of pagemill eval retrieval: {error}", remedy="Name a file written by -o."
             ) from error
     if output and not output.absolute().parent.is_dir():  # before the work begins
-        raise OutputError(f"cannot write {output}: there is no such folder", remedy="Make it, or name another place.")
-    scoring.scorer()  # before the work begins: is what computes the measures there?
+        raise OutputError(f"cannot write {output}: no such folder", remedy="Create it, or name another file.")
+    scoring.scorer()  # fails now if ir-measures is not installed
     queries = read_queries(queries_file, QueryFormat(query_format), qrels)
-    with Searcher(out, QueryEngineSettings(servers=servers, model=model, device=device)) as searcher:
+    with Searcher(out, engines) as searcher:
         index = searcher.index
         if index.behind:
-            click.echo(f"Note: {index.behind}. Bring it up to date: pagemill index {out}", err=True)
-        console = LenientConsole(stderr=True, highlight=False)
-        with console.status("searching") if console.is_terminal else _Nothing() as shown:
+            click.echo(f"Note: {index.behind}. To update it: pagemill index {out}", err=True)
+        with ProgressBar(len(queries), "searching") as bar:
             result = scoring.evaluate(
                 queries,
-                lambda query: _rank(searcher, query),
-                index=_index_of(searcher),
+                lambda query: ranked_names(searcher, query.query, depth=scoring.DEPTH, fused=scoring.FUSED),
+                index=index_description(searcher),
                 known_pages=index.page_ids(),
                 duplicates_of=lambda page: index.near_duplicates(page, similarity=similarity),
-                tell=lambda done: shown.update(f"searching: {done:,} of {len(queries):,} queries"),
+                tell=lambda done: bar.update(done, len(queries)),
             )
     comparisons = scoring.compare(result, other) if other else []
     if as_json:
         click.echo(msgspec.json.encode({"result": result, "comparison": comparisons} if other else result).decode())
     else:
         _print(result, comparisons)
-    if output:  # last: what cannot be kept has been seen
+    if output:  # last: if it cannot be written, the result has been printed
         write_whole(output, [msgspec.json.format(msgspec.json.encode(result))])
-
-
-class _Nothing:
-    def __enter__(self) -> _Nothing:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def update(self, _: str) -> None:
-        """Shows nothing."""
-
-
-def _rank(searcher: Searcher, query: Query) -> dict[str, list[str]]:
-    from pagemill.evaluation.retrieval import DEPTH, FUSED
-
-    rankings = searcher.rankings(query.query)
-    named = {
-        str(part): searcher.index.names([ranked.page for ranked in found[:DEPTH]]) for part, found in rankings.items()
-    }
-    fused = searcher.index.fused(query.query, rankings, top=DEPTH)
-    return {FUSED: searcher.index.names([page for page, _ in fused]), **named}
-
-
-def _index_of(searcher: Searcher) -> dict[str, Any]:
-    import msgspec
-
-    from pagemill._version import __version__
-
-    vectors = {part: msgspec.to_builtins(info) for part, info in searcher.index.vectors.items()}
-    return {
-        "path": str(searcher.index.path),
-        "pagemill": __version__,
-        "pages": len(searcher.index.page_ids()),
-        "vectors": vectors,
-    }
 
 
 def _print(result: RetrievalResult, comparisons: list[Comparison]) -> None:
@@ -213,13 +174,13 @@ def _print(result: RetrievalResult, comparisons: list[Comparison]) -> None:
 
 
 def _notes(result: RetrievalResult) -> list[str]:
-    notes = [f"scorer: {result.scorer}; depth {result.depth} pages; queries without an answer count 0"]
+    notes = [f"scorer: {result.scorer}; depth {result.depth} pages; queries without a result count as 0"]
     if result.near_duplicates:
         examples = ", ".join(
             f"{each.page_id} ({', '.join(each.duplicates[:_EXAMPLES])})" for each in result.near_duplicates[:_EXAMPLES]
         )
-        notes.append(f"pages that answer and have near-duplicates: {len(result.near_duplicates):,}: {examples}")
+        notes.append(f"relevant pages that have near-duplicates: {len(result.near_duplicates):,}: {examples}")
     if result.unknown_pages:
         examples = ", ".join(result.unknown_pages[:_EXAMPLES])
-        notes.append(f"pages that answer and are not in the index: {len(result.unknown_pages):,}: {examples}")
+        notes.append(f"relevant pages that are not in the index: {len(result.unknown_pages):,}: {examples}")
     return notes

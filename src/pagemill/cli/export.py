@@ -9,41 +9,45 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pagemill.cli.options import quiet_option, run_directory
+from pagemill.cli.wording import number, short
+from pagemill.errors import ExitCode
+
 if TYPE_CHECKING:
-    from pagemill.app.export import Exporter
+    from pagemill.app.export import Exporter, ExportOutcome
+    from pagemill.cli.progress import LenientConsole
 
 _FORMATS = ("jsonl", "parquet", "markdown", "docjson", "html", "csv-tables")
 
 
 @click.command(name="export", short_help="Export a run to another format.")
-@click.argument("out", metavar="OUT", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@run_directory
 @click.option("-f", "--format", "format_name", type=click.Choice(_FORMATS), required=True, help="What to write.")
 @click.option(
-    "-o",
-    "--output",
+    *("-o", "--output"),
     type=click.Path(path_type=Path, allow_dash=True),
     metavar="PATH",
     help="File or folder to write, - for standard output  [default: beside OUT]",
 )
-@click.option("--documents", multiple=True, metavar="GLOB", help="Only documents with such an id; may be repeated.")
-@click.option("--pages", multiple=True, metavar="GLOB", help="Only pages with such a page id; may be repeated.")
+@click.option("--documents", multiple=True, metavar="GLOB", help="Only documents whose id matches; may be repeated.")
+@click.option("--pages", multiple=True, metavar="GLOB", help="Only pages whose page id matches; may be repeated.")
 @click.option(
     "--status",
     type=click.Choice(["done", "failed", "all"]),
     default="all",
     show_default=True,
-    help="Only pages that ended so.",
+    help="Only pages with this status.",
 )
-@click.option("--single", is_flag=True, help="markdown: one file of all documents.")
+@click.option("--single", is_flag=True, help="markdown: write all documents to one file.")
 @click.option(
     "--with-crops/--no-crops",
     "crops",
     default=None,
-    help="Take the pictures along  [default: into folders, not into Parquet]",
+    help="Include the crops  [default: in folders, not in Parquet]",
 )
 @click.option("--bom", is_flag=True, help="csv-tables: mark the files as UTF-8 for Excel.")
 @click.option("--overwrite", is_flag=True, help="Replace the file, or the folder of an earlier export.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress and no summary; errors only.")
+@quiet_option
 def command(
     out: Path,
     format_name: str,
@@ -57,7 +61,7 @@ def command(
     overwrite: bool,
     quiet: bool,
 ) -> int:
-    """Export what a run directory holds, page by page: also of a run that is unfinished or still going on.
+    """Export the pages of a run directory, also while the run is in progress or unfinished.
 
     \b
     pagemill export out --format parquet
@@ -65,10 +69,11 @@ def command(
     pagemill export out --format jsonl --status failed -o - | jq .errors
     """  # noqa: D301 - click wants the control character
     from pagemill.app.export import Exporter, ExportOptions, Format
-    from pagemill.cli.export_progress import ExportProgress
+    from pagemill.cli.progress import ProgressBar, messages
     from pagemill.document.page import Status
     from pagemill.export.selection import Selection
     from pagemill.store.reading import RunReader
+    from pagemill.store.rows import PageState
 
     options = ExportOptions(
         format=Format(format_name),
@@ -78,21 +83,43 @@ def command(
         byte_order_mark=bom,
         overwrite=overwrite,
     )
-    with RunReader.open(out) as reader, ExportProgress(reader, quiet=quiet) as progress:
-        exporter = Exporter(reader, out, options, progress.page)
-        target = None if output == Path("-") else output or options.default_target(out)
-        if target is not None:
-            exporter.to_path(target)
-        else:
-            _to_stdout(exporter)
-    return int(progress.summary(exporter.outcome, target))
+    console = messages()
+    with RunReader.open(out) as reader:
+        states = reader.counts()
+        total = states[PageState.DONE] + states[PageState.FAILED]
+        with ProgressBar(total, quiet=quiet, console=console) as bar:
+            exporter = Exporter(reader, out, options, lambda page: bar.advance())
+            target = None if output == Path("-") else output or options.default_target(out)
+            if target is not None:
+                exporter.to_path(target)
+            else:
+                _to_stdout(exporter)
+    if not quiet:
+        of = f" of {number(exporter.outcome.documents, 'document')}" if exporter.outcome.documents else ""
+        console.say(f"{number(exporter.outcome.pages, 'page')}{of} to {target or 'standard output'}")
+        if unfinished := states[PageState.RUNNING] + states[PageState.WAITING]:
+            console.say(f"The run is not finished: {number(unfinished, 'page')} in flight or waiting.")
+    return _report_damage(exporter.outcome, console)
+
+
+def _report_damage(outcome: ExportOutcome, console: LenientConsole) -> ExitCode:
+    for message in outcome.damages:
+        console.say(("damaged", "red"), f" {short(message)}")
+    if not outcome.damaged:
+        return ExitCode.OK
+    if outcome.damaged > len(outcome.damages):
+        console.say(f"... and {outcome.damaged - len(outcome.damages):,} more")
+    console.say(
+        f"{number(outcome.damaged, 'piece')} of the run left out of the export. To repair it: pagemill verify --repair"
+    )
+    return ExitCode.DAMAGED
 
 
 def _to_stdout(exporter: Exporter) -> None:
     try:
         exporter.to_stream(sys.stdout.buffer)
         sys.stdout.flush()
-    except BrokenPipeError:  # who reads has seen enough; Python would complain once more at its end
+    except BrokenPipeError:  # the reader has seen enough; without this Python would report it again when it exits
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)

@@ -76,6 +76,11 @@ licence_option = functools.partial(
     metavar="ID",
     help="Licence of the pages, as the Hub names it, such as cc-by-4.0.",
 )
+input_option = click.option(
+    "--input", "inputs", multiple=True, metavar="PATH", help="Current path of the parsed files, to read page images."
+)
+NOT_FOR_IMAGES = ("pages", "recursive", "limit", "id_column", "skip_duplicates")
+"""Options of sources that reading page images again does not need."""
 queries_option = functools.partial(
     click.option,
     "--queries",
@@ -134,8 +139,7 @@ def _details(each: Option) -> dict[str, Any]:
     if isinstance(each.default, float) and each.shown_default is None:
         shown = f"{each.default:g}"
     details: dict[str, Any] = {
-        "cls": GroupedOption,
-        "heading": each.heading,
+        **({"cls": GroupedOption, "heading": each.heading} if each.heading else {}),
         "help": each.help + (f"  [default: {shown}]" if shown else ""),
         "metavar": each.metavar,
         "envvar": each.environment,

@@ -70,7 +70,7 @@ def command(
         import asyncio
 
         from pagemill.app.parse import parse_into
-        from pagemill.cli.progress import ProgressDisplay, print_summary
+        from pagemill.cli.progress import ParseProgress, print_summary
         from pagemill.runtime.pipeline import Pipeline
         from pagemill.store.run_directory import PREVIEW_PAGES
 
@@ -80,7 +80,7 @@ def command(
             layout_engine=options.layout.engine,
             layout_model=options.layout.model,
         )
-        with ProgressDisplay(quiet=quiet, life=life) as progress:
+        with ParseProgress(quiet=quiet, life=life) as progress:
             outcome = asyncio.run(
                 parse_into(
                     output,

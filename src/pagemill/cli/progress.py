@@ -1,42 +1,44 @@
-"""Progress on a terminal (a bar) or in a log (plain lines), and the summary at the end."""
+"""Progress on a terminal (a bar) or in a log (plain lines), for all commands, and the summary of a run."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import time
+from contextlib import suppress
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn
-from rich.progress import Progress as Bar
+from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from pagemill.cli.wording import duration, number, packed, printable, shares, short
+from pagemill.cli.wording import counts, duration, number, printable, row, shares, short
 from pagemill.document.page import Status
 from pagemill.runtime.supervisor import Life
+from pagemill.serving.spec import What
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
-    from types import TracebackType
 
     from pagemill.app.parse import RunOutcome
     from pagemill.parsing.page import ParsedPage
     from pagemill.runtime.supervisor import Vitals
+    from pagemill.serving.spec import Event
     from pagemill.store.summary import RunSummary
 
-Row = tuple[str, str, list[str]]
-"""Name, style and items of a row of the summary."""
-
 LOG_EVERY_S = 10.0
+SERVER_LOG_EVERY_S = 15.0
 MAX_FAILURE_LINES = 20
 """Failed pages that are named as they come; the others are counted."""
-_MAX_LABELS = 30
+_INDENT = 10
+_ERASE_LINE = "\r\x1b[2K"
 
 
 class LenientConsole(Console):
-    """A console that goes quiet when it cannot be written to: a run must not end because nobody reads its log."""
+    """A console that goes quiet when it cannot be written to: a run must not stop because nobody reads its log."""
 
     def say(self, *parts: str | tuple[str, str]) -> None:
         """Print one line as it is: no markup, no wrapping. Parts are texts, or texts with a style."""
@@ -48,19 +50,94 @@ class LenientConsole(Console):
             self.on_broken_pipe()
 
     def on_broken_pipe(self) -> None:
-        """Send all further output nowhere, also what Python flushes at its end."""
+        """Discard all further output, also what Python flushes when it exits."""
         self.quiet = True
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self.file.fileno())
         os.close(nowhere)
 
 
-class ProgressDisplay:
-    """Shows pages, pages/s, ETA and failures on standard error.
+def messages() -> LenientConsole:
+    """Standard error."""
+    return LenientConsole(stderr=True, highlight=False)
+
+
+class ProgressBar:
+    """A bar on a terminal while the block lasts; nothing elsewhere. A context manager.
+
+    Args:
+        total: Steps; None where they are not known yet.
+        what: Shown before the bar.
+        quiet: Show nothing.
+        size: Steps are bytes.
+        console: Where to draw; standard error by default.
+    """
+
+    def __init__(
+        self,
+        total: int | None = None,
+        what: str = "",
+        *,
+        quiet: bool = False,
+        size: bool = False,
+        console: LenientConsole | None = None,
+    ) -> None:
+        console = console or messages()
+        self._bar: Progress | None = None
+        if not quiet and console.is_terminal:
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=None),
+                DownloadColumn() if size else MofNCompleteColumn(),
+                TextColumn("{task.fields[note]}"),
+                TimeRemainingColumn(),
+                console=console,
+                transient=True,
+                expand=True,
+            )
+            self._task = self._bar.add_task(what, total=total, note="")
+
+    def begin(self, what: str, total: int) -> None:
+        """Restart the bar for something else."""
+        if self._bar:
+            self._bar.reset(self._task, total=total, description=what)
+
+    def advance(self, steps: int = 1) -> None:
+        """Some steps are done."""
+        if self._bar:
+            self._bar.advance(self._task, steps)
+
+    def update(self, done: int, total: int | None, note: str = "") -> None:
+        """So many steps are done."""
+        if self._bar:
+            self._bar.update(self._task, completed=done, total=total, note=note)
+
+    @property
+    def shown(self) -> bool:
+        """Whether there is a bar."""
+        return self._bar is not None
+
+    def stop(self) -> None:
+        """Remove the bar for good. Idempotent."""
+        if self._bar:
+            self._bar.stop()
+            self._bar = None
+
+    def __enter__(self) -> Self:
+        if self._bar:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+class ParseProgress:
+    """Shows pages, pages/s, time left and failures of ``pagemill parse`` on standard error. A context manager.
 
     Args:
         quiet: Name failed pages, and show nothing else.
-        life: Of the process, one of several in which the run may go on.
+        life: What this process knows of the run, in which it may be one of several.
         console: Where to draw; standard error by default.
     """
 
@@ -70,148 +147,187 @@ class ProgressDisplay:
         self._life = life or Life()
         self._start = self._last_line = time.monotonic()
         self._pages = self._failed = self._retries = 0
-        self._bar: Bar | None = None
-        if not quiet and self._console.is_terminal:
-            self._bar = Bar(
-                SpinnerColumn(),
-                BarColumn(bar_width=None),
-                MofNCompleteColumn(),
-                TextColumn("{task.fields[rate]}"),
-                TextColumn("{task.fields[failures]}"),
-                console=self._console,
-                transient=True,
-                expand=True,
-            )
-            self._task = self._bar.add_task("parsing", total=None, rate="", failures="")
+        self._bar = ProgressBar(quiet=quiet, console=self._console)
 
     def __enter__(self) -> Self:
-        if self._bar:
-            self._bar.start()
+        self._bar.__enter__()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if self._bar:
-            self._bar.stop()
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
 
-    def opened(self, ended_before: int) -> None:
+    def opened(self, finished_before: int) -> None:
         """Say how many pages need not be parsed again; a process that takes over from another says nothing."""
-        if ended_before and not self._quiet and self._life.number == 0:
-            self._console.say(f"Resuming: {number(ended_before, 'page')} ended before.")
+        if finished_before and not self._quiet and self._life.number == 0:
+            self._console.say(f"Resuming: {number(finished_before, 'page')} finished before.")
 
-    def page(self, page: ParsedPage, *, total: int | None, passed_over: int) -> None:
-        """Count a page that has ended; a failed one is named at once.
+    def page(self, page: ParsedPage, *, total: int | None, skipped: int) -> None:
+        """Count a finished page; a failed one is named at once.
 
-        Pages that were passed over count as progress, but not as speed: the time left is that of the others.
+        Skipped pages count as progress, but not as speed: the time left is that of the others.
         """
         self._pages += 1
         if page.record.status is Status.FAILED:
             self._failed += 1
-            self._say(self._failed, ("failed", "red"), page)
+            self._name(self._failed, ("failed", "red"), page)
         if self._quiet:
             return
         now = time.monotonic()
         rate = self._pages / max(now - self._start, 1e-9)
-        ended = passed_over + self._pages
-        left = f", {duration((total - ended) / rate)} left" if total else ""
-        if self._bar:
-            counts = [f"[red]{self._failed} failed"] if self._failed else []
-            counts += [f"[yellow]{self._retries} retried"] if self._retries else []
-            self._bar.update(
-                self._task,
-                completed=ended,
-                total=total,
-                rate=f"{rate:.1f} pages/s{left}",
-                failures=" ".join(counts),
-            )
+        finished = skipped + self._pages
+        left = f", {duration((total - finished) / rate)} left" if total else ""
+        if self._bar.shown:
+            notes = [f"{rate:.1f} pages/s{left}"]
+            notes += [f"[red]{self._failed} failed[/red]"] if self._failed else []
+            notes += [f"[yellow]{self._retries} retried[/yellow]"] if self._retries else []
+            self._bar.update(finished, total, " ".join(notes))
         elif now - self._last_line >= LOG_EVERY_S:
             self._last_line = now
             of_total = f"/{total}" if total else ""
             retried = f", {self._retries} retried" if self._retries else ""
             self._console.say(
-                f"{ended}{of_total} pages, {rate:.2f} pages/s{left}, {self._life.vitals.failed} failed{retried}"
+                f"{finished}{of_total} pages, {rate:.2f} pages/s{left}, {self._life.vitals.failed} failed{retried}"
             )
 
     def postponed(self, page: ParsedPage) -> None:
-        """Name a page that failed and will be tried again."""
+        """Name a page that failed and will be retried."""
         self._retries += 1
         if not self._quiet:
-            self._say(self._retries, ("again later", "yellow"), page)
+            self._name(self._retries, ("will be retried", "yellow"), page)
 
     def hangs(self, *, fresh_process: bool) -> None:
-        """Say that a computation hangs and how the run goes on; those that hang later are not told."""
+        """Report a computation that hangs, and how the run continues; further ones are not reported."""
         if not self._quiet:
-            goes_on = "in a fresh process once the pages under way have ended" if fresh_process else "without it"
-            self._console.say(f"A page hangs in a computation and was given up. The run goes on {goes_on}.")
+            how = "in a new process once the pages in flight are finished" if fresh_process else "without it"
+            self._console.say(f"A page hangs in a computation and was given up. The run continues {how}.")
 
-    def stopping(self, under_way: int) -> None:
-        """Say that the run ends early, and leave the terminal as it was: a second signal ends the process at once."""
-        if self._bar:
-            self._bar.stop()
-            self._bar = None
+    def stopping(self, in_flight: int) -> None:
+        """Report that the run stops early, and restore the terminal: a second signal stops the process at once."""
+        self._bar.stop()
         if not self._quiet:
-            waits = f"{number(under_way, 'page')} under way will be finished" if under_way else "no page is under way"
-            self._console.say(f"Stopping: {waits}. Once more (Ctrl-C) quits at once. Either way it can be resumed.")
+            waits = f"{number(in_flight, 'page')} in flight will be finished" if in_flight else "no page is in flight"
+            self._console.say(f"Stopping: {waits}. Press Ctrl-C again to quit at once. Either way it can be resumed.")
 
-    def _say(self, count: int, what: tuple[str, str], page: ParsedPage) -> None:
+    def _name(self, count: int, what: tuple[str, str], page: ParsedPage) -> None:
         if count <= MAX_FAILURE_LINES:
             self._console.say(what, f" {page.record.page_id}: {short(page.record.errors[0].message)}")
         elif count == MAX_FAILURE_LINES + 1:
-            self._console.say("More pages fail; they are only counted from here on.")
+            self._console.say("More pages fail; from here on they are only counted.")
+
+
+class ServerDisplay:
+    """Shows the events of servers on standard error: a changing line on a terminal, plain lines in a log.
+
+    An instance is what :class:`pagemill.serving.servers.ModelServers` calls.
+
+    Args:
+        quiet: Show only what went wrong.
+    """
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._quiet = quiet
+        self._terminal = sys.stderr.isatty()
+        self._starts: dict[str, float] = {}
+        self._last_progress = time.monotonic()
+
+    def __call__(self, event: Event) -> None:
+        """Show an event."""
+        match event.what:
+            case What.STARTING:
+                self._starts[event.url] = self._last_progress = time.monotonic()
+                self.note(f"Starting {event.url}: {event.text}")
+            case What.PROGRESS:
+                self._progress(event)
+            case What.READY:
+                self.note(f"Ready after {self._seconds(event):.0f} s: {event.url} ({event.text})")
+            case What.REUSED:
+                self.note(f"Using a running server: {event.url} ({event.text})")
+            case What.DIED:
+                self._say(f"Server {event.url}: {event.text}")
+            case What.GIVEN_UP:
+                self._say(f"Server {event.url}: given up.")
+            case What.CLEARED:
+                self._say(f"Killed {event.text}: its pagemill process was killed.")
+
+    def note(self, text: str) -> None:
+        """Print something that is not a problem."""
+        if not self._quiet:
+            self._say(text)
+
+    def _progress(self, event: Event) -> None:
+        if self._quiet:
+            return
+        passed = f"{self._seconds(event):4.0f} s  {event.text}"
+        if self._terminal:
+            self._write(_ERASE_LINE + passed[: shutil.get_terminal_size().columns - 1])
+        elif time.monotonic() - self._last_progress >= SERVER_LOG_EVERY_S:
+            self._last_progress = time.monotonic()
+            self._write(passed + "\n")
+
+    def _seconds(self, event: Event) -> float:
+        """Since the server of an event was started."""
+        return time.monotonic() - self._starts.get(event.url, self._last_progress)
+
+    def _say(self, text: str) -> None:
+        self._write((_ERASE_LINE if self._terminal else "") + text + "\n")
+
+    def _write(self, text: str) -> None:
+        with suppress(OSError, ValueError):  # nobody reads it: no reason to stop a server
+            sys.stderr.write(text)
+            sys.stderr.flush()
 
 
 def print_summary(
     outcome: RunOutcome, vitals: Vitals, out: Path, seconds: float, console: LenientConsole | None = None
 ) -> None:
-    """Print what a run amounts to: pages, regions by label, failures by kind, shares of stages, where to look.
+    """Print the summary of a run: pages, regions by label, failures by kind, shares of stages, the output directory.
 
     Args:
-        outcome: How the run ended; its counts are those of the directory.
+        outcome: The outcome of the run; its counts are those of the directory.
         vitals: What was done this time.
         out: The directory.
-        seconds: That it took this time.
+        seconds: Duration of this time.
         console: Where to print; standard output by default.
     """
     console = console or LenientConsole(file=sys.stdout)
     summary = outcome.summary
-    ended = vitals.done + vitals.failed
+    finished = vitals.done + vitals.failed
     pages = [f"{summary.pages - summary.failed} done", f"{summary.failed} failed"]
     pages += [f"{summary.skipped} skipped"] if summary.skipped else []
-    rows: list[Row] = [("pages", "", [*pages, number(summary.documents, "document")])]
-    if ended < summary.pages:
+    rows: list[tuple[str, str, list[str]]] = [("pages", "", [*pages, number(summary.documents, "document")])]
+    if finished < summary.pages:
         rows.append(
-            ("this time", "", [f"{vitals.done} done", f"{vitals.failed} failed"] if ended else ["nothing to do"])
+            ("this time", "", [f"{vitals.done} done", f"{vitals.failed} failed"] if finished else ["nothing to do"])
         )
-    rate = f" ({ended / max(seconds, 1e-9):.2f} pages/s)" if ended else ""
+    rate = f" ({finished / max(seconds, 1e-9):.2f} pages/s)" if finished else ""
     rows.append(("time", "", [f"{duration(seconds)}{rate}"]))
-    if ended:
+    if finished:
         rows += _details(summary)
     if summary.failures_by_kind:
-        rows.append(("failures", "red", _counts(_largest_first(summary.failures_by_kind))))
+        rows.append(("failures", "red", counts(summary.failures_by_kind)))
     if summary.missing:
         what = "page or row" if summary.missing == 1 else "pages or rows"
         rows.append(("missing", "red", [f"at least {summary.missing:,} {what} that sources could not give"]))
     if summary.warnings_by_kind:
-        rows.append(("warnings", "yellow", _counts(_largest_first(summary.warnings_by_kind))))
+        rows.append(("warnings", "yellow", counts(summary.warnings_by_kind)))
     rows.append(("output", "", [str(out)]))
     for name, style, items in rows:
-        for index, line in enumerate(packed(items, console.width - 10)):
-            console.say(("" if index else name).ljust(10), (line, style))
-    _print_failures(outcome, console)
+        for label, line in row(name, items, console.width, _INDENT):
+            console.say(label, (line, style))
+    print_failures(outcome.failures, outcome.errors, console, more='; see "errors" of each page in ocr_results.jsonl')
     if summary.interrupted:
-        console.say("Interrupted: what was parsed until then is in the output. The same command goes on.")
+        console.say("Interrupted. The pages parsed so far are in the output; repeat the command to resume.")
     elif summary.failed > outcome.unopened:
-        console.say("The same command with --retry-failed tries failed pages again.")
+        console.say("To retry the failed pages, repeat the command with --retry-failed.")
     elif summary.failed:
-        console.say("The next run into this output tries them again.")
+        console.say("The next run into this output retries them.")
 
 
-def _details(summary: RunSummary) -> list[Row]:
+def _details(summary: RunSummary) -> list[tuple[str, str, list[str]]]:
     """What is on the pages, and where the time went."""
-    rows: list[Row] = []
+    rows: list[tuple[str, str, list[str]]] = []
     if summary.regions:
-        rows.append(("regions", "", [f"{summary.regions} in all", *_counts(_largest_first(summary.regions_by_label))]))
+        rows.append(("regions", "", [f"{summary.regions} in all", *counts(summary.regions_by_label)]))
     if summary.crops:
         rows.append(("crops", "", [str(summary.crops)]))
     if stages := shares(summary.seconds_by_stage):
@@ -219,22 +335,29 @@ def _details(summary: RunSummary) -> list[Row]:
     return rows
 
 
-def _print_failures(outcome: RunOutcome, console: LenientConsole) -> None:
-    """The first failures, those with one remedy together."""
-    order = {remedy: position for position, (_, _, remedy) in reversed(list(enumerate(outcome.failures)))}
-    for remedy, failures in groupby(sorted(outcome.failures, key=lambda failure: order[failure[2]]), lambda f: f[2]):
-        for page_id, message, _ in failures:
-            console.say(f"  {page_id}: {short(message)}")
+def print_failures(
+    failures: Iterable[tuple[str, str, str | None]],
+    total: int,
+    console: LenientConsole,
+    *,
+    mark: str = "",
+    more: str = "",
+) -> None:
+    """Print the first failures, those with one remedy together.
+
+    Args:
+        failures: What failed, the message and the remedy of each.
+        total: Number of all failures.
+        console: Where to print.
+        mark: Printed before each, in red.
+        more: Where to find the others.
+    """
+    shown = list(failures)
+    order = {remedy: position for position, (_, _, remedy) in reversed(list(enumerate(shown)))}
+    for remedy, group in groupby(sorted(shown, key=lambda failure: order[failure[2]]), lambda failure: failure[2]):
+        for name, message, _ in group:
+            console.say((mark, "red"), f"{' ' if mark else '  '}{name}: {short(message)}")
         if remedy:
-            console.say(f"      {remedy}")
-    hidden = outcome.errors - len(outcome.failures)
-    if hidden > 0:
-        console.say(f'  ... and {hidden} more; see "errors" of each page in ocr_results.jsonl')
-
-
-def _largest_first(counts: dict[str, Any]) -> dict[str, Any]:
-    return dict(sorted(counts.items(), key=lambda item: -item[1])[:_MAX_LABELS])
-
-
-def _counts(counts: dict[str, Any]) -> list[str]:
-    return [f"{name} {count}" for name, count in counts.items()]
+            console.say(f"      {short(remedy)}")
+    if total > len(shown):
+        console.say(f"  ... and {total - len(shown):,} more{more}")

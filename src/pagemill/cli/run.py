@@ -117,8 +117,8 @@ def command(dry_run: bool, quiet: bool, **options: Any) -> int:
 
     from pagemill.app.run import StepRunner
     from pagemill.app.run_plan import RunOptions, check, commands, plan
+    from pagemill.cli.progress import ServerDisplay
     from pagemill.cli.serve_model import print_plans
-    from pagemill.cli.server_display import ServerDisplay
 
     model_options = given(RecognitionSettings) | {
         key: each for key, each in given(ServingOptions).items() if key in _OF_THE_MODEL

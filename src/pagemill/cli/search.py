@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import shutil
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from click.formatting import wrap_text
 
-from pagemill.cli.options import server_option
+from pagemill.cli.options import FILE, run_directory, takes
+from pagemill.config.settings import QueryEngineSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from pagemill.retrieval.hits import SearchHit
 
@@ -21,66 +22,61 @@ _PARTS = ("images", "text", "regions", "full-text")
 
 
 @click.command(name="search", short_help="Search the pages of a run.")
-@click.argument("out", metavar="OUT", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@run_directory
 @click.argument("query", required=False)
+@click.option("--by-image", type=FILE, metavar="FILE", help="Search by an image, with or without words.")
 @click.option(
-    "--by-image",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    metavar="FILE",
-    help="Search by a picture, with or without words.",
+    *("-n", "--top"),
+    type=click.IntRange(1, 1000),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="Maximum number of pages to show.",
+)
+@click.option("--documents", multiple=True, metavar="GLOB", help="Only documents whose id matches; may be repeated.")
+@click.option("--pages", multiple=True, metavar="GLOB", help="Only pages whose page id matches; may be repeated.")
+@click.option(
+    *("--lang", "languages"), multiple=True, metavar="CODE", help="Only pages in this language; may be repeated."
 )
 @click.option(
-    "-n", "--top", type=click.IntRange(1, 1000), default=10, show_default=True, metavar="N", help="Most pages to show."
-)
-@click.option("--documents", multiple=True, metavar="GLOB", help="Only documents with such an id; may be repeated.")
-@click.option("--pages", multiple=True, metavar="GLOB", help="Only pages with such a page id; may be repeated.")
-@click.option("--lang", "languages", multiple=True, metavar="CODE", help="Only pages in it: ko, en; may be repeated.")
-@click.option(
-    "--label", "labels", multiple=True, metavar="LABEL", help="Only such regions: table, chart; may be repeated."
+    *("--label", "labels"),
+    multiple=True,
+    metavar="LABEL",
+    help="Only regions with this label, such as table or chart; may be repeated.",
 )
 @click.option(
-    "--part",
-    "parts",
+    *("--part", "parts"),
     multiple=True,
     type=click.Choice(_PARTS),
     help="Search only these parts of the index; may be repeated  [default: all]",
 )
-@server_option("Embeds the query, where a server made the vectors")
-@click.option("--model", metavar="PATH", help="The vectors' model, where it lies elsewhere on this machine.")
-@click.option("--device", metavar="NAME", help="Where the model computes, as in cuda or cpu.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a hit, a line each.")
+@takes(engines=QueryEngineSettings)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per hit, one per line.")
 def command(
     out: Path,
     query: str | None,
     by_image: Path | None,
     top: int,
-    documents: tuple[str, ...],
-    pages: tuple[str, ...],
-    languages: tuple[str, ...],
-    labels: tuple[str, ...],
     parts: tuple[str, ...],
-    servers: tuple[str, ...],
-    model: str | None,
-    device: str | None,
+    engines: QueryEngineSettings,
     as_json: bool,
+    **filters: tuple[str, ...],
 ) -> None:
-    """Search the pages of a run directory, by words and, where it was embedded, by likeness.
+    """Search the pages of a run directory by full text and, if it was embedded, by vector similarity.
 
     \b
     pagemill search out "한지 체험 교실 수강료"
     pagemill search out "loss of fibre" --label table --documents 'report*' --json
     pagemill search out --by-image photo.jpg
     """  # noqa: D301 - click wants the control character
-    from pagemill.app.search import QueryEngineSettings, Searcher
+    from pagemill.app.search import Searcher
     from pagemill.errors import UsageError
     from pagemill.retrieval.hits import Filters
 
     if by_image is None and not (query and query.strip()):
-        raise UsageError("there is no query", remedy="Name words to look for, or an image with --by-image.")
-    engines = QueryEngineSettings(servers=servers, model=model, device=device)
+        raise UsageError("there is no query", remedy="Give words to look for, or an image with --by-image.")
     with Searcher(out, engines) as searcher:
-        filters = Filters(documents, pages, languages, labels)
-        hits = searcher.search(query, image=by_image, parts=parts or None, filters=filters, top=top)
+        hits = searcher.search(query, image=by_image, parts=parts or None, filters=Filters(**filters), top=top)
         behind = searcher.index.behind
     if as_json:
         import msgspec
@@ -90,7 +86,7 @@ def command(
     else:
         _print(hits, out)
     if behind:
-        click.echo(f"Note: {behind}. Bring it up to date: pagemill index {out}", err=True)
+        click.echo(f"Note: {behind}. To update it: pagemill index {out}", err=True)
 
 
 def _print(hits: Iterable[SearchHit], out: Path) -> None:
@@ -118,4 +114,4 @@ def _print(hits: Iterable[SearchHit], out: Path) -> None:
         if hit.crop:
             click.echo(f"     {out / hit.crop}")
     if not shown:
-        click.echo("Nothing was found.", err=True)
+        click.echo("No page matches.", err=True)

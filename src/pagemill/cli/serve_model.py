@@ -75,7 +75,7 @@ async def _serve(serving: Serving, patience: Patience, *, quiet: bool) -> int:
     import asyncio
     import signal
 
-    from pagemill.cli.server_display import ServerDisplay
+    from pagemill.cli.progress import ServerDisplay
     from pagemill.serving.servers import ModelServers
 
     display = ServerDisplay(quiet=quiet)

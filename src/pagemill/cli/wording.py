@@ -1,17 +1,18 @@
-"""Numbers, durations, sizes and lists as the command line says them."""
+"""Numbers, durations, sizes and lists as the command line prints them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-_MAX_MESSAGE = 500
+_MAX_MESSAGE = 500  # characters
+_MAX_COUNTS = 30
 
 
 def duration(seconds: float) -> str:
-    """As in ``3.1 s``, ``4 min 5 s``, ``2 h 10 min``."""
+    """Such as ``3.1 s``, ``4 min 5 s``, ``2 h 10 min``."""
     seconds = max(0.0, seconds)
     if seconds < 60:
         return f"{seconds:.1f} s"
@@ -21,12 +22,12 @@ def duration(seconds: float) -> str:
 
 
 def number(count: int, what: str) -> str:
-    """As in ``1 page``, ``2 pages``."""
+    """Such as ``1 page``, ``2 pages``."""
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def size(count: int) -> str:
-    """Bytes, as in ``512 B``, ``1.2 MB``; a kB has 1000."""
+    """Bytes, such as ``512 B``, ``1.2 MB``; 1 kB is 1000 B."""
     value = float(count)
     for unit in ("B", "kB", "MB", "GB"):
         if value < 999.5:
@@ -36,10 +37,21 @@ def size(count: int) -> str:
 
 
 def shares(seconds: Mapping[str, float]) -> list[str]:
-    """As in ``layout 64%``, largest first. Stages of different pages overlap: their sum is no time on a clock."""
+    """Such as ``layout 64%``, largest first. Stages of different pages overlap: their sum is not elapsed time."""
     total = sum(seconds.values())
     ordered = sorted(seconds.items(), key=lambda item: -item[1])
     return [f"{name} {value / total:.0%}" for name, value in ordered if value >= 0.005 * total > 0]
+
+
+def counts(numbers: Mapping[str, int]) -> list[str]:
+    """Such as ``table 12``, largest first."""
+    return [f"{name} {count:,}" for name, count in sorted(numbers.items(), key=lambda item: -item[1])[:_MAX_COUNTS]]
+
+
+def row(name: str, items: Iterable[str], width: int, indent: int) -> Iterator[tuple[str, str]]:
+    """Lines of at most ``width`` characters with a name before the first, as label and text."""
+    for index, line in enumerate(packed(items, width - indent)):
+        yield ("" if index else name).ljust(indent), line
 
 
 def packed(items: Iterable[str], width: int) -> list[str]:
@@ -56,11 +68,11 @@ def packed(items: Iterable[str], width: int) -> list[str]:
 
 
 def short(message: str) -> str:
-    """One line of bounded length; messages may quote what libraries said about untrusted files."""
+    """One line of bounded length: messages may quote what libraries say about untrusted files."""
     line = " ".join(message.split())
     return line if len(line) <= _MAX_MESSAGE else f"{line[:_MAX_MESSAGE]} ..."
 
 
 def printable(text: str) -> str:
-    """Text that cannot steer a terminal, as names of files and messages about them might."""
+    """Text without control characters, which names of files may hold to control the terminal."""
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)

@@ -31,7 +31,7 @@ class Option:
     flags: tuple[str, ...]
     """On the command line, such as ``("-r", "--recursive")``; by default the key, with dashes."""
     help: str
-    heading: str = "Options"
+    heading: str | None = None
     """Under which the help of a command lists it."""
     metavar: str | None = None
     shown_default: str | None = None

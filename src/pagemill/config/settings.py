@@ -281,6 +281,21 @@ class RuntimeSettings:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryEngineSettings:
+    """Where the engines are that made the vectors, if not where they were."""
+
+    servers: tuple[str, ...] = option(
+        "--server",
+        default=(),
+        metavar="URL[,URL...]",
+        comma_separated=True,
+        help="Server that embeds queries, for vectors made by a server; may be repeated.",
+    )
+    model: str | None = option(metavar="PATH", help="Path of the vectors' model, if it has moved.")
+    device: str | None = option(metavar="NAME", help="Device of the model, such as cuda or cpu.")
+
+
 def available_cores() -> int:
     """Cores that this process may use: its CPU affinity if the system reports one, bounded by a container's quota."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -130,7 +130,7 @@ class Interrupting:
     def opened(self, ended_before: int) -> None:
         self.before = ended_before
 
-    def page(self, page: ParsedPage, *, total: int | None, passed_over: int) -> None:
+    def page(self, page: ParsedPage, *, total: int | None, skipped: int) -> None:
         self.pages += 1
         if self.pages == 2:
             signal.raise_signal(self.number)
@@ -224,7 +224,7 @@ async def test_pages_under_way_are_known_to_the_parent(tmp_path):
     seen: list[int] = []
 
     class Listening(Interrupting):
-        def page(self, page: ParsedPage, *, total: int | None, passed_over: int) -> None:
+        def page(self, page: ParsedPage, *, total: int | None, skipped: int) -> None:
             seen.append(mine.vitals.under_way)
 
     class TwoAtOnce(FakePipeline):
@@ -263,7 +263,7 @@ async def test_a_hang_is_told_once_in_all_lives(tmp_path, supervised):
         def hangs(self, *, fresh_process: bool) -> None:
             told.append(fresh_process)
 
-        def page(self, page: ParsedPage, *, total: int | None, passed_over: int) -> None:
+        def page(self, page: ParsedPage, *, total: int | None, skipped: int) -> None:
             pass
 
     mine = Life(supervised=supervised)
@@ -278,8 +278,8 @@ async def test_skipped_pages_are_no_failure_and_have_no_record(tmp_path):
     told: list[int] = []
 
     class Listening(Interrupting):
-        def page(self, page: ParsedPage, *, total: int | None, passed_over: int) -> None:
-            told.append(passed_over)
+        def page(self, page: ParsedPage, *, total: int | None, skipped: int) -> None:
+            told.append(skipped)
 
     skipped = SkippedPage(ref=ref(page(1)), reason="duplicate of e")
     outcome = await run(tmp_path / "out", FakePipeline(skipped, page(2)), Listening(signal.SIGINT))

@@ -220,7 +220,7 @@ def test_the_command_prints_hits_with_marks(run: Path) -> None:
 
 
 def test_the_command_says_when_nothing_is_found_or_the_index_is_behind(run: Path) -> None:
-    assert "Nothing was found" in invoke("search", run, "unheardof", "--part", "full-text").stderr
+    assert "No page matches" in invoke("search", run, "unheardof", "--part", "full-text").stderr
     with (run / "ocr_results.jsonl").open("ab") as stream:
         stream.write(b"\n")
     assert "pagemill index" in invoke("search", run, "paper", "--part", "full-text").stderr

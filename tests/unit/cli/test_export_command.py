@@ -89,7 +89,7 @@ def test_an_unfinished_run_says_so(tmp_path: Path) -> None:
         run.sync()
         result = invoke(tmp_path / "run", "-f", "jsonl")
     assert result.return_value == ExitCode.OK
-    assert "not finished: 1 page under way or waiting" in result.stderr
+    assert "not finished: 1 page in flight or waiting" in result.stderr
 
 
 def test_mistakes_have_a_message_and_a_remedy(run: Path, tmp_path: Path) -> None:

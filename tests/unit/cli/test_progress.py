@@ -11,7 +11,7 @@ import pytest
 
 from pagemill.app.parse import RunOutcome
 from pagemill.cli import progress
-from pagemill.cli.progress import LenientConsole, ProgressDisplay, print_summary
+from pagemill.cli.progress import LenientConsole, ParseProgress, ProgressBar, print_summary
 from pagemill.document.page import PageError, PageResult, Status
 from pagemill.errors import ExitCode
 from pagemill.parsing.page import ParsedPage
@@ -73,20 +73,20 @@ def test_the_summary_fits_its_width_and_splits_no_item():
 
 
 def test_failures_with_one_remedy_stand_together_and_are_bounded():
-    pages = [failed(f"p{n}", "is damaged", "Get it again." if n % 2 else "Mend it.") for n in range(100)]
+    pages = [failed(f"p{n}", "is damaged", "Get it again." if n % 2 else "Repair it.") for n in range(100)]
     lines = summary_of(outcome_of(*pages))
     assert sum("is damaged" in line for line in lines) == 20
-    assert [line.strip() for line in lines if "again" in line or "Mend" in line][:-1] == ["Mend it.", "Get it again."]
+    assert [line.strip() for line in lines if "again" in line or "Repair" in line] == ["Repair it.", "Get it again."]
     assert lines[-2].startswith("  ... and 80 more")
     assert "--retry-failed" in lines[-1]
 
 
 def test_a_log_names_the_first_failures_and_counts_the_others():
     file = io.StringIO()
-    with ProgressDisplay(console=LenientConsole(file=file, width=80)) as display:
+    with ParseProgress(console=LenientConsole(file=file, width=80)) as display:
         for number in range(100):
             page = failed(f"p{number}", "[bold]is damaged\x1b[31m\nand more " + "x" * 9999)
-            display.page(page, total=100, passed_over=0)
+            display.page(page, total=100, skipped=0)
     lines = file.getvalue().splitlines()
     assert len(lines) == 21
     assert lines[0].startswith("failed p0: [bold]is damaged\ufffd[31m and more xxx")
@@ -96,12 +96,12 @@ def test_a_log_names_the_first_failures_and_counts_the_others():
 
 def test_quiet_names_what_failed_and_nothing_else():
     file = io.StringIO()
-    with ProgressDisplay(quiet=True, console=LenientConsole(file=file, width=80)) as display:
+    with ParseProgress(quiet=True, console=LenientConsole(file=file, width=80)) as display:
         display.opened(3)
-        display.page(failed("p", "is damaged"), total=1, passed_over=0)
+        display.page(failed("p", "is damaged"), total=1, skipped=0)
         display.postponed(failed("p", "is damaged"))
         display.hangs(fresh_process=True)
-        display.page(done("q"), total=2, passed_over=0)
+        display.page(done("q"), total=2, skipped=0)
         display.stopping(2)
     assert file.getvalue() == "failed p: is damaged\n"
 
@@ -109,16 +109,16 @@ def test_quiet_names_what_failed_and_nothing_else():
 def test_a_terminal_gets_a_bar_that_a_stop_takes_away():
     file = io.StringIO()
     console = LenientConsole(file=file, width=80, force_terminal=True, color_system=None)
-    with ProgressDisplay(console=console) as display:
-        display.page(failed("p", "is damaged"), total=4, passed_over=0)
+    with ParseProgress(console=console) as display:
+        display.page(failed("p", "is damaged"), total=4, skipped=0)
         display.postponed(failed("r", "hung"))
-        display.page(done("o"), total=4, passed_over=0)
+        display.page(done("o"), total=4, skipped=0)
         display.stopping(2)
         shown = file.getvalue()
         assert "2/4" in shown
         assert "1 failed 1 retried" in shown
-        assert "Stopping: 2 pages under way will be finished" in shown
-        display.page(failed("q", "is damaged, too"), total=4, passed_over=0)  # one that was on its way
+        assert "Stopping: 2 pages in flight will be finished" in shown
+        display.page(failed("q", "is damaged, too"), total=4, skipped=0)  # one that was on its way
     assert "\x1b[?25h" in shown
     assert "Ctrl-C" in shown
     assert "2/4" not in file.getvalue()[len(shown) :]
@@ -140,17 +140,17 @@ def test_a_console_that_nobody_reads_goes_quiet(sink: str):
         assert console.quiet
 
 
-def test_pages_of_an_earlier_sitting_are_progress_but_no_speed(monkeypatch: pytest.MonkeyPatch):
+def test_pages_of_an_earlier_session_are_progress_but_no_speed(monkeypatch: pytest.MonkeyPatch):
     clock = [100.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
     file = io.StringIO()
-    display = ProgressDisplay(console=LenientConsole(file=file, width=80))
+    display = ParseProgress(console=LenientConsole(file=file, width=80))
     display.opened(1_234)
     for _ in range(20):
         clock[0] += 1.0
-        display.page(done("p"), total=1_294, passed_over=1_234)
+        display.page(done("p"), total=1_294, skipped=1_234)
     lines = file.getvalue().splitlines()
-    assert lines[0] == "Resuming: 1,234 pages ended before."
+    assert lines[0] == "Resuming: 1,234 pages finished before."
     assert lines[1:] == [
         "1244/1294 pages, 1.00 pages/s, 50.0 s left, 0 failed",
         "1254/1294 pages, 1.00 pages/s, 40.0 s left, 0 failed",
@@ -159,15 +159,15 @@ def test_pages_of_an_earlier_sitting_are_progress_but_no_speed(monkeypatch: pyte
 
 def test_a_process_that_takes_over_does_not_greet_again():
     file = io.StringIO()
-    ProgressDisplay(life=Life(number=1), console=LenientConsole(file=file)).opened(7)
+    ParseProgress(life=Life(number=1), console=LenientConsole(file=file)).opened(7)
     assert file.getvalue() == ""
 
 
-def test_a_page_that_is_tried_again_is_named():
+def test_a_page_that_will_be_retried_is_named():
     file = io.StringIO()
-    display = ProgressDisplay(console=LenientConsole(file=file, width=80))
+    display = ParseProgress(console=LenientConsole(file=file, width=80))
     display.postponed(failed("p7", "took longer than 300 s"))
-    assert file.getvalue() == "again later p7: took longer than 300 s\n"
+    assert file.getvalue() == "will be retried p7: took longer than 300 s\n"
 
 
 def test_the_summary_tells_this_time_from_all_times():
@@ -194,11 +194,23 @@ def test_what_a_failed_run_is_told_to_do_depends_on_what_failed():
     """An input that does not open is tried by every resume, a page that failed only when asked."""
     unopened = failed("typo", "does not exist")
     unopened.record.page_number = None
-    assert summary_of(outcome_of(done("p"), unopened))[-1] == "The next run into this output tries them again."
+    assert summary_of(outcome_of(done("p"), unopened))[-1] == "The next run into this output retries them."
     mixed = summary_of(outcome_of(unopened, failed("q", "is damaged")))
-    assert mixed[-1] == "The same command with --retry-failed tries failed pages again."
+    assert mixed[-1] == "To retry the failed pages, repeat the command with --retry-failed."
 
 
 def test_an_interrupted_run_says_how_it_goes_on():
     lines = summary_of(outcome_of(done("p"), failed("q", "is damaged"), interrupted=True))
-    assert lines[-1] == "Interrupted: what was parsed until then is in the output. The same command goes on."
+    assert lines[-1] == "Interrupted. The pages parsed so far are in the output; repeat the command to resume."
+
+
+def test_a_bar_is_drawn_on_a_terminal_alone_and_not_when_quiet():
+    for terminal, quiet in ((True, False), (True, True), (False, False)):
+        file = io.StringIO()
+        console = LenientConsole(file=file, width=80, force_terminal=terminal, color_system=None)
+        with ProgressBar(3, "making", quiet=quiet, console=console) as bar:
+            bar.advance()
+            bar.begin("texts", 5)
+            bar.update(4, 5, "a note")
+            assert bar.shown == (terminal and not quiet)
+        assert all((part in file.getvalue()) == (terminal and not quiet) for part in ("texts", "4/5", "a note"))

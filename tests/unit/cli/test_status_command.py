@@ -13,8 +13,7 @@ from synthetic_run import sample_pages, write_run
 from pagemill.app.status import FailureExample, FailureKind, Process, RunState, RunStatus, SittingStatus
 from pagemill.cli import status as status_module
 from pagemill.cli.progress import LenientConsole
-from pagemill.cli.status import command
-from pagemill.cli.status_display import StatusDisplay, status_lines
+from pagemill.cli.status import StatusDisplay, command, status_lines
 from pagemill.errors import OutputError
 
 if TYPE_CHECKING:
@@ -60,12 +59,12 @@ def test_everything_that_is_known_is_said() -> None:
     text = text_of(status())
     for part in (
         "out: running, process 7 on mill, since 2026-01-0",
-        "250 of 1,000 ended (25%)",
+        "250 of 1,000 finished (25%)",
         "done 240",
         "failed 9",
         "waiting 1",
-        "to come 747",
-        "2.50 pages/s of late",
+        "not yet read 747",
+        "2.50 pages/s recently",
         "about 5 min 0 s left",
         "timeout 9",
         "a_1: took too long\N{REPLACEMENT CHARACTER}[2J (2 attempts)",
@@ -97,8 +96,8 @@ def test_a_run_about_which_little_is_known() -> None:
         )
     )
     assert text.splitlines()[0].startswith("run        out: cut off, started 2026-01-0")
-    assert "0 ended" in text
-    assert "goes on where it stopped" in text
+    assert "0 finished" in text
+    assert "to resume" in text
     assert "rate" not in text
 
 
@@ -108,11 +107,11 @@ def test_lines_keep_to_the_width() -> None:
     assert "and 38 more" in text_of(crowded, 72)
 
 
-def test_a_finished_run_tells_of_its_last_sitting_and_counts_no_pauses() -> None:
+def test_a_finished_run_tells_of_its_last_session_and_counts_no_pauses() -> None:
     done = status(state=RunState.FINISHED, process=None, rate=None, finished=START + timedelta(minutes=61))
     text = text_of(done)
     assert re.search(r"out: finished 2026-01-0\d \d\d:05$", text, re.MULTILINE)
-    assert "2.00 pages/s in the last sitting (240 pages in 2 min 0 s)" in text
+    assert "2.00 pages/s in the last session (240 pages in 2 min 0 s)" in text
     nothing_done = status(rate=None, seconds_left=None, sitting=SittingStatus(pages=0, seconds=1.0, rate=None))
     assert "rate" not in text_of(nothing_done)
 
@@ -120,11 +119,11 @@ def test_a_finished_run_tells_of_its_last_sitting_and_counts_no_pauses() -> None
 def test_pages_no_longer_in_the_input_are_no_part_of_it() -> None:
     pages = {"running": 0, "waiting": 0, "done": 27, "failed": 0, "skipped": 4}
     some_gone = status(total=27, pages=pages, skipped={"no longer in the input": 4})
-    assert "27 of 27 ended (100%)" in text_of(some_gone)
-    assert "to come" not in text_of(some_gone)
+    assert "27 of 27 finished (100%)" in text_of(some_gone)
+    assert "not yet read" not in text_of(some_gone)
     assert "skipped    no longer in the input 4" in text_of(some_gone)
     parsed_ones_gone = status(total=20, pages=pages, skipped={"no longer in the input": 4})
-    assert "27 ended, 20 in the input now" in text_of(parsed_ones_gone)
+    assert "27 finished, 20 in the input now" in text_of(parsed_ones_gone)
     assert "%" not in text_of(parsed_ones_gone).splitlines()[1]
 
 
@@ -155,7 +154,7 @@ def test_the_command_on_a_real_run(tmp_path: Path) -> None:
     write_run(tmp_path, sample_pages())
     run = CliRunner().invoke(command, [str(tmp_path)], catch_exceptions=False)
     assert run.exit_code == 0
-    assert "4 of 4 ended (100%)" in run.stdout
+    assert "4 of 4 finished (100%)" in run.stdout
     watched = CliRunner().invoke(command, [str(tmp_path), "--watch", "--json"], catch_exceptions=False)
     (line,) = watched.stdout.splitlines()
     assert json.loads(line)["pages"]["done"] == 3
@@ -175,7 +174,7 @@ def test_watching_outlives_a_restart_and_ends_with_the_run(tmp_path: Path, monke
     monkeypatch.setattr(status_module.time, "sleep", lambda _: None)
     states = [RunState.RUNNING, RunState.CUT_OFF, RunState.RUNNING, RunState.CUT_OFF, RunState.FINISHED]
     answers = iter([status(state=state) for state in states])
-    monkeypatch.setattr("pagemill.app.status.read_status", lambda *_, **__: next(answers))
+    monkeypatch.setattr("pagemill.cli.status.read_status", lambda *_, **__: next(answers))
     run = CliRunner().invoke(command, [str(tmp_path), "--watch", "--json"], catch_exceptions=False)
     assert [json.loads(line)["state"] for line in run.stdout.splitlines()] == [state.value for state in states]
 
@@ -183,6 +182,6 @@ def test_watching_outlives_a_restart_and_ends_with_the_run(tmp_path: Path, monke
 def test_watching_a_run_that_was_cut_off_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_run(tmp_path, sample_pages())
     monkeypatch.setattr(status_module.time, "sleep", lambda _: pytest.fail("nothing to wait for"))
-    monkeypatch.setattr("pagemill.app.status.read_status", lambda *_, **__: status(state=RunState.CUT_OFF))
+    monkeypatch.setattr("pagemill.cli.status.read_status", lambda *_, **__: status(state=RunState.CUT_OFF))
     run = CliRunner().invoke(command, [str(tmp_path), "--watch", "--json"], catch_exceptions=False)
     assert len(run.stdout.splitlines()) == 1
