@@ -136,12 +136,12 @@ def test_nothing_is_parsed_twice_and_old_failures_count(inputs: Path, tmp_path: 
     lines = (out / "ocr_results.jsonl").read_bytes()
     again = parse(*arguments, "--resume", cwd=inputs)
     assert again.returncode == ExitCode.PAGES_FAILED
-    assert "Resuming: 4 pages ended before" in again.stderr
+    assert "Resuming: 4 pages finished before" in again.stderr
     assert "nothing to do" in again.stdout
     assert (out / "ocr_results.jsonl").read_bytes() == lines
     retried = parse(*arguments, "--retry-failed", cwd=inputs)
     assert retried.returncode == ExitCode.PAGES_FAILED
-    assert "Resuming: 2 pages ended before" in retried.stderr
+    assert "Resuming: 2 pages finished before" in retried.stderr
     assert "0 done, 2 failed" in retried.stdout
     assert sorted(record["page_id"] for record in records(out)) == sorted(
         json.loads(line)["page_id"] for line in lines.splitlines()

@@ -70,7 +70,7 @@ def test_a_signal_drains_the_run_and_the_same_command_goes_on(inputs: Path, tmp_
     process.send_signal(number)
     stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == ExitCode.INTERRUPTED
-    assert "under way" in stderr
+    assert "in flight" in stderr
     assert "Traceback" not in stderr
     assert "Interrupted" in stdout
     found = records(out)
@@ -163,4 +163,4 @@ def test_a_decoder_that_hangs_or_crashes_costs_no_page(inputs: Path, tmp_path: P
     assert all_once(out, 8)
     retried = {record["page_id"] for record in records(out) if record["attempts"] > 1}
     assert len(retried) <= 2
-    assert all(f"again later {page_id}: " in stderr for page_id in retried)
+    assert all(f"will be retried {page_id}: " in stderr for page_id in retried)
