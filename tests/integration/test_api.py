@@ -199,7 +199,7 @@ async def test_a_model_behind_a_server_reads_regions(png: Path):
         assert document.pages[0].regions[0].engine == "vlm:glm-ocr"
         streamed = [page.markdown async for page in pagemill.stream(png, recognition=recognition)]
         assert streamed == ["a **word**"]
-    with pytest.raises(UsageError, match="languages are for reading lines"):
+    with pytest.raises(UsageError, match="languages apply to line recognition"):
         pagemill.parse(png, recognition=recognition, languages=["en"])
 
 
