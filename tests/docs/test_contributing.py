@@ -11,7 +11,7 @@ import tomllib
 import pytest
 from markdown_pages import ROOT, blocks
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
 def test_the_engine_in_twenty_lines(tmp_path):

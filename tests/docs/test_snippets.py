@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from markdown_pages import PAGES, ROOT, blocks, name
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 RUNNABLE = [page for page in PAGES if any(block.runs for block in blocks(page))]
 
