@@ -6,6 +6,9 @@ The pages in ``docs/`` stay readable on a Git host. The site adds two pages that
 
 from __future__ import annotations
 
+import ast
+import importlib
+import inspect
 import re
 from contextlib import contextmanager
 from pathlib import Path
@@ -105,10 +108,49 @@ def _commands() -> Iterator[str]:
     yield from walk(cli, click.Context(cli, info_name="pagemill", **cli.context_settings))
 
 
-class PlainRoles(griffe.Extension):
-    """Docstrings name other objects as in Sphinx (``:func:`parse```); the site shows the name as code."""
+class Reference(griffe.Extension):
+    """What static analysis of the sources does not give the API reference.
+
+    Docstrings name other objects as in Sphinx (``:func:`parse```); the site shows the name as code. Functions that take
+    the declared options get their real signature and help, and fields that declare an option its help and default.
+    """
+
+    def on_function(self, *, func: griffe.Function, **_: Any) -> None:
+        """Use the signature and docstring that ``pagemill.api`` composes from the options."""
+        if func.module.path != "pagemill.api" or func.name.startswith("_"):
+            return
+        runtime = getattr(importlib.import_module("pagemill.api"), func.name)
+        func.parameters = griffe.Parameters(
+            *(
+                griffe.Parameter(
+                    each.name,
+                    annotation=str(each.annotation),
+                    kind=griffe.ParameterKind[each.kind.name.lower()],
+                    default=None if each.default is each.empty else repr(each.default),
+                )
+                for each in inspect.signature(runtime).parameters.values()
+            )
+        )
+        func.docstring = griffe.Docstring(_plain(inspect.getdoc(runtime) or ""), parent=func, parser="google")
+
+    def on_attribute(self, *, attr: griffe.Attribute, **_: Any) -> None:
+        """Show the help and default of an option instead of the call that declares it."""
+        if not str(attr.value).startswith("option("):
+            return
+        declared = {each.arg: each.value for each in ast.parse(str(attr.value), mode="eval").body.keywords}
+        attr.docstring = griffe.Docstring(_constant(declared["help"]), parent=attr, parser="google")
+        default = declared.get("shown_default", declared.get("default"))
+        attr.value = "None" if default is None else ast.unparse(default)
 
     def on_instance(self, *, obj: griffe.Object, **_: Any) -> None:
         """Rewrite the docstring of each object."""
         if obj.docstring:
-            obj.docstring.value = re.sub(r":(?:func|class|meth|attr|mod):`~?([^`]+)`", r"`\1`", obj.docstring.value)
+            obj.docstring.value = _plain(obj.docstring.value)
+
+
+def _plain(docstring: str) -> str:
+    return re.sub(r":(?:func|class|meth|attr|mod):`~?([^`]+)`", r"`\1`", docstring)
+
+
+def _constant(help_text: ast.expr) -> str:
+    return help_text.value if isinstance(help_text, ast.Constant) else ast.unparse(help_text)
