@@ -27,6 +27,8 @@ _GAP_WITHOUT_SPACE = 0.9
 """The same for producers that move the pen instead of drawing spaces (TeX)."""
 _GAP_BETWEEN_RUNS = 0.7
 _WORD_GAP = 0.15
+_OVERLAP = 0.1
+"""Most that neighbouring letters of a word overlap."""
 _SAME_BASELINE = 0.25
 _RAISED = 0.6
 """Farthest that a superscript or subscript stands off the baseline."""
@@ -140,13 +142,16 @@ def _runs(glyphs: Glyphs) -> Iterator[_Run]:
     gap = np.maximum(left[1:] - right[:-1], left[:-1] - right[1:])
     separated = np.diff(index) > 1
     limit = np.where(separated & (drawn > 0.1 * em), _GAP_AFTER_SPACE * em + drawn, _GAP_WITHOUT_SPACE * em)
-    backwards = (left[1:] < left[:-1] - 0.4 * em) & ~(rtl[1:] | rtl[:-1])
+    restyled = np.diff(glyphs.style[index]) != 0
+    # PDFium sorts letters that are drawn one by one from left to right as displayed, also where they are upside down.
+    reversed_ = restyled & (right[1:] < left[:-1] + _OVERLAP * em) & (left[1:] < left[:-1])
+    backwards = ((left[1:] < left[:-1] - 0.4 * em) | reversed_) & ~(rtl[1:] | rtl[:-1])
     off = np.abs(np.diff(baseline))
     small = np.minimum(size[1:], size[:-1])
     raised = (off < _RAISED * em) & (gap < 0.3 * em) & (small < 0.85 * em) & (small > _SMALLEST_SCRIPT * em)
     jump = (np.diff(angle) != 0) | (gap > limit) | backwards | ~((off < _SAME_BASELINE * em) | raised)
     # A word ends at white space unless that is no wider than a hair (PDFium makes some up between tight letters).
-    tight = _tracking(gap / em, separated, jump, np.diff(glyphs.style[index]) != 0) * em
+    tight = _tracking(gap / em, separated, jump, restyled) * em
     word_end = jump | (separated & (gap - tight > 0.05 * em)) | (gap > 0.5 * em)
     starts = np.concatenate([[0], np.flatnonzero(jump) + 1, [len(index)]])
     for start, stop in pairwise(starts.tolist()):
@@ -164,7 +169,7 @@ def _runs(glyphs: Glyphs) -> Iterator[_Run]:
             bold=float(bold[start:stop].mean()),
             rtl=bool(rtl[start:stop].mean() > 0.5),
             annotation=bool(annotation[start:stop].any()),
-            ends_in_space=bool(stop < len(index) and separated[stop - 1]),
+            ends_in_space=bool(stop < len(index) and separated[stop - 1] and not reversed_[stop - 1]),
             trailing_space=_drawn_space_after(glyphs, int(index[stop - 1])),
         )
 

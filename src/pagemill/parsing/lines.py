@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
 from pagemill.document.geometry import areas, as_array, intersection_matrix, union_box
@@ -60,6 +61,11 @@ def direction(line: TextLine) -> float:
         (x1, y1), (x2, y2) = line.polygon[:2]
         return math.degrees(math.atan2(y2 - y1, x2 - x1))
     return 0.0
+
+
+def is_upside_down(line: TextLine) -> bool:
+    """Whether a line runs level, from right to left with its letters upside down."""
+    return abs(direction(line)) > 135
 
 
 def is_vertical(line: TextLine) -> bool:
@@ -128,10 +134,13 @@ def group_orphans(lines: Sequence[TextLine], indices: Sequence[int]) -> list[lis
 def rows_of(lines: Sequence[TextLine]) -> list[Row]:
     """Order the lines of a region: from top to bottom, and on one baseline in writing direction.
 
-    A skewed page is straightened by the median slope of its lines first. Vertical writing reads column by column.
+    A skewed page is straightened by the median slope of its lines first. Vertical writing reads column by column. Lines
+    that are upside down read from the bottom to the top.
     """
     if not lines:
         return []
+    if sum(len(line.text) * (1 if is_upside_down(line) else -1) for line in lines) > 0:
+        return _rows_upside_down(lines)
     vertical = [line for line in lines if is_vertical(line)]
     if len(vertical) * 2 > len(lines):
         return [_row([line]) for line in sorted(lines, key=_vertical_rank)]
@@ -157,6 +166,27 @@ def rows_of(lines: Sequence[TextLine]) -> list[Row]:
     for i in caps:
         rows = _with_drop_cap(rows, lines[i])
     return rows
+
+
+def _rows_upside_down(lines: Sequence[TextLine]) -> list[Row]:
+    """The rows that lines make when the page is turned by 180 degrees, at their places on the page as it is."""
+    turned = [_turned_over(line) for line in lines]
+    place = {id(other): line for other, line in zip(turned, lines, strict=True)}
+    rows = rows_of(turned)
+    for row in rows:
+        row.lines = [place[id(line)] for line in row.lines]
+        row.box = _opposite(row.box)
+    return rows
+
+
+def _turned_over(line: TextLine) -> TextLine:
+    """The line turned by 180 degrees about the page's corner."""
+    polygon = tuple((-x, -y) for x, y in line.polygon) if line.polygon else None
+    return msgspec.structs.replace(line, box=_opposite(line.box), polygon=polygon)
+
+
+def _opposite(box: Box) -> Box:
+    return (-box[2], -box[3], -box[0], -box[1])
 
 
 def _may_be_drop_cap(line: TextLine) -> bool:

@@ -34,6 +34,8 @@ def with_marks(lines: Sequence[TextLine], marks: Sequence[TextLine]) -> list[Tex
         lines: Of the page, level.
         marks: As in :class:`~pagemill.imaging.page.TextLayer`, in the same pixels.
     """
+    # A mark has no direction of its own: it is level where its page is.
+    marks = [msgspec.structs.replace(mark, polygon=None) for mark in marks]
     boxes = [mark for mark in marks if mark.text in (CHECKED, UNCHECKED)]
     if boxes:
         places = as_array(mark.box for mark in boxes)

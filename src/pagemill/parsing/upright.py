@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _MOST = 0.8
 """Share of the characters that must run one way for the page to be turned."""
+_MOST_UPSIDE_DOWN = 0.5
+"""The same for text that is upside down: what is printed over such a page may well be upright."""
 _LEAST_CHARACTERS = 20
 _TOLERANCE = 5.0
 """Degrees."""
@@ -41,7 +43,9 @@ def turn_to_upright(lines: Sequence[TextLine]) -> int:
             other += len(line.text)
     most = max(characters, key=lambda quarter: characters[quarter])
     total = other + sum(characters.values())
-    return -most % 360 if characters[most] >= max(_MOST * total, _LEAST_CHARACTERS) else 0
+    # A page whose text is upside down reads wrong in every way; one with sideways text may be a table beside print.
+    share = _MOST_UPSIDE_DOWN if most == 180 else _MOST
+    return -most % 360 if characters[most] >= max(share * total, _LEAST_CHARACTERS) else 0
 
 
 def turn_page(page: DecodedPage, lines: Sequence[TextLine], degrees: int) -> tuple[DecodedPage, list[TextLine]]:
@@ -71,7 +75,9 @@ def _turned(line: TextLine, degrees: int, width: int, height: int) -> TextLine:
     words = tuple(
         msgspec.structs.replace(word, box=_turned_box(word.box, degrees, width, height)) for word in line.words
     )
-    polygon = line.polygon and tuple(_turned_point(point, degrees, width, height) for point in line.polygon)
+    x1, y1, x2, y2 = line.box
+    corners = line.polygon or ((x1, y1), (x2, y1), (x2, y2), (x1, y2))
+    polygon = tuple(_turned_point(point, degrees, width, height) for point in corners)
     turned = msgspec.structs.replace(
         line, box=_turned_box(line.box, degrees, width, height), polygon=polygon, words=words
     )

@@ -116,6 +116,22 @@ def test_boxes_lie_on_the_ink_whatever_the_page_rotation(rotation):
     document.close()
 
 
+@pytest.mark.parametrize("rotation", [0, 180])
+def test_letters_drawn_one_by_one_keep_their_order(rotation):
+    """PDFium gives them from left to right as displayed, which is backwards where they are upside down."""
+    widths = {" ": 0.278, "i": 0.222, "l": 0.222, "t": 0.278, "f": 0.278, "r": 0.333}
+    letters, x = [], 60.0
+    for letter in "little tin fillings in filters":
+        if letter != " ":
+            letters.append((letter, x, 200, 11))
+        x += 11 * widths.get(letter, 0.5 if letter == "s" else 0.556)
+    document, page = make_page(letters)
+    page.set_rotation(rotation)
+    (line,) = extract_text_layer(FlattenedPage(page, None, ()), 800, 600).lines
+    assert line.text == "little tin fillings in filters"
+    document.close()
+
+
 def test_images_are_placed_and_cover():
     document, page = make_page([("text", 50, 200, 12)])
     bitmap = pdfium.PdfBitmap.new_native(4, 4, raw.FPDFBitmap_BGR)

@@ -1,10 +1,11 @@
-"""Rows that end inside a Korean word."""
+"""Rows of lines: upside down, and those that end inside a Korean word."""
 
 from __future__ import annotations
 
 import pytest
 
-from pagemill.parsing.lines import Row, join_rows, mark_broken_korean_words
+from pagemill.document.page import TextLine
+from pagemill.parsing.lines import Row, join_rows, mark_broken_korean_words, rows_of
 
 
 def rows_ending_in_spaces(spaces):
@@ -28,3 +29,20 @@ def test_where_no_spaces_are_drawn_at_line_ends_nothing_is_known(spaces):
     rows = rows_ending_in_spaces(spaces)
     mark_broken_korean_words([rows])
     assert not any(row.word_goes_on for row in rows)
+
+
+def upside_down(text, x1, y1, x2, y2):
+    return TextLine(text=text, box=(x1, y1, x2, y2), polygon=((x2, y2), (x1, y2), (x1, y1), (x2, y1)))
+
+
+def test_lines_upside_down_read_from_the_bottom_right_to_the_top_left():
+    lines = [
+        upside_down("third row", 100, 100, 300, 120),
+        upside_down("second", 250, 130, 300, 150),
+        upside_down("row", 200, 130, 240, 150),
+        upside_down("first row", 100, 160, 300, 180),
+    ]
+    rows = rows_of(lines)
+    assert [row.text for row in rows] == ["first row", "second row", "third row"]
+    assert rows[1].box == (200, 130, 300, 150)
+    assert rows[1].lines == [lines[1], lines[2]]

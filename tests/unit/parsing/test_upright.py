@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pagemill.document.page import TextLine, Word
 from pagemill.imaging.page import DecodedPage
-from pagemill.parsing.lines import direction
+from pagemill.parsing.lines import direction, rows_of
 from pagemill.parsing.upright import turn_page, turn_to_upright, turned_lines
 
 WIDTH, HEIGHT = 800, 1000
@@ -52,6 +52,19 @@ def test_the_images_of_a_page_are_turned_with_its_pixels(degrees):
 
 def test_a_stamp_at_the_margin_turns_no_page():
     assert turn_to_upright([*(level(y=100.0 + 30 * i) for i in range(5)), sideways(level(), 270)]) == 0
+
+
+def test_a_page_upside_down_is_turned_also_with_print_over_it():
+    """The print keeps its direction: it is upside down then, and reads from the bottom to the top."""
+    lines = [
+        *(sideways(level(y=100.0 + 30 * i), 180) for i in range(5)),
+        level("Downloaded on"),
+        level("a Monday", 130),
+    ]
+    assert turn_to_upright(lines) == 180
+    turned = turned_lines(lines, 180, WIDTH, HEIGHT)
+    assert [round(abs(direction(line))) for line in turned] == [0] * 5 + [180] * 2
+    assert [row.text for row in rows_of(turned[5:])] == ["Downloaded on", "a Monday"]
 
 
 def test_a_few_letters_turn_no_page():
