@@ -1,4 +1,4 @@
-"""Child processes: the commands that start pagemill's own, and their end with their parent."""
+"""Child processes: the commands that start pagemill's own, their end with their parent, and why one was killed."""
 
 from __future__ import annotations
 
@@ -44,6 +44,19 @@ def die_with_parent(parent: int, lifeline: int | None = None) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
     elif lifeline is not None:
         threading.Thread(target=_kill_group_after, args=(lifeline,), name="pagemill.parent", daemon=True).start()
+
+
+def out_of_memory_kills() -> int | None:
+    """How many processes the kernel has killed since it started because memory ran out, of a machine or of a control
+    group; None where the system does not tell (Linux before 4.13, other systems).
+
+    A SIGKILL while this number does not change was sent by somebody: a person, a container's manager.
+    """  # noqa: D205 - one sentence
+    try:
+        lines = Path("/proc/vmstat").read_text(encoding="ascii").splitlines()
+        return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), None)
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def _kill_group_after(lifeline: int) -> None:

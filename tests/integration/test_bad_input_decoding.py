@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import re
 import signal
@@ -54,7 +55,7 @@ class Faulty(decoder_worker.Worker):
             print("noise of a library", flush=True)
             if request.page_index == 1:
                 os.kill(os.getpid(), signal.SIGSEGV)
-            if request.page_index == 2:
+            if request.page_index == 2 and not os.path.exists({stop!r}):
                 open({hangs!r}, "w").close()
                 time.sleep(3600)
             if request.page_index == 3 and not os.path.exists({once!r}):
@@ -86,6 +87,7 @@ def faulty_worker(folder: Path) -> list[str]:
     """The command of a worker that dies on page 2, hangs on page 3, and dies once on page 4."""
     script = folder / "faulty.py"
     state = {name: str(folder / name) for name in ("once", "describe", "hangs")}
+    state["stop"] = str(folder / "stop-hanging")
     script.write_text(FAULTY_WORKER.format(path=sys.path, **state))
     return [sys.executable, str(script)]
 
@@ -331,6 +333,39 @@ async def test_nothing_is_left_behind(pdf: Path, faulty: list[str]):
     await run()
     assert children() <= processes
     assert descriptors() <= before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_to_the_whole_run_leaves_the_decoders_to_their_parent(pdf: Path, number: signal.Signals):
+    async with DecodingService(workers=1) as service:
+        before = children()
+        assert (await service.decode(PdfPage(path=pdf, page_index=0))).pixels.size
+        (decoder,) = children() - before
+        os.kill(decoder, number)
+        assert (await service.decode(PdfPage(path=pdf, page_index=1))).pixels.size
+        assert children() - before == {decoder}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("is_memory", [False, True])
+async def test_a_decoder_that_another_process_kills_costs_the_page_nothing(
+    pdf: Path, faulty: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_memory: bool
+):
+    kills = itertools.count() if is_memory else itertools.repeat(0)
+    monkeypatch.setattr("pagemill.runtime.decoding_process.out_of_memory_kills", lambda: next(kills))
+    async with DecodingService(workers=1, command=faulty, timeout_s=20.0) as service:
+        before = children()
+        page = asyncio.create_task(service.decode(PdfPage(path=pdf, page_index=2)))
+        await asyncio.to_thread(wait_for, (tmp_path / "hangs").exists, "the page to be asked for")
+        (tmp_path / "stop-hanging").touch()
+        (decoder,) = children() - before
+        os.kill(decoder, signal.SIGKILL)
+        if is_memory:
+            with pytest.raises(WorkerCrashError, match="memory ran out"):
+                await page
+        else:
+            assert (await page).pixels.size
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="PR_SET_PDEATHSIG is Linux's")

@@ -121,6 +121,51 @@ def test_a_worker_that_dies_is_replaced(inputs: Path, tmp_path: Path, number: si
     assert not Path(f"/proc/{first}").exists()
 
 
+WAITING_ENGINE = """
+import os, pathlib, time
+
+class Waiting:
+    name, max_batch = "waiting", 1
+    def detect(self, pages):
+        with open(os.environ["CALLS"], "a") as calls:
+            calls.write("call\\n")
+        if len(pathlib.Path(os.environ["CALLS"]).read_text().split()) < 3:
+            time.sleep(3600)
+        return [[] for _ in pages]
+    def close(self):
+        pass
+
+def create(settings):
+    return Waiting()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_page_is_not_failed_for_kills_from_outside(inputs: Path, tmp_path: Path):
+    about = tmp_path / "waiting-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: waiting\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[pagemill.layout_engines]\nwaiting = waiting:create\n")
+    (tmp_path / "waiting.py").write_text(WAITING_ENGINE)
+    calls = tmp_path / "calls"
+    path = os.pathsep.join(filter(None, [str(tmp_path), ENVIRONMENT.get("PYTHONPATH")]))
+    process = subprocess.Popen(
+        command(inputs / "a.png", "-o", tmp_path / "out", "--layout-engine", "waiting"),
+        env={**ENVIRONMENT, "PYTHONPATH": path, "CALLS": str(calls)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    for kills in (1, 2):
+        wait_for(lambda kills=kills: calls.exists() and len(calls.read_text().split()) == kills)
+        os.kill(worker(process), signal.SIGKILL)
+    _, stderr = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == ExitCode.OK, stderr
+    assert stderr.count("SIGKILL, sent by another process") == 2
+    assert [(record["status"], record["attempts"]) for record in records(tmp_path / "out")] == [("done", 1)]
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_when_the_parent_is_killed_nothing_goes_on_and_nothing_is_lost(inputs: Path, tmp_path: Path):
     out = tmp_path / "out"

@@ -181,7 +181,9 @@ def main() -> None:
     parser.add_argument("--memory", type=int)
     parser.add_argument("--scratch", type=Path)
     options = parser.parse_args()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's
+    # Ctrl-C, and what stops a whole service, are the parent's: it lets pages in flight finish.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     die_with_parent(options.parent)
     if options.memory is not None:
         limit_memory(options.memory)

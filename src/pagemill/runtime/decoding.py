@@ -16,7 +16,7 @@ from pagemill.imaging.decode import decode_image, stored_pixels
 from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.page import DecodedPage
 from pagemill.processes import module_command
-from pagemill.runtime.decoding_process import DecodingProcess, take_pixels
+from pagemill.runtime.decoding_process import DecodingProcess, KilledError, take_pixels
 from pagemill.runtime.decoding_protocol import DecodeImage, Describe, Described, Failed, Render, Rendered
 from pagemill.runtime.threads import ComputeThreads
 from pagemill.sources.base import PdfPage
@@ -169,13 +169,16 @@ class DecodingService:
             raise PageTimeoutError(f"{what} took longer than {self._timeout_s:g} s", remedy=remedy) from None
 
     async def _ask(self, request: Request, what: str) -> tuple[Reply, Pixels | None]:
-        """Ask a process. Gives the answer with the pixels that belong to it."""
+        """Ask a process, and another one where that was killed from outside, which is no fault of the page.
+
+        Returns:
+            The answer with the pixels that belong to it.
+        """
         try:
-            async with self._process(request.path) as process, self._time_limit(what):
-                reply = await process.ask(request)
-                pixels = None
-                if isinstance(reply, Rendered):
-                    pixels = await asyncio.to_thread(take_pixels, process.pid, reply)
+            try:
+                reply, pixels = await self._ask_once(request, what)
+            except KilledError:
+                reply, pixels = await self._ask_once(request, what)
         except WorkerCrashError as error:
             raise WorkerCrashError(
                 f"{what} failed: {error.message}",
@@ -184,6 +187,13 @@ class DecodingService:
         if isinstance(reply, Failed):
             raise reply.exception()
         return reply, pixels
+
+    async def _ask_once(self, request: Request, what: str) -> tuple[Reply, Pixels | None]:
+        async with self._process(request.path) as process, self._time_limit(what):
+            reply = await process.ask(request)
+            if not isinstance(reply, Rendered):
+                return reply, None
+            return reply, await asyncio.to_thread(take_pixels, process.pid, reply)
 
     @asynccontextmanager
     async def _process(self, path: bytes) -> AsyncIterator[DecodingProcess]:

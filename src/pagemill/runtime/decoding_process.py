@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 
 from pagemill.errors import WorkerCrashError
+from pagemill.processes import out_of_memory_kills
 from pagemill.runtime.decoding_protocol import HEADER, MAX_MESSAGE, Ready, Rendered, Reply, Request, decode_reply, frame
 
 if TYPE_CHECKING:
@@ -37,12 +38,17 @@ _STDERR_LINES = 20
 _CHANNELS = 3
 
 
+class KilledError(WorkerCrashError):
+    """Another process has killed a decoding process, and not because memory ran out."""
+
+
 class DecodingProcess:
     """One worker process, started on :meth:`start`, which answers one request at a time."""
 
     def __init__(self, process: asyncio.subprocess.Process, memory: int | None) -> None:
         self._process = process
         self._memory = memory
+        self._kills = out_of_memory_kills()
         self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
         self._drain = asyncio.create_task(self._read_stderr())
         self.documents: deque[bytes] = deque(maxlen=4)
@@ -120,6 +126,10 @@ class DecodingProcess:
         await self._wait(_END_TIMEOUT_S)
         await self.kill()
         code = self._process.returncode or 0
+        if code == -signal.SIGKILL and self._kills is not None:
+            if out_of_memory_kills() == self._kills:
+                return KilledError("another process killed the decoding process (SIGKILL)")
+            return WorkerCrashError("the decoding process died (SIGKILL): memory ran out")
         how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
         words = self.last_words()
         if self._memory is not None and code == -signal.SIGABRT and not words:

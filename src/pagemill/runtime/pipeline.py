@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import functools
+import sys
 from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
@@ -48,6 +50,9 @@ EMBEDDED_LAYOUT = "onnx"
 _READY = 2
 """Regions that are under way or ready, for each one that the region engine can have under way: it never waits for one,
 and a run that is stopped has little to finish."""
+
+_LARGE_PAGE_BYTES = 40 * 2**20
+"""Of decoded pixels: well over an A4 page at 300 dpi (26 MB)."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -255,7 +260,10 @@ class Pipeline:
         return await self._threads.run(function, *args, **kwargs)
 
     async def _parse(self, ref: PageRef, ticket: Ticket) -> ParsedPage:
-        return await parse_page(ref, self, self.settings, ticket)
+        page = await parse_page(ref, self, self.settings, ticket)
+        if ref.estimated_bytes > _LARGE_PAGE_BYTES:
+            await asyncio.to_thread(_return_memory)
+        return page
 
     async def _flight_control(self) -> FlightControl:
         if not self.settings.recognition.reads_regions:
@@ -298,3 +306,13 @@ class Pipeline:
             await batcher.close()
             if not batcher.hangs:
                 engine.close()
+
+
+def _return_memory() -> None:
+    """Have the C library give what it holds of freed memory back to the system, where it is one that can (glibc).
+
+    It keeps blocks of up to 32 MB by itself, in an arena for each thread: after some large pages that is gigabytes.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)

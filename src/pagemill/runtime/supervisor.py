@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn, Self
 
 from pagemill.errors import ExitCode, WorkerCrashError
-from pagemill.processes import die_with_parent
+from pagemill.processes import die_with_parent, out_of_memory_kills
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,12 +27,16 @@ IDLE_DEATHS = 3
 """Deaths in a row with no page under way, and none ended in between, after which nobody tries again."""
 BUSY_DEATHS = 10
 """The same with pages under way: each death costs them an attempt, so that the next worker goes on with others."""
+FOREIGN_KILLS = 3
+"""So many times a worker may be killed from outside (SIGKILL, and not for want of memory) before that is held against
+its pages: a person does it once or twice, a memory guard in user space again and again."""
 SAME_REQUEST_S = 0.25
 """A signal that comes twice within this time was sent once: ``timeout`` signals its child and then the whole group."""
 CHECK_S = 1.0
 """How often the parent looks for a sign of life."""
 _SECOND_SIGNAL_CHECKS = 2  # so long a worker may take to end itself
 
+_FOREIGN = "SIGKILL, sent by another process"
 _ERASE_LINE_SHOW_CURSOR = "\r\x1b[2K\x1b[?25h"
 
 
@@ -126,7 +130,8 @@ class Life:
     number: int = 0
     """Workers before this one."""
     death: str | None = None
-    """How the one before died (a signal's name, an exit status); None when none died."""
+    """How the one before died (a signal's name, an exit status); None when none died, or one was killed from outside,
+    which its pages have no part in."""
     supervised: bool = False
     """Somebody starts the worker again when it exits with ``RECYCLE``."""
 
@@ -159,17 +164,17 @@ def supervise(
     if not hasattr(os, "fork"):
         return work(Life())
     say = say or print_notice
-    vitals, death, idle, busy, number = Vitals(), None, 0, 0, 0
+    vitals, death, idle, busy, number, foreign = Vitals(), None, 0, 0, 0, 0
     with _Parent(vitals, silence_s) as parent:
         while not parent.requests:
-            attempts = vitals.attempts
+            attempts, kills = vitals.attempts, out_of_memory_kills()
             vitals.begin()
             code = parent.live(work, Life(vitals=vitals, number=number, death=death, supervised=True))
             if vitals.orderly and code != RECYCLE:
                 return code
             if parent.requests > 1 or code in (-signal.SIGINT, -signal.SIGTERM):
                 return _die_of(-code if code != -signal.SIGKILL else parent.last_request)
-            death = None if vitals.orderly else parent.silence or _describe(code)
+            death = None if vitals.orderly else parent.silence or _describe(code, kills)
             if parent.requests:
                 if death:
                     say(f"The worker process died ({death}) while the run was stopping.")
@@ -179,7 +184,10 @@ def supervise(
             idle, busy = (idle, busy + 1) if vitals.under_way else (idle + 1, busy)
             if idle >= IDLE_DEATHS or busy >= busy_deaths:
                 raise _given_up(death, idle + busy)
-            say(_notice(death, vitals.under_way))
+            foreign += death == _FOREIGN
+            is_forgiven = death == _FOREIGN and foreign <= FOREIGN_KILLS
+            say(_notice(death, 0 if is_forgiven else vitals.under_way))
+            death = None if is_forgiven else death
             number += 1
     return ExitCode.INTERRUPTED
 
@@ -327,9 +335,19 @@ def _work(work: Callable[[Life], int], life: Life) -> NoReturn:
         os._exit(status)
 
 
-def _describe(code: int) -> str:
+def _describe(code: int, kills: int | None) -> str:
+    """How a worker died, as far as that is known.
+
+    Args:
+        code: Its exit status, negative for a signal.
+        kills: From :func:`out_of_memory_kills`, before it started.
+    """
     if code >= 0:
         return f"exit status {code}"
+    if code == -signal.SIGKILL:
+        if kills is None:
+            return "SIGKILL, as when memory runs out"
+        return _FOREIGN if out_of_memory_kills() == kills else "SIGKILL: memory ran out"
     try:
         return signal.Signals(-code).name
     except ValueError:
@@ -339,8 +357,6 @@ def _describe(code: int) -> str:
 def _notice(death: str | None, pages: int) -> str:
     if death is None:
         return "A page hangs in a computation that cannot be stopped; going on in a fresh process."
-    if death == signal.SIGKILL.name:
-        death += ", as when memory runs out"
     if not pages:
         return f"The worker process died ({death}); going on in a fresh one."
     if pages == 1:

@@ -113,7 +113,6 @@ run(work)
     ("way", "death"),
     [
         ("os.kill(os.getpid(), signal.SIGSEGV)", "SIGSEGV"),
-        ("os.kill(os.getpid(), signal.SIGKILL)", "SIGKILL"),
         ("os.abort()", "SIGABRT"),
         ("os._exit(7)", "exit status 7"),  # a native library that calls exit()
         ("os.kill(os.getpid(), signal.SIGRTMIN + 3)", f"signal {signal.SIGRTMIN + 3}"),
@@ -136,6 +135,36 @@ run(work)
     assert "6 pages" in stderr
     assert stderr.count("\n") == 1
     assert "\x1b" not in stderr
+
+
+@pytest.mark.parametrize(
+    ("kills", "told_to_workers", "told_to_user"),
+    [
+        ("0", [None, None, None, "SIGKILL, sent by another process"], "sent by another process"),
+        ("next(counter)", ["SIGKILL: memory ran out"] * 4, "memory ran out"),
+        ("None", ["SIGKILL, as when memory runs out"] * 4, "as when memory runs out"),
+    ],
+)
+def test_a_kill_from_outside_is_told_from_one_for_want_of_memory(
+    kills: str, told_to_workers: list[str | None], told_to_user: str
+):
+    told, stderr, status = run(f"""
+import itertools
+counter = itertools.count()
+module.out_of_memory_kills = lambda: {kills}
+def work(life):
+    tell(life.death)
+    if life.number < 4:
+        life.vitals.under_way = 2
+        life.vitals.page_postponed()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 0
+run(work)
+""")
+    assert told == ["None", *map(str, told_to_workers), "parent ends 0"]
+    assert status == 0
+    assert stderr.count(told_to_user) == 4
+    assert stderr.count("2 pages") == sum(death is not None for death in told_to_workers)
 
 
 def test_a_worker_that_asks_for_it_is_replaced():
