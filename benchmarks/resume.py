@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from pagemill.document.page import PageResult
 from pagemill.imaging.limits import DecodeLimits
-from pagemill.imaging.page import PdfInfo
+from pagemill.imaging.page import PdfInfo, PdfRepair
 from pagemill.sources import SourceOptions, resolve
 from pagemill.store.exporters import Exporters
 from pagemill.store.rows import Place
@@ -46,6 +46,10 @@ class NoPdfs:
 
     async def probe_pdf(self, path: Path, password: str | None = None) -> PdfInfo:
         """Never called: there is no PDF."""
+        raise NotImplementedError
+
+    async def repair_pdf(self, path: Path, target: Path, password: str | None = None) -> PdfRepair:
+        """Never called, either."""
         raise NotImplementedError
 
 

@@ -45,9 +45,11 @@ class DecodingPipeline(Pipeline):
             metadata=ref.metadata,
         )
         error = ref.error
+        record.errors = [ref.warning] if ref.warning else []
         if ref.payload is not None:
             try:
-                record.width = (await self.decode(ref.payload)).pixels.shape[1]
+                page = await self.decode(ref.payload)
+                record.width, record.metadata = page.pixels.shape[1], {**ref.metadata, "notes": list(page.notes)}
             except PagemillError as raised:
                 error = PageError(component="decode", category=raised.category, message=raised.message)
         if error is not None:

@@ -14,8 +14,9 @@ from PIL import Image
 
 from pagemill.document.identity import KnownSource, PageKey, WaitingPage
 from pagemill.document.names import UniqueNames
+from pagemill.errors import CorruptInputError
 from pagemill.imaging.limits import DecodeLimits
-from pagemill.imaging.page import PdfInfo
+from pagemill.imaging.page import PdfInfo, PdfRepair
 from pagemill.sources import SourceOptions, resolve
 from pagemill.sources.base import PageRef
 from pagemill.sources.stream import InputStream
@@ -33,7 +34,11 @@ class Pdfs:
 
     async def probe_pdf(self, path: Path, password: str | None = None) -> PdfInfo:
         self.opened.append(path.name)
-        return PdfInfo(page_count=int(path.read_bytes().split(b"\n")[1]), sizes=(), metadata={})
+        pages = int(path.read_bytes().split(b"\n")[1])
+        return PdfInfo(page_count=pages, announced=pages)
+
+    async def repair_pdf(self, path: Path, target: Path, password: str | None = None) -> PdfRepair:
+        raise CorruptInputError("it cannot be repaired")
 
 
 @dataclass

@@ -56,7 +56,24 @@ class PdfInfo:
     """What opening a PDF tells, without rendering anything."""
 
     page_count: int
+    """Pages, up to the last one that can be loaded."""
+    announced: int = 0
+    """Pages that the document announces; more than ``page_count`` where the last ones are not there."""
+    broken: int = 0
+    """Pages among ``page_count`` that cannot be loaded."""
     sizes: tuple[tuple[float, float], ...] = ()
     """Width and height in points of the first pages (at most ``imaging.pdf.SIZES``)."""
     metadata: dict[str, str] = field(default_factory=dict)
     """The document information dictionary: ``title``, ``author``, ...; empty values left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PdfRepair:
+    """How a copy of a PDF was repaired."""
+
+    program: str
+    """Name and version of what made it."""
+    loops: bool
+    """The page tree led back into itself, and was cut there."""
+    announced: int
+    """Pages that the original announces, at least those of the copy."""

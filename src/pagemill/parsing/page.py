@@ -145,7 +145,10 @@ async def parse_page(
     error: PagemillError
     try:
         async with limit:
-            return await _parse(ref, services, settings, clock, limit, ticket)
+            parsed = await _parse(ref, services, settings, clock, limit, ticket)
+            if ref.warning is not None:
+                parsed.record.errors = [ref.warning, *parsed.record.errors]
+            return parsed
     except PagemillError as raised:
         error = raised
     except Exception as raised:

@@ -22,6 +22,7 @@ import numpy as np
 from pagemill.errors import CorruptInputError, PagemillError, TooLargeError
 from pagemill.imaging.decode import decode_image
 from pagemill.imaging.pdf import describe, open_pdf, render_page
+from pagemill.imaging.pdf_repair import repair_pdf
 from pagemill.processes import die_with_parent
 from pagemill.runtime.decoding_protocol import (
     HEADER,
@@ -32,6 +33,8 @@ from pagemill.runtime.decoding_protocol import (
     Ready,
     Render,
     Rendered,
+    Repair,
+    Repaired,
     Reply,
     Request,
     decode_request,
@@ -65,6 +68,9 @@ class Worker:
         try:
             if isinstance(request, DecodeImage):
                 return self._with_pixels(partial(_decode, request))
+            if isinstance(request, Repair):
+                source, target = Path(os.fsdecode(request.path)), Path(os.fsdecode(request.target))
+                return Repaired(repair_pdf(source, target, request.password))
             document = self._open(request.path, request.password)
             if isinstance(request, Describe):
                 return Described(describe(document))

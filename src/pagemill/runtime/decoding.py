@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -17,7 +18,16 @@ from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.page import DecodedPage
 from pagemill.processes import module_command
 from pagemill.runtime.decoding_process import DecodingProcess, KilledError, take_pixels
-from pagemill.runtime.decoding_protocol import DecodeImage, Describe, Described, Failed, Render, Rendered
+from pagemill.runtime.decoding_protocol import (
+    DecodeImage,
+    Describe,
+    Described,
+    Failed,
+    Render,
+    Rendered,
+    Repair,
+    Repaired,
+)
 from pagemill.runtime.threads import ComputeThreads
 from pagemill.sources.base import PdfPage
 
@@ -25,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
     from types import TracebackType
 
-    from pagemill.imaging.page import PdfInfo
+    from pagemill.imaging.page import PdfInfo, PdfRepair
     from pagemill.imaging.types import Pixels
     from pagemill.runtime.decoding_protocol import Reply, Request
     from pagemill.sources.base import EncodedImage
@@ -110,6 +120,20 @@ class DecodingService:
             raise WorkerCrashError("a decoding process gave an answer to another question")
         return reply.info
 
+    async def repair_pdf(self, path: Path, target: Path, password: str | None = None) -> PdfRepair:
+        """Write a copy of a PDF into an existing file ``target``, repaired and without encryption.
+
+        Raises:
+            PagemillError: It cannot be repaired; the class says why (corrupt, encrypted, too large).
+            PageTimeoutError: It took too long.
+            WorkerCrashError: It crashed the decoder.
+        """
+        request = Repair(os.fsencode(path.absolute()), password, os.fsencode(target.absolute()))
+        reply, _ = await self._ask(request, f"repairing {path.name}")
+        if not isinstance(reply, Repaired):
+            raise WorkerCrashError("a decoding process gave an answer to another question")
+        return reply.repair
+
     async def decode(self, payload: PdfPage | EncodedImage) -> DecodedPage:
         """Decode a page to pixels within the working size.
 
@@ -121,7 +145,8 @@ class DecodingService:
         if not isinstance(payload, PdfPage):
             return await self._decode_image(payload)
         request = Render(os.fsencode(payload.path.absolute()), payload.password, payload.page_index, self.limits)
-        return await self._decode_apart(request, f"rendering page {payload.page_index + 1}")
+        page = await self._decode_apart(request, f"rendering page {payload.page_index + 1}")
+        return replace(page, notes=(*payload.notes, *page.notes))
 
     async def _decode_apart(self, request: Render | DecodeImage, what: str) -> DecodedPage:
         """Decode in a worker process."""

@@ -10,7 +10,7 @@ from pagemill.document.geometry import Box
 from pagemill.document.page import PageError
 from pagemill.errors import PagemillError, error_class
 from pagemill.imaging.limits import DecodeLimits
-from pagemill.imaging.page import PdfInfo, TextLayer
+from pagemill.imaging.page import PdfInfo, PdfRepair, TextLayer
 
 HEADER = struct.Struct(">I")
 MAX_MESSAGE = 256 * 2**20
@@ -34,6 +34,15 @@ class Render(msgspec.Struct, tag=True, frozen=True):
     limits: DecodeLimits
 
 
+class Repair(msgspec.Struct, tag=True, frozen=True):
+    """Write a repaired copy of a PDF."""
+
+    path: bytes
+    password: str | None
+    target: bytes
+    """An existing file."""
+
+
 class DecodeImage(msgspec.Struct, tag=True, frozen=True):
     """Decode an image file."""
 
@@ -52,6 +61,12 @@ class Described(msgspec.Struct, tag=True, frozen=True):
     """Answer to :class:`Describe`."""
 
     info: PdfInfo
+
+
+class Repaired(msgspec.Struct, tag=True, frozen=True):
+    """Answer to :class:`Repair`."""
+
+    repair: PdfRepair
 
 
 class Rendered(msgspec.Struct, tag=True, frozen=True, kw_only=True):
@@ -91,8 +106,8 @@ class Failed(msgspec.Struct, tag=True, frozen=True):
         return error_class(self.category)(self.message, remedy=self.remedy)
 
 
-Request = Describe | Render | DecodeImage
-Reply = Ready | Described | Rendered | Failed
+Request = Describe | Render | Repair | DecodeImage
+Reply = Ready | Described | Rendered | Repaired | Failed
 
 encode = msgspec.msgpack.Encoder().encode
 decode_request = msgspec.msgpack.Decoder(Request).decode

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from pagemill.imaging.limits import DecodeLimits
-    from pagemill.imaging.page import PdfInfo
+    from pagemill.imaging.page import PdfInfo, PdfRepair
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +40,8 @@ class PdfPage:
     password: str | None = field(default=None, repr=False)
     keep: object = field(default=None, repr=False, compare=False)
     """Owner of a temporary file at ``path``, which goes away with the last reference to it."""
+    notes: tuple[str, ...] = ()
+    """What a user should know of the file that is rendered; goes into the record's metadata."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +80,8 @@ class PageRef:
     """Attempts that ended badly in an earlier process; more than none, and the page is tried alone."""
     death: str | None = None
     """How the process ended that had this page, and no other, under way; None for one that did not."""
+    warning: PageError | None = None
+    """What is to stand in the record of the page although it can be read: its file is damaged, say."""
     missing: int = 0
     """Pages or rows that the source announces and cannot give, for which this reference stands; at least 1 where nobody
     can tell how many."""
@@ -148,4 +152,8 @@ class PdfProbe(Protocol):
 
     async def probe_pdf(self, path: Path, password: str | None = None) -> PdfInfo:
         """Open a PDF and tell its page count, sizes and metadata; raises a PagemillError when it cannot."""
+        ...
+
+    async def repair_pdf(self, path: Path, target: Path, password: str | None = None) -> PdfRepair:
+        """Write a repaired copy of a PDF into an existing file; raises a PagemillError when it cannot."""
         ...

@@ -56,7 +56,8 @@ class PageCounter:
                 self._pdfs += 1
                 if self._pdfs > MAX_PDFS:
                     return None
-                pages = (await self._decoder.probe_pdf(item.content, self._options.password)).page_count
+                info = await self._decoder.probe_pdf(item.content, self._options.password)
+                pages = info.page_count + (info.announced > info.page_count)  # one record for those that are missing
             elif file_format is not None and file_format.is_table:
                 return await asyncio.to_thread(_count_rows, item.content, file_format)
             elif file_format is FileFormat.TIFF:

@@ -47,7 +47,7 @@ class PageReferences:
         self._limits = limits
 
     def of_broken(
-        self, source: Source, error: PagemillError, *, missing: int = 0, pages: int | None = 1
+        self, source: Source, error: PagemillError, *, missing: int = 0, pages: int | None = 1, finished: int = 0
     ) -> Iterator[PageRef]:
         """The one reference that stands for a file that does not open, or for all that an open one cannot give.
 
@@ -58,8 +58,9 @@ class PageReferences:
             error: What is wrong with it.
             missing: Pages or rows that it has by its own account, and that are not given otherwise.
             pages: References to the document in all; None where that is unknown.
+            finished: How many of these had ended before this stream began.
         """
-        document = self._document(source, pages)
+        document = self._document(source, pages, finished)
         yield self._page(
             source,
             document,
@@ -72,19 +73,36 @@ class PageReferences:
             missing=missing,
         )
 
-    def of_pdf(self, source: Source, path: Path, keep: object, info: PdfInfo) -> Iterator[PageRef]:
-        """Pages of a PDF at ``path``, which ``keep`` keeps there."""
+    def of_pdf(
+        self,
+        source: Source,
+        path: Path,
+        keep: object,
+        info: PdfInfo,
+        *,
+        notes: tuple[str, ...] = (),
+        warning: PageError | None = None,
+    ) -> Iterator[PageRef]:
+        """Pages of a PDF at ``path``, which ``keep`` keeps there; ``notes`` and ``warning`` go into their records."""
         metadata = {key: info.metadata[key] for key in _PDF_METADATA if key in info.metadata}
 
         def content(number: int) -> dict[str, Any]:
-            payload = PdfPage(path=path, page_index=number - 1, password=self._options.password, keep=keep)
+            payload = PdfPage(path=path, page_index=number - 1, password=self._options.password, keep=keep, notes=notes)
             return {
                 "payload": payload,
                 "estimated_bytes": self._rendered_bytes(info, number),
                 "metadata": dict(metadata),
+                "warning": warning,
             }
 
-        yield from self._of_numbers(source, FileFormat.PDF, info.page_count, content)
+        absent: PagemillError | None = None
+        if info.announced > info.page_count:
+            absent = CorruptInputError(
+                f"{source.item.name} announces {info.announced:,} pages, and only {info.page_count:,} of them can be"
+                " loaded",
+                remedy="Get the file again.",
+            )
+        yield from self._of_numbers(source, FileFormat.PDF, info.page_count, content, absent, info.announced)
 
     def of_image(self, source: Source, file_format: FileFormat) -> Iterator[PageRef]:
         """The page of an image, or the frames of a TIFF."""
@@ -182,24 +200,46 @@ class PageReferences:
         return self._page(source, document, row.number, wanted_id, **fields)
 
     def _of_numbers(
-        self, source: Source, file_format: FileFormat, pages: int, content: Callable[[int], dict[str, Any]]
+        self,
+        source: Source,
+        file_format: FileFormat,
+        pages: int,
+        content: Callable[[int], dict[str, Any]],
+        absent: PagemillError | None = None,
+        announced: int = 0,
     ) -> Iterator[PageRef]:
-        """References to the wanted pages of a file that has ``pages``, each with what ``content`` says of it."""
+        """References to the wanted pages of a file that has ``pages``, each with what ``content`` says of it.
+
+        Args:
+            source: The file.
+            file_format: Its format.
+            pages: That it has.
+            content: Payload and so on of a page number.
+            absent: Why it does not have all of its pages; one reference stands for those that are missing.
+            announced: Pages that it should have; 0 for an unknown number.
+        """
         known = source.known
-        if pages != known.pages:
+        if pages != known.pages and absent is None:  # else the next run is to open the file again
             self._catalogue.counted(source.digest, known.copy, pages)
         numbers = self._intake.wanted(pages, file_format)
-        if not numbers:
+        missing = 0
+        if absent is not None:
+            wanted = self._options.wanted
+            missing = len(wanted(announced, file_format)) - len(wanted(pages, file_format)) if announced else 1
+        if not numbers and not missing:
             yield from self.of_broken(source, self._none_wanted(source, pages))
             return
         finished = sum(number in known.ended for number in numbers)
-        document = self._document(source, len(numbers), finished)
+        references = len(numbers) + bool(missing)
+        document = self._document(source, references, finished)
         for number in numbers:
             if number in known.ended:
                 self._intake.pass_over(1)
             else:
                 wanted_id = f"{document.doc_id}_{number}"
                 yield self._page(source, document, number, wanted_id, page_number=number, **content(number))
+        if absent is not None and missing and self._intake.left != 0:
+            yield from self.of_broken(source, absent, missing=missing, pages=references, finished=finished)
 
     def _none_wanted(self, source: Source, pages: int) -> InputError:
         has = f"{source.item.name!r} has {pages} {'page' if pages == 1 else 'pages'}"

@@ -7,9 +7,10 @@ import logging
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from pagemill.errors import PagemillError
+from pagemill.document.page import PageError
+from pagemill.errors import CorruptInputError, EmptyPageError, EncryptedError, PagemillError
 from pagemill.imaging.formats import FileFormat
 from pagemill.imaging.limits import DecodeLimits
 from pagemill.sources.count import PageCounter
@@ -23,6 +24,7 @@ from pagemill.sources.remote import TemporaryCopy, copy_to_disk, unreachable
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Sequence
 
+    from pagemill.imaging.page import PdfInfo
     from pagemill.sources.base import Catalogue, PageRef, PdfProbe
     from pagemill.sources.intake import Source
     from pagemill.sources.options import SourceOptions
@@ -123,13 +125,71 @@ class InputStream:
         else:
             copy = await asyncio.to_thread(_copy, item)
             path, keep = copy.path, copy
+        info: PdfInfo | None = None
+        refusal: PagemillError | None = None
         try:
             info = await self._decoder.probe_pdf(path, self._options.password)
+        except (CorruptInputError, EmptyPageError, EncryptedError) as error:
+            refusal = error
         except PagemillError as error:
-            if keep is not None:  # a temporary name means nothing to the user
-                error.message = error.message.replace(path.name, item.name)
-            raise
-        return self._references.of_pdf(source, path, keep, info)
+            raise _of_item(error, item, path) from error
+        if info is not None and info.page_count >= info.announced:
+            return self._references.of_pdf(source, path, keep, info)
+        try:
+            repaired = await self._repaired(path)
+        except PagemillError as error:
+            if refusal is not None:
+                if isinstance(refusal, CorruptInputError) or not isinstance(error, EncryptedError):
+                    refusal.message += f"; {error.message}"
+                    refusal.remedy = "Get the file again."
+                raise _of_item(refusal, item, path) from error
+            assert info is not None
+            return self._references.of_pdf(source, path, keep, info)
+        if info is not None and not repaired.loops and repaired.info.page_count <= info.page_count - info.broken:
+            return self._references.of_pdf(source, path, keep, info)
+        # What the original announces and the copy does not have is missing.
+        announced = max(repaired.announced, repaired.info.announced, info.announced if info else 0)
+        whole = replace(repaired.info, announced=announced)
+        note = f"read from a copy that {repaired.program} made"
+        if isinstance(refusal, EncryptedError):
+            return self._references.of_pdf(source, repaired.copy.path, repaired.copy, whole, notes=(note,))
+        warning = PageError(
+            component="source",
+            category="repaired",
+            message=f"the file is damaged; the page was {note}, and may lack something",
+            remedy="Compare the page with another copy of the document.",
+        )
+        return self._references.of_pdf(source, repaired.copy.path, repaired.copy, whole, warning=warning)
+
+    async def _repaired(self, path: Path) -> _RepairedPdf:
+        """A repaired copy of a PDF, opened.
+
+        Raises:
+            PagemillError: It cannot be repaired, or the copy does not open either.
+        """
+        copy = await asyncio.to_thread(TemporaryCopy, ".pdf")
+        repair = await self._decoder.repair_pdf(path, copy.path, self._options.password)
+        info = await self._decoder.probe_pdf(copy.path)
+        return _RepairedPdf(copy, info, repair.program, repair.loops, repair.announced)
+
+
+class _RepairedPdf(NamedTuple):
+    """A repaired copy of a PDF."""
+
+    copy: TemporaryCopy
+    info: PdfInfo
+    program: str
+    loops: bool
+    """The original's page tree led back into itself, and was cut there."""
+    announced: int
+    """Pages that the original announces."""
+
+
+def _of_item(error: PagemillError, item: Item, path: Path) -> PagemillError:
+    """An error with the name that the user knows in place of that of a temporary file."""
+    if path.name != item.name:
+        error.message = error.message.replace(path.name, item.name)
+    return error
 
 
 async def on_thread(iterator: Iterator[T]) -> AsyncGenerator[T]:

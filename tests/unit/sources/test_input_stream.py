@@ -11,7 +11,7 @@ from PIL import Image
 
 from pagemill.errors import EncryptedError, ExitCode
 from pagemill.imaging.limits import DecodeLimits
-from pagemill.imaging.page import PdfInfo
+from pagemill.imaging.page import PdfInfo, PdfRepair
 from pagemill.sources import PageRanges, SourceOptions, resolve
 from pagemill.sources.base import EncodedImage, PageRef, PdfPage
 from pagemill.sources.catalogue import NewCatalogue
@@ -37,6 +37,9 @@ class Probe:
             raise EncryptedError(f"{path.name} is encrypted", remedy="Give its password.")
         count = 2 if word == b"secret" else int(word)
         return PdfInfo(page_count=count, sizes=((595.0, 842.0),), metadata={"title": "T", "producer": "P"})
+
+    async def repair_pdf(self, path: Path, target: Path, password: str | None = None) -> PdfRepair:
+        raise EncryptedError("its password is not known")
 
 
 def png(size: tuple[int, int] = (20, 10)) -> bytes:
