@@ -37,7 +37,7 @@ class PagemillError(Exception):
     exit_code: ExitCode = ExitCode.INTERNAL
     category: str = "internal"
     retryable: bool = True
-    """Whether a page that failed so may end otherwise when it is tried once more, alone."""
+    """Whether an isolated retry of a page that failed so may succeed."""
 
     def __init__(self, message: str, *, remedy: str | None = None) -> None:
         super().__init__(message)
@@ -74,7 +74,7 @@ class UnreadableInputError(InputError):
 
 
 class UnsupportedInputError(InputError):
-    """The input is no document pagemill can read."""
+    """The input is not a document that pagemill can read."""
 
     category = "unsupported"
 
@@ -209,6 +209,6 @@ def error_class(category: str) -> type[PagemillError]:
 
 
 def first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first exception of a group of tasks: it ended the others, so it says why."""
+    """The first exception of a group of tasks, which cancelled the others."""
     first = group.exceptions[0]
     return first_of(first) if isinstance(first, BaseExceptionGroup) else first

@@ -1,4 +1,4 @@
-"""Vectors of a run: its records, the sources of its pages and a file of queries, through an engine, into files."""
+"""Embeds a run: its records, its page images and a file of queries, through an engine, into vector files."""
 
 from __future__ import annotations
 
@@ -56,32 +56,32 @@ _NEEDS = {
     Part.REGIONS: {Modality.TEXT},
     Part.QUERIES: {Modality.TEXT},
 }
-"""An engine makes a part when it takes one of these."""
+"""An engine can make a part if it accepts one of these."""
 _FATAL = (NetworkError, OutputError, UsageError, MissingDependencyError)
-"""Errors that the next item would have, too."""
+"""Errors that every further item would raise as well."""
 _STALE = 0.1
-"""Share of the texts that may come or go before the statistics of a corpus are made anew."""
+"""Share of the texts that may change before the statistics of a corpus are computed again."""
 _WAITING_BATCHES = 3
-"""Batches of inputs a lane that are held in memory."""
+"""Batches per lane that are held in memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbedOptions:
-    """What is embedded, and how it is kept."""
+    """What to embed, and how to store it."""
 
     parts: frozenset[Part] | None = None
-    """None for all that the engine can make, without queries."""
+    """None for all that the engine can make, except queries."""
     queries: tuple[tuple[str, str], ...] = ()
     """Ids and texts (:func:`pagemill.embedding.queries.read_queries`), for :attr:`Part.QUERIES`."""
     dtype: StoredType = "float32"
     dimension: int | None = None
-    """Keep only so many components; None for all."""
+    """Number of components to keep; None for all."""
     fresh: bool = False
-    """Forget the vectors that are there."""
+    """Delete the existing vectors."""
     sources: SourceOptions | None = None
-    """What decoding the page images needs: password, image column."""
+    """What reading the page images needs: password, image column."""
     inputs: tuple[str, ...] = ()
-    """Where the sources of the pages lie now; empty for where they lay."""
+    """Current paths of the parsed files; empty if they have not moved."""
 
 
 class PartProgress(Protocol):
@@ -100,7 +100,7 @@ def open_engine(name: str | None, settings: EngineSettings) -> EmbeddingEngine:
     """Load an engine by name; the embedded one by default.
 
     Raises:
-        UsageError: There is no such engine, or it does not go with the settings.
+        UsageError: There is no such engine, or the settings do not fit it.
         PagemillError: It cannot be loaded; the class says why.
     """
     create = engines.load(engines.EMBEDDING_ENGINES, name or DEFAULT_ENGINE)
@@ -113,21 +113,21 @@ async def embed(
 ) -> EmbedOutcome:
     """Bring the vectors of a run directory up to date.
 
-    What ends it early, a failure of the server, a signal or a death, leaves the earlier files as they were, and the
-    vectors made until then are kept for the next time.
+    If it stops early (a failure of the server, a signal, a crash), the earlier files are unchanged, and the vectors
+    made so far are kept for the next time.
 
     Args:
-        out: The run directory; a run may still go on there.
+        out: The run directory; the run may still be in progress.
         engine: Not closed here.
         options: What to embed.
-        progress: Told as it goes.
+        progress: Shows the progress.
 
     Raises:
-        UsageError: The engine cannot make a part that is asked for.
+        UsageError: The engine cannot make a requested part.
         LockedError: Another process does the same.
         DifferentRunError: There are vectors of another engine or of other options.
         OutputError: ``out`` holds no run, or cannot be written; NoSpaceError when the disk is full.
-        NetworkError: No server of the engine answers any more.
+        NetworkError: All servers of the engine have stopped answering.
     """
     parts = _parts(engine, options)
     with ExitStack() as stack:
@@ -149,18 +149,18 @@ def _parts(engine: EmbeddingEngine, options: EmbedOptions) -> list[Part]:
     if impossible := [part.choice for part in Part if part in wanted and part not in possible]:
         raise UsageError(
             f"the engine {engine.name!r} cannot embed {' and '.join(impossible)}",
-            remedy="Leave that out of --what, or choose another --engine.",
+            remedy="Remove it from --what, or choose another --engine.",
         )
     if options.inputs and Part.IMAGES not in wanted:
         raise UsageError(
-            f"the place of the sources is of use for page images alone, and the engine {engine.name!r} embeds none now",
-            remedy="Leave --input out, or choose an engine and --what with images.",
+            f"--input is for page images, and the engine {engine.name!r} embeds none of them here",
+            remedy="Remove --input, or choose an engine and --what with images.",
         )
     return [part for part in (Part.TEXT, Part.REGIONS, Part.IMAGES, Part.QUERIES) if part in wanted]
 
 
 class _Embedding:
-    """One go over a run."""
+    """One pass over a run."""
 
     def __init__(
         self,
@@ -202,7 +202,7 @@ class _Embedding:
             await self._fit()
 
     async def _embed_missing(self, part: Part, writer: VectorWriter) -> list[VectorRow]:
-        """Embed what has no vector yet. Gives all that has one in the end, in the order of the input."""
+        """Embed what has no vector yet, and return all rows that have one now, in input order."""
         rows: list[VectorRow] = []
         failed: set[VectorRow] = set()
 
@@ -293,7 +293,7 @@ class _Embedding:
                     self._advance()
 
     async def _fit(self) -> None:
-        """Make the statistics of an engine that has some, where they are far from the corpus of now."""
+        """Compute the statistics of an engine that has some, if the corpus has changed too much."""
         engine = self._engine
         if not isinstance(engine, CorpusEngine) or self._fitted:
             return
@@ -302,7 +302,7 @@ class _Embedding:
             await asyncio.to_thread(engine.fit, self._texts())
 
     def _texts(self) -> Iterator[str]:
-        """Of all pages; a record that is damaged was told of when its page was to be embedded."""
+        """The texts of all pages; damaged records were reported when their pages were embedded."""
         for page in self._reader.pages(on_damage=lambda _: None):
             for content in contents(page, Part.TEXT, images=False):
                 yield content.text

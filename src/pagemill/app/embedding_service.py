@@ -1,4 +1,4 @@
-"""An embedding engine as a service: contents of pages in, vectors as they are kept out, in batches on its threads."""
+"""An embedding engine as a service: batches the contents of pages and returns their vectors as they are stored."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     from pagemill.embedding.vectors import StoredType
     from pagemill.imaging.types import Pixels
 
-_MEND = "Mend the run: pagemill verify --repair, then pagemill parse once more."
+_REPAIR = "Repair the run: pagemill verify --repair, then repeat pagemill parse."
 
 
 class EmbeddingService:
-    """Makes vectors of contents; many may wait at once, each for its own. Made within an event loop, and closed there.
+    """Makes vectors of contents, many at a time. Create and close it in one event loop.
 
     Args:
-        out: The run directory, for the pictures of regions.
+        out: The run directory, for the crops of regions.
         engine: Not closed here.
-        dimension: Components that are kept; None for all.
+        dimension: Number of components to keep; None for all.
     """
 
     def __init__(self, out: Path, engine: EmbeddingEngine, dimension: int | None = None) -> None:
@@ -61,14 +61,14 @@ class EmbeddingService:
 
     @property
     def inputs_at_once(self) -> int:
-        """That the engine works on when it is busy."""
+        """Number of inputs that keep the engine busy."""
         return self._engine.max_batch * self._engine.concurrency
 
     def info(self, part: Part, dtype: StoredType) -> VectorsInfo:
-        """What all vectors of a part have in common.
+        """The properties of all vectors of a part.
 
         Raises:
-            UsageError: The engine's vectors have fewer components than are to be kept.
+            UsageError: The engine's vectors have fewer components than requested.
         """
         identity = self._engine.identity
         if self._dimension is not None:
@@ -76,7 +76,7 @@ class EmbeddingService:
                 raise UsageError(
                     f"the engine {self._engine.name!r} makes vectors of {identity.dimension:,} components,"
                     f" not of {self._dimension:,}",
-                    remedy="Ask for fewer with --dimension.",
+                    remedy="Request fewer with --dimension.",
                 )
             identity = msgspec.structs.replace(identity, dimension=self._dimension)
         images = part is Part.REGIONS and Modality.IMAGE in self._engine.modalities
@@ -86,15 +86,15 @@ class EmbeddingService:
         """The vector of a text, a query or a region.
 
         Raises:
-            PagemillError: It has none; the class says why.
+            PagemillError: It cannot be made; the class says why.
         """
         return await self._batcher.submit(await self._input(part, content))
 
     async def of_page_image(self, images: PageImages, found: FoundPage) -> NDArray[Any]:
-        """The vector of a page's image, whose pixels are let go when it is shrunk to what the engine makes use of.
+        """The vector of a page's image. Its pixels are released once it is shrunk to the size that the engine uses.
 
         Raises:
-            PagemillError: It has none; the class says why.
+            PagemillError: It cannot be made; the class says why.
         """
         try:
             whole = await images.pixels(found)
@@ -105,7 +105,7 @@ class EmbeddingService:
         return await self._batcher.submit(EmbeddingInput(role=Role.IMAGE, image=pixels))
 
     async def close(self) -> None:
-        """End the threads, when the batches under way are done."""
+        """Stop the threads when the batches in flight are done."""
         await self._batcher.close()
         await self._threads.close()
 
@@ -114,36 +114,36 @@ class EmbeddingService:
             return EmbeddingInput(role=Role.QUERY, text=content.text)
         if content.crop is None:
             return EmbeddingInput(role=Role.PASSAGE, text=content.text)
-        pixels = await asyncio.to_thread(self._picture, content.crop)
+        pixels = await asyncio.to_thread(self._crop, content.crop)
         both = Modality.IMAGE_WITH_TEXT in self._engine.modalities
         return EmbeddingInput(role=Role.IMAGE, image=pixels, text=content.text if both else "")
 
-    def _picture(self, crop: ImageCrop) -> Pixels:
+    def _crop(self, crop: ImageCrop) -> Pixels:
         name = crop.path
         try:
             data = paths.crop_file(self._out, name).read_bytes()
         except (OSError, ValueError) as error:
-            raise InputError(f"{name} cannot be read: {error}", remedy=_MEND) from error
+            raise InputError(f"{name} cannot be read: {error}", remedy=_REPAIR) from error
         if crop.sha256 and hashlib.sha256(data).hexdigest() != crop.sha256:
-            raise InputError(f"{name} is not the picture that its record names", remedy=_MEND)
+            raise InputError(f"{name} is not the image that its record names", remedy=_REPAIR)
         return within_budget(decode_image(data, name=name).pixels, self._engine.image_budget)
 
     def _call(self, inputs: Sequence[EmbeddingInput]) -> list[NDArray[Any]]:
-        """The rows of a batch; what is wrong with them is found out one by one (:meth:`_check`)."""
+        """The vectors of a batch, not checked yet (:meth:`_check`)."""
         return list(np.asarray(self._engine.embed(inputs)))
 
     def _check(self, _: EmbeddingInput, vector: NDArray[Any]) -> NDArray[Any]:
-        """A vector as it is kept: finite, cut, of length 1."""
+        """A vector as it is stored: finite, truncated, of length 1."""
         wanted = (self._engine.identity.dimension,)
         if vector.shape != wanted:
-            raise EngineError(f"{self._name} gave a vector of shape {vector.shape}, not {wanted}")
+            raise EngineError(f"{self._name} returned a vector of shape {vector.shape}, not {wanted}")
         try:
             row: NDArray[Any] = normalised(vector[None], self._dimension)[0]
         except ValueError as error:
-            raise EngineError(f"{self._name} gave what is no vector: {error}") from error
+            raise EngineError(f"{self._name} returned an invalid vector: {error}") from error
         return row
 
 
 def _size(each: EmbeddingInput) -> float:
-    """Inputs of like size travel together."""
+    """Inputs of similar size are batched together."""
     return len(each.text) + (each.image.size if each.image is not None else 0)

@@ -1,4 +1,4 @@
-"""Exports of a run: the records of a run directory, read one at a time, through a format into a file or folder."""
+"""Exports a run: reads the records of a run directory one at a time and writes them in another format."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Format(StrEnum):
-    """What a run can be exported to."""
+    """Export format."""
 
     JSONL = "jsonl"
     PARQUET = "parquet"
@@ -55,7 +55,7 @@ class ExportOptions:
     single: bool = False
     """Markdown: all documents in one file."""
     crops: bool | None = None
-    """Take the pictures along; by default into folders and not into Parquet."""
+    """Include the crops; by default in folders and not in Parquet."""
     byte_order_mark: bool = False
     """CSV: start each file with U+FEFF."""
     overwrite: bool = False
@@ -65,27 +65,27 @@ class ExportOptions:
             raise UsageError(f"--single goes with --format markdown, not with {self.format}")
         if self.crops is not None and (self.format not in _WITH_CROPS or self.single):
             one_file = " in one file" if self.single else ""
-            raise UsageError(f"the pictures cannot be chosen in --format {self.format}{one_file}")
+            raise UsageError(f"crops cannot be chosen in --format {self.format}{one_file}")
         if self.byte_order_mark and self.format is not Format.CSV_TABLES:
             raise UsageError(f"--bom goes with --format csv-tables, not with {self.format}")
 
     @property
     def is_file(self) -> bool:
-        """Whether the export is one file, rather than a folder."""
+        """Whether the export is one file rather than a folder."""
         return self.single or self.format in (Format.JSONL, Format.PARQUET)
 
     @property
     def is_text(self) -> bool:
-        """Whether the export can be written to a stream, too."""
+        """Whether the export can also be written to a stream."""
         return self.single or self.format is Format.JSONL
 
     @property
     def with_crops(self) -> bool:
-        """Whether the pictures are taken along."""
+        """Whether crops are included."""
         return self.format in _WITH_CROPS - {Format.PARQUET} if self.crops is None else self.crops
 
     def default_target(self, out: Path) -> Path:
-        """Where the export goes by default: beside the run directory, under its name."""
+        """The default target: beside the run directory, with its name."""
         out = out.resolve()
         suffix = {
             Format.JSONL: ".jsonl",
@@ -100,32 +100,32 @@ class ExportOptions:
 
 @dataclass(slots=True)
 class ExportOutcome:
-    """What an export came to."""
+    """The outcome of an export."""
 
     pages: int = 0
     documents: int = 0
     damages: list[str] = field(default_factory=list)
-    """What was wrong with pieces of the run, at most ``MAX_DAMAGES`` of them."""
+    """Messages about damaged pieces of the run, at most ``MAX_DAMAGES``."""
     damaged: int = 0
-    """All of them."""
+    """Number of all of them."""
 
     MAX_DAMAGES = 20
 
     def damage(self, message: str) -> None:
-        """Take note of a piece of the run that is not as its record says."""
+        """Note a damaged piece of the run."""
         self.damaged += 1
         if self.damaged <= self.MAX_DAMAGES:
             self.damages.append(message)
 
 
 class Exporter:
-    """Exports what a run directory holds at the moment; once.
+    """Exports the current content of a run directory, once.
 
     Args:
         reader: The run.
         out: Its directory.
         options: Format and filters.
-        tell: Called with each page that is taken along.
+        tell: Called with each exported page.
     """
 
     def __init__(
@@ -141,15 +141,15 @@ class Exporter:
         """Write the export to a file or folder, which appears when it is complete.
 
         Raises:
-            OutputError: The target exists, lies in the run directory or cannot be written; NoSpaceError when the disk
+            OutputError: The target exists, is inside the run directory or cannot be written; NoSpaceError when the disk
                 is full.
-            InputError: No page is to be exported.
+            InputError: There is no page to export.
             DamagedRunError: The run cannot be read at all.
         """
         out, place = self._out.resolve(), target.resolve()
         if place.is_relative_to(out) or out.is_relative_to(place):
             raise UsageError(
-                f"{target} and the run directory {self._out} lie in each other", remedy="Name another place with -o."
+                f"{target} and the run directory {self._out} overlap", remedy="Choose another target with -o."
             )
         if self._options.is_file:
             with whole_file(target, overwrite=self._options.overwrite) as stream:
@@ -164,14 +164,14 @@ class Exporter:
         """Write the export to a stream; crops are named relative to the run directory.
 
         Raises:
-            UsageError: The format is no text in one file.
-            InputError: No page is to be exported.
+            UsageError: The format is not a single text file.
+            InputError: There is no page to export.
             DamagedRunError: The run cannot be read at all.
         """
         if not self._options.is_text:
             raise UsageError(
                 f"--format {self._options.format} cannot be written to a stream",
-                remedy="Take --single along." if self._options.format is Format.MARKDOWN else "Name a place with -o.",
+                remedy="Add --single." if self._options.format is Format.MARKDOWN else "Choose a target with -o.",
             )
         self._write_stream(stream, crops_root="")
 
@@ -216,14 +216,14 @@ class Exporter:
                 stream.writelines(encoded(text))
 
     def _pages(self) -> Iterator[PageResult]:
-        """The pages that are wanted, in input order."""
+        """The selected pages, in input order."""
         for page in self._reader.pages(on_damage=self._damaged):
             if self._options.selection.wants(page):
                 yield self._counted(page)
         self._refuse_nothing()
 
     def _documents(self) -> Iterator[tuple[str, Iterator[PageResult]]]:
-        """The documents that have pages that are wanted, and these, in page order."""
+        """The documents with selected pages, and these, in page order."""
         selection = self._options.selection
         for doc_id, pages in self._reader.documents(on_damage=self._damaged):
             if not selection.wants_document(doc_id):
@@ -247,12 +247,12 @@ class Exporter:
     def _refuse_nothing(self) -> None:
         if not self.outcome.pages:
             raise InputError(
-                f"no page of {self._out} is to be exported",
-                remedy=f"No page may have ended yet (see: pagemill status {self._out}), or none fits the filters.",
+                f"there is no page of {self._out} to export",
+                remedy=f"No page is finished yet (see: pagemill status {self._out}), or none matches the filters.",
             )
 
     def _with_crops(self, folder: Path, pages: Iterable[PageResult]) -> Iterator[PageResult]:
-        """Copy the crops of pages into a folder; those that are not copied leave the records, too."""
+        """Copy the crops of pages into a folder; crops that are not copied are removed from the records."""
         for page in pages:
             kept: list[ImageCrop] = []
             for crop in page.image_crops if self._options.with_crops else ():
@@ -263,7 +263,7 @@ class Exporter:
             yield msgspec.structs.replace(page, image_crops=kept)
 
     def _picture(self, crop: ImageCrop) -> bytes | None:
-        """The file of a crop; None, and a note of it, where it is not as the record says."""
+        """The file of a crop; None, after noting the damage, if it is not as the record says."""
         try:
             data = crop_file(self._out, crop.path).read_bytes()
         except FileNotFoundError:
@@ -273,12 +273,12 @@ class Exporter:
         else:
             if not crop.sha256 or hashlib.sha256(data).hexdigest() == crop.sha256:
                 return data
-            self.outcome.damage(f"{crop.path} is not the picture that its record names")
+            self.outcome.damage(f"{crop.path} is not the image that its record names")
         return None
 
 
 def _relative(path: Path, start: Path) -> str:
-    """The way from a folder to a path as the start of a link; the path itself where there is none (other drives)."""
+    """The relative path from a folder, as the prefix of a link; the path itself if there is none (other drives)."""
     try:
         return Path(os.path.relpath(path, start)).as_posix() + "/"
     except ValueError:

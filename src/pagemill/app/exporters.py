@@ -1,4 +1,4 @@
-"""The formats of a run directory, wired: the store knows files, ``export`` knows formats, neither knows the other."""
+"""Connects the files of a run directory (``store``) with their formats (``export``)."""
 
 from __future__ import annotations
 

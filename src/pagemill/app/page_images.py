@@ -1,4 +1,4 @@
-"""Page images once more, from the sources that the records name: a run directory does not keep them."""
+"""Reads page images again from their sources: a run directory does not store them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedPage:
-    """A page of a run whose image is wanted."""
+    """A page of a run whose image is needed."""
 
     page_id: str
     key: PageKey
@@ -52,11 +52,11 @@ class FoundPage:
     wanted: WantedPage
     ref: PageRef
     ticket: Ticket
-    """Its place in flight; whoever takes the page calls ``leave`` when its pixels are no longer held."""
+    """Its slot in flight; call ``leave`` when the pixels of the page are released."""
 
 
 class PageImages:
-    """Decodes pages of a run from their sources, which are known by their content, wherever they lie now."""
+    """Decodes pages of a run from their sources, which are recognized by their content, wherever they are now."""
 
     def __init__(
         self,
@@ -74,19 +74,19 @@ class PageImages:
         self._inputs = inputs
         self._flight = FlightControl(max_pages=runtime.pages_in_flight, max_bytes=runtime.bytes_in_flight)
         self.pages_in_flight = runtime.pages_in_flight
-        """Most pages that are under way at once."""
+        """Maximum number of pages in flight."""
 
     @classmethod
     @asynccontextmanager
     async def opened(
         cls, reader: RunReader, *, options: SourceOptions | None = None, inputs: Sequence[str | Path] = ()
     ) -> AsyncIterator[PageImages]:
-        """With decoding processes of their own, which end with the block.
+        """Start decoding processes, which stop with the block.
 
         Args:
-            reader: The run; used from threads, one at a time, while :meth:`find` goes on.
+            reader: The run; used from threads, one at a time, during :meth:`find`.
             options: Password, image column and the like.
-            inputs: Where the sources lie now; empty for where they lay when they were parsed.
+            inputs: Current paths of the parsed files; empty if they have not moved.
 
         Raises:
             MissingInputError: One of ``inputs`` does not exist.
@@ -94,17 +94,17 @@ class PageImages:
         for each in inputs:
             if not is_url(str(each)) and not glob.has_magic(str(each)) and not Path(each).expanduser().exists():
                 raise MissingInputError(
-                    f"the input {str(each)!r} does not exist", remedy="Name where the parsed files lie now."
+                    f"the input {str(each)!r} does not exist", remedy="Pass the current path of the parsed files."
                 )
         runtime = RuntimeSettings().resolved()
         async with DecodingService(workers=runtime.decoders, memory=runtime.decoder_memory) as decoding:
             yield cls(reader, decoding, options=options or SourceOptions(), inputs=inputs, runtime=runtime)
 
     async def find(self, pages: Iterable[WantedPage]) -> AsyncGenerator[FoundPage | tuple[WantedPage, PagemillError]]:
-        """Yield each page as soon as it is met in its source and there is room for it, or why it cannot be had.
+        """Yield each page as soon as it is found in its source and there is room for it, or why it cannot be read.
 
         Args:
-            pages: Each one once. Some 300 bytes of memory each.
+            pages: Each one once. Takes about 300 bytes of memory per page.
         """
         wanted: dict[tuple[str, int], list[WantedPage]] = {}
         for page in pages:
@@ -130,7 +130,7 @@ class PageImages:
                 yield page, self._gone(where, problems.get(where))
 
     async def pixels(self, page: FoundPage) -> Pixels:
-        """Decode a page and turn it upright as it was parsed.
+        """Decode a page and rotate it as when it was parsed.
 
         Raises:
             PagemillError: It cannot be decoded; the class says why.
@@ -143,29 +143,29 @@ class PageImages:
         return await asyncio.to_thread(rotate_quarter, decoded.pixels, page.wanted.rotation)
 
     def _gone(self, where: str, problem: PagemillError | None) -> PagemillError:
-        """Why a source is not met: it is not where it was, or not what it was."""
+        """Why a source is not found: it was moved or changed."""
         if self._inputs:
             return MissingInputError(
-                f"{where}, as it was when it was parsed, is not in {', '.join(map(str, self._inputs))}",
-                remedy="Name with --input where it lies now, under whatever name; or parse what has changed first.",
+                f"{where}, unchanged since it was parsed, is not in {', '.join(map(str, self._inputs))}",
+                remedy="Pass the file's current path with --input. If it has changed, parse it first.",
             )
         if problem is not None and not isinstance(problem, MissingInputError):
             return problem
         return MissingInputError(
             problem.message if problem is not None else f"{where} is gone, or has changed since the page was parsed",
-            remedy="Name with --input where it lies now, or parse what has changed first.",
+            remedy="Pass the file's current path with --input. If it has changed, parse it first.",
         )
 
 
 def _problem(ref: PageRef) -> PagemillError:
-    """What is wrong with a page or source, as the exception that it was."""
+    """The error of a page or source as an exception."""
     if ref.error is None:
         return PagemillError(f"{ref.page_id} has no image")
     return error_class(ref.error.category)(ref.error.message, remedy=ref.error.remedy)
 
 
 class _OnlyThese(NewCatalogue):
-    """A catalogue to which all pages have ended but some, and which knows files that were not touched since."""
+    """A catalogue in which all but some pages are finished, and which knows the digests of unchanged files."""
 
     def __init__(self, wanted: Mapping[tuple[str, int], object], digests: Mapping[tuple[bytes, int, int], str]) -> None:
         super().__init__()
@@ -175,15 +175,15 @@ class _OnlyThese(NewCatalogue):
             self._wanted.setdefault(digest, set()).add(page)
 
     def remembered_digest(self, path: Path, size: int, modified_ns: int) -> str | None:
-        """As the run keeps it, so that unchanged files are not read for their digest once more."""
+        """The digest stored by the run, so that unchanged files are not read again for their digest."""
         return self._digests.get((os.fsencode(path), size, modified_ns))
 
     def meet(self, digest: str, uri: str) -> KnownSource:
-        """Which pages are wanted; none of a further file with the same content."""
+        """The wanted pages; none of a further file with the same content."""
         known = super().meet(digest, uri)
         pages = self._wanted.get(digest, set()) if known.copy == 1 else set()
         waiting = {page: WaitingPage(page_id=f"{digest}/{page}") for page in pages}
-        # A source without pages to give is passed over unopened: it is said to have none.
+        # A source is skipped unopened if it is said to have no pages.
         return KnownSource(copy=known.copy, pages=None if pages else 0, ended=_AllBut(pages), waiting=waiting)
 
 

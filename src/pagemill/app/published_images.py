@@ -1,4 +1,4 @@
-"""The images of a run's pages for a dataset: taken from the sources once more, kept on disk until they are written."""
+"""Page images for a dataset: read again from their sources, kept on disk until they are written."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 _AS_STORED = ("JPEG", "PNG")
 """A page that is such a file is published byte for byte."""
 _MAX_AS_STORED = 64 * 2**20
-"""Bytes over which a page is encoded anew: the Hub's viewer refuses large rows."""
+"""Larger files, in bytes, are encoded again: the Hub's viewer refuses large rows."""
 _SAMPLE = 100
-"""Images after which it is reckoned whether the disk holds them all; and again after as many more."""
+"""Number of images after which the disk space for all is estimated, again and again."""
 _ORIENTATION = 0x0112  # EXIF: 1 is upright
 
 
@@ -44,9 +44,9 @@ class PublishedImages:
     Args:
         reader: The run.
         out: Its directory.
-        inputs: Where the sources lie now; empty for where they lay when they were parsed.
+        inputs: Current paths of the parsed files; empty if they have not moved.
         options: Password, image column and the like.
-        tell: Called when a page's image is there, or known not to be had.
+        tell: Called when the image of a page has been read, or cannot be.
     """
 
     reader: RunReader
@@ -63,7 +63,7 @@ class PublishedImages:
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[PublishedImages]:
-        """Take all images from the sources; they are kept until the block ends.
+        """Read all images from the sources and keep them until the end of the block.
 
         Raises:
             NoSpaceError: The disk is full, or will be: it has to hold the images twice, here and in the files that
@@ -80,7 +80,7 @@ class PublishedImages:
         self._file = None
 
     def __call__(self, page: PageResult) -> bytes | None:
-        """The image of a page; None where there is none."""
+        """The image of a page; None if there is none."""
         place = self._places.get(page.page_id)
         if place is None or self._file is None:
             return None
@@ -130,10 +130,10 @@ class PublishedImages:
             self.tell()
 
     def _check_space(self) -> None:
-        """Say early that the disk is too small, not after hours.
+        """Report early that the disk is too small, not after hours.
 
         Raises:
-            NoSpaceError: It does not hold the images that are to come, and all of them in the files made of them.
+            NoSpaceError: It cannot hold the remaining images and the files made of all.
         """
         assert self._file is not None
         self._file.flush()
@@ -144,12 +144,12 @@ class PublishedImages:
             raise NoSpaceError(
                 f"the images of {pages:,} pages take about {2 * whole / 1e9:,.0f} GB below {self.out} while the dataset"
                 f" is made, and {free / 1e9:,.0f} GB are free",
-                remedy="Free some space, move the run directory to a larger disk, or leave --page-images out.",
+                remedy="Free some space, move the run directory to a larger disk, or leave out --page-images.",
             )
 
 
 def _stored(found: FoundPage, size: tuple[int, int]) -> bytes | None:
-    """The bytes of a page that lies in its source as an upright image of a kind that everybody reads; else None.
+    """The bytes of a page stored in its source as an upright JPEG or PNG; else None.
 
     Args:
         found: The page.
@@ -168,6 +168,6 @@ def _stored(found: FoundPage, size: tuple[int, int]) -> bytes | None:
             data = payload.path.read_bytes()
         with Image.open(io.BytesIO(data), formats=_AS_STORED) as image:  # reads the header alone
             fits = image.getexif().get(_ORIENTATION, 1) == 1 and image.size == size
-    except Exception:  # what is wrong with it, decoding says in our words
+    except Exception:  # decoding reports what is wrong with it
         return None
     return data if fits and len(data) <= _MAX_AS_STORED else None

@@ -10,12 +10,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pagemill.app.doctor import Area, Verdict, examine
+from pagemill.app.doctor import Area, Readiness, examine
 from pagemill.app.options import DirectoryOptions, ParseOptions
 from pagemill.app.publish import check_licence, check_repository
 from pagemill.app.run import PlannedStep, Step
 from pagemill.config.hardware import Dtype
-from pagemill.config.model_cards import Kind, load_card
+from pagemill.config.model_cards import ModelKind, load_card
 from pagemill.config.model_files import find_model
 from pagemill.config.modes import VLM, ReadingMode, TextLayerMode
 from pagemill.config.serving import ServingOptions, Wishes
@@ -29,7 +29,7 @@ from pagemill.serving.servers import ModelServers
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pagemill.app.doctor import Finding
+    from pagemill.app.doctor import Diagnosis
     from pagemill.app.run import Done
     from pagemill.serving.spec import Tell
 
@@ -155,7 +155,7 @@ def server_commands(serving: Serving) -> list[str]:
     return lines
 
 
-def check(options: RunOptions, steps: Sequence[StepPlan], report: Callable[[Finding], None]) -> None:
+def check(options: RunOptions, steps: Sequence[StepPlan], report: Callable[[Diagnosis], None]) -> None:
     """Check what the steps need before anything is started.
 
     Args:
@@ -173,7 +173,7 @@ def check(options: RunOptions, steps: Sequence[StepPlan], report: Callable[[Find
     servers = dict.fromkeys(url for each in steps for url in each.asked)
     for finding in examine(areas, servers=list(servers), token=options.hf_token):
         report(finding)
-        if finding.verdict is Verdict.MISSING:
+        if finding.verdict is Readiness.MISSING:
             lacking.append(finding)
     if lacking:
         missing = ", ".join(finding.what for finding in lacking)
@@ -190,7 +190,7 @@ def check(options: RunOptions, steps: Sequence[StepPlan], report: Callable[[Find
 def _recognition(options: RunOptions, tell: Tell, dry: bool) -> StepPlan:
     recognition = options.parse.settings.recognition
     by_model = recognition.engine == VLM
-    model = _card_name(recognition.model, Kind.RECOGNITION)
+    model = _card_name(recognition.model, ModelKind.RECOGNITION)
     serving = None
     if by_model and not recognition.servers:
         serving = _prepared(replace(options.serving, model=model), dry)
@@ -248,7 +248,7 @@ def _embedding(options: RunOptions, tell: Tell, dry: bool) -> StepPlan:
     if model == EMBEDDED:
         arguments: tuple[str, ...] = ("embed", str(options.out), "--engine", EMBEDDED, *common)
         return StepPlan(PlannedStep(step=Step.EMBED, arguments=arguments))
-    model, serving = _card_name(model, Kind.EMBEDDING), None
+    model, serving = _card_name(model, ModelKind.EMBEDDING), None
     if not options.embedding_servers:
         asked = options.serving.wishes
         # Vectors of one corpus are compared with each other: weights as they were published, not quantised.
@@ -345,7 +345,7 @@ def _prepared(serving: ServingOptions, dry: bool) -> Serving:
     return prepare(serving, dry=dry)
 
 
-def _card_name(model: str, kind: Kind) -> str:
+def _card_name(model: str, kind: ModelKind) -> str:
     """The name of a model in commands: that of its card, also where its repository was named."""
     card = load_card(model)
     if card.kind is not kind:

@@ -1,4 +1,4 @@
-"""Searching a run directory: its index and the engines that made its vectors, wired together."""
+"""Searches a run directory: its index, with the engines that made its vectors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MAX_TOP = 1000
 
 
 class Searcher:
-    """An index and the engines for its queries, which are loaded when they are needed. A context manager.
+    """An index and the engines for its queries, which are loaded on first use. A context manager.
 
     Args:
         out: The run directory.
@@ -39,7 +39,7 @@ class Searcher:
 
     Raises:
         MissingInputError: There is no index.
-        DifferentRunError: It is of an earlier run.
+        DifferentRunError: It belongs to an earlier run.
         DamagedRunError: It is damaged.
     """
 
@@ -59,7 +59,7 @@ class Searcher:
         filters: Filters | None = None,
         top: int = 10,
     ) -> list[SearchHit]:
-        """Find the pages that answer a query; see :func:`search`."""
+        """Find the pages for a query; see :func:`search`."""
         if not 1 <= top <= MAX_TOP:
             raise UsageError(f"top is {top}; it can be 1 to {MAX_TOP:,}")
         chosen = self._chosen(parts)
@@ -67,12 +67,12 @@ class Searcher:
         return self.index.search(query, vectors=vectors, parts=chosen, filters=filters, top=top)
 
     def rankings(self, query: str, *, parts: Collection[str] | None = None) -> Rankings:
-        """Each part's ranking for a query in words."""
+        """The ranking of each part for a text query."""
         chosen = self._chosen(parts)
         return self.index.rankings(query, vectors=self._vectors(query, None, chosen, named=False), parts=chosen)
 
     def close(self) -> None:
-        """Close index and engines; a second call does nothing."""
+        """Close index and engines. Idempotent."""
         self._engines.clear()
         self._stack.close()
 
@@ -94,7 +94,7 @@ class Searcher:
             if part not in there:
                 raise UsageError(
                     f"the index has no vectors of {part}",
-                    remedy=f"Make them, then the index: pagemill embed {self.index.path}; pagemill index"
+                    remedy=f"Make them, then update the index: pagemill embed {self.index.path}; pagemill index"
                     f" {self.index.path}",
                 )
             chosen.append(part)
@@ -103,14 +103,14 @@ class Searcher:
     def _vectors(
         self, query: str | None, image: str | Path | bytes | None, parts: Sequence[IndexPart], *, named: bool
     ) -> dict[IndexPart, NDArray[np.float32]]:
-        """The query as each part's engine sees it.
+        """The query's vector for each part.
 
         Raises:
-            UsageError: There is an image, and no engine of these parts takes images.
+            UsageError: There is an image, and no engine of these parts accepts images.
         """
         words = (query or "").strip()
         if image is not None:
-            # A picture alone is put as the pages and regions were, as it asks no question: what looks alike is near.
+            # An image alone is embedded like the pages and regions: similar images have similar vectors.
             asked = EmbeddingInput(role=Role.QUERY if words else Role.IMAGE, text=words, image=_pixels(image))
         elif words:
             asked = EmbeddingInput(role=Role.QUERY, text=words)
@@ -129,13 +129,13 @@ class Searcher:
             same = next((other for other in found if self.index.vectors[other].identity == info.identity), None)
             found[part] = found[same] if same else normalised(engine.embed([asked]), info.dimension)[0]
         if image is not None and not found:
-            by = f": {', '.join(sorted(set(refused)))} embeds no {asked.modality}" if refused else ""
+            by = f": {', '.join(sorted(set(refused)))} cannot embed {asked.modality}" if refused else ""
             raise UsageError(
                 f"{self.index.path} cannot be searched by an image{by}",
-                remedy="Embed it with an engine that takes images (pagemill embed --engine), then make the index anew.",
+                remedy="Embed it with an engine that accepts images (pagemill embed --engine), then update the index.",
             )
         if named and refused:
-            raise UsageError(f"{', '.join(sorted(set(refused)))} embeds no {asked.modality}")
+            raise UsageError(f"{', '.join(sorted(set(refused)))} cannot embed {asked.modality}")
         return found
 
     def _engine(self, info: VectorsInfo) -> EmbeddingEngine:
@@ -147,7 +147,7 @@ class Searcher:
         made_by = info.identity
         settings = EngineSettings(folder=self.index.path / FOLDER, dimension=made_by.dimension)
         others = any(each.identity.engine != DEFAULT_ENGINE for each in self.index.vectors.values())
-        if made_by.engine != DEFAULT_ENGINE or not others:  # it asks no server: those named are for the others
+        if made_by.engine != DEFAULT_ENGINE or not others:  # it needs no server: those given are for the others
             settings = replace(
                 settings,
                 model=self._settings.model or made_by.model,
@@ -157,13 +157,13 @@ class Searcher:
         engine: EmbeddingEngine = load(EMBEDDING_ENGINES, made_by.engine)(settings)
         self._stack.callback(engine.close)
         identity = engine.identity
-        if identity.dimension > made_by.dimension:  # vectors that were cut
+        if identity.dimension > made_by.dimension:  # truncated vectors
             identity = msgspec.structs.replace(identity, dimension=made_by.dimension)
         if differences := identity.differences(made_by):
             raise DifferentRunError(
                 f"the vectors of {info.part.plural} come from another engine: {'; '.join(differences)}",
-                remedy="Name the model or server that made them (--model, --server), search the words alone"
-                " (--part full-text), or embed anew.",
+                remedy="Name the model or server that made them (--model, --server), search the full text only"
+                " (--part full-text), or embed again.",
             )
         self._engines.append((made_by, engine))
         return engine
@@ -184,32 +184,32 @@ def search(
     model: str | None = None,
     device: str | None = None,
 ) -> list[SearchHit]:
-    """Find the pages of a run directory that answer a query. ``pagemill index`` makes the index that it takes.
+    """Find the pages of a run directory for a query, with the index built by ``pagemill index``.
 
     Args:
         out: The run directory.
-        query: Words, in any language; nothing in it is syntax.
-        image: A picture to search by, as a path or its bytes, where the vectors' engine takes images.
-        top: Most pages to give, up to 1,000.
-        documents: Patterns of document ids (``*``, ``?``, ``[...]``), any of which must fit.
+        query: Words in any language; there is no query syntax.
+        image: An image to search by, as a path or bytes, if the vectors' engine accepts images.
+        top: Maximum number of pages, up to 1,000.
+        documents: Patterns of document ids (``*``, ``?``, ``[...]``), any of which must match.
         pages: Patterns of page ids, likewise.
         languages: Such as ``("ko",)``.
-        labels: Classes of regions such as ``("table", "chart")``: these alone are searched.
-        parts: Of the index: ``images``, ``text``, ``regions``, ``full-text``; None for all that there are.
-        servers: Base URLs of the servers that embed queries, for vectors that were made by servers.
-        model: Where the vectors' model lies, if not under the name that they tell.
-        device: Where a model computes, such as ``cuda``.
+        labels: Only regions with these labels, such as ``("table", "chart")``.
+        parts: Parts of the index: ``images``, ``text``, ``regions``, ``full-text``; None for all.
+        servers: Base URLs of the servers that embed queries, for vectors made by servers.
+        model: Path of the vectors' model, if it has moved.
+        device: Device of the model, such as ``cuda``.
 
     Returns:
-        The best first; none for a query that nothing fits.
+        The hits, best first; none if nothing matches.
 
     Raises:
         MissingInputError: There is no index.
-        UsageError: A filter names what is not there, or the query is empty.
-        DifferentRunError: Index, vectors and engine do not belong together; the remedy says what to do.
+        UsageError: A filter names something unknown, or the query is empty.
+        DifferentRunError: Index, vectors and engine do not fit together; the remedy says what to do.
     """
     if image is None and not (query and query.strip()):
-        raise UsageError("the query is empty", remedy="Name words to look for, or an image.")
+        raise UsageError("the query is empty", remedy="Give words to look for, or an image.")
     filters = Filters(tuple(documents), tuple(pages), tuple(languages), tuple(labels))
     with Searcher(out, QueryEngineSettings(servers=tuple(servers), model=model, device=device)) as searcher:
         return searcher.search(query, image=image, parts=parts, filters=filters, top=top)

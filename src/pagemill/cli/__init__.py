@@ -1,4 +1,4 @@
-"""The command line: one thin file a command, imported only when that command runs."""
+"""The command line: one thin file per command, imported only when that command runs."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
 _COMMANDS = {
     "parse": ("pagemill.cli.parse", "Parse documents into text, tables, Markdown and JSON records; resume a run."),
-    "status": ("pagemill.cli.status", "Show how a run stands, also while it runs."),
-    "verify": ("pagemill.cli.verify", "Check what a run wrote, and mend it."),
-    "export": ("pagemill.cli.export", "Write the pages of a run in another format."),
+    "status": ("pagemill.cli.status", "Show the status of a run, also while it is in progress."),
+    "verify": ("pagemill.cli.verify", "Check the output of a run, and repair it."),
+    "export": ("pagemill.cli.export", "Export the pages of a run to another format."),
     "embed": ("pagemill.cli.embed", "Make vectors of the pages, regions and queries of a run."),
     "index": ("pagemill.cli.index", "Make a run searchable."),
-    "search": ("pagemill.cli.search", "Search the pages of a run, by words and by likeness."),
-    "eval": ("pagemill.cli.eval", "Score what pagemill finds against what is true."),
+    "search": ("pagemill.cli.search", "Search the pages of a run by full text and by vectors."),
+    "eval": ("pagemill.cli.eval", "Score results against ground truth."),
     "plan": ("pagemill.cli.plan", "Size a model server: memory, concurrency, flags."),
     "serve-model": ("pagemill.cli.serve_model", "Start, watch and stop vLLM servers of a model."),
     "publish": ("pagemill.cli.publish", "Publish a run as a dataset on the Hub, in a folder or at a URL."),
-    "run": ("pagemill.cli.run", "Do all of it: model server, parsing, embeddings, upload."),
+    "run": ("pagemill.cli.run", "Run the whole pipeline: model server, parsing, embeddings, upload."),
     "doctor": ("pagemill.cli.doctor", "Check that this machine has what a task needs."),
     "models": ("pagemill.cli.models", "List, find and download the models that engines use."),
     "bench": ("pagemill.cli.bench", "Measure parts of pagemill on this machine."),
@@ -42,7 +42,7 @@ _COMMANDS = {
 
 
 class _LazyGroup(click.Group):
-    """Lists its commands without importing them, so that ``pagemill --help`` answers at once."""
+    """Lists its commands without importing them, so that ``pagemill --help`` is fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -66,7 +66,7 @@ class _LazyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
-        except BrokenPipeError:  # as of `pagemill search ... | head -1`; click would end with 1, our code for a defect
+        except BrokenPipeError:  # `pagemill search ... | head -1`; click would exit with 1, our code for a defect
             return ExitCode.OK
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -85,7 +85,7 @@ def cli() -> None:
 
 
 class _Messages(io.FileIO):
-    """Standard error: a message that nobody takes (a closed pipe, a full disk) must not end the work it is about."""
+    """Standard error: a message that cannot be written (a closed pipe, a full disk) must not stop the work."""
 
     def write(self, content: ReadableBuffer, /) -> int:
         with suppress(OSError):
@@ -96,12 +96,12 @@ class _Messages(io.FileIO):
 def main() -> NoReturn:
     """Run the command line."""
     _open_standard_streams()
-    if isinstance(sys.stdout, io.TextIOWrapper):  # what the terminal's encoding lacks must not end a run
+    if isinstance(sys.stdout, io.TextIOWrapper):  # what the terminal cannot encode must not stop a run
         sys.stdout.reconfigure(errors="backslashreplace")
     if isinstance(sys.stderr, io.TextIOWrapper):
         messages = io.BufferedWriter(_Messages(sys.stderr.fileno(), "w", closefd=False))
         sys.stderr = io.TextIOWrapper(messages, sys.stderr.encoding, "backslashreplace", line_buffering=True)
-    color = False if os.environ.get("NO_COLOR") else None  # None: where there is a terminal. https://no-color.org
+    color = False if os.environ.get("NO_COLOR") else None  # None: on a terminal only. https://no-color.org
     status = exit_status(lambda: cli.main(prog_name="pagemill", standalone_mode=False, color=color))
     flushed = exit_status(lambda: _flush(sys.stdout))
     with suppress(OSError):
@@ -110,7 +110,7 @@ def main() -> NoReturn:
 
 
 def exit_status(action: Callable[[], object]) -> int:
-    """Do something and give the exit status; errors of ours become a message, a remedy and their exit code."""
+    """Run an action and return the exit status. A PagemillError becomes a message, a remedy and its exit code."""
     try:
         status = action()
     except click.ClickException as error:
@@ -118,24 +118,24 @@ def exit_status(action: Callable[[], object]) -> int:
             error.show()
         return ExitCode.USAGE
     except (click.Abort, KeyboardInterrupt):
-        _tell("Interrupted.")
+        _print_error("Interrupted.")
         return ExitCode.INTERRUPTED
     except PagemillError as error:
-        _tell(f"Error: {error.message}", error.remedy)
+        _print_error(f"Error: {error.message}", error.remedy)
         return error.exit_code
     except Exception as error:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):  # behind a redirection
-            _tell(f"Error: cannot write the output: {error.strerror}", "Free some space.")
+            _print_error(f"Error: cannot write the output: {error.strerror}", "Free some space.")
             return ExitCode.NO_SPACE
         with suppress(OSError):
             traceback.print_exc()
-        _tell("Error: this is a defect of pagemill. Please report it with the lines above.")
+        _print_error("Error: this is a defect of pagemill. Please report it with the lines above.")
         return ExitCode.INTERNAL
     return status if isinstance(status, int) else ExitCode.OK
 
 
-def _tell(message: str, remedy: str | None = None) -> None:
-    """Print to standard error; where that cannot be written to, the exit status has to say it."""
+def _print_error(message: str, remedy: str | None = None) -> None:
+    """Print to standard error. If that fails, the exit status has to tell."""
     with suppress(OSError):
         click.echo(message, err=True)
         if remedy:
@@ -143,10 +143,10 @@ def _tell(message: str, remedy: str | None = None) -> None:
 
 
 def _flush(stream: TextIO) -> None:
-    """Write what is left. What cannot be written is dropped, or Python would fail on it once more at its end.
+    """Write what is buffered. What cannot be written is dropped: Python would fail on it again when it exits.
 
     Raises:
-        OSError: It cannot be written, and not because nobody reads it.
+        OSError: It cannot be written, for another reason than a closed pipe.
     """
     try:
         stream.flush()
@@ -159,13 +159,14 @@ def _flush(stream: TextIO) -> None:
 
 
 def _open_standard_streams() -> None:
-    """Lead standard streams that are closed nowhere: a file of a run must not get their numbers, to which libraries
-    print.
-    """  # noqa: D205 - one sentence
+    """Open closed standard streams on the null device.
+
+    Otherwise a file of a run would get their numbers, to which libraries print.
+    """
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free, which is this one
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, which is this one
         if getattr(sys, name) is None:
             setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115 - open as long as the process

@@ -1,4 +1,4 @@
-"""``pagemill bench``: parts of pagemill measured on this machine, against others where they are at hand."""
+"""``pagemill bench``: measures parts of pagemill on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hardware profiles: what a kind of machine has, and the defaults that suit it, as data. One TOML file each."""
+"""Hardware profiles: the properties of a kind of machine and its defaults, as data. One TOML file each."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import msgspec
 from pagemill.errors import UsageError
 
 AUTO = "auto"
-"""The name that asks for the machine at hand."""
+"""The name for the profile of this machine."""
 
 
 class Device(StrEnum):
-    """What computes."""
+    """The kind of device."""
 
     CUDA = "cuda"
     MPS = "mps"
@@ -23,54 +23,54 @@ class Device(StrEnum):
 
 
 class Fp8(StrEnum):
-    """What the hardware does with weights in fp8."""
+    """How the hardware uses fp8 weights."""
 
     NATIVE = "native"  # multiplies in fp8: compute capability 8.9 and later
-    WEIGHTS = "weights"  # keeps weights in fp8 and multiplies in bf16 (vLLM's Marlin kernels): 7.5 to 8.8
+    WEIGHTS = "weights"  # stores weights in fp8 and multiplies in bf16 (vLLM's Marlin kernels): 7.5 to 8.8
     NO = "no"
 
 
 class Dtype(StrEnum):
-    """How a model's weights are held: ``--ocr-dtype``."""
+    """Data type of a model's weights: ``--ocr-dtype``."""
 
-    FP8 = "fp8"  # quantised while they are loaded, with dynamic scales
+    FP8 = "fp8"  # quantised while loading, with dynamic scales
     BF16 = "bf16"
-    AUTO = "auto"  # as the checkpoint says
+    AUTO = "auto"  # that of the checkpoint
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A kind of machine, one accelerator of it."""
+    """A kind of machine, with one accelerator."""
 
     name: str
     title: str
     device: Device
     match: tuple[str, ...] = ()
-    """Words of the name that the driver gives, by which ``auto`` knows it."""
+    """Words in the device name reported by the driver, by which ``auto`` recognizes it."""
     memory_gib: float | None = None
-    """Of one accelerator; None: the memory of the machine at hand."""
+    """Memory of one accelerator; None: that of this machine."""
     compute_capability: tuple[int, int] | None = None
     fp8: Fp8 = Fp8.NO
     memory_share: float
-    """Of the memory that vLLM claims; the rest is for the layout model, the driver and others."""
+    """Share of the memory that vLLM claims; the rest is for the layout model, the driver and others."""
     batch_size: int
-    """Pages of one call of the layout model."""
+    """Pages per call of the layout model."""
     workers: int
-    """Requests in flight a server."""
+    """Requests in flight per server."""
     dtype: Dtype
     max_num_seqs: int
-    """Most sequences that the server computes at once."""
+    """Maximum number of sequences that the server computes at once."""
     max_num_batched_tokens: int
-    """Most tokens of one step of the server."""
+    """Maximum number of tokens per step of the server."""
     batched_tokens_reason: str
-    """Why so many."""
+    """Why that many."""
     encoder_cache_tokens: int
-    """Image tokens that the encoder cache of vLLM holds when nothing else makes it larger."""
+    """Minimum size of vLLM's encoder cache, in image tokens."""
     note: str | None = None
-    """What else one should know."""
+    """A remark for the user."""
 
 
 def profile_names() -> list[str]:
-    """Names of the profiles that come with pagemill, sorted."""
+    """Names of the built-in profiles, sorted."""
     return sorted(
         entry.name.removesuffix(".toml")
         for entry in files("pagemill.config").joinpath("profiles").iterdir()

@@ -1,4 +1,4 @@
-"""Model cards: what pagemill knows about a served model, as data. Adding a model is adding a TOML file."""
+"""Model cards: what pagemill knows about a model, as data. To add a model, add a TOML file."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from pagemill.errors import UsageError
 _PROMPTS = ("text", "table", "formula", "page")
 
 
-class Kind(StrEnum):
+class ModelKind(StrEnum):
     """What a model is for."""
 
     RECOGNITION = "recognition"
     EMBEDDING = "embedding"
     LAYOUT = "layout"
-    """Runs inside pagemill, not on a server: its card tells where it comes from."""
+    """Runs inside pagemill, not on a server; the card says where to download it."""
 
 
 class Sampling(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Sampling parameters of the first request for a region, as the OpenAI-compatible API of vLLM takes them."""
+    """Sampling parameters of the first request for a region, as in the OpenAI-compatible API of vLLM."""
 
     temperature: float = 0.0
     top_p: float | None = None
@@ -38,29 +38,28 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class ImageBudget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How large an image the model makes use of. Larger ones are shrunk before they are sent; none is enlarged."""
+    """Image sizes that the model uses. Larger images are shrunk before they are sent; none is enlarged."""
 
     max_pixels: int
     min_pixels: int = 0
-    """Smaller crops are padded or enlarged by the server; told here for planning only."""
+    """Smaller crops are padded or enlarged by the server; used for planning only."""
     multiple: int = 1
-    """Sides are multiples of this inside the model: what one visual token covers, in pixels."""
+    """Side of the square that one visual token covers, in pixels."""
     quality: int = 75
-    """Of the JPEG that is sent, 1-100, with halved chroma: 75 is what the packages of GLM-OCR and PaddleOCR-VL send,
-    after a resize of their own that is left out here."""
+    """JPEG quality, 1-100, with chroma subsampling. The packages of GLM-OCR and PaddleOCR-VL send 75."""
 
 
 class Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the memory plan computes with; from the checkpoint's ``config.json``."""
+    """Numbers for the memory plan, from the checkpoint's ``config.json``."""
 
     layers: int
     kv_heads: int
     head_dim: int
     hidden_size: int
     max_position: int
-    """Longest sequence of the model, in tokens."""
+    """Maximum sequence length, in tokens."""
     stored_bits: int = 16
-    """Bits of a stored weight: 8 for a checkpoint that is published in fp8."""
+    """Bits of a stored weight: 8 for a checkpoint published in fp8."""
 
 
 class Server(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -72,16 +71,16 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Flags by the name of a choice, such as ``speculative``; off unless asked for."""
     min_vllm: str | None = None
     max_model_len: int = 16384
-    """Tokens of the longest request, image and answer together, that pagemill asks for."""
+    """Maximum number of tokens of a request, image and response together."""
 
 
 class ModelCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A model that pagemill can serve and talk to."""
 
     name: str
-    """What ``--model`` takes and what the server calls it: ``glm-ocr``."""
+    """Name for ``--model`` and on the server, such as ``glm-ocr``."""
     title: str
-    kind: Kind
+    kind: ModelKind
     repository: str
     """On the Hugging Face Hub; empty for ``generic``."""
     licence: str
@@ -89,33 +88,33 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     parameters: int
     """Number of weights."""
     download_bytes: int
-    """Size of the files that serving needs."""
+    """Size of the files needed for serving."""
     languages: str
-    """What its authors say about the languages it reads, in a sentence."""
+    """Languages it reads according to its authors, in a sentence."""
     languages_source: str
-    """Where they say it, and measured figures where they are published."""
+    """Source of that, and published figures."""
     prompts: dict[str, str] = {}
     """Prompt by task: ``text``, ``table``, ``formula``, and ``page`` for whole pages."""
     reads: ReadingMode = ReadingMode.REGIONS
-    """What the model is made for: regions that a layout engine found, or whole pages, which takes a prompt ``page``."""
+    """Input of the model: regions found by a layout engine, or whole pages, which needs a prompt ``page``."""
     system: str | None = None
-    """System message; none when absent."""
+    """System message, if there is one."""
     image_first: bool = True
-    """The image part comes before the text part."""
+    """Send the image before the text."""
     sampling: Sampling = Sampling()
     image: ImageBudget
     cleanup: tuple[str, ...] = ()
-    """Names of the clean-up steps of answers (:mod:`pagemill.recognition.vlm.cleanup`), in order."""
+    """Names of the clean-up steps for responses (:mod:`pagemill.recognition.vlm.cleanup`), in order."""
     architecture: Architecture | None = None
     server: Server = Server()
     embedding: dict[str, Any] = {}
     """Kind embedding: ``dimension``, ``matryoshka``, ``max_tokens`` and ``instructions`` by role."""
 
     def __post_init__(self) -> None:
-        """Check what types do not say; msgspec tells it with the place."""
+        """Check what types do not express; msgspec adds the path of the field."""
         if unknown := self.prompts.keys() - _PROMPTS:
-            raise ValueError(f"[prompts] knows {', '.join(_PROMPTS)}, not {', '.join(sorted(unknown))}")
-        if self.kind is Kind.RECOGNITION and not self.prompts.get("text"):
+            raise ValueError(f"[prompts] may hold {', '.join(_PROMPTS)}, not {', '.join(sorted(unknown))}")
+        if self.kind is ModelKind.RECOGNITION and not self.prompts.get("text"):
             raise ValueError("a recognition model needs a prompt for text")
         if self.reads is ReadingMode.PAGES and not self.prompts.get("page"):
             raise ValueError("a model that reads pages needs a prompt for a page")
@@ -123,8 +122,8 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             raise ValueError("[image] max_pixels must be at least 1, quality 1 to 100")
 
 
-def card_names(kind: Kind | None = None) -> list[str]:
-    """Names of the cards that come with pagemill, sorted."""
+def card_names(kind: ModelKind | None = None) -> list[str]:
+    """Names of the built-in cards, sorted."""
     names = sorted(
         entry.name.removesuffix(".toml")
         for entry in files("pagemill.config").joinpath("models").iterdir()
@@ -134,13 +133,13 @@ def card_names(kind: Kind | None = None) -> list[str]:
 
 
 def load_card(name: str | Path) -> ModelCard:
-    """A card by its name or by that of its repository, or from a TOML file of the user's.
+    """Load a card by its name or by that of its repository, or from a TOML file.
 
     Args:
-        name: Of a card that comes with pagemill, or of its repository on the Hub; or a path that ends in ``.toml``.
+        name: Name of a built-in card or of its repository on the Hub, or a path that ends in ``.toml``.
 
     Raises:
-        UsageError: There is no such card, or the file is not a valid one; the message names the field.
+        UsageError: There is no such card, or the file is not valid; the message names the field.
     """
     if isinstance(name, Path) or name.endswith(".toml"):
         path = Path(name)
@@ -159,12 +158,12 @@ def load_card(name: str | Path) -> ModelCard:
         best = max(close, key=lambda card: len(card.repository))
         raise UsageError(
             f"there is no model card for {name!r}",
-            remedy=f"It seems to be a variant of {best.name}. Take that, with the variant's files as its weights (a "
-            "folder, fetched with: hf download), or copy its card and change the repository: MODEL.toml.",
+            remedy=f"It seems to be a variant of {best.name}. Use that card with the variant's files as its weights (a "
+            "folder, downloaded with: hf download), or copy its card and change the repository: MODEL.toml.",
         )
     raise UsageError(
         f"there is no model card {name!r}",
-        remedy=f"Known: {', '.join(card_names())}; or give the path of a card of your own, MODEL.toml.",
+        remedy=f"Known: {', '.join(card_names())}; or pass the path of your own card, MODEL.toml.",
     )
 
 
@@ -181,5 +180,6 @@ def _parse(text: str, name: str) -> ModelCard:
         return msgspec.convert(tomllib.loads(text), ModelCard, strict=True)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise UsageError(
-            f"the model card {name} is not valid: {error}", remedy="The cards in pagemill/config/models are examples."
+            f"the model card {name} is not valid: {error}",
+            remedy="See the cards in pagemill/config/models.",
         ) from error

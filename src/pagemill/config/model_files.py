@@ -1,4 +1,4 @@
-"""Where the files of a model are on this machine, and how they get there. Nothing is fetched unless asked."""
+"""Finds the files of models on this machine, and downloads them. Nothing is downloaded unless requested."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ if TYPE_CHECKING:
     from pagemill.config.model_cards import ModelCard
 
 MODELS_VARIABLE = "PAGEMILL_MODELS"
-"""Names a folder with a folder for each model, by the name of its card: a local mirror."""
+"""Variable with the path of a local mirror: a folder with one folder per model, named like its card."""
 _SMALL_FILES = ("*.json", "*.txt", "*.jinja", "*.model", "*.tiktoken")
 _WEIGHTS = ("*.safetensors",)
-"""With the small files all that loading needs. No ``*.py``: nothing that comes with a model is run."""
-_SPARE = 1.05  # of the download: what the file system needs beside the content
+"""Together with the small files all that loading needs. No ``*.py``: code of a model is never run."""
+_SPARE = 1.05  # of the download: overhead of the file system
 _MAX_INDEX = 64 * 2**20  # bytes
 
 
 def find_model(card: ModelCard) -> Path | None:
-    """The folder that holds all files of a model: the local mirror's, else the one in the Hub's cache; or None."""
+    """The folder that holds all files of a model, in the local mirror or the Hub's cache; None if there is none."""
     if not card.repository:
         return None
     if (mirrored := find_in_mirror(card.repository)) is not None:
         return mirrored
     try:
         from huggingface_hub import try_to_load_from_cache
-    except ImportError:  # nothing was ever fetched with it
+    except ImportError:  # so nothing was downloaded with it
         return None
     found = try_to_load_from_cache(card.repository, "config.json")
-    if not isinstance(found, str):  # None, or a mark that the repository has no such file
+    if not isinstance(found, str):  # None, or a marker that the repository has no such file
         return None
     folder = Path(found).parent
     return folder if is_complete(folder) else None
 
 
 def find_in_mirror(repository: str) -> Path | None:
-    """The folder of a repository's model in the local mirror, if it is all there."""
+    """The folder of a repository's model in the local mirror, if it is complete."""
     mirror = _mirror()
     if mirror is None:
         return None
@@ -59,22 +59,22 @@ def find_in_mirror(repository: str) -> Path | None:
 
 
 def download_model(card: ModelCard, *, folder: Path | None = None, endpoint: str | None = None) -> Path:
-    """Fetch the files that a model lacks; gives the folder with all of them.
+    """Download the missing files of a model and return the folder with all of them.
 
     Args:
         card: The model.
         folder: Where to put the files; None: the local mirror if there is one, else the Hub's cache.
-        endpoint: Of a mirror of the Hub; None for the Hub itself, or what ``HF_ENDPOINT`` names.
+        endpoint: URL of a mirror of the Hub; None for ``HF_ENDPOINT``, or the Hub itself.
 
     Raises:
         UsageError: The card names no repository.
         MissingDependencyError: The Hub's client is not installed.
         MissingInputError: The repository does not exist, or may not be read.
-        NetworkError: The download failed, or the environment says that there is no network.
+        NetworkError: The download failed, or ``HF_HUB_OFFLINE`` is set.
         NoSpaceError: The disk is too small for it.
     """
     if not card.repository:
-        raise UsageError(f"the model card {card.name} names no repository", remedy="Your server brings the model.")
+        raise UsageError(f"the model card {card.name} names no repository", remedy="The model comes with your server.")
     if folder is None and (mirror := _mirror()):
         folder = mirror / card.name
     try:
@@ -90,7 +90,7 @@ def download_model(card: ModelCard, *, folder: Path | None = None, endpoint: str
         )
     _require_space(folder or Path(constants.HF_HUB_CACHE), card)
     try:
-        for patterns in (_SMALL_FILES, _WEIGHTS):  # weights last: where they are the rest is, too
+        for patterns in (_SMALL_FILES, _WEIGHTS):  # weights last: if they exist, so does the rest
             fetched = Path(
                 snapshot_download(card.repository, local_dir=folder, allow_patterns=list(patterns), endpoint=endpoint)
             )
@@ -99,17 +99,17 @@ def download_model(card: ModelCard, *, folder: Path | None = None, endpoint: str
             f"{card.repository} is not on the Hub, or may not be read",
             remedy="For a model behind an agreement: accept it on its page, then log in with: hf auth login",
         ) from error
-    except LocalEntryNotFoundError as error:  # an OSError, but not the disk's: it fell back to what is there
+    except LocalEntryNotFoundError as error:  # an OSError, but not of the disk
         raise NetworkError(
             f"cannot download {card.repository}: the Hub does not answer", remedy="Check the network, and HF_ENDPOINT."
         ) from error
     except HfHubHTTPError as error:
         raise NetworkError(f"cannot download {card.repository}: {error}", remedy="Run the command again.") from error
     except OSError as error:
-        if error.filename or not isinstance(error, ConnectionError):  # the disk's
+        if error.filename or not isinstance(error, ConnectionError):  # of the disk
             raise OutputError(f"cannot write the files of {card.repository}: {error}") from error
         raise NetworkError(f"cannot download {card.repository}: {error}", remedy="Run the command again.") from error
-    except Exception as error:  # the client's HTTP library raises kinds of its own
+    except Exception as error:  # the client's HTTP library has its own exceptions
         raise NetworkError(
             f"cannot download {card.repository}: {error}", remedy="Check the network, then run the command again."
         ) from error

@@ -1,25 +1,25 @@
-"""The ways of reading a page, as the command line, settings and model cards name them."""
+"""Names of engines and modes in the command line, settings and model cards."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 
 LINES = "lines"
-"""The embedded way of reading: lines of text, not regions."""
+"""The embedded recognition engine: lines of text, not regions."""
 VLM = "vlm"
-"""The region engine that model cards are for."""
+"""The region engine for the models of model cards."""
 
 
 class ReadingMode(StrEnum):
-    """What a region engine is given at a time."""
+    """What a region engine is sent."""
 
-    REGIONS = "regions"  # what a layout engine found, cut out
-    PAGES = "pages"  # the page, of which it tells the regions itself
+    REGIONS = "regions"  # regions found by a layout engine
+    PAGES = "pages"  # whole pages, whose regions it finds itself
 
 
 class TextLayerMode(StrEnum):
-    """Whether the text that a PDF page carries is taken instead of recognition."""
+    """Whether the text layer of a PDF page is used instead of recognition."""
 
-    AUTO = "auto"  # where it is present and sound
-    ALWAYS = "always"  # wherever there is one, sound or not
+    AUTO = "auto"  # if it is present and sound
+    ALWAYS = "always"  # if it is present, sound or not
     NEVER = "never"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 import numpy as np
 
-from pagemill.config.model_cards import Kind, load_card
+from pagemill.config.model_cards import ModelKind, load_card
 from pagemill.embedding.base import EmbeddingInput, EngineIdentity, Modality, Role
 from pagemill.embedding.images import within_budget
 from pagemill.errors import UsageError
@@ -189,7 +189,7 @@ def create(settings: EngineSettings) -> VllmEngine:
         UsageError: There is no such model card, or it is of a model that embeds nothing.
     """
     card = load_card(settings.model or DEFAULT_CARD)
-    if card.kind is not Kind.EMBEDDING:
+    if card.kind is not ModelKind.EMBEDDING:
         raise UsageError(f"{card.name} makes no vectors: it is a model for {card.kind}", remedy="Check --model.")
     return VllmEngine(card, settings)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pagemill.config.model_cards import Kind, load_card
+from pagemill.config.model_cards import ModelKind, load_card
 from pagemill.config.modes import ReadingMode
 from pagemill.errors import UsageError
 from pagemill.inference.chat import ChatClient
@@ -114,7 +114,7 @@ def create(settings: RecognitionSettings) -> VlmReader:
             named.
     """
     card = load_card(settings.model)
-    if card.kind is not Kind.RECOGNITION:
+    if card.kind is not ModelKind.RECOGNITION:
         raise UsageError(f"{card.name} does not read pages: it is a model for {card.kind}", remedy="Check --model.")
     reads = settings.reading or card.reads
     if reads is ReadingMode.PAGES and not card.prompts.get("page"):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pagemill.config.hardware import Device, Dtype, Fp8, Profile
-from pagemill.config.model_cards import Kind
+from pagemill.config.model_cards import ModelKind
 
 if TYPE_CHECKING:
     from pagemill.config.model_cards import ModelCard
@@ -77,7 +77,7 @@ def choose_flags(
         flags.append(Flag(name="--quantization", value="fp8", reason=f"weights in 8 bits while they load: {how}"))
     if dtype is Dtype.BF16:
         flags.append(Flag(name="--dtype", value="bfloat16", reason="asked for" if wishes.dtype else "the profile's"))
-    if card.kind is Kind.RECOGNITION:
+    if card.kind is ModelKind.RECOGNITION:
         flags += [
             Flag(
                 name="--limit-mm-per-prompt",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pagemill.config.hardware import Device, Dtype, Fp8, Profile
-from pagemill.config.model_cards import Architecture, Kind
+from pagemill.config.model_cards import Architecture, ModelKind
 from pagemill.config.modes import ReadingMode
 from pagemill.errors import UsageError
 
@@ -163,9 +163,9 @@ def image_tokens(pixels: int, multiple: int) -> int:
 def workload_of(card: ModelCard, wishes: Wishes) -> Workload:
     """Regions or whole pages for a model that reads, pages for one that embeds, unless the user knows better."""
     usual = REGION
-    if card.kind is Kind.EMBEDDING or card.reads is ReadingMode.PAGES:
+    if card.kind is ModelKind.EMBEDDING or card.reads is ReadingMode.PAGES:
         page = image_tokens(card.image.max_pixels, card.image.multiple) + _PROMPT_TOKENS
-        answer = 0 if card.kind is Kind.EMBEDDING else _PAGE_ANSWER_TOKENS
+        answer = 0 if card.kind is ModelKind.EMBEDDING else _PAGE_ANSWER_TOKENS
         usual = Workload(sequence_tokens=page + answer, prefill_tokens=page)
     return Workload(
         sequence_tokens=wishes.sequence_tokens or usual.sequence_tokens,

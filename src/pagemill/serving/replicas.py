@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from pagemill.config.hardware import Device, Profile
-from pagemill.config.model_cards import Kind, ModelCard, load_card
+from pagemill.config.model_cards import ModelCard, ModelKind, load_card
 from pagemill.config.model_files import MODELS_VARIABLE, find_in_mirror, find_model
 from pagemill.errors import MissingInputError, OutputError, PagemillError, UsageError
 from pagemill.serving.addresses import free_port
@@ -49,7 +49,7 @@ def plan_for(options: ServingOptions) -> tuple[ModelCard, Plan]:
         UsageError: It does not fit, or makes no sense.
     """
     card = load_card(options.model)
-    if card.kind not in (Kind.RECOGNITION, Kind.EMBEDDING):
+    if card.kind not in (ModelKind.RECOGNITION, ModelKind.EMBEDDING):
         raise UsageError(
             f"{card.name} is no model for a server", remedy="'pagemill models list' tells what each is for."
         )

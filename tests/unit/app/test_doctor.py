@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from pagemill.app import doctor
-from pagemill.app.doctor import Area, Finding, Verdict, examine
+from pagemill.app.doctor import Area, Diagnosis, Readiness, examine
 from pagemill.cli.doctor import command
 from pagemill.config.model_files import MODELS_VARIABLE
 from pagemill.serving.command import VARIABLE
@@ -27,14 +27,14 @@ def nothing_installed(monkeypatch, tmp_path):
     monkeypatch.setattr(doctor.subprocess, "run", lambda *args, **options: answer)
 
 
-def found(area: Area, what: str, **options) -> Finding:
+def found(area: Area, what: str, **options) -> Diagnosis:
     return next(finding for finding in examine([area], **options) if finding.what == what)
 
 
 def test_every_area_can_be_looked_at():
     findings = list(examine(Area))
     assert {finding.area for finding in findings} == set(Area)
-    assert all(finding.remedy for finding in findings if finding.verdict is not Verdict.OK)
+    assert all(finding.remedy for finding in findings if finding.verdict is not Readiness.OK)
 
 
 def test_a_missing_package_names_its_extra(monkeypatch):
@@ -43,15 +43,15 @@ def test_a_missing_package_names_its_extra(monkeypatch):
 
     monkeypatch.setattr(doctor, "version", lacking)
     finding = found(Area.VLM, "aiohttp")
-    assert (finding.verdict, finding.remedy) == (Verdict.MISSING, "pip install 'pagemill[vlm]'")
-    assert found(Area.EMBED, "sentence-transformers").verdict is Verdict.OK
+    assert (finding.verdict, finding.remedy) == (Readiness.MISSING, "pip install 'pagemill[vlm]'")
+    assert found(Area.EMBED, "sentence-transformers").verdict is Readiness.OK
 
 
 def test_an_engine_that_does_not_load(monkeypatch):
     answer = subprocess.CompletedProcess([], 1, stdout="", stderr="Traceback\nImportError: libGL.so.1\n")
     monkeypatch.setattr(doctor.subprocess, "run", lambda *args, **options: answer)
     finding = found(Area.PARSE, "embedded engines")
-    assert (finding.verdict, finding.detail) == (Verdict.MISSING, "ImportError: libGL.so.1")
+    assert (finding.verdict, finding.detail) == (Readiness.MISSING, "ImportError: libGL.so.1")
 
 
 def test_a_probe_that_hangs(monkeypatch):
@@ -59,7 +59,7 @@ def test_a_probe_that_hangs(monkeypatch):
         raise subprocess.TimeoutExpired("python", 60)
 
     monkeypatch.setattr(doctor.subprocess, "run", hang)
-    assert found(Area.PARSE, "embedded engines").verdict is Verdict.MISSING
+    assert found(Area.PARSE, "embedded engines").verdict is Readiness.MISSING
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_a_server_lists_its_models(answering, monkeypatch, written):
     url, asked = answering(200, json.dumps({"data": [{"id": "glm-ocr"}]}).encode())
     for given in (written.format(url), written.format(url).removeprefix("http://")):
         finding = found(Area.VLM, url, servers=[given])
-        assert (finding.verdict, finding.detail) == (Verdict.OK, "serves glm-ocr")
+        assert (finding.verdict, finding.detail) == (Readiness.OK, "serves glm-ocr")
     assert asked == [("/v1/models", "Bearer secret")] * 2
 
 
@@ -121,7 +121,7 @@ def test_a_password_in_the_url_is_refused_and_not_printed():
 
 def test_a_closed_port():
     finding = found(Area.VLM, "http://127.0.0.1:1", servers=["http://127.0.0.1:1"])
-    assert finding.verdict is Verdict.MISSING
+    assert finding.verdict is Readiness.MISSING
     assert "cannot be reached" in finding.detail
 
 
@@ -138,12 +138,12 @@ def test_json():
 
 
 def test_an_address_without_sense():
-    assert found(Area.VLM, "server", servers=["http://h:99999"]).verdict is Verdict.MISSING
+    assert found(Area.VLM, "server", servers=["http://h:99999"]).verdict is Readiness.MISSING
 
 
 def test_publishing_needs_a_token(monkeypatch):
     import huggingface_hub
 
     monkeypatch.setattr(huggingface_hub, "get_token", lambda: None)
-    assert found(Area.PUBLISH, "login").verdict is Verdict.MISSING
-    assert found(Area.PUBLISH, "login", token="t").verdict is Verdict.OK
+    assert found(Area.PUBLISH, "login").verdict is Readiness.MISSING
+    assert found(Area.PUBLISH, "login", token="t").verdict is Readiness.OK

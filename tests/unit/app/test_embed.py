@@ -222,7 +222,7 @@ def test_regions_with_their_pictures(tmp_path: Path) -> None:
     (crop,) = out.glob("crops/*.jpg")
     crop.write_bytes(JPEG + b"other")
     outcome = run_embed(out, TellingEngine(*both), parts=frozenset({Part.REGIONS}))
-    assert "is not the picture that its record names" in outcome.failures[0][1]
+    assert "is not the image that its record names" in outcome.failures[0][1]
 
 
 def test_the_embedded_engine(tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ def test_missing_and_changed_crops_are_named_and_left_out(tmp_path: Path) -> Non
     outcome = export(tmp_path / "run", tmp_path / "md", format=Format.MARKDOWN)
     assert outcome.damages == [
         "crops/d_1_0.jpg is missing",
-        "crops/d_2_0.jpg is not the picture that its record names",
+        "crops/d_2_0.jpg is not the image that its record names",
     ]
     assert outcome.pages == 3
     assert (tmp_path / "md" / "d.md").read_text(encoding="utf-8") == "![image](crops/d_3_0.jpg)\n"

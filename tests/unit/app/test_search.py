@@ -122,7 +122,7 @@ def test_what_is_no_image_is_refused(run: Path) -> None:
 
 def test_search_by_image_says_which_engine_takes_none(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ColourEngine, "modalities", frozenset({Modality.TEXT}))
-    with pytest.raises(UsageError, match="colours embeds no image") as caught:
+    with pytest.raises(UsageError, match="colours cannot embed image") as caught:
         pagemill.search(run, image=picture((0, 0, 0)))
     assert "pagemill embed" in (caught.value.remedy or "")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pagemill.config.model_cards import Kind, ModelCard, card_names, load_card
+from pagemill.config.model_cards import ModelCard, ModelKind, card_names, load_card
 from pagemill.errors import UsageError
 from pagemill.recognition.vlm.cleanup import STEPS
 
@@ -48,7 +48,7 @@ def test_facts_have_sources(card: ModelCard):
 
 
 def test_recognition_cards_ask_for_every_task_with_known_steps(card: ModelCard):
-    if card.kind is Kind.RECOGNITION:
+    if card.kind is ModelKind.RECOGNITION:
         assert {"text", "table", "formula"} <= card.prompts.keys()
         assert set(card.cleanup) <= STEPS.keys()
         assert "delimiters" in card.cleanup
@@ -59,7 +59,7 @@ def test_images_and_answers_fit_the_longest_request(card: ModelCard):
         return
     assert card.server.max_model_len <= card.architecture.max_position
     image_tokens = card.image.max_pixels / card.image.multiple**2
-    answer = card.sampling.max_tokens if card.kind is Kind.RECOGNITION else 0
+    answer = card.sampling.max_tokens if card.kind is ModelKind.RECOGNITION else 0
     assert image_tokens + answer + 100 <= card.server.max_model_len
 
 
@@ -75,7 +75,7 @@ def test_flags_are_well_formed(card: ModelCard):
 
 
 def test_embedding_cards_say_how(card: ModelCard):
-    if card.kind is Kind.EMBEDDING:
+    if card.kind is ModelKind.EMBEDDING:
         assert card.architecture is not None
         assert card.embedding["dimension"] == card.architecture.hidden_size
         assert card.embedding["max_tokens"] <= card.server.max_model_len
@@ -84,9 +84,9 @@ def test_embedding_cards_say_how(card: ModelCard):
 
 
 def test_names_by_kind():
-    by_kind = [card_names(kind) for kind in Kind]
+    by_kind = [card_names(kind) for kind in ModelKind]
     assert sorted(name for names in by_kind for name in names) == card_names()
-    assert "qwen3-vl-embedding-2b" in card_names(Kind.EMBEDDING)
+    assert "qwen3-vl-embedding-2b" in card_names(ModelKind.EMBEDDING)
 
 
 def test_a_card_of_ones_own(tmp_path: Path):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pagemill.config.hardware import Device, Dtype, load_profile, profile_names
-from pagemill.config.model_cards import Architecture, Kind, ModelCard, load_card
+from pagemill.config.model_cards import Architecture, ModelCard, ModelKind, load_card
 from pagemill.config.serving import Wishes
 from pagemill.errors import UsageError
 from pagemill.serving.memory import (
@@ -169,7 +169,7 @@ def test_an_embedding_model_is_sized_for_whole_pages():
 
 
 def test_an_embedding_model_gets_no_limit_of_its_own():
-    card = msgspec.structs.replace(GLM, kind=Kind.EMBEDDING)
+    card = msgspec.structs.replace(GLM, kind=ModelKind.EMBEDDING)
     assert "--limit-mm-per-prompt" not in plan_of("l4", card=card).arguments
 
 
