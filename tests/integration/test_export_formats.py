@@ -23,8 +23,8 @@ from pagemill.errors import ExitCode
 
 pytestmark = pytest.mark.integration
 
-HERE = Path(__file__).parent
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "80", "PYTHONPATH": str(HERE)}
+PATH = os.pathsep.join(filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]))
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "80", "PYTHONPATH": PATH}
 PATIENCE_S = 120
 
 WRITER = """

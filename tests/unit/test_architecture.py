@@ -132,3 +132,10 @@ def test_light_entry_points_import_nothing_heavy(command):
     run = subprocess.run(probe, capture_output=True, text=True, check=True, timeout=60)
     imported = {line.rsplit("|", 1)[-1].strip().split(".")[0] for line in run.stderr.splitlines() if "|" in line}
     assert not imported & HEAVY
+
+
+def test_tests_mirror_the_source_tree():
+    """Those of ``benchmarks`` are in a folder of that name."""
+    tests = Path(__file__).parent
+    folders = {path.parent.relative_to(tests) for path in tests.rglob("test_*.py")}
+    assert [str(folder) for folder in folders if not (SOURCE / folder).is_dir()] == ["benchmarks"]
