@@ -1,0 +1,34 @@
+"""The documentation says things in the standard terms."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from markdown_pages import PAGES, ROOT, name
+
+AVOIDED = {
+    r"sittings?": "invocation, process",
+    r"mend(s|ed|ing)?": "repair",
+    r"pass(es|ed|ing)? over": "skip",
+    r"keepers?": "watchdog",
+    r"corridors?": "gutter",
+    r"under way": "in flight",
+    r"(come|comes|came) to (an|its|their) end": "finish, complete",
+    r"(is|are|was|were) told": "be reported",
+    r"lone retry": "isolated retry",
+    r"misfortunes?": "failure",
+    r"anew": "again",
+    r"(wherever|where) (it|they) lies?": "is stored",
+}
+"""Turns of phrase, and what to write instead."""
+
+
+CHECKED = [page for page in (*PAGES, ROOT / "CHANGELOG.md") if page.name not in {"benchmarks.md", "durability.md"}]
+
+
+@pytest.mark.parametrize("page", CHECKED, ids=name)
+def test_pages_use_standard_terms(page):
+    prose = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    found = {said: better for said, better in AVOIDED.items() if re.search(rf"\b{said}\b", prose, re.IGNORECASE)}
+    assert found == {}
