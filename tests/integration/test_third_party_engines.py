@@ -17,7 +17,7 @@ ENGINES = """
 from pagemill.document.labels import Label
 from pagemill.document.page import ContentFormat
 from pagemill.layout.base import DetectedRegion
-from pagemill.recognition.base import Problem, RecognizedText, RecognizerOffer, RegionReading
+from pagemill.recognition.base import Problem, RecognizedText, RecognizerOffer, RegionReader, RegionReading
 
 def half(page, index, label):
     height, width = page.shape[:2]
@@ -45,7 +45,7 @@ class Parrot:
     def close(self):
         pass
 
-class Echo:
+class Echo(RegionReader):
     name = "echo"
     in_flight = 4
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pagemill.imaging.page import DecodedPage
     from pagemill.imaging.types import Pixels
     from pagemill.layout.base import DetectedRegion
-    from pagemill.parsing.text_layer_soundness import Verdict
+    from pagemill.parsing.text_layer_soundness import TextLayerVerdict
     from pagemill.recognition.base import RegionReader
     from pagemill.recognition.reader import ReadPage
     from pagemill.sources.base import DocumentRef, EncodedImage, PageRef, PdfPage
@@ -135,43 +135,24 @@ async def parse_page(
     Args:
         ref: The page.
         services: Shared services.
-        settings: Of the run.
-        ticket: Told when the page has let its pixels go; None when nobody wants to know.
+        settings: Settings of the run.
+        ticket: Notified when the page releases its pixels; None if nobody needs to know.
     """
-    clock = StageClock()
+    run = _PageRun(ref, services, settings, ticket)
     if ref.error is not None:
-        return _failed(ref, ref.error, ExitCode(ref.exit_code or ExitCode.INPUT), clock)
-    limit = asyncio.timeout(None)
-    error: PagemillError
+        return _failed(ref, ref.error, ExitCode(ref.exit_code or ExitCode.INPUT), run.clock)
     try:
-        async with limit:
-            parsed = await _parse(ref, services, settings, clock, limit, ticket)
-            if ref.warning is not None:
-                parsed.record.errors = [ref.warning, *parsed.record.errors]
-            return parsed
-    except PagemillError as raised:
-        error = raised
+        async with run.limit:
+            await run.decode()
+            layer = await _judge_text_layer(run)
+            if layer.trusted or not settings.recognition.reads_regions:
+                return await _by_lines(run, layer)
+            reader = await services.region_reader()
+            if reader.reads is ReadingMode.PAGES:
+                return await _by_whole_page(run, reader)
+            return await _by_regions(run, reader)
     except Exception as raised:
-        if limit.expired():
-            error = PageTimeoutError(
-                f"the page took longer than {settings.page_timeout_s:g} s (in {_current(clock)})",
-                remedy="Give it more time with --page-timeout.",
-            )
-        elif isinstance(raised, MemoryError):
-            error = PagemillError(
-                "there was not enough memory for the page",
-                remedy="Let fewer pages be under way at once (--pages-in-flight), or give the process more memory.",
-            )
-        else:
-            log.exception("page %s failed", ref.page_id)
-            error = PagemillError(
-                f"{type(raised).__name__}: {raised}", remedy="This is a defect of pagemill; please report."
-            )
-    data = PageError(component=_current(clock), category=error.category, message=error.message, remedy=error.remedy)
-    exit_code, retryable = error.exit_code, error.retryable
-    unserved = isinstance(error, _UnservedError)
-    del error  # its traceback holds the page's pixels, and this frame
-    return _failed(ref, data, exit_code, clock, retryable=retryable, unserved=unserved)
+        return _failed_by(raised, run)
 
 
 def dead_page(ref: PageRef) -> ParsedPage:
@@ -187,85 +168,215 @@ def dead_page(ref: PageRef) -> ParsedPage:
     return page
 
 
-async def _parse(
-    ref: PageRef,
-    services: PageServices,
-    settings: ParseSettings,
-    clock: StageClock,
-    limit: asyncio.Timeout,
-    ticket: PageTicket | None,
-) -> ParsedPage:
-    assert ref.payload is not None
-    with clock.stage("decode"):
-        page = await services.decode(ref.payload)
-    # From here on: decoding has a limit of its own, and waiting behind a page that hangs there is no fault.
-    _start(limit, settings)
-    verdict: Verdict | None = None
-    if page.text_layer is not None and settings.text_layer is not TextLayerMode.NEVER:
-        with clock.stage("text_layer"):
-            verdict = await services.compute(judge, page.text_layer, page.pixels)
-    always = (
-        settings.text_layer is TextLayerMode.ALWAYS
-        and page.text_layer is not None
-        and (page.text_layer.lines or page.text_layer.hidden_lines)
+@dataclass(slots=True)
+class _PageRun:
+    """What the three routes of a page share: services, clock, time limit, and the pixels until they are released."""
+
+    ref: PageRef
+    services: PageServices
+    settings: ParseSettings
+    ticket: PageTicket | None
+    clock: StageClock = field(default_factory=StageClock)
+    limit: asyncio.Timeout = field(default_factory=lambda: asyncio.timeout(None))
+    decoded: DecodedPage | None = None
+
+    @property
+    def page(self) -> DecodedPage:
+        """The decoded page; not to be asked for once its pixels are released."""
+        assert self.decoded is not None
+        return self.decoded
+
+    @property
+    def wants_preview(self) -> bool:
+        """Whether the report shows an image of this page."""
+        return self.ref.position < self.settings.preview_pages
+
+    async def decode(self) -> None:
+        """Decode the page, and start its time limit: decoding has a limit of its own, waiting for it has none."""
+        assert self.ref.payload is not None
+        with self.clock.stage("decode"):
+            self.decoded = await self.services.decode(self.ref.payload)
+        self.start_limit()
+
+    def start_limit(self) -> None:
+        """Give the page its full time limit from now on."""
+        self.limit.reschedule(asyncio.get_running_loop().time() + self.settings.page_timeout_s)
+
+    async def compute(self, stage: str, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run a function on a computing thread, as part of a stage."""
+        with self.clock.stage(stage):
+            return await self.services.compute(function, *args, **kwargs)
+
+    async def read_remotely(
+        self, read: Callable[[Any], Coroutine[Any, Any, R]], requests: Sequence[Any], kept_bytes: int
+    ) -> list[R]:
+        """Release the pixels and have all requests of the page answered at once.
+
+        The wait takes seconds, and the next page needs the memory. The page's time limit does not apply: requests have
+        limits of their own, and a restarting server is no fault of the page. An error that concerns the whole page
+        cancels the other requests.
+        """
+        self.decoded = None
+        self.limit.reschedule(None)
+        if self.ticket is not None:
+            self.ticket.pixels_gone(kept_bytes=kept_bytes, requests=len(requests))
+        readings = [asyncio.ensure_future(self._read_one(read, request)) for request in requests]
+        try:
+            with self.clock.stage("recognition"):
+                return list(await asyncio.gather(*readings))
+        except (NetworkError, UsageError) as error:
+            raise _UnservedError(error) from error
+        finally:
+            for reading in readings:
+                reading.cancel()  # a no-op for those that are done
+            await asyncio.gather(*readings, return_exceptions=True)
+            self.start_limit()
+
+    async def _read_one(self, read: Callable[[Any], Coroutine[Any, Any, R]], request: Any) -> R:
+        try:
+            return await read(request)
+        finally:
+            if self.ticket is not None:
+                self.ticket.request_ended()
+
+    def result(self, record: PageResult, crops: tuple[tuple[str, bytes], ...], preview: bytes | None) -> ParsedPage:
+        """The parsed page, with the time that its stages took."""
+        record.timings = self.clock.seconds
+        if self.ref.warning is not None:
+            record.errors.insert(0, self.ref.warning)
+        return ParsedPage(document=self.ref.document, record=record, crops=crops, preview=preview)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _TextLayerUse:
+    """What is taken from a page's text layer."""
+
+    judged: TextLayerVerdict | None = None
+    """None without a text layer, or if the settings ignore it."""
+    trusted: bool = False
+    """The page is made from its text layer alone."""
+
+
+async def _judge_text_layer(run: _PageRun) -> _TextLayerUse:
+    layer, mode = run.page.text_layer, run.settings.text_layer
+    if layer is None or mode is TextLayerMode.NEVER:
+        return _TextLayerUse()
+    judged = await run.compute("text_layer", judge, layer, run.page.pixels)
+    always = mode is TextLayerMode.ALWAYS and bool(layer.lines or layer.hidden_lines)
+    return _TextLayerUse(judged=judged, trusted=judged.sound or always)
+
+
+async def _by_regions(run: _PageRun, reader: RegionReader) -> ParsedPage:
+    """A page whose regions are found by the layout engine and read by a model."""
+    with run.clock.stage("layout"):
+        detected = await run.services.detect_regions(run.page.pixels)
+    prepared = await run.compute(
+        "preparation",
+        prepare_page,
+        run.ref,
+        run.page,
+        detected,
+        reader.prepare,
+        footnotes=run.settings.recognition.footnotes,
+        crops=run.settings.crops,
+        preview=run.wants_preview,
     )
-    trusted = verdict is not None and bool(verdict.sound or always)
-    if trusted or not settings.recognition.reads_regions:
-        return await _parse_lines(ref, page, verdict, services, settings, clock, trusted=trusted)
-
-    # Both ways let the page's pixels go before they wait: seconds go by until the answers are there, and the next page
-    # wants the memory. What is read elsewhere has limits of its own: a server that starts anew is no fault of the page.
-    reader = await services.region_reader()
-    if reader.reads is ReadingMode.PAGES:
-        with clock.stage("preparation"):
-            whole = await services.compute(
-                prepare_whole_page,
-                ref,
-                page,
-                reader.prepare,
-                crops=settings.crops,
-                preview=ref.position < settings.preview_pages,
-            )
-        del page
-        limit.reschedule(None)
-        with clock.stage("recognition"):
-            page_readings = await _read_all(reader.read_page, whole.requests, whole.kept_bytes, ticket)
-            reading = page_readings[0] if page_readings else None
-            if reading is not None and reading.elements is None:
-                raise UnreadPageError(reading)
-        _start(limit, settings)
-        with clock.stage("analysis"):
-            crops = await services.compute(finish_whole_page, whole, reading, footnotes=settings.recognition.footnotes)
-        whole.record.timings = clock.seconds
-        return ParsedPage(document=ref.document, record=whole.record, crops=crops, preview=whole.preview)
-
-    with clock.stage("layout"):
-        detected = await services.detect_regions(page.pixels)
-    with clock.stage("preparation"):
-        prepared = await services.compute(
-            prepare_page,
-            ref,
-            page,
-            detected,
-            reader.prepare,
-            footnotes=settings.recognition.footnotes,
-            crops=settings.crops,
-            preview=ref.position < settings.preview_pages,
-        )
-    del page, detected
-    limit.reschedule(None)
-    with clock.stage("recognition"):
-        requests = [request for _, request in prepared.requests]
-        readings = await _read_all(reader.read, requests, prepared.kept_bytes, ticket)
-    _start(limit, settings)
-    with clock.stage("analysis"):
-        await services.compute(finish_page, prepared, readings)
-    prepared.record.timings = clock.seconds
-    return ParsedPage(document=ref.document, record=prepared.record, crops=prepared.crops, preview=prepared.preview)
+    requests = [request for _, request in prepared.requests]
+    readings = await run.read_remotely(reader.read, requests, prepared.kept_bytes)
+    await run.compute("analysis", finish_page, prepared, readings)
+    return run.result(prepared.record, prepared.crops, prepared.preview)
 
 
-def _start(limit: asyncio.Timeout, settings: ParseSettings) -> None:
-    limit.reschedule(asyncio.get_running_loop().time() + settings.page_timeout_s)
+async def _by_whole_page(run: _PageRun, reader: RegionReader) -> ParsedPage:
+    """A page that a model reads as a whole, regions included."""
+    prepared = await run.compute(
+        "preparation",
+        prepare_whole_page,
+        run.ref,
+        run.page,
+        reader.prepare,
+        crops=run.settings.crops,
+        preview=run.wants_preview,
+    )
+    readings = await run.read_remotely(reader.read_page, prepared.requests, prepared.kept_bytes)
+    reading = readings[0] if readings else None
+    if reading is not None and reading.elements is None:
+        raise UnreadPageError(reading)
+    crops = await run.compute(
+        "analysis", finish_whole_page, prepared, reading, footnotes=run.settings.recognition.footnotes
+    )
+    return run.result(prepared.record, crops, prepared.preview)
+
+
+@dataclass(slots=True)
+class _Lines:
+    """The text lines of a page and where they come from."""
+
+    lines: Sequence[TextLine]
+    source: str
+    languages: tuple[str, ...] = ()
+    rotation: int = 0
+    """Degrees clockwise by which recognition turned the page."""
+    problem: PageError | None = None
+
+
+async def _by_lines(run: _PageRun, layer: _TextLayerUse) -> ParsedPage:
+    """A page made of its text lines: those of its text layer if it is trusted, else what recognition reads."""
+    page, pixels, settings = run.page, run.page.pixels, run.settings
+    height, width = pixels.shape[:2]
+    if layer.trusted:
+        found = _Lines(_text_layer_lines(page, settings), "text-layer")
+    else:
+        found = await _read_lines(run, layer)
+    rotation = found.rotation
+    if rotation:
+        pixels = await run.services.compute(rotate_quarter, pixels, rotation)
+    lines, errors = clean_lines(found.lines)
+    if layer.trusted and (rotation := turn_to_upright(lines)):
+        page, lines = await run.services.compute(turn_page, page, lines, rotation)
+        pixels = page.pixels
+    if layer.judged is not None and page.text_layer is not None and (marks := page.text_layer.marks):
+        lines = with_marks(lines, turned_lines(clean_lines(marks)[0], rotation, width, height))
+    straight: StraightPage | None = None
+    if found.source != "text-layer" and (angle := estimate_skew(lines)):
+        straight = await run.compute("deskew", straighten, pixels, lines, angle)
+    level_pixels, level_lines = (straight.pixels, straight.lines) if straight else (pixels, lines)
+
+    with run.clock.stage("layout"):
+        detected = await run.services.detect_regions(level_pixels)
+    record = await run.compute("analysis", analyse_page, run.ref, page, level_pixels, detected, level_lines)
+    if straight:
+        straight.restore(record)
+    record.errors.extend(errors if found.problem is None else [found.problem, *errors])
+    record.errors.extend(page.warnings)
+    record.attempts = run.ref.attempts + 1
+    record.rotation = rotation
+    record.scale = page.scale
+    record.languages = found.languages
+    record.text_source = found.source if lines else ""
+
+    crops = await run.compute("crops", _with_pictures, record, pixels) if settings.crops else ()
+    preview = await run.compute("crops", encode_preview, pixels) if run.wants_preview else None
+    return run.result(record, crops, preview)
+
+
+def _text_layer_lines(page: DecodedPage, settings: ParseSettings) -> tuple[TextLine, ...]:
+    assert page.text_layer is not None
+    hidden = page.text_layer.hidden_lines if settings.text_layer is TextLayerMode.ALWAYS else ()
+    return (*page.text_layer.lines, *hidden)
+
+
+async def _read_lines(run: _PageRun, layer: _TextLayerUse) -> _Lines:
+    """Lines by recognition; together with those of a text layer that is sound in parts."""
+    with run.clock.stage("recognition"):
+        read = await run.services.read(run.page.pixels, run.settings.languages)
+    found = _Lines(read.lines, "ocr", tuple(read.languages), read.rotation)
+    if layer.judged is not None and layer.judged.partial and not read.rotation:
+        found.lines = merge_lines(_text_layer_lines(run.page, run.settings), read.lines)
+        found.source = "text-layer+ocr"
+    if not found.lines:
+        found.problem = _nothing_read(read)
+    return found
 
 
 class _UnservedError(PagemillError):
@@ -274,97 +385,6 @@ class _UnservedError(PagemillError):
     def __init__(self, error: PagemillError) -> None:
         super().__init__(error.message, remedy=error.remedy)
         self.category, self.exit_code = error.category, error.exit_code
-
-
-async def _read_all(
-    read: Callable[[Any], Coroutine[Any, Any, R]], requests: Sequence[Any], kept_bytes: int, ticket: PageTicket | None
-) -> list[R]:
-    """Have all that a page asks for read at once. An error of one that concerns the page gives the others up."""
-    if ticket is not None:
-        ticket.pixels_gone(kept_bytes=kept_bytes, requests=len(requests))
-
-    async def read_one(request: Any) -> R:
-        try:
-            return await read(request)
-        finally:
-            if ticket is not None:
-                ticket.request_ended()
-
-    readings = [asyncio.ensure_future(read_one(request)) for request in requests]
-    try:
-        return list(await asyncio.gather(*readings))
-    except (NetworkError, UsageError) as error:
-        raise _UnservedError(error) from error
-    finally:
-        for reading in readings:
-            reading.cancel()  # a no-op for those that are done
-        await asyncio.gather(*readings, return_exceptions=True)
-
-
-async def _parse_lines(
-    ref: PageRef,
-    page: DecodedPage,
-    verdict: Verdict | None,
-    services: PageServices,
-    settings: ParseSettings,
-    clock: StageClock,
-    *,
-    trusted: bool,
-) -> ParsedPage:
-    """A page made of its lines: those of its text layer (``verdict``) where it is ``trusted``, else what is read."""
-    pixels, rotation = page.pixels, 0
-    layer = page.text_layer if verdict is not None else None
-    lines: Sequence[TextLine] = layer.lines if layer is not None else ()
-    if layer is not None and settings.text_layer is TextLayerMode.ALWAYS:
-        lines = (*lines, *layer.hidden_lines)
-    marks, (height, width) = layer.marks if layer is not None else (), pixels.shape[:2]
-    empty: PageError | None = None
-    text_source = "text-layer"
-    languages: tuple[str, ...] = ()
-    if not trusted:
-        with clock.stage("recognition"):
-            read = await services.read(pixels, settings.languages)
-        text_source, languages, rotation = "ocr", read.languages, read.rotation
-        if rotation:
-            pixels = await services.compute(rotate_quarter, pixels, rotation)
-        if verdict is not None and verdict.partial and not rotation:
-            lines, text_source = merge_lines(lines, read.lines), "text-layer+ocr"
-        else:
-            lines = read.lines
-        empty = None if lines else _nothing_read(read)
-
-    lines, errors = clean_lines(lines)
-    if trusted and (rotation := turn_to_upright(lines)):
-        page, lines = await services.compute(turn_page, page, lines, rotation)
-        pixels = page.pixels
-    if marks:
-        lines = with_marks(lines, turned_lines(clean_lines(marks)[0], rotation, width, height))
-    straight: StraightPage | None = None
-    if text_source != "text-layer" and (angle := estimate_skew(lines)):
-        with clock.stage("deskew"):
-            straight = await services.compute(straighten, pixels, lines, angle)
-    level_pixels, level_lines = (straight.pixels, straight.lines) if straight else (pixels, lines)
-
-    with clock.stage("layout"):
-        detected = await services.detect_regions(level_pixels)
-
-    with clock.stage("analysis"):
-        record = await services.compute(analyse_page, ref, page, level_pixels, detected, level_lines)
-    if straight:
-        straight.restore(record)
-    record.errors.extend(errors if empty is None else [empty, *errors])
-    record.errors.extend(page.warnings)
-    record.attempts = ref.attempts + 1
-    record.rotation = rotation
-    record.scale = page.scale
-    record.languages = tuple(languages)
-    record.text_source = text_source if lines else ""
-
-    with clock.stage("crops"):
-        crops = await services.compute(_with_pictures, record, pixels) if settings.crops else ()
-        preview = await services.compute(encode_preview, pixels) if ref.position < settings.preview_pages else None
-    record.timings = clock.seconds
-    return ParsedPage(document=ref.document, record=record, crops=crops, preview=preview)
 
 
 def _nothing_read(read: ReadPage) -> PageError | None:
@@ -387,6 +407,32 @@ def _with_pictures(record: PageResult, pixels: Pixels) -> tuple[tuple[str, bytes
 def _current(clock: StageClock) -> str:
     """The stage entered last: where an error came from."""
     return next(reversed(clock.seconds), "decode")
+
+
+def _failed_by(raised: Exception, run: _PageRun) -> ParsedPage:
+    """The failed record for an exception; one that is not ours is logged with its traceback."""
+    error: PagemillError
+    if isinstance(raised, PagemillError):
+        error = raised
+    elif run.limit.expired():
+        error = PageTimeoutError(
+            f"the page took longer than {run.settings.page_timeout_s:g} s (in {_current(run.clock)})",
+            remedy="Give it more time with --page-timeout.",
+        )
+    elif isinstance(raised, MemoryError):
+        error = PagemillError(
+            "there was not enough memory for the page",
+            remedy="Keep fewer pages in flight (--pages-in-flight), or give the process more memory.",
+        )
+    else:
+        log.error("page %s failed", run.ref.page_id, exc_info=raised)
+        error = PagemillError(
+            f"{type(raised).__name__}: {raised}", remedy="This is a defect of pagemill; please report."
+        )
+    component = _current(run.clock)
+    data = PageError(component=component, category=error.category, message=error.message, remedy=error.remedy)
+    unserved = isinstance(error, _UnservedError)
+    return _failed(run.ref, data, error.exit_code, run.clock, retryable=error.retryable, unserved=unserved)
 
 
 def _failed(

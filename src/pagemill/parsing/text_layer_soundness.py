@@ -53,7 +53,7 @@ _RULE_PART = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class TextLayerVerdict:
     """What to do with a text layer."""
 
     sound: bool
@@ -64,7 +64,7 @@ class Verdict:
     """What the layer holds is good, but the page shows more text: read the page and merge (:func:`merge_lines`)."""
 
 
-def judge(layer: TextLayer, pixels: Pixels) -> Verdict:
+def judge(layer: TextLayer, pixels: Pixels) -> TextLayerVerdict:
     """Judge a text layer by its mapping, its statistics and the ink it leaves unexplained.
 
     Args:
@@ -72,18 +72,18 @@ def judge(layer: TextLayer, pixels: Pixels) -> Verdict:
         pixels: The rendered page, shape (height, width, 3), dtype uint8.
     """
     if not layer.characters or not layer.lines:
-        return Verdict(False, "invisible" if layer.hidden_lines else "empty")
+        return TextLayerVerdict(False, "invisible" if layer.hidden_lines else "empty")
     if layer.unmapped > _MAX_UNMAPPED * layer.characters:
-        return Verdict(False, "unmapped")
+        return TextLayerVerdict(False, "unmapped")
     garble = garbled(" ".join(line.text for line in layer.lines))
     if garble:
-        return Verdict(False, garble)
+        return TextLayerVerdict(False, garble)
     # An invisible layer is the output of somebody's OCR, of unknown quality: it only tells where to read.
     described = sum(len(line.text.replace(" ", "")) for line in _over_ink(layer, pixels))
     boxes = [line.box for line in (*layer.lines, *layer.marks)]
     if described > _MAX_INVISIBLE * layer.characters or unread_ink(pixels, boxes) > _MIN_UNREAD:
-        return Verdict(False, "partial", partial=True)
-    return Verdict(True, "sound")
+        return TextLayerVerdict(False, "partial", partial=True)
+    return TextLayerVerdict(True, "sound")
 
 
 def _over_ink(layer: TextLayer, pixels: Pixels) -> list[TextLine]:

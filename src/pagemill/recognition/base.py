@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pagemill.config.modes import ReadingMode
 from pagemill.document.geometry import Box, Point
+from pagemill.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -131,64 +133,66 @@ class PageReading:
     """Of the page as a whole: its answer is cut off, repeats itself, tells no places, ..."""
 
 
-class RegionReader(Protocol):
-    """Reads regions with a model that takes one image a request. Its methods but ``prepare`` run on the event loop.
+class RegionReader(ABC):
+    """Base class of region engines: read regions, or whole pages, with a model that takes one image per request.
 
-    Work is cut in two so that a page can let its pixels go: all its regions are prepared in one go on a thread, then
-    their requests are under way for seconds. An engine that reads whole pages is given the page as one request.
+    Work is in two steps so that a page can release its pixels: all its regions are prepared in one call on a computing
+    thread, then their requests are in flight for seconds. All other methods run on the event loop. A subclass for
+    regions implements :meth:`prepare` and :meth:`read`; one for whole pages sets :attr:`reads` and implements
+    :meth:`prepare` and :meth:`read_page`.
     """
 
     name: str
-    reads: ReadingMode
-    """Whether it is given regions (:meth:`read`) or pages (:meth:`read_page`); of an engine that does not say it, and
-    need not have ``read_page`` then, regions."""
-    in_flight: int
-    """Requests that it can keep under way at once at most: as many regions should be ready."""
+    reads: ReadingMode = ReadingMode.REGIONS
+    """Whether it is given regions (:meth:`read`) or pages (:meth:`read_page`)."""
+    in_flight: int = 1
+    """The most requests that it keeps in flight: as many regions should be ready."""
 
     @property
     def served_model(self) -> str | None:
-        """The name by which the servers call the model, where the settings alone do not say which model that is.
+        """The model's name on the servers, known after :meth:`check`; a run is resumed only with the same name.
 
-        Known after :meth:`check`; it tells runs apart. An engine whose settings say all need not have this.
+        None, the default: the engine does not know, and the name in the settings counts. Empty: any usual name of the
+        model, which the settings determine.
         """
-        ...
+        return None
 
     async def check(self) -> None:
-        """Find out now what would fail for every region.
+        """Find out now what would fail for every region. Does nothing by default.
 
         Raises:
-            PagemillError: No server answers, or none serves the model; the class and its remedy say it.
+            PagemillError: No server answers, or none serves the model; with a remedy.
         """
-        ...
+        return
 
+    @abstractmethod
     def prepare(self, crop: Pixels, task: Task) -> Any:
-        """Make a region ready to be sent: shrunk to the model's budget, encoded once. Runs on a computing thread.
+        """Prepare a region for its request: shrink it to the model's budget, encode it once. On a computing thread.
 
         Args:
-            crop: The region, shape (height, width, 3), uint8 RGB; may be a view into the page, which is not kept.
+            crop: The region, shape (height, width, 3), uint8 RGB; may be a view into the page, so do not keep it.
             task: ``TEXT``, ``TABLE`` or ``FORMULA``; ``PAGE`` for an engine that reads pages.
         """
-        ...
 
     async def read(self, prepared: Any) -> RegionReading:
-        """Read one region. Retries, limits and server choice are inside.
+        """Read one region, with retries, limits and the choice of a server.
 
         Raises:
-            NetworkError: No server could be reached for so long that the page should fail and be tried again later.
+            NetworkError: No server was reachable for so long that the page should fail and be retried later.
         """
-        ...
+        raise UsageError(f"{self.name} does not read regions", remedy="Use --reading pages.")
 
     async def read_page(self, prepared: Any) -> PageReading:
         """Read a page that was prepared with the task ``PAGE``. Otherwise as :meth:`read`."""
-        ...
+        raise UsageError(f"{self.name} does not read whole pages", remedy="Use --reading regions.")
 
     def stop_waiting(self) -> None:
-        """The run is to end: what waits for a server that is not there should soon raise ``NetworkError``.
+        """The run is ending: reads that wait for an unreachable server should soon raise ``NetworkError``.
 
-        The page is not ended then, and is read when the run goes on. An engine that never waits need not have this.
+        Their pages are read when the run is resumed. Does nothing by default.
         """
-        ...
+        return
 
     async def aclose(self) -> None:
-        """Close connections."""
-        ...
+        """Close connections. Does nothing by default."""
+        return

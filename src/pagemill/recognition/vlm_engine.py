@@ -13,6 +13,7 @@ from pagemill.config.modes import ReadingMode
 from pagemill.errors import UsageError
 from pagemill.inference.chat import ChatClient
 from pagemill.inference.client import API_KEY
+from pagemill.recognition.base import RegionReader
 from pagemill.recognition.vlm.reading import Reading
 from pagemill.recognition.vlm.requests import RequestBuilder
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from pagemill.recognition.vlm.requests import PreparedRegion
 
 
-class VlmReader:
+class VlmReader(RegionReader):
     """Reads with one model card: a :class:`pagemill.recognition.base.RegionReader`."""
 
     def __init__(self, card: ModelCard, client: ChatClient, served_model: str | None, reads: ReadingMode) -> None:
@@ -45,8 +46,7 @@ class VlmReader:
         self._card = card
         self._client = client
         self._given_name = served_model
-        self.served_model = served_model
-        """As in :class:`pagemill.recognition.base.RegionReader`; None for a name that the card itself goes by."""
+        self._served_model = served_model
         self._preparing = RequestBuilder(card, card.name)
         """Encodes images, for which the name of the served model does not matter."""
         self._reading: Reading | None = None
@@ -57,6 +57,11 @@ class VlmReader:
         """HTTP requests so far, by what became of them."""
         return self._client.counts
 
+    @property
+    def served_model(self) -> str | None:
+        """As :attr:`pagemill.recognition.base.RegionReader.served_model`; empty for a name of the model card."""
+        return self._served_model
+
     async def check(self) -> None:
         """Reach the servers and find the model on them.
 
@@ -66,7 +71,7 @@ class VlmReader:
         """
         own_names = [self._card.name, self._card.repository]
         served = await self._client.find_model(self._given_name, own_names)
-        self.served_model = None if served.name in own_names else served.name
+        self._served_model = "" if served.name in own_names else served.name
         card = self._within(served.max_tokens)
         self._reading = Reading(card, RequestBuilder(card, served.name), self._client, engine=self.name)
 

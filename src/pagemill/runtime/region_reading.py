@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pagemill.config.modes import VLM, ReadingMode
 from pagemill.document.page import ContentFormat
-from pagemill.errors import NetworkError, PagemillError, PageTimeoutError, UsageError
-from pagemill.recognition.base import PageReading, Problem, RegionReading
+from pagemill.errors import EngineError, NetworkError, PagemillError, PageTimeoutError, UsageError
+from pagemill.recognition.base import PageReading, Problem, RegionReader, RegionReading
 from pagemill.runtime import engines
 from pagemill.runtime.contract import checked_page_reading, checked_reading, engine_error
 from pagemill.runtime.once import Once
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pagemill.config.settings import RecognitionSettings
     from pagemill.document.labels import Task
     from pagemill.imaging.types import Pixels
-    from pagemill.recognition.base import RegionReader
     from pagemill.runtime.threads import ComputeThreads
 
 Answer = TypeVar("Answer")
@@ -60,31 +59,33 @@ class RegionReadingService:
             await reader.aclose()
 
     async def _load(self) -> CheckedReader:
-        create = await self._threads.run(engines.load, engines.REGION_ENGINES, self._settings.engine)
         settings = self._settings
+        create = await self._threads.run(engines.load, engines.REGION_ENGINES, settings.engine)
+        engine = create(settings)
+        if not isinstance(engine, RegionReader):
+            raise EngineError(
+                f"the region engine {settings.engine!r} is not a subclass of pagemill.recognition.base.RegionReader",
+                remedy="Report this to the authors of the package that provides it.",
+            )
         # The engine that comes with pagemill has limits of its own, and waits for servers that start again.
         longest_s = None if settings.engine == VLM else _longest_s(settings)
-        reader = CheckedReader(
-            create(settings), settings.engine, served_model=settings.served_model, longest_s=longest_s
-        )
-        if self._settings.reading not in (None, reader.reads):
+        reader = CheckedReader(engine, settings.engine, served_model=settings.served_model, longest_s=longest_s)
+        if settings.reading not in (None, reader.reads):
             raise UsageError(
-                f"the region engine {self._settings.engine!r} does not read {self._settings.reading}",
-                remedy="Leave --reading away, or choose another engine.",
+                f"the region engine {settings.engine!r} does not read {settings.reading}",
+                remedy="Leave out --reading, or choose another engine.",
             )
         return reader
 
 
-class CheckedReader:
-    """A region engine behind the border: what it raises for one region is said of that region alone.
-
-    Implements :class:`pagemill.recognition.base.RegionReader`.
+class CheckedReader(RegionReader):
+    """Wraps a region engine: validates its answers and turns its exceptions into errors of single regions.
 
     Args:
         engine: The engine.
-        name: What it is called.
-        served_model: The name that the user gave for its model.
-        longest_s: Seconds after which a read that has not ended has failed.
+        name: Its name.
+        served_model: The model name that the user gave.
+        longest_s: Time limit of one read in seconds; None for no limit.
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class CheckedReader:
     ) -> None:
         self.name = name
         self.in_flight = max(1, int(engine.in_flight))
-        self.reads = ReadingMode(getattr(engine, "reads", ReadingMode.REGIONS))
+        self.reads = ReadingMode(engine.reads)
         self._engine = engine
         self._what = f"the region engine {name!r}"
         self._served_model = served_model
@@ -100,9 +101,9 @@ class CheckedReader:
 
     @property
     def served_model(self) -> str | None:
-        """As :attr:`pagemill.recognition.base.RegionReader.served_model`."""
-        name: str | None = getattr(self._engine, "served_model", self._served_model)
-        return name
+        """The model's name on the servers if the settings do not determine it, else None."""
+        known = self._engine.served_model
+        return self._served_model if known is None else known or None
 
     async def check(self) -> None:
         """Find out now what would fail for every region."""
@@ -152,8 +153,7 @@ class CheckedReader:
 
     def stop_waiting(self) -> None:
         """As :meth:`pagemill.recognition.base.RegionReader.stop_waiting`."""
-        if (stop_waiting := getattr(self._engine, "stop_waiting", None)) is not None:
-            stop_waiting()
+        self._engine.stop_waiting()
 
     async def aclose(self) -> None:
         """Close connections."""

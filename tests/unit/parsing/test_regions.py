@@ -23,7 +23,7 @@ from pagemill.imaging.page import DecodedPage
 from pagemill.layout.base import DetectedRegion
 from pagemill.parsing.page import parse_page
 from pagemill.parsing.regions import in_reading_order
-from pagemill.recognition.base import Problem, RegionReading
+from pagemill.recognition.base import Problem, RegionReader, RegionReading
 from pagemill.sources.base import DocumentRef, EncodedImage, PageRef
 
 REF = PageRef(
@@ -47,7 +47,7 @@ def reading(content, task: Task = Task.TEXT, problem: Problem | None = None) -> 
     return RegionReading(content=content, content_format=FORMATS[task], engine="fake:model", problem=problem)
 
 
-class Reader:
+class Reader(RegionReader):
     """Answers with what a test says of each region's shape (height, width), or echoes the shape."""
 
     name = "fake"

@@ -23,7 +23,7 @@ from pagemill.document.page import ContentFormat, Status
 from pagemill.errors import EngineError, ExitCode, NetworkError
 from pagemill.imaging.page import DecodedPage
 from pagemill.parsing.page import parse_page
-from pagemill.recognition.base import PageElement, PageReading, Problem
+from pagemill.recognition.base import PageElement, PageReading, Problem, RegionReader
 from pagemill.sources.base import DocumentRef, EncodedImage, PageRef
 
 REF = PageRef(
@@ -51,7 +51,7 @@ def page_of(*elements: PageElement, problem: Problem | None = None) -> PageReadi
     return PageReading(elements=elements, engine="fake:model", problem=problem)
 
 
-class Reader:
+class Reader(RegionReader):
     name = "fake"
     in_flight = 4
     reads = ReadingMode.PAGES

@@ -61,7 +61,7 @@ async def test_a_name_that_the_card_goes_by_tells_no_runs_apart():
             reader = create(settings(server.url, served_model=name))
             await reader.check()
             await reader.aclose()
-            assert reader.served_model is None
+            assert reader.served_model == ""
 
 
 async def test_asks_for_no_longer_answers_than_the_server_allows():

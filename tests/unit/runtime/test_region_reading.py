@@ -13,7 +13,7 @@ from pagemill.config.settings import RecognitionSettings
 from pagemill.document.labels import Label, Task
 from pagemill.document.page import ContentFormat
 from pagemill.errors import EngineError, NetworkError, UsageError
-from pagemill.recognition.base import PageElement, PageReading, Problem, RegionReading
+from pagemill.recognition.base import PageElement, PageReading, Problem, RegionReader, RegionReading
 from pagemill.runtime import engines
 from pagemill.runtime.region_reading import CheckedReader, RegionReadingService
 from pagemill.runtime.threads import ComputeThreads
@@ -22,7 +22,7 @@ GOOD = RegionReading(content="text", content_format=ContentFormat.MARKDOWN, engi
 CROP = np.zeros((4, 4, 3), dtype=np.uint8)
 
 
-class Engine:
+class Engine(RegionReader):
     name = "odd"
     in_flight = 3
     closed = False
