@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from parse_command import ENVIRONMENT, MANY, PATIENCE_S, all_once, command, make_inputs, parse, records, run_json
 
@@ -258,3 +260,22 @@ def test_a_terminal_gets_a_bar_and_is_left_as_it_was(inputs: Path, tmp_path: Pat
     assert "pages/s" in text
     assert "1 failed" in text
     assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")  # the cursor is back
+
+
+def test_messages_name_inputs_as_the_user_did(inputs: Path, tmp_path: Path):
+    folder = tmp_path / "scans"
+    folder.mkdir()
+    whole = (inputs / "a.png").read_bytes()
+    (folder / "cut.png").write_bytes(whole[: len(whole) * 3 // 4])
+    (folder / "broken.pdf").write_bytes(b"%PDF-1.7 nothing more")
+    rows = [{"bytes": whole[: len(whole) * 3 // 4], "path": None}]
+    pq.write_table(pa.table({"image": rows}), folder / "rows.parquet")
+    pattern = str(tmp_path / "nothing" / "*.pdf")
+    process = parse(folder, pattern, "-o", tmp_path / "out")
+    messages = {record["page_id"]: record["errors"][0]["message"] for record in records(tmp_path / "out")}
+    assert messages["cut_1"].startswith(f"{folder / 'cut.png'} cannot be decoded")
+    assert messages["rows_1"].startswith(f"{folder / 'rows.parquet'}#1: ")
+    said = process.stderr + process.stdout
+    assert f"{pattern}: nothing matches" in said
+    assert "_: nothing" not in said
+    assert f"{folder / 'broken.pdf'}: is damaged" in said

@@ -7,6 +7,7 @@ import signal
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from pagemill.app.exporters import default_exporters
@@ -76,8 +77,8 @@ class RunOutcome:
     summary: RunSummary
     """Of the whole directory, over all sittings."""
     failures: list[tuple[str, str, str | None]] = field(default_factory=list)
-    """Page id, message and remedy of this process's first errors (at most ``MAX_FAILURES``), warnings on good pages
-    included."""
+    """What is wrong with which page or input, and the remedy: this process's first errors (at most ``MAX_FAILURES``),
+    warnings on good pages included."""
     errors: int = 0
     """All of them."""
     unopened: int = 0
@@ -90,10 +91,8 @@ class RunOutcome:
     def add(self, page: ParsedPage) -> None:
         """Take note of a page's errors."""
         self.unopened += page.record.page_number is None
-        for error in page.record.errors:
-            self.errors += 1
-            if len(self.failures) < self.MAX_FAILURES:
-                self.failures.append((page.record.page_id, error.message, error.remedy))
+        self.errors += len(page.record.errors)
+        self.failures += islice(page.failures(), max(0, self.MAX_FAILURES - len(self.failures)))
 
     @property
     def exit_code(self) -> ExitCode:

@@ -210,7 +210,8 @@ class ParseProgress:
 
     def _name(self, count: int, what: tuple[str, str], page: ParsedPage) -> None:
         if count <= MAX_FAILURE_LINES:
-            self._console.say(what, f" {page.record.page_id}: {short(page.record.errors[0].message)}")
+            name, message, _ = next(page.failures())
+            self._console.say(what, f" {name}: {short(message)}")
         elif count == MAX_FAILURE_LINES + 1:
             self._console.say("More pages fail; from here on they are only counted.")
 

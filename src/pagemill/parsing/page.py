@@ -24,6 +24,7 @@ from pagemill.parsing.regions import finish_page, prepare_page
 from pagemill.parsing.text_layer_soundness import judge, merge_lines
 from pagemill.parsing.upright import turn_page, turn_to_upright, turned_lines
 from pagemill.parsing.whole_pages import UnreadPageError, finish_whole_page, prepare_whole_page
+from pagemill.sources.items import located
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from pagemill.sources.base import DocumentRef, EncodedImage, PageRef, PdfPage
 
 log = logging.getLogger(__name__)
+
+_DECODE = "decode"
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -96,6 +99,19 @@ class ParsedPage:
     """The page failed for a cause that may be gone when it is tried once more, alone."""
     unserved: bool = False
     """The page failed as no server reads for this run: every other page would fail like it."""
+
+    def failures(self) -> Iterator[tuple[str, str, str | None]]:
+        """What is wrong, for people: name, message and remedy of each error.
+
+        The name is the page's id; of an input that could not be opened it is the address, which the message then leaves
+        out.
+        """
+        address = self.document.uri if self.record.page_number is None else None
+        for error in self.record.errors:
+            message = error.message
+            for start in (f"{address}: ", f"{address} ", f"{address!r} ") if address else ():
+                message = message.removeprefix(start)
+            yield address or self.record.page_id, message, error.remedy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +171,12 @@ async def parse_page(
         return _failed_by(raised, run)
 
 
+def _address(ref: PageRef) -> str:
+    """Where the page comes from, as the user would name it; with the row of a dataset."""
+    row = ref.metadata.get("row")
+    return ref.document.uri if row is None else f"{ref.document.uri}#{row}"
+
+
 def dead_page(ref: PageRef) -> ParsedPage:
     """The result of a page that ended its process, alone, as often as it was allowed to; it is not parsed."""
     error = PageError(
@@ -194,7 +216,7 @@ class _PageRun:
     async def decode(self) -> None:
         """Decode the page, and start its time limit: decoding has a limit of its own, waiting for it has none."""
         assert self.ref.payload is not None
-        with self.clock.stage("decode"):
+        with self.clock.stage(_DECODE):
             self.decoded = await self.services.decode(self.ref.payload)
         self.start_limit()
 
@@ -430,7 +452,8 @@ def _failed_by(raised: Exception, run: _PageRun) -> ParsedPage:
             f"{type(raised).__name__}: {raised}", remedy="This is a defect of pagemill; please report."
         )
     component = _current(run.clock)
-    data = PageError(component=component, category=error.category, message=error.message, remedy=error.remedy)
+    message = located(error.message, _address(run.ref)) if component == _DECODE else error.message
+    data = PageError(component=component, category=error.category, message=message, remedy=error.remedy)
     unserved = isinstance(error, _UnservedError)
     return _failed(run.ref, data, error.exit_code, run.clock, retryable=error.retryable, unserved=unserved)
 

@@ -54,3 +54,16 @@ def base_name(uri: str) -> str:
         parts = urlsplit(uri)
         return PurePosixPath(parts.path).name or parts.netloc or "document"
     return PurePosixPath(uri.replace("\\", "/")).name or "document"
+
+
+def located(message: str, where: str) -> str:
+    """A message that names the input as the user did.
+
+    The address takes the place of the file's bare name, with which most messages begin, or is put in front.
+    """
+    if where in message:
+        return message
+    for name in (base_name(where), repr(base_name(where))):
+        if message.startswith(f"{name} "):
+            return f"{where}{message.removeprefix(name)}"
+    return f"{where}: {message}"

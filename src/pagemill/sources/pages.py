@@ -14,7 +14,7 @@ from pagemill.imaging.decode import count_frames, stored_pixels
 from pagemill.imaging.formats import FileFormat
 from pagemill.sources.base import DocumentRef, EncodedImage, PageRef, PdfPage
 from pagemill.sources.intake import input_error
-from pagemill.sources.items import RemoteFile, base_name
+from pagemill.sources.items import RemoteFile, located
 from pagemill.sources.remote import read_all, unreachable
 
 if TYPE_CHECKING:
@@ -327,15 +327,5 @@ class _MissingRows:
 
 def _as_data(error: PagemillError, where: str) -> PageError:
     return PageError(
-        component="source", category=error.category, message=_located(error.message, where), remedy=error.remedy
+        component="source", category=error.category, message=located(error.message, where), remedy=error.remedy
     )
-
-
-def _located(message: str, where: str) -> str:
-    """A message that says where: in place of the file's bare name, with which most begin, or in front of it."""
-    if where in message:
-        return message
-    for name in (base_name(where), repr(base_name(where))):
-        if message.startswith(f"{name} "):
-            return f"{where}{message.removeprefix(name)}"
-    return f"{where}: {message}"

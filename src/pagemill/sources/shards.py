@@ -37,6 +37,7 @@ _ARROW_MAGIC = b"ARROW1\0\0"
 _END_MARK_BYTES = 4
 """Of the shortest end-of-stream mark (Arrow before 0.15)."""
 _ID_COLUMNS = ("id", "page_id")
+_ONE_IMAGE_A_ROW = "Give each image a row of its own: page by page, in the order in which they belong together."
 _IMAGE_NAMES = ("image", "page_image", "img", "page", "bytes", "content")
 """Which of several image columns to take, and which plain binary columns count as one."""
 
@@ -268,12 +269,17 @@ def _image_column(schema: pa.Schema, wanted: str | None) -> str:
     if wanted is not None:
         if wanted not in schema.names:
             raise UsageError(f"there is no column {wanted!r}", remedy=f"The columns are: {names}.")
+        if _is_image_list(schema.field(wanted).type):
+            raise UsageError(f"the column {wanted!r} holds lists of images", remedy=_ONE_IMAGE_A_ROW)
         if not (_is_image_struct(schema.field(wanted).type) or _is_binary(schema.field(wanted).type)):
             raise UsageError(f"the column {wanted!r} holds no encoded images", remedy=f"The columns are: {names}.")
         return wanted
     structs = [f.name for f in schema if _is_image_struct(f.type)]
     plain = [f.name for f in schema if _is_binary(f.type) and f.name in _IMAGE_NAMES]
     candidates = structs or plain
+    lists = [f.name for f in schema if _is_image_list(f.type)]
+    if lists and not candidates:
+        raise UnsupportedInputError(f"the column {lists[0]!r} holds lists of images", remedy=_ONE_IMAGE_A_ROW)
     if not candidates:
         raise UnsupportedInputError(
             f"no column holds encoded page images (columns: {names})", remedy="Name it with --image-column."
@@ -283,6 +289,13 @@ def _image_column(schema: pa.Schema, wanted: str | None) -> str:
 
 def _is_image_struct(kind: pa.DataType) -> bool:
     return bool(pa.types.is_struct(kind)) and any(f.name == "bytes" and _is_binary(f.type) for f in kind)
+
+
+def _is_image_list(kind: pa.DataType) -> bool:
+    types = pa.types
+    if not (types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)):
+        return False
+    return _is_image_struct(kind.value_type) or _is_binary(kind.value_type)
 
 
 def _is_binary(kind: pa.DataType) -> bool:

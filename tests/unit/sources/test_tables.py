@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pagemill.errors import CorruptInputError, UnsupportedInputError, UsageError
+from pagemill.errors import CorruptInputError, PagemillError, UnsupportedInputError, UsageError
 from pagemill.imaging.formats import FileFormat
 from pagemill.sources.options import SourceOptions
 from pagemill.sources.shards import EndedRows
@@ -104,6 +104,16 @@ def test_a_table_without_images_is_unsupported(tmp_path: Path):
     path = write(tmp_path / "s", pa.table({"a": [1], "image": ["not bytes"]}), FileFormat.PARQUET)
     with pytest.raises(UnsupportedInputError, match="columns: a, image"):
         next(read_rows(path, FileFormat.PARQUET, SourceOptions()))
+
+
+@pytest.mark.parametrize("kind", [pa.list_(IMAGE), pa.large_list(pa.binary()), pa.list_(IMAGE, 1)])
+@pytest.mark.parametrize("options", [SourceOptions(), SourceOptions(image_column="images")])
+def test_a_column_of_lists_of_images_says_what_to_do(tmp_path: Path, kind: pa.DataType, options: SourceOptions):
+    image = {"bytes": b"page", "path": None} if kind.value_type == IMAGE else b"page"
+    path = write(tmp_path / "s", pa.table({"images": pa.array([[image]], kind)}), FileFormat.PARQUET)
+    with pytest.raises(PagemillError, match="'images' holds lists of images") as caught:
+        next(read_rows(path, FileFormat.PARQUET, options))
+    assert "a row of its own" in str(caught.value.remedy)
 
 
 @pytest.mark.parametrize("share", [0.02, 0.5, 0.95])
