@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from pagemill.errors import LanguageError, MissingDependencyError, PageTimeoutError
 from pagemill.evaluation.character_error_rate import character_error_rate
+from pagemill.imaging.transforms import crop_quad
 from pagemill.recognition import rapidocr_engine, tesseract_engine
 from pagemill.recognition.languages import plan
 from pagemill.recognition.reader import PageReader
@@ -163,6 +165,26 @@ def test_odd_line_images_are_answered_in_order():
     assert read[1].text.startswith("The mill")
     assert [one.text for one in (read[0], *read[2:])] == [""] * 4
     assert recognizer.recognize([]) == []
+
+
+def test_small_type_on_a_large_page_is_found():
+    """Two columns of 22 pixel type on a strip of 6,000 pixels: shrunk to 1,280, an em is 4.7 pixels high."""
+    words = [f"{word}{number % 7}" for number, word in enumerate((" ".join(ENGLISH).split() * 5)[:150])]
+    image = Image.new("RGB", (1200, 6000), (235, 235, 235))
+    draw = ImageDraw.Draw(image)
+    path = next(Path("/usr/share/fonts/truetype", name) for name in FONTS["latin"])
+    for row, start in enumerate(range(0, 150, 5)):
+        # At the scale that such letters need, a border of tiles runs through the rows.
+        place = (60 + 560 * (row // 15), 1400 + 25 * (row % 15))
+        draw.text(place, " ".join(words[start : start + 5]), font=ImageFont.truetype(str(path), 22), fill=(30, 30, 30))
+    draw.text((60, 1000), "THE COURIER", font=ImageFont.truetype(str(path), 130), fill=(30, 30, 30))
+    detector, recognizer = loaded()
+    page = np.asarray(image)
+    read = recognizer.recognize([crop_quad(page, line.polygon) for line in detector.detect(page)])
+    found = Counter(word for one in read for word in one.text.split())
+    drawn = Counter(["THE", "COURIER", *words])
+    assert (found & drawn).total() >= 0.97 * drawn.total()
+    assert found["COURIER"] == 1
 
 
 def test_a_page_without_text_and_a_tiny_page_have_no_lines():
