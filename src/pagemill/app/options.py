@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from pagemill.config.options import option
+from pagemill.config.options import check, option
 from pagemill.config.settings import OUTPUT, RESUME, LayoutChoice, ParseSettings, RuntimeSettings
 from pagemill.errors import UsageError
 from pagemill.sources.options import SourceOptions
@@ -18,29 +18,32 @@ if TYPE_CHECKING:
 class ParseOptions:
     """What to parse, how, and with which resources."""
 
+    HEADING: ClassVar = RESUME
+
     source: SourceOptions = SourceOptions()
     settings: ParseSettings = ParseSettings()
     layout: LayoutChoice = LayoutChoice()
     runtime: RuntimeSettings = RuntimeSettings()
     max_attempts: int = option(
         default=2,
-        heading=RESUME,
-        metavar="N",
         minimum=1,
         help="Attempts at a page that crashes, hangs or raises an error before it counts as failed.",
     )
+
+    def __post_init__(self) -> None:
+        check(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectoryOptions:
     """What to do with the output directory and the run that it holds."""
 
+    HEADING: ClassVar = RESUME
+
     report: bool = option(default=True, heading=OUTPUT, help="Write report.html, or delete an earlier one.")
-    resume: bool = option(
-        default=False, heading=RESUME, help="Resume the run in the output directory; fail if there is none."
-    )
-    fresh: bool = option(default=False, heading=RESUME, help="Start over: delete the run in the output directory.")
-    retry_failed: bool = option(default=False, heading=RESUME, help="Resume, and parse failed pages again.")
+    resume: bool = option(default=False, help="Resume the run in the output directory; fail if there is none.")
+    fresh: bool = option(default=False, help="Start over: delete the run in the output directory.")
+    retry_failed: bool = option(default=False, help="Resume, and parse failed pages again.")
 
     def __post_init__(self) -> None:
         if self.fresh and (self.resume or self.retry_failed):

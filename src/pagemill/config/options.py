@@ -1,7 +1,7 @@
 """Options: each is declared once, on a field of a settings class, with its help, default and bounds.
 
 The command line makes its options from these declarations, the Python API takes them as keyword arguments, and both
-build the settings with :func:`build`, which checks the values.
+build the settings with :func:`build`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _DECLARATION = "pagemill.option"
+_METAVARS: dict[type, str] = {str: "NAME", int: "N", float: "SECONDS", Path: "PATH"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +33,9 @@ class Option:
     """On the command line, such as ``("-r", "--recursive")``; by default the key, with dashes."""
     help: str
     heading: str | None = None
-    """Under which the help of a command lists it."""
+    """Under which the help of a command lists it; by default the ``HEADING`` of the settings class."""
     metavar: str | None = None
+    """Name of the value in the help; by default ``NAME``, ``N``, ``SECONDS`` or ``PATH``, by its type."""
     shown_default: str | None = None
     """Said in the help where the default value says too little."""
     environment: str | None = None
@@ -64,7 +66,7 @@ class Option:
             UsageError: It is not valid.
         """
         if self.parse is not None:
-            return self.parse(value)
+            return value if isinstance(value, self.kind) and not self.many else self.parse(value)
         if self.many:
             if isinstance(value, str):
                 raise UsageError(f"{self.key} is {value!r}", remedy=f"Pass a list: [{value!r}].")
@@ -101,7 +103,7 @@ def option(*flags: str, default: Any = None, help: str, **details: Any) -> Any:
 def options_of(settings: type) -> Iterator[Option]:
     """The options declared on a settings class and on the settings classes of its fields, in order."""
     for each, kind in _fields(settings):
-        if (declared := _declared(each, kind)) is not None:
+        if (declared := _declared(settings, each, kind)) is not None:
             yield declared
         elif isinstance(kind, type) and is_dataclass(kind):
             yield from options_of(kind)
@@ -120,13 +122,27 @@ def build(settings: type[T], values: Mapping[str, Any]) -> T:
     """
     arguments: dict[str, Any] = {}
     for each, kind in _fields(settings):
-        declared = _declared(each, kind)
+        declared = _declared(settings, each, kind)
         value = values.get(each.name if declared is None else declared.key)
         if value is not None:
-            arguments[each.name] = value if declared is None else declared.convert(value)
+            arguments[each.name] = value
         elif declared is None and isinstance(kind, type) and is_dataclass(kind):
             arguments[each.name] = build(kind, values)
     return settings(**arguments)
+
+
+def check(settings: object) -> None:
+    """Check the values of the options of an object and convert them to the types of their fields.
+
+    Every settings class calls it in ``__post_init__``, so that the values are checked however the object is made.
+
+    Raises:
+        UsageError: A value is not valid.
+    """
+    for each, kind in _fields(type(settings)):
+        declared, value = _declared(type(settings), each, kind), getattr(settings, each.name)
+        if declared is not None and value is not None and value != declared.default:
+            object.__setattr__(settings, each.name, declared.convert(value))
 
 
 def _fields(settings: type) -> Iterator[tuple[Field[Any], Any]]:
@@ -135,7 +151,7 @@ def _fields(settings: type) -> Iterator[tuple[Field[Any], Any]]:
         yield each, hints[each.name]
 
 
-def _declared(each: Field[Any], hint: Any) -> Option | None:
+def _declared(settings: type, each: Field[Any], hint: Any) -> Option | None:
     """The option of a field, with what the field says of it; None for a field that is not an option."""
     declared: Option | None = each.metadata.get(_DECLARATION)
     if declared is None:
@@ -144,11 +160,14 @@ def _declared(each: Field[Any], hint: Any) -> Option | None:
         hint = next(kind for kind in get_args(hint) if kind is not NoneType)
     many = get_origin(hint) is tuple
     key = declared.key or each.name
+    kind = get_args(hint)[0] if many else hint
     return replace(
         declared,
         key=key,
         flags=declared.flags or (f"--{key.replace('_', '-')}",),
-        kind=get_args(hint)[0] if many else hint,
+        heading=declared.heading or getattr(settings, "HEADING", None),
+        metavar=declared.metavar or _METAVARS.get(kind),
+        kind=kind,
         default=None if each.default is MISSING else each.default,
         many=many,
     )

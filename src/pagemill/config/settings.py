@@ -6,11 +6,11 @@ import math
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import urlsplit
 
 from pagemill.config.modes import LINES, VLM, ReadingMode, TextLayerMode
-from pagemill.config.options import option
+from pagemill.config.options import check, option
 from pagemill.errors import UsageError
 
 if TYPE_CHECKING:
@@ -43,67 +43,51 @@ def _languages(given: Sequence[str]) -> tuple[str, ...] | None:
 class RecognitionSettings:
     """Which engine recognizes the content of a page, and how."""
 
+    HEADING: ClassVar = MODEL_SERVER
+
     engine: str = option(
         key="recognition_engine",
         default=LINES,
         heading=RECOGNITION,
-        metavar="NAME",
         help="Recognition engine: lines (CPU OCR), vlm (vision-language model behind --server), or an installed region "
         "engine.",
     )
     model: str = option(
-        default="glm-ocr",
-        heading=MODEL_SERVER,
-        metavar="NAME",
-        help="Model card: a name listed by `pagemill models list`, or a file CARD.toml.",
+        default="glm-ocr", help="Model card: a name listed by `pagemill models list`, or a file CARD.toml."
     )
     servers: tuple[str, ...] = option(
         "--server",
         default=(),
-        heading=MODEL_SERVER,
         metavar="URL[,URL...]",
         comma_separated=True,
         help="Base URL of an OpenAI-compatible server with the model, such as http://127.0.0.1:8000; may be repeated.",
     )
     reading: ReadingMode | None = option(
-        heading=MODEL_SERVER,
-        help="Send the model regions found by a layout engine, or whole pages.",
-        shown_default="as the model card says",
+        help="Send the model regions found by a layout engine, or whole pages.", shown_default="as the model card says"
     )
     footnotes: bool = option(
         default=True,
-        heading=MODEL_SERVER,
         help="Recognize footnotes and put them at the end of their page.",  # GLM-OCR's own pipeline leaves them out
     )
-    served_model: str | None = option(
-        heading=MODEL_SERVER, metavar="NAME", help="Name of the model on the servers.", shown_default="detected"
-    )
+    served_model: str | None = option(help="Name of the model on the servers.", shown_default="detected")
     workers: int = option(
         default=0,
-        heading=MODEL_SERVER,
-        metavar="N",
         minimum=1,
         help="Requests in flight per server.",
         shown_default="adaptive: raised until throughput stops improving",
     )
     request_timeout_s: float = option(
-        "--request-timeout",
-        default=300.0,
-        heading=MODEL_SERVER,
-        metavar="SECONDS",
-        above=0,
-        help="Time limit of one request.",
+        "--request-timeout", default=300.0, above=0, maximum=1e6, help="Time limit of one request."
     )
     server_wait_s: float = option(
         "--server-wait",
         default=600.0,
-        heading=MODEL_SERVER,
-        metavar="SECONDS",
         above=0,
         help="How long to wait for a server that does not answer before the run stops. It can be resumed.",
     )
 
     def __post_init__(self) -> None:
+        check(self)
         for url in self.servers:
             try:
                 parts = urlsplit(url)
@@ -112,19 +96,6 @@ class RecognitionSettings:
                 is_server = False
             if not is_server:
                 raise UsageError(f"{url!r} is not the URL of a server", remedy="Pass one like http://127.0.0.1:8000.")
-        if self.reading is not None:
-            try:
-                object.__setattr__(self, "reading", ReadingMode(self.reading))  # from Python it may be a plain word
-            except ValueError:
-                raise UsageError(
-                    f"a model reads {' or '.join(ReadingMode)}, not {self.reading!r}", remedy="Check reading."
-                ) from None
-        if not (0 < self.request_timeout_s < math.inf and self.server_wait_s > 0):  # nor no numbers at all
-            raise UsageError(
-                "the time limits of requests and for servers must be over 0 seconds, and a request's finite"
-            )
-        if self.workers < 0:
-            raise UsageError("the number of requests in flight must be 0 (adapt them) or more")
 
     @property
     def reads_regions(self) -> bool:
@@ -153,9 +124,10 @@ class RecognitionSettings:
 class ParseSettings:
     """Settings that decide the result of a page."""
 
+    HEADING: ClassVar = RECOGNITION
+
     languages: tuple[str, ...] | None = option(
         "--lang",
-        heading=RECOGNITION,
         metavar="CODES",
         comma_separated=True,
         parse=_languages,
@@ -163,7 +135,6 @@ class ParseSettings:
         shown_default="auto",
     )
     text_layer: TextLayerMode = option(
-        heading=RECOGNITION,
         help="Use the text layer of PDFs: where it is sound, always, or never.",
         shown_default="auto; never with a region engine",
     )
@@ -175,16 +146,14 @@ class ParseSettings:
         "--page-timeout",
         default=300.0,
         heading=RESUME,
-        metavar="SECONDS",
         above=0,
         help="Time limit of one page after decoding, not counting requests to servers.",
     )
 
     def __post_init__(self) -> None:
+        check(self)
         if self.text_layer is None:  # None: whoever chose a region engine wants it to read
             object.__setattr__(self, "text_layer", self.recognition.text_layer)
-        if not self.page_timeout_s > 0:  # NaN, too
-            raise UsageError("the page timeout must be larger than 0 seconds", remedy="Check --page-timeout.")
         if self.languages and self.recognition.reads_regions:
             raise UsageError(
                 f"languages apply to line recognition: {self.recognition.engine} recognizes those of its model",
@@ -196,40 +165,35 @@ class ParseSettings:
 class LayoutChoice:
     """Which layout engine finds the regions of a page."""
 
+    HEADING: ClassVar = RECOGNITION
+
     engine: str = option(
         key="layout_engine",
         default="onnx",
-        heading=RECOGNITION,
-        metavar="NAME",
         help="Installed layout engine: onnx (embedded), pp-doclayout-v3, or one of another package.",
     )
     model: Path | None = option(
         key="layout_model",
-        heading=RECOGNITION,
-        metavar="PATH",
         help="Model of the layout engine: an ONNX file; for pp-doclayout-v3 a folder of weights or a TOML file.",
     )
+
+    def __post_init__(self) -> None:
+        check(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeSettings:
     """Settings that decide speed and memory, not results. 0 means: choose for this machine."""
 
-    threads: int = option(
-        default=0, heading=MACHINE, metavar="N", minimum=0, help="Compute threads.", shown_default="one per core"
-    )
+    HEADING: ClassVar = MACHINE
+
+    threads: int = option(default=0, minimum=0, help="Compute threads.", shown_default="one per core")
     decoders: int = option(
-        default=0,
-        heading=MACHINE,
-        metavar="N",
-        minimum=0,
-        help="PDF rendering processes.",
-        shown_default="one per two cores, at most 8",
+        default=0, minimum=0, help="PDF rendering processes.", shown_default="one per two cores, at most 8"
     )
     decoder_memory_gib: float = option(
         "--decoder-memory",
         default=2.0,
-        heading=MACHINE,
         metavar="GIB",
         # A process needs 0.15 GiB for its libraries and 0.07 for the largest page; the rest is for the page's images.
         minimum=0.5,
@@ -237,8 +201,6 @@ class RuntimeSettings:
     )
     pages_in_flight: int = option(
         default=0,
-        heading=MACHINE,
-        metavar="N",
         minimum=0,
         help="Maximum number of pages in flight.",
         shown_default="three per thread, plus those that keep the servers busy",
@@ -247,8 +209,6 @@ class RuntimeSettings:
         "--layout-batch",
         "--batch-size",
         default=0,
-        heading=MACHINE,
-        metavar="N",
         minimum=0,
         maximum=256,
         help="Maximum number of pages per call of pp-doclayout-v3.",
@@ -259,6 +219,9 @@ class RuntimeSettings:
     postponed_bytes: int = 256 * 2**20
     """Maximum number of bytes of encoded pages that wait for their retry at the end of the input; beyond it pages are
     retried at once."""
+
+    def __post_init__(self) -> None:
+        check(self)
 
     @property
     def decoder_memory(self) -> int:
@@ -292,8 +255,8 @@ class QueryEngineSettings:
         comma_separated=True,
         help="Server that embeds queries, for vectors made by a server; may be repeated.",
     )
-    model: str | None = option(metavar="PATH", help="Path of the vectors' model, if it has moved.")
-    device: str | None = option(metavar="NAME", help="Device of the model, such as cuda or cpu.")
+    model: str | None = option(help="Path of the vectors' model, if it has moved.")
+    device: str | None = option(help="Device of the model, such as cuda or cpu.")
 
 
 def available_cores() -> int:

@@ -73,8 +73,6 @@ def prepare(options: ServingOptions, *, dry: bool = False) -> Serving:
         MissingInputError: The model is not on this machine, and the environment says that there is no network; or the
             local mirror is not there.
     """
-    if options.replicas < 1:
-        raise UsageError("there has to be at least one replica", remedy="Check --replicas.")
     for name in ("--host", "--port"):
         if _value(options.extra, name) is not None:
             raise UsageError(f"{name} is an option of pagemill, too", remedy="Give it before the --.")

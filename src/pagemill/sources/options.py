@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from pagemill.config.options import option
+from pagemill.config.options import check, option
 from pagemill.config.settings import INPUT
 from pagemill.errors import UsageError
 from pagemill.imaging.formats import FileFormat
@@ -67,30 +67,25 @@ class PageRanges:
 class SourceOptions:
     """What to take of the inputs."""
 
+    HEADING: ClassVar = INPUT
+
     pages: PageRanges | None = option(
-        heading=INPUT,
-        metavar="RANGES",
-        parse=PageRanges.parse,
-        help="Pages of each PDF or TIFF, such as 1,3-5,8-.",
+        metavar="RANGES", parse=PageRanges.parse, help="Pages of each PDF or TIFF, such as 1,3-5,8-."
     )
     password: str | None = option(
-        heading=INPUT,
         metavar="TEXT",
         environment="PAGEMILL_PASSWORD",
         secret=True,
         help="Password of encrypted PDFs (or set PAGEMILL_PASSWORD).",
     )
-    recursive: bool = option("-r", "--recursive", default=False, heading=INPUT, help="Recurse into folders.")
-    limit: int | None = option(heading=INPUT, metavar="N", minimum=1, help="Stop after N pages, earlier runs included.")
-    image_column: str | None = option(
-        heading=INPUT, metavar="NAME", help="Image column of a dataset.", shown_default="detected by its type"
-    )
-    id_column: str | None = option(
-        heading=INPUT, metavar="NAME", help="Page id column of a dataset.", shown_default="id or page_id"
-    )
-    skip_duplicates: bool = option(
-        default=False, heading=INPUT, help="Skip files whose content is identical to an earlier file."
-    )
+    recursive: bool = option("-r", "--recursive", default=False, help="Recurse into folders.")
+    limit: int | None = option(minimum=1, help="Stop after N pages, earlier runs included.")
+    image_column: str | None = option(help="Image column of a dataset.", shown_default="detected by its type")
+    id_column: str | None = option(help="Page id column of a dataset.", shown_default="id or page_id")
+    skip_duplicates: bool = option(default=False, help="Skip files whose content is identical to an earlier file.")
+
+    def __post_init__(self) -> None:
+        check(self)
 
     def wanted(self, pages: int, file_format: FileFormat | None) -> Sequence[int]:
         """The pages to take of a file that has so many, ascending, from 1; ``limit`` is not heeded."""

@@ -138,7 +138,7 @@ def test_limits_are_numbers_over_zero(settings):
 
 def test_what_a_model_is_given_may_be_a_plain_word():
     assert RecognitionSettings(reading="pages").reading is ReadingMode.PAGES
-    with pytest.raises(UsageError, match="regions or pages, not 'words'"):
+    with pytest.raises(UsageError, match="reading is 'words'"):
         RecognitionSettings(reading="words")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from pagemill.api import ParseKeywords, StreamKeywords
 from pagemill.app.options import DirectoryOptions, ParseOptions
-from pagemill.config.options import build, option, options_of
+from pagemill.config.options import build, check, option, options_of
 from pagemill.config.serving import ServingOptions
 from pagemill.config.settings import RecognitionSettings
 from pagemill.errors import UsageError
@@ -22,6 +22,9 @@ class Inner:
     size: float | None = option(above=0, help="A size.")
     names: tuple[str, ...] = option("--name", default=(), help="Names.")
 
+    def __post_init__(self) -> None:
+        check(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outer:
@@ -29,6 +32,9 @@ class Outer:
     inner: Inner = Inner()
     undeclared: int = 5
     folder: Path | None = option(key="place", secret=True, help="A folder.")
+
+    def __post_init__(self) -> None:
+        check(self)
 
 
 def test_a_declaration_takes_key_flags_and_type_from_its_field():
@@ -68,6 +74,8 @@ def test_values_are_checked(values: dict[str, Any], said: str):
     with pytest.raises(UsageError, match=said) as caught:
         build(Outer, values)
     assert caught.value.remedy
+    with pytest.raises(UsageError, match=said):
+        Outer(inner=Inner(**values)) if {"size", "names"} & values.keys() else Outer(**values)
 
 
 def test_values_of_parsing():
