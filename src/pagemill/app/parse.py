@@ -49,7 +49,7 @@ class ParseDisplay(Protocol):
         Args:
             page: The page.
             total: Pages in the input where that is known.
-            skipped: How many of these need no parsing: they finished in an earlier session, or are duplicates.
+            skipped: How many of these need no parsing: they finished in an earlier invocation, or are duplicates.
         """
         ...
 

@@ -190,7 +190,7 @@ def _pages(status: RunStatus) -> list[str]:
         items.append(f"{status.total:,} in the input now")
     items += [f"{name} {count:,}" for name, count in status.pages.items() if count or name in ("done", "failed")]
     if status.total and (unmet := status.total + status.gone - sum(status.pages.values())) > 0:
-        items.append(f"not yet read {unmet:,}")
+        items.append(f"to come {unmet:,}")
     return [*items, number(status.documents, "complete document")]
 
 
@@ -201,7 +201,7 @@ def _rates(status: RunStatus) -> list[str]:
     if status.sitting is not None and status.sitting.rate is not None:
         which = "this" if status.state is RunState.RUNNING else "the last"
         done = f"{number(status.sitting.pages, 'page')} in {duration(status.sitting.seconds)}"
-        items.append(f"{status.sitting.rate:.2f} pages/s in {which} session ({done})")
+        items.append(f"{status.sitting.rate:.2f} pages/s in {which} invocation ({done})")
     if status.seconds_left is not None:
         items.append(f"about {duration(status.seconds_left)} left")
     return items

@@ -20,7 +20,7 @@ class Wishes:
     HEADING: ClassVar = SERVING
 
     memory_gib: float | None = option(
-        "--memory", metavar="GIB", above=0, maximum=1e6, help="Memory of the accelerator.", shown_default="detected"
+        "--memory", metavar="GIB", above=0, finite=True, help="Memory of the accelerator.", shown_default="detected"
     )
     memory_share: float | None = option(
         "--gpu-mem-util",
@@ -62,7 +62,9 @@ class ServingOptions:
         help="Port of the first server; the others use the following ones.",
         shown_default="8000, or any free port",
     )
-    vllm: str | None = option(help="Program of vLLM, or the folder of its environment.  [env: PAGEMILL_VLLM]")
+    vllm: str | None = option(
+        metavar="PATH", help="Program of vLLM, or the folder of its environment.  [env: PAGEMILL_VLLM]"
+    )
     options: tuple[str, ...] = option(
         "--with",
         key="with_options",

@@ -140,7 +140,7 @@ def test_a_console_that_nobody_reads_goes_quiet(sink: str):
         assert console.quiet
 
 
-def test_pages_of_an_earlier_session_are_progress_but_no_speed(monkeypatch: pytest.MonkeyPatch):
+def test_pages_of_an_earlier_invocation_are_progress_but_no_speed(monkeypatch: pytest.MonkeyPatch):
     clock = [100.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
     file = io.StringIO()

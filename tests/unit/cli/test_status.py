@@ -63,7 +63,7 @@ def test_everything_that_is_known_is_said() -> None:
         "done 240",
         "failed 9",
         "waiting 1",
-        "not yet read 747",
+        "to come 747",
         "2.50 pages/s recently",
         "about 5 min 0 s left",
         "timeout 9",
@@ -107,11 +107,11 @@ def test_lines_keep_to_the_width() -> None:
     assert "and 38 more" in text_of(crowded, 72)
 
 
-def test_a_finished_run_tells_of_its_last_session_and_counts_no_pauses() -> None:
+def test_a_finished_run_tells_of_its_last_invocation_and_counts_no_pauses() -> None:
     done = status(state=RunState.FINISHED, process=None, rate=None, finished=START + timedelta(minutes=61))
     text = text_of(done)
     assert re.search(r"out: finished 2026-01-0\d \d\d:05$", text, re.MULTILINE)
-    assert "2.00 pages/s in the last session (240 pages in 2 min 0 s)" in text
+    assert "2.00 pages/s in the last invocation (240 pages in 2 min 0 s)" in text
     nothing_done = status(rate=None, seconds_left=None, sitting=SittingStatus(pages=0, seconds=1.0, rate=None))
     assert "rate" not in text_of(nothing_done)
 
@@ -120,7 +120,7 @@ def test_pages_no_longer_in_the_input_are_no_part_of_it() -> None:
     pages = {"running": 0, "waiting": 0, "done": 27, "failed": 0, "skipped": 4}
     some_gone = status(total=27, pages=pages, skipped={"no longer in the input": 4})
     assert "27 of 27 finished (100%)" in text_of(some_gone)
-    assert "not yet read" not in text_of(some_gone)
+    assert "to come" not in text_of(some_gone)
     assert "skipped    no longer in the input 4" in text_of(some_gone)
     parsed_ones_gone = status(total=20, pages=pages, skipped={"no longer in the input": 4})
     assert "27 finished, 20 in the input now" in text_of(parsed_ones_gone)
