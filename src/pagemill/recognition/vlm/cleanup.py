@@ -1,8 +1,8 @@
-"""From a model's answer to the content of a region: named steps that a card chooses, then what is always done.
+"""From a model's answer to the content of a region: steps that the model card names, then those that always run.
 
-A model writes what it reads, and a document may say anything. Tables are made anew of cells and text; text and formulas
-are kept as the model wrote them, for the record, and made harmless where they are shown (:mod:`pagemill.export`). Every
-step runs in time linear in the answer's length.
+Answers are untrusted: a model writes what it reads, and a document may contain anything. Tables are rebuilt from cells
+and text; text and formulas are recorded as the model wrote them and sanitised where they are shown
+(:mod:`pagemill.export`). Every step runs in linear time.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _FENCE = re.compile(r"(`{3,}|~{3,})([^`\n]*)")
 _WHOLE_TABLE = re.compile(r"<table\b.*</table\s{0,9}>", re.IGNORECASE | re.DOTALL)
 _UNWRAPPED = {
     Task.TEXT: frozenset({"markdown", "md", "text", "plaintext"}),
-    Task.TABLE: None,  # whatever it says: no table is a listing
+    Task.TABLE: None,  # no table is a code block, whatever the fence says
     Task.FORMULA: None,
 }
-"""Languages of a fence around a whole answer that is the model's own, not the page's."""
+"""Languages of a fence that the model, not the page, put around a whole answer."""
 _LISTING = re.compile(r"(^(?:`{3,}|~{3,}).*?(?:^(?:`{3,}|~{3,})[ \t]*$|\Z)|`[^`\n]{1,500}`)", re.MULTILINE | re.DOTALL)
 _MATH_MARK = re.compile(r"\\[\\$]|\$\$?")
 _INLINE_DELIMITERS = re.compile(r"(?<!\\)\\([()])")
@@ -53,17 +53,17 @@ class Cleaned:
 
 
 def clean(text: str, task: Task, steps: Iterable[str]) -> Cleaned:
-    """Make an answer the content of a region.
+    """Turn an answer into the content of a region.
 
     Args:
         text: The answer, or its sound part.
-        task: What was asked for.
+        task: The task of the request.
         steps: Names of :data:`STEPS`, in order.
 
     Returns:
-        Markdown for text, HTML for a table (also where text was asked for and nothing but a table came), LaTeX for a
-        formula. A table's answer that holds no table is given as text, with a problem. A few words beside a table
-        become its caption; more is told in a problem.
+        Markdown for text, HTML for a table (also if text was requested and only a table came back), LaTeX for a
+        formula. An answer without the requested table becomes text, with a problem. A few words beside a table become
+        its caption; more are reported as a problem.
     """
     text = _CONTROL.sub("", text[:MAX_CHARACTERS].replace("\r\n", "\n").replace("\r", "\n"))
     for step in steps:
@@ -83,13 +83,13 @@ def clean(text: str, task: Task, steps: Iterable[str]) -> Cleaned:
         problem = Problem("beside_table", f"left out beside the table: {beside[:500]}")
         return Cleaned(table.to_html(), ContentFormat.HTML, problem)
     if task is Task.TABLE:
-        problem = Problem(Flaw.NO_TABLE, "the model wrote no table where one was found; its words are kept as text")
+        problem = Problem(Flaw.NO_TABLE, "the model returned no table for this table region; its text is kept")
         return Cleaned(text, ContentFormat.MARKDOWN, problem)
     return Cleaned(text, ContentFormat.MARKDOWN)
 
 
 def fences(text: str, task: Task) -> str:
-    """Take off a code fence around the whole answer, unless it is a listing that was read."""
+    """Remove a code fence around the whole answer, unless the region is code."""
     lines = text.strip().split("\n")
     opening = _FENCE.fullmatch(lines[0])
     if not opening:
@@ -102,23 +102,23 @@ def fences(text: str, task: Task) -> str:
 
 
 def delimiters(text: str, task: Task) -> str:
-    r"""Take stray delimiters off a formula (``$$``, ``\[``, ``\(``, ``$``); in text make ``\(`` and ``\[`` dollars."""
+    r"""Remove stray delimiters of a formula (``$$``, ``\[``, ``\(``, ``$``); in text make them dollars."""
     if task is not Task.FORMULA:
-        return _outside_listings(text, _with_dollars)
+        return _outside_code(text, _with_dollars)
     text = _INLINE_DELIMITERS.sub("$", _DISPLAY_DELIMITERS.sub("\n", text)).strip()
     if not (text.startswith("$") and text.endswith("$")):
         return text
     pieces = _between_dollars(text)
-    if len(pieces) % 2 == 0:  # one without its pair
+    if len(pieces) % 2 == 0:  # unpaired
         return text
-    for index in range(0, len(pieces), 2):  # what stands between formulas
+    for index in range(0, len(pieces), 2):  # text between formulas
         if pieces[index].strip() and not _NO_WORDS.search(pieces[index]):
             pieces[index] = f"\\text{{{pieces[index]}}}"
     return "".join(pieces)
 
 
 def _between_dollars(text: str) -> list[str]:
-    r"""A text cut at its dollars, but for those in braces: in ``\text{ if $x$}`` they are LaTeX's own."""
+    r"""Split a text at its dollars, except those in braces: in ``\text{ if $x$}`` they belong to LaTeX."""
     pieces: list[str] = []
     depth = start = 0
     for mark in _BRACE_OR_DOLLAR.finditer(text):
@@ -130,39 +130,39 @@ def _between_dollars(text: str) -> list[str]:
 
 
 def _with_dollars(prose: str) -> str:
-    prose = _ESCAPED_NUMBER.sub(r"[\1]", prose)  # of a reference: Markdown's escape, no formula
+    prose = _ESCAPED_NUMBER.sub(r"[\1]", prose)  # a Markdown escape, not a formula
     return _DISPLAY_DELIMITERS.sub("$$", _INLINE_DELIMITERS.sub("$", prose))
 
 
 def inline_math(text: str, task: Task) -> str:
-    """Close formulas in text up to their dollars: ``$ x $`` is read as a formula by few, ``$x$`` by all."""
+    """Remove blanks inside dollars: few renderers read ``$ x $`` as a formula, all read ``$x$``."""
     if task is not Task.TEXT or "$" not in text:
         return text
-    return _outside_listings(text, _closed_up)
+    return _outside_code(text, _closed_up)
 
 
 def leaders(text: str, task: Task) -> str:
-    """Shorten dot leaders and blanks to fill in to three marks."""
+    """Shorten dot leaders and fill-in blanks to three marks."""
     if task is Task.FORMULA:
         return text
-    return _outside_listings(text, lambda prose: _LEADERS.sub(lambda match: match.group()[0] * 3, prose))
+    return _outside_code(text, lambda prose: _LEADERS.sub(lambda match: match.group()[0] * 3, prose))
 
 
 def special_tokens(text: str, task: Task) -> str:
-    """Take out DeepSeek-OCR's references with their boxes, and other tokens that are no text."""
+    """Remove DeepSeek-OCR's references with their boxes, and other special tokens."""
     if "<|ref|>" in text:
         text = "\n\n".join(element.content for element in parse_grounded(text).elements if element.content)
     return _SPECIAL.sub("", text)
 
 
 def reasoning(text: str, task: Task) -> str:
-    """Take off what a reasoning model thinks before it answers."""
+    """Remove the reasoning of a reasoning model."""
     head, mark, rest = text.partition("</think>")
     return rest if mark and head.lstrip().startswith("<think>") else text
 
 
 def center(text: str, task: Task) -> str:
-    """Take off ``<center>`` around captions and the like."""
+    """Remove ``<center>``, for example around captions."""
     return _CENTER.sub("", text)
 
 
@@ -175,16 +175,16 @@ STEPS: Mapping[str, Callable[[str, Task], str]] = {
     "special_tokens": special_tokens,
     "center": center,
 }
-"""What a card's ``cleanup`` may name."""
+"""Steps that ``cleanup`` in a model card may name."""
 
 
-def _outside_listings(text: str, change: Callable[[str], str]) -> str:
-    """Change what stands outside of code, in which dollars, brackets and dots are what they are."""
+def _outside_code(text: str, change: Callable[[str], str]) -> str:
+    """Apply a change outside code only: inside it dollars, brackets and dots are literal."""
     return "".join(piece if index % 2 else change(piece) for index, piece in enumerate(_LISTING.split(text)))
 
 
 def _closed_up(text: str) -> str:
-    # Of a formula that a paragraph or a price parts from its other dollar, the dollar is left as it stands.
+    # An unpaired dollar, cut off by a paragraph or a price, is left as it is.
     return "".join(
         f"${said.strip()}$" if mark == "$" and said.strip() else f"{mark}{said}{mark}" if mark else said
         for mark, said in _math_pieces(text)
@@ -194,7 +194,7 @@ def _closed_up(text: str) -> str:
 def _math_pieces(text: str) -> list[tuple[str, str]]:
     """A text as pieces: (``$`` or ``$$``, formula) or (empty, prose). A dollar whose pair is missing is prose.
 
-    A formula ends in its paragraph; one that begins with a figure and has a space before its end is two prices.
+    A formula ends in its paragraph. One that starts with a digit and has a space before its end is two prices.
     """
     pieces: list[tuple[str, str]] = []
     marks = [match for match in _MATH_MARK.finditer(text) if match.group() in ("$", "$$")]

@@ -1,8 +1,8 @@
-"""DeepSeek-OCR's grounded page output: references with boxes, each followed by what stands there.
+"""DeepSeek-OCR's grounded page output: references with boxes, each followed by its content.
 
 ``<|ref|>label<|/ref|><|det|>[[x1, y1, x2, y2], ...]<|/det|>`` and then Markdown, up to the next reference. Coordinates
-count from 0 to 999 over the page's width and height. They are parsed as numbers, never evaluated; a page whose end is
-missing is told to be cut off, not dropped. Grammar and quirks: the model's published scripts and outputs
+run from 0 to 999 over the page's width and height. They are parsed as numbers, never evaluated; a truncated page is
+reported as truncated, not dropped. Grammar and quirks: the model's published scripts and outputs
 (https://github.com/deepseek-ai/DeepSeek-OCR).
 """
 
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pagemill.document.geometry import Box
 
 GRID = 999
-"""Coordinate of the right and lower edge."""
+"""Coordinate of the right and bottom edge."""
 MAX_ELEMENTS = 1000
-"""The densest newspaper pages have some 300."""
+"""The densest newspaper pages have about 300."""
 _REFERENCE = re.compile(r"<\|ref\|>([^<|]{0,200})<\|/ref\|>\s{0,8}(?:<\|det\|>([\[\]\d\s,.+-]{0,20000})<\|/det\|>)?")
 _BOX = re.compile(r"\[\s{0,8}" + r"\s{0,8},\s{0,8}".join([r"(-?\d{1,6}(?:\.\d{1,6})?)"] * 4) + r"\s{0,8}\]")
 _END = re.compile(r"<[|｜]end▁of▁sentence[|｜]>|</s>")
@@ -28,32 +28,32 @@ _TABLE_TAG = re.compile(r"<(/?)table", re.IGNORECASE | re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class GroundedElement:
-    """One reference and what stands there."""
+    """One reference and its content."""
 
     label: str
-    """As the model says it: title, sub_title, text, image, image_caption, table, table_caption, table_footnote,
-    equation, ...; empty for what stands before the first reference."""
+    """The model's own label: title, sub_title, text, image, image_caption, table, table_caption, table_footnote,
+    equation, ...; empty for content before the first reference."""
     boxes: tuple[Box, ...]
-    """In thousandths of the page (0-999 as the model writes them, clipped, corners in order); several where one element
-    is spread over columns; none where the model gave none that makes sense."""
+    """In thousandths of the page (0-999 as the model writes them, clipped, corners in order); several if one element
+    spans columns; none if the model gave no valid one."""
     content: str
     """Markdown, HTML or LaTeX as the model wrote it; empty for images."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroundedPage:
-    """A page as the model saw it."""
+    """A page as the model read it."""
 
     elements: tuple[GroundedElement, ...]
     truncated: bool
-    """The output ends inside a reference or a table, or there are more elements than any page has."""
+    """The output ends inside a reference or a table, or has more elements than any real page."""
 
 
 def parse_grounded(text: str) -> GroundedPage:
     """Parse a grounded page.
 
-    A table's HTML that comes after its caption's reference is moved to the table; ``<center>`` around captions is
-    taken off.
+    HTML of a table that follows the reference of its caption is moved to the table; ``<center>`` around captions is
+    removed.
     """
     ending = _END.search(text)
     body = text[: ending.start()] if ending else text
@@ -77,7 +77,7 @@ def parse_grounded(text: str) -> GroundedPage:
 
 
 def page_box(box: Box, width: int, height: int) -> Box:
-    """A box of the model in pixels of the page."""
+    """A model's box in page pixels."""
     x1, y1, x2, y2 = box
     return x1 / GRID * width, y1 / GRID * height, x2 / GRID * width, y2 / GRID * height
 
@@ -90,7 +90,7 @@ def _box(numbers: tuple[str, ...]) -> Box | None:
 
 
 def _untangled(elements: list[GroundedElement]) -> list[GroundedElement]:
-    """A table without content whose caption follows at once has its HTML behind the caption."""
+    """An empty table directly followed by its caption has its HTML after the caption."""
     result: list[GroundedElement] = []
     for element in elements:
         table = result[-1] if result else None

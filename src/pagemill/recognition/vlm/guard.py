@@ -1,8 +1,8 @@
-"""What a model's answer is worth: loops, truncation, emptiness, echoes of the prompt, broken tables and formulas.
+"""Checks of a model's answer: loops, truncation, emptiness, echoes of the prompt, broken tables and formulas.
 
-Pure functions over hostile text: every check runs in time linear in its length. An answer that the model ended by
-itself gets the benefit of the doubt: forms have hundreds of empty cells, contents have dot leaders, matrices have
-zeros. One that ran into its limit while it repeated itself was a loop, whatever it repeated.
+Pure functions over untrusted text in linear time. An answer that the model finished gets the benefit of the doubt:
+forms have hundreds of empty cells, tables of contents have dot leaders, matrices have zeros. An answer that reached its
+token limit while repeating itself is a loop, whatever it repeats.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from pagemill.inference.chat import Answer
 
 MAX_CHARACTERS = 400_000
-"""An answer of 8,192 tokens has some 40,000 characters; of a longer one than this, only so much is looked at."""
+"""An answer of 8,192 tokens has about 40,000 characters; only this much of a longer one is checked."""
 _UNFINISHED = frozenset({"length", "max_tokens", "repetition", "abort", "error", "content_filter"})
-"""Finish reasons of answers that the model did not end by itself. Servers have several names for one that it did."""
+"""Finish reasons of answers that the model did not finish. Servers use several names for one that it did."""
 _GRAM = 8
-"""Characters by which a place is found again: about two words, or a short clause of Chinese."""
+"""Length of a shingle in characters: about two words, or a short clause of Chinese."""
 _SHINGLE = 24
 _MIN_SHINGLED = 1500
 _REPEATED_SHARE = 0.75
-"""Of all shingles that stood in the text before: prose has below 0.05, a long list of like entries up to 0.6."""
+"""Share of shingles that occurred before: below 0.05 in prose, up to 0.6 in a long list of similar entries."""
 _NOT_SPOKEN = re.compile(r"<[^<>]{0,200}>|\\[A-Za-z]{1,30}|&[a-z]{2,8};")
-"""Tags, commands of LaTeX and character references: what is not read aloud."""
+"""Tags, LaTeX commands and character references: everything that is not text."""
 _LATEX_TOKEN = re.compile(r"\\(?:begin|end)\s{0,3}\{([A-Za-z*]{1,30})\}|\\[A-Za-z]{1,30}|\\.|[{}]", re.DOTALL)
 _SPACING = re.compile(r"(?:\\(?:quad|qquad|hspace\{[^{}]{0,20}\}|[,;:! ])[\s~&]{0,8}){24}")
 _TABLE_TAG = re.compile(r"<(/?)table\b", re.IGNORECASE)
@@ -37,7 +37,7 @@ _TABLE_MARK = re.compile(r"<table\b|<[fel]cel>|^\s{0,3}\|.{0,400}\|\s{0,3}$", re
 
 
 class Flaw(StrEnum):
-    """What is wrong with an answer, from the least to the worst: the category of the record's problem."""
+    """A flaw of an answer, in rising severity; the category of the problem in the record."""
 
     FORMULA = "unbalanced_formula"
     TABLE = "unbalanced_table"
@@ -53,18 +53,18 @@ _SEVERITY = {flaw: rank for rank, flaw in enumerate(Flaw, start=1)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerCheck:
-    """What an answer is worth."""
+    """The result of checking an answer."""
 
     flaw: Flaw | None = None
     message: str = ""
     sound_end: int | None = None
-    """Where the sound part of a looping answer ends: after the first of what is repeated. None when all is sound."""
+    """End of the sound part of a looping answer: after the first repetition. None if all is sound."""
     sound_again: int | None = None
-    """Where what comes after the loop begins, in an answer that the model ended by itself."""
+    """Start of the text after the loop, in an answer that the model finished."""
 
     @property
     def severity(self) -> int:
-        """0 for a good answer; of two flawed ones the lower is the better."""
+        """0 for a good answer; the lower of two flawed ones is better."""
         return _SEVERITY[self.flaw] if self.flaw else 0
 
 
@@ -74,34 +74,34 @@ class Run:
 
     start: int
     period: int
-    """Length of what is repeated, in characters."""
+    """Length of the repeated part in characters."""
     length: int
-    """Of the whole stretch."""
+    """Length of the whole stretch."""
 
     @property
     def end(self) -> int:
-        """Behind the last repeated character."""
+        """Index after the last repeated character."""
         return self.start + self.length
 
     @property
     def repeats(self) -> float:
-        """How often it stands there, the last one maybe in part."""
+        """Number of repetitions; the last may be partial."""
         return self.length / self.period
 
 
 def judge(answer: Answer, task: Task, prompt: str) -> AnswerCheck:
-    """Judge an answer as it came, before any clean-up.
+    """Check a raw answer, before any clean-up.
 
     Args:
-        answer: What the server sent.
-        task: What was asked for.
-        prompt: In which words.
+        answer: The server's answer.
+        task: The task of the request.
+        prompt: Its prompt.
     """
     text = answer.text[:MAX_CHARACTERS]
     if not text.strip():
-        return AnswerCheck(flaw=Flaw.EMPTY, message="the model answered nothing")
+        return AnswerCheck(flaw=Flaw.EMPTY, message="the model returned an empty answer")
     if _is_echo(text, prompt):
-        return AnswerCheck(flaw=Flaw.ECHO, message="the model repeated the question")
+        return AnswerCheck(flaw=Flaw.ECHO, message="the model repeated the prompt")
     unfinished = answer.finish_reason in _UNFINISHED
     loop = find_loop(text, unfinished=unfinished, task=task)
     if loop is not None:
@@ -109,10 +109,10 @@ def judge(answer: Answer, task: Task, prompt: str) -> AnswerCheck:
         message = f"the model repeats itself from character {loop.start} on, {loop.repeats:.0f} times: {said!r}"
         again = None if unfinished else loop.start + loop.length // loop.period * loop.period
         return AnswerCheck(flaw=Flaw.REPETITION, message=message, sound_end=loop.start + loop.period, sound_again=again)
-    if answer.finish_reason == "repetition":  # the server has seen what was taken off the end
-        return AnswerCheck(flaw=Flaw.REPETITION, message="the server ended an answer that repeated itself")
+    if answer.finish_reason == "repetition":  # the server saw text that was stripped from the end
+        return AnswerCheck(flaw=Flaw.REPETITION, message="the server stopped an answer that repeated itself")
     if task is not Task.TABLE and repeated_share(_prose(text) if task is Task.PAGE else text) >= _REPEATED_SHARE:
-        return AnswerCheck(flaw=Flaw.REPETITION, message="nearly all of the answer is said more than once")
+        return AnswerCheck(flaw=Flaw.REPETITION, message="nearly all of the answer is repeated")
     if unfinished:
         length = f" after {answer.completion_tokens} tokens" if answer.completion_tokens else ""
         return AnswerCheck(flaw=Flaw.TRUNCATED, message=f"the answer was cut off{length} ({answer.finish_reason})")
@@ -124,15 +124,15 @@ def judge(answer: Answer, task: Task, prompt: str) -> AnswerCheck:
 
 
 def find_loop(text: str, *, unfinished: bool, task: Task) -> Run | None:
-    """The first stretch that is a loop, not a form, a leader or a matrix.
+    """The first stretch that is a loop and not a form, leader or matrix.
 
     Args:
         text: The answer.
-        unfinished: It ran into its limit, so a repetition that reaches its end would have gone on.
-        task: In a table, and so on a page that may hold one, equal rows and cells are common.
+        unfinished: It reached its token limit, so a repetition at its end would have continued.
+        task: Equal rows and cells are common in a table, and so on a page.
     """
     grams = len(text) - _GRAM + 1
-    # A quick look first: of 64 characters that repeat themselves four times, 40 grams stood there before.
+    # Cheap test first: in 64 characters that repeat four times, 40 grams occurred before.
     if grams - len({text[start : start + _GRAM] for start in range(grams)}) < (40 if unfinished else 150):
         return None
     for run in repeating_runs(text):
@@ -153,10 +153,10 @@ def find_loop(text: str, *, unfinished: bool, task: Task) -> Run | None:
 
 
 def repeating_runs(text: str) -> list[Run]:
-    """Stretches of text in which every character equals the one a period before, at least twice, in order.
+    """Periodic stretches of text, at least two periods long, in order.
 
-    One pass: where no period holds, the distance to the last place with the same eight characters is tried as one. A
-    wrong guess ends at the next character that differs, so some stretches are found late by less than a period.
+    One pass: outside a stretch, the distance to the last occurrence of the same eight characters is tried as period. A
+    wrong guess ends at the next differing character, so a stretch may be found late by less than a period.
     """
     runs: list[Run] = []
     seen: dict[str, int] = {}
@@ -177,7 +177,7 @@ def repeating_runs(text: str) -> list[Run]:
 
 
 def _prose(text: str) -> str:
-    """A page's answer without its references, which are all alike, and without its tables."""
+    """A page's answer without its references, which look alike, and without its tables."""
     text = _REFERENCE.sub(" ", text)
     pieces: list[str] = []
     done, inside = 0, False
@@ -193,9 +193,9 @@ def _prose(text: str) -> str:
 
 
 def repeated_share(text: str) -> float:
-    """Share of a text's shingles that stood in it before; 0 for a short text.
+    """Share of shingles that occurred before in a text; 0 for a short text.
 
-    Only letters count, so that a loop is seen that numbers its turns, and dot leaders are none.
+    Only letters count: a loop that numbers its turns is found, and dot leaders are not.
     """
     plain = re.sub(r"[\W\d_]+", " ", text)
     if len(plain) < _MIN_SHINGLED:
@@ -205,7 +205,7 @@ def repeated_share(text: str) -> float:
 
 
 def latex_fault(text: str) -> str | None:
-    r"""What is broken in a formula: braces, environments, ``\left`` without ``\right``, endless space."""
+    r"""The defect of a formula: braces, environments, ``\left`` without ``\right``, endless space."""
     depth = 0
     fences = 0
     environments: list[str] = []
@@ -216,30 +216,30 @@ def latex_fault(text: str) -> str | None:
         elif token == "}":
             depth -= 1
             if depth < 0:
-                return "a brace closes that was never opened"
+                return "unmatched closing brace"
         elif match.group(1) is not None:
             if token.startswith("\\begin"):
                 environments.append(match.group(1))
             elif not environments or environments.pop() != match.group(1):
-                return f"\\end{{{match.group(1)}}} without its beginning"
+                return f"\\end{{{match.group(1)}}} without \\begin"
         elif token == "\\left":
             fences += 1
         elif token == "\\right":
             fences -= 1
     if depth:
-        return "a brace is not closed"
+        return "unclosed brace"
     if environments:
-        return f"\\begin{{{environments[-1]}}} without its end"
+        return f"\\begin{{{environments[-1]}}} without \\end"
     if fences:
         return "\\left and \\right do not match"
     if _SPACING.search(text):
-        return "nothing but space for a long stretch"
+        return "a long stretch of nothing but space"
     return None
 
 
 def _judge_table(text: str) -> AnswerCheck:
     if not _TABLE_MARK.search(text):
-        return AnswerCheck(flaw=Flaw.NO_TABLE, message="the answer holds no table")
+        return AnswerCheck(flaw=Flaw.NO_TABLE, message="the answer contains no table")
     opened = closed = 0
     for match in _TABLE_TAG.finditer(text):
         if match.group(1):
@@ -252,7 +252,7 @@ def _judge_table(text: str) -> AnswerCheck:
 
 
 def _is_echo(text: str, prompt: str) -> bool:
-    """The prompt and nothing else, once or several times; or a long prompt at the beginning."""
+    """Whether an answer is the prompt alone, once or several times, or begins with a long prompt."""
     said, asked = _words(text[: 40 * len(prompt) + 1000]), _words(prompt)
     if not asked:
         return False

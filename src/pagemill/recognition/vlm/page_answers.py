@@ -1,7 +1,7 @@
-"""From the answer about a whole page to what stands on it: labels, places, cleaned contents.
+"""From the answer for a whole page to its elements: labels, boxes, cleaned contents.
 
-The answer is grounded (:mod:`pagemill.recognition.vlm.grounding`). Nothing that the model wrote is left out: what
-stands outside of all references, what it wrote for a picture and what stands around a table become texts of their own.
+The answer is grounded (:mod:`pagemill.recognition.vlm.grounding`). Nothing that the model wrote is dropped: text
+outside all references, text for a picture and text around a table become elements of their own.
 """
 
 from __future__ import annotations
@@ -47,32 +47,32 @@ LABELS: Mapping[str, Label] = MappingProxyType(
         **{label.value: label for label in Label},
     }
 )
-"""Ours by the model's: those of published outputs of DeepSeek-OCR, their near relations, and our own."""
+"""Our labels by the model's: those in published outputs of DeepSeek-OCR, their variants, and our own."""
 
 _WHOLE_ANSWER = frozenset({"reasoning", "fences"})
-"""Clean-up steps for what stands around an answer, so that they are for the whole one."""
+"""Clean-up steps that apply to a whole answer."""
 _PICTURES = frozenset({Label.HEADER_IMAGE, Label.FOOTER_IMAGE})
 _TABLE_TAG = re.compile(r"<(/?)table\b[^<>]{0,1000}>", re.IGNORECASE | re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class PageAnswer:
-    """What an answer says of a page."""
+    """The elements of a page in an answer."""
 
     elements: tuple[PageElement, ...]
-    """In the order of the answer, which is that of reading."""
+    """In the order of the answer, which is reading order."""
     problem: Problem | None = None
 
 
 def read_answer(text: str, steps: Sequence[str]) -> PageAnswer:
-    """Read the answer about a page.
+    """Parse the answer for a page.
 
     Args:
         text: As the model wrote it, or its sound part.
         steps: Names of :data:`pagemill.recognition.vlm.cleanup.STEPS`, for the content of each element.
 
     Returns:
-        Its elements. An answer without references is one text without a place, which the problem tells.
+        Its elements. An answer without references is one text without a box, reported as a problem.
     """
     text = text[:MAX_CHARACTERS]
     for step in steps:
@@ -83,23 +83,23 @@ def read_answer(text: str, steps: Sequence[str]) -> PageAnswer:
         return _without_places(text, steps)
     elements = tuple(read for element in page.elements for read in _read(element, steps))
     if page.truncated:
-        message = f"the answer ends inside of a place or a table, or tells of more than {MAX_ELEMENTS:,} elements"
+        message = f"the answer ends inside a reference or a table, or has more than {MAX_ELEMENTS:,} elements"
         return PageAnswer(elements, Problem(Flaw.TRUNCATED, message))
     return PageAnswer(elements)
 
 
 def label_of(name: str) -> Label | None:
-    """The layout class that a model means by a label; None for one that nobody knows."""
+    """The layout class of a model's label; None if it is unknown."""
     return LABELS.get(re.sub(r"[\s-]+", "_", name.strip().lower()))
 
 
 def _without_places(text: str, steps: Sequence[str]) -> PageAnswer:
     cleaned = clean(text, Task.TEXT, steps)
     if not cleaned.content:
-        return PageAnswer((), Problem(Flaw.EMPTY, "nothing is left of the answer after its clean-up"))
+        return PageAnswer((), Problem(Flaw.EMPTY, "the answer is empty after clean-up"))
     problem = Problem(
         "no_grounding",
-        "the model told no places: what it read is one text of the whole page",
+        "the model returned no boxes: its text is one region of the whole page",
         "The server must run the model of the card, and leave special tokens in its answers (skip_special_tokens).",
     )
     return PageAnswer(
@@ -117,18 +117,18 @@ def _without_places(text: str, steps: Sequence[str]) -> PageAnswer:
 
 
 def _read(element: GroundedElement, steps: Sequence[str]) -> Iterator[PageElement]:
-    """An element and, where it holds more than its label says, what else it holds."""
+    """An element, and further ones if it holds more than its label says."""
     boxes = tuple(page_box(box, 1, 1) for box in element.boxes)
     label, content = label_of(element.label), element.content
     if label is None:
-        # In answers to "OCR this image" a text stands in place of the label, and nothing behind it.
+        # In answers to "OCR this image" the text takes the place of the label, with no content.
         label, content = Label.TEXT, content or element.label
     if TASK_OF_LABEL[label] is Task.SKIP or label in _PICTURES:
         yield PageElement(label=label, boxes=boxes, content=None, content_format=ContentFormat.TEXT)
         if not content:
             return
         label = Label.TEXT
-    if not content and not boxes:  # as at the end of an answer that is cut off
+    if not content and not boxes:  # as at the end of a truncated answer
         return
     pieces = _pieces(content)
     around = sum(len(piece) for piece, is_table in pieces if not is_table)
@@ -151,7 +151,7 @@ def _cleaned(label: Label, boxes: tuple[Box, ...], content: str, steps: Sequence
     cleaned = clean(content, task if task in (Task.TABLE, Task.FORMULA) else Task.TEXT, steps)
     problem = cleaned.problem
     if not cleaned.content and task is not Task.ABANDON:
-        problem = Problem(Flaw.EMPTY, "the model saw something here and wrote nothing")
+        problem = Problem(Flaw.EMPTY, "the model returned a box without content")
     elif task is Task.FORMULA and (fault := latex_fault(cleaned.content)):
         problem = Problem(Flaw.FORMULA, f"the formula is broken: {fault}")
     return PageElement(
@@ -164,9 +164,9 @@ def _cleaned(label: Label, boxes: tuple[Box, ...], content: str, steps: Sequence
 
 
 def _pieces(content: str) -> list[tuple[str, bool]]:
-    """A content cut into tables and what stands around them, in order, each with whether it is a table; at least one.
+    """Split a content into tables and the text around them, in order, each with whether it is a table; at least one.
 
-    Tables inside of tables belong to the outer one; one that is not closed goes to the end.
+    Nested tables belong to the outer one; an unclosed table extends to the end.
     """
     pieces: list[tuple[str, bool]] = []
     done = depth = 0

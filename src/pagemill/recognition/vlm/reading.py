@@ -1,6 +1,6 @@
-"""Reading a region or a page: ask, judge the answer, ask again with changed sampling, accept the best.
+"""Read a region or page: request, check the answer, retry with changed sampling, accept the best answer.
 
-What is wrong with it is told.
+Flaws of the accepted answer are reported.
 """
 
 from __future__ import annotations
@@ -29,33 +29,33 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = {Flaw.TRUNCATED: 2, Flaw.EMPTY: 3}
 _MOST_ATTEMPTS = 4
-"""Answers to one region at most, by the flaw of the first: a text that is cut off is long, and costs most; nothing at
-all is often what there is. What the network loses does not count."""
+"""The most answers for one region, by the flaw of the first: a truncated text is long and costs most; an empty answer
+is often right. Network failures do not count."""
 MAX_SHRINKS = 3
-"""Each halves the pixels of a region that a server refuses as too large."""
+"""Each halves the pixels of a region that a server refused as too large."""
 _LONG = 1500
-"""Characters of an answer that is judged and cleaned on a thread: longer than a millisecond's work."""
+"""Characters from which an answer is checked and cleaned on a thread: more than a millisecond of work."""
 _TEMPERATURE_STEP = 0.1
 _PENALTY_STEP = 0.05
 _MAX_PENALTY = 1.3
 _RETRY_TOP_P = 0.95
 _RETRY_TOP_K = 40
 _STANDARD_FIELDS = frozenset({"frequency_penalty", "presence_penalty", "seed", "stop"})
-"""Of what a card may have in ``extra``."""
+"""Keys of ``extra`` in a card."""
 
 _FORMATS = {Task.TABLE: ContentFormat.HTML, Task.FORMULA: ContentFormat.LATEX}
 
 
 def changed_sampling(first: Sampling, attempt: int, flaw: Flaw | None) -> Sampling:
-    """Sampling of an attempt after the first: warmer each time, and against loops a rising repetition penalty.
+    """Sampling of a retry: a rising temperature, and for loops a rising repetition penalty.
 
-    A card that allows only the likeliest token (``top_k`` 1, ``top_p`` 0.00001) is loosened, or the temperature would
-    change nothing. A fixed seed makes a run repeatable.
+    A card that allows only the likeliest token (``top_k`` 1, ``top_p`` 0.00001) is relaxed, since the temperature would
+    have no effect. A fixed seed makes a run repeatable.
 
     Args:
-        first: Of the card.
+        first: The card's sampling.
         attempt: 1 for the second request.
-        flaw: Of the answer before. A penalty on repetition spoils tables, so it rises for loops alone.
+        flaw: Flaw of the previous answer. A repetition penalty spoils tables, so it rises for loops only.
     """
     penalty = first.repetition_penalty
     if flaw is Flaw.REPETITION:
@@ -71,7 +71,7 @@ def changed_sampling(first: Sampling, attempt: int, flaw: Flaw | None) -> Sampli
 
 
 def standard_sampling(sampling: Sampling) -> Sampling:
-    """Without the fields that vLLM and its like take beside those of OpenAI's interface."""
+    """The sampling without vLLM's extensions of the OpenAI API."""
     extra = {name: value for name, value in sampling.extra.items() if name in _STANDARD_FIELDS}
     return msgspec.structs.replace(sampling, top_k=None, repetition_penalty=None, extra=extra)
 
@@ -81,13 +81,13 @@ class _Accepted:
     """The best of all answers."""
 
     text: str
-    """Its sound part."""
+    """The sound part of its text."""
     problem: Problem | None
     attempts: int
 
 
 class _UnansweredError(Exception):
-    """There is no answer at all, for a cause that concerns this region or page alone."""
+    """There is no answer, for a reason that concerns this region or page only."""
 
     def __init__(self, cause: RequestRefusedError | RequestFailedError, attempts: int) -> None:
         super().__init__(cause.message)
@@ -98,15 +98,15 @@ class _UnansweredError(Exception):
 class Reading:
     """Reads regions and pages with one model.
 
-    Runs on the event loop; what takes longer than a millisecond goes to a thread.
+    Runs on the event loop; work over a millisecond goes to a thread.
     """
 
     def __init__(self, card: ModelCard, builder: RequestBuilder, asker: Asker, *, engine: str) -> None:
-        """Put together what makes requests and what sends them.
+        """Combine a request builder and a client.
 
         Args:
             card: Sampling, prompts and clean-up.
-            builder: Made of the same card.
+            builder: Built from the same card.
             asker: The client.
             engine: Name in the record, such as ``vlm:glm-ocr``.
 
@@ -123,17 +123,17 @@ class Reading:
         self._asker = asker
         self._engine = engine
         self._standard_only = False
-        """Whether servers refused fields of a request that are not OpenAI's."""
+        """Whether servers refused request fields that are not OpenAI's."""
 
     async def read(self, prepared: PreparedRegion) -> RegionReading:
         """Read one region.
 
         Returns:
-            Its content; with a problem where the best of all answers has a flaw; without content where the servers
-            refused the region or failed on it alone.
+            Its content, with a problem if the best answer has a flaw; no content if the servers refused the region or
+            failed on it alone.
 
         Raises:
-            NetworkError: No server could be reached: the page should fail and be tried again later.
+            NetworkError: No server was reachable: the page should fail and be retried later.
             UsageError: The servers do not serve the model.
         """
         try:
@@ -149,7 +149,7 @@ class Reading:
         cleaned = await _cleaned(accepted.text, prepared.task, self._card.cleanup)
         problem = accepted.problem or cleaned.problem
         if problem is None and not cleaned.content:
-            problem = Problem(Flaw.EMPTY, "nothing is left of the answer after its clean-up")
+            problem = Problem(Flaw.EMPTY, "the answer is empty after clean-up")
         return RegionReading(
             content=cleaned.content,
             content_format=cleaned.content_format,
@@ -173,7 +173,7 @@ class Reading:
         )
 
     async def _accepted(self, prepared: PreparedRegion) -> _Accepted:
-        """Ask, and ask again, until an answer is good or there have been enough."""
+        """Request answers until one is good or the attempts are used up."""
         prompt = self._card.prompts[prepared.task.value]
         prepared, answer, shrinks = await self._first_answer(prepared)
         candidates = [(await _judged(answer, prepared.task, prompt), answer)]
@@ -182,14 +182,14 @@ class Reading:
         verdict, answer = min(candidates, key=_rank)
         attempts = shrinks + len(candidates)
         text = answer.text
-        # What several answers say alike, and end by themselves, stands on the page, however often.
+        # If several finished answers agree, the repetition is on the page.
         is_said = verdict.sound_again is not None and sum(other.text == text for _, other in candidates) > 1
         if verdict.sound_end is not None and not is_said:
             text = text[: verdict.sound_end] + ("" if verdict.sound_again is None else text[verdict.sound_again :])
         return _Accepted(text, _problem(verdict, attempts, is_cut=text != answer.text), attempts)
 
     async def _ask(self, prepared: PreparedRegion, sampling: Sampling) -> Answer:
-        """Ask once. Servers that refuse fields which are not OpenAI's do without them, from then on."""
+        """Send one request. Servers that refuse fields that are not OpenAI's no longer get them."""
         standard = standard_sampling(sampling)
         if not self._standard_only:
             try:
@@ -203,7 +203,7 @@ class Reading:
         return answer
 
     async def _first_answer(self, prepared: PreparedRegion) -> tuple[PreparedRegion, Answer, int]:
-        """Ask; a region that a server refuses with status 400 or 413 is made smaller and asked about again."""
+        """Send one request; a region refused with status 400 or 413 is shrunk and sent again."""
         for shrinks in range(MAX_SHRINKS + 1):
             try:
                 return prepared, await self._ask(prepared, self._card.sampling), shrinks
@@ -219,7 +219,7 @@ class Reading:
         raise AssertionError  # the loop returns or raises
 
     async def _again(self, prepared: PreparedRegion, prompt: str, flaw: Flaw) -> list[tuple[AnswerCheck, Answer]]:
-        """Further answers, until one is good: one by one, or all at once where servers have nothing else to do."""
+        """Further answers until one is good: one at a time, or all at once if servers are idle."""
         found: list[tuple[AnswerCheck, Answer]] = []
         attempt, most = 1, _ATTEMPTS.get(flaw, _MOST_ATTEMPTS)
         while attempt < most:
@@ -238,11 +238,11 @@ class Reading:
     async def _race(
         self, prepared: PreparedRegion, prompt: str, samplings: Sequence[Sampling]
     ) -> tuple[list[tuple[AnswerCheck, Answer]], bool]:
-        """Ask at the same time; the first good answer cancels the others.
+        """Send requests at the same time; the first good answer cancels the others.
 
         Returns:
-            The answers that came, and whether all requests failed. There is an answer already, so a failure is no
-            reason to lose it; nor is one to go on asking.
+            The answers, and whether all requests failed. There is an answer already: a failure neither discards it nor
+            calls for more requests.
         """
 
         async def one(sampling: Sampling) -> tuple[AnswerCheck, Answer]:
@@ -287,7 +287,7 @@ async def _page_answer(text: str, steps: Sequence[str]) -> PageAnswer:
 
 
 def _rank(candidate: tuple[AnswerCheck, Answer]) -> tuple[int, int]:
-    """The least flawed first; of two with the same flaw the one that says more before it."""
+    """Sort key: least flawed first; of equal flaws the one with more sound text."""
     verdict, answer = candidate
     return verdict.severity, -len(answer.text[: verdict.sound_end])
 
@@ -296,5 +296,5 @@ def _problem(verdict: AnswerCheck, attempts: int, *, is_cut: bool) -> Problem | 
     if verdict.flaw is None:
         return None
     after = f" ({attempts} attempts)" if attempts > 1 else ""
-    kept = "; all but the first time is left out" if is_cut else ""
+    kept = "; repetitions after the first are left out" if is_cut else ""
     return Problem(verdict.flaw, f"{verdict.message}{kept}{after}")

@@ -1,7 +1,7 @@
-"""From a crop to the body of a request: shrunk to the model's budget, encoded once, spliced into JSON without copies.
+"""From a crop to the body of a request: shrunk to the model's budget, encoded once, spliced into JSON.
 
-An image is by far the largest part of a request. It becomes a JPEG once and base64 once; every body made of it, also
-with other sampling, is three pieces joined.
+An image is by far the largest part of a request. It is encoded as JPEG and base64 once; every body with it, also with
+other sampling, joins three pieces.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pagemill.imaging.encode import encode_jpeg
 from pagemill.imaging.transforms import resize
 
 try:
-    import pybase64  # with SIMD: 4 to 10 times as fast as the standard library, which holds the interpreter lock
+    import pybase64  # SIMD: 4 to 10 times as fast as the standard library, which holds the interpreter lock
 except ImportError as error:
     raise MissingDependencyError(
         "requests for models need pybase64", remedy="Install it: pip install 'pagemill[vlm]'"
@@ -32,35 +32,34 @@ if TYPE_CHECKING:
     from pagemill.imaging.types import Pixels
 
 MAX_ASPECT = 200
-"""Image processors of the Qwen2-VL family (GLM-OCR and PaddleOCR-VL are of it) refuse longer sides than this times the
-shorter one."""
+"""Longest ratio of sides that image processors of the Qwen2-VL family (GLM-OCR, PaddleOCR-VL) accept."""
 _SMALLER = 0.5
-"""Pixels that an image keeps when a server refused it as it was."""
+"""Share of pixels kept when a server refused an image."""
 _MIN_SMALLER_PIXELS = 100_000
-"""About 130 tokens: what is refused at this size is not refused for its size."""
+"""About 130 tokens: an image this small is not refused for its size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedRegion:
-    """A region ready to be sent, as often as it takes; its pixels are no longer needed."""
+    """A region ready to be sent any number of times; its pixels are no longer needed."""
 
     task: Task
     image: bytes
     """The JPEG in base64."""
     width: int
-    """Of the JPEG, in pixels."""
+    """Width and height of the JPEG in pixels."""
     height: int
 
 
 class RequestBuilder:
-    """Makes requests for one model. Thread-safe: it holds nothing but the card's fixed parts of the body."""
+    """Builds requests for one model. Thread-safe: it holds only the fixed parts of the body."""
 
     def __init__(self, card: ModelCard, served_model: str) -> None:
-        """Take what never changes from the card.
+        """Build the fixed parts of the body.
 
         Args:
-            card: Of a recognition model.
-            served_model: The name that its server gives the model.
+            card: Card of a recognition model.
+            served_model: The model's name on the server.
         """
         self._budget = card.image
         self._around = {
@@ -79,7 +78,7 @@ class RequestBuilder:
 
         Args:
             crop: Shape (height, width, 3), uint8 RGB.
-            task: A task that the model has no prompt for is asked as text.
+            task: A task without a prompt of its own uses the prompt for text.
 
         Raises:
             ValueError: The crop has no pixels.
@@ -88,9 +87,9 @@ class RequestBuilder:
         return _encode(pixels, task if task in self._around else Task.TEXT, self._budget)
 
     def smaller(self, prepared: PreparedRegion) -> PreparedRegion | None:
-        """The same region with half of its pixels, for a server that refused it; None when it is small already.
+        """The same region with half of its pixels, for a server that refused it; None if it is already small.
 
-        Made of the JPEG at hand, as the page is long gone. Runs on a computing thread.
+        Made from the JPEG, since the page's pixels are released. Runs on a computing thread.
         """
         pixels = prepared.width * prepared.height
         if pixels < 2 * _MIN_SMALLER_PIXELS:
@@ -105,26 +104,26 @@ class RequestBuilder:
 
 
 def shrink(crop: Pixels, max_pixels: int) -> Pixels:
-    """Shrink to at most so many pixels, by area averaging; smaller images come back as they are.
+    """Shrink to at most ``max_pixels`` by area averaging; smaller images are returned unchanged.
 
-    Sides are not rounded to the model's multiples: the server does that anyway, and twice resampled text is blurred.
+    Sides are not rounded to the model's multiples: the server does that anyway, and resampling text twice blurs it.
     """
     height, width = crop.shape[:2]
     if height * width <= max_pixels:
         return crop
     factor = math.sqrt(max_pixels / (height * width))
-    # A side of one pixel cannot shrink further; the other one makes up for it.
+    # A side of one pixel cannot shrink further; the other one compensates.
     new_height = max(1, math.floor(height * factor))
     new_width = max(1, min(math.floor(width * factor), max_pixels // new_height))
     return resize(crop, new_width, min(new_height, max_pixels // new_width))
 
 
 def within_aspect(crop: Pixels) -> Pixels:
-    """Widen a sliver, by repeating its edge, until its sides are safely less than :data:`MAX_ASPECT` apart."""
+    """Pad a narrow image by repeating its edge until the ratio of its sides is below :data:`MAX_ASPECT`."""
     height, width = crop.shape[:2]
     if not height or not width:
         raise ValueError("crop without pixels")
-    least = math.ceil(max(height, width) / (0.9 * MAX_ASPECT))  # what is shrunk then is rounded
+    least = math.ceil(max(height, width) / (0.9 * MAX_ASPECT))  # sides are rounded when it is shrunk
     rows, columns = max(0, least - height), max(0, least - width)
     if not rows and not columns:
         return crop
@@ -141,7 +140,7 @@ def _encode(pixels: Pixels, task: Task, budget: ImageBudget) -> PreparedRegion:
 
 
 def _around(card: ModelCard, prompt: str, served_model: str) -> tuple[bytes, bytes]:
-    """What stands before and after the image in a body; the sampling fields follow."""
+    """The body before and after the image; the sampling fields follow."""
     image_head, image_tail = '{"type":"image_url","image_url":{"url":"data:image/jpeg;base64,', '"}}'
     text = json.dumps({"type": "text", "text": prompt})
     if card.image_first:

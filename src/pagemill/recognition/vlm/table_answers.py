@@ -1,4 +1,4 @@
-"""Tables as models write them - HTML, OTSL, Markdown - into one plain kind of HTML. Nothing in them is trusted."""
+"""Tables in the formats that models write (HTML, OTSL, Markdown) to one plain HTML. The input is untrusted."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _OTSL = re.compile(r"<(fcel|ecel|lcel|ucel|xcel|ched|rhed|srow|nl)>")
-"""Optimised Table Structure Language (https://arxiv.org/abs/2305.03393): a full or empty cell; one that is merged with
-its left neighbour, its upper one, or both; the end of a row. The three before the last are Docling's heads of columns,
-of rows and of sections."""
+"""Optimised Table Structure Language (https://arxiv.org/abs/2305.03393): a full or empty cell; a cell merged with its
+left neighbour, its upper one, or both; the end of a row. The three before the last are Docling's column, row and
+section headers."""
 _OTSL_HEADS = frozenset({"ched"})
 _OTSL_CELLS = frozenset({"fcel", "ecel", "ched", "rhed", "srow"})
 _KNOWN_TAG = re.compile(
@@ -37,20 +37,20 @@ _RULE = re.compile(r"\|?(?:\s{0,9}:?-{1,200}:?\s{0,9}\|){0,200}\s{0,9}:?-{1,200}
 
 @dataclass(frozen=True, slots=True)
 class TableAnswer:
-    """The table of an answer; several are one, row below row."""
+    """The table of an answer; several tables are stacked into one."""
 
     table: Table
     beside: str
-    """What the answer says outside of it, without markup: captions, remarks."""
+    """Text of the answer outside the table, without markup: captions, remarks."""
 
 
 def read_table(text: str) -> TableAnswer | None:
-    """The tables of an answer as one; None where it holds none, or one beyond all measure."""
+    """The tables of an answer as one; None if it contains none, or one over the limits."""
     if len(text) > MAX_CHARACTERS:
         return None
     if _OPENING.search(text):
         pieces, beside = _cut_out(text)
-        # A model that parts a table into several, or is shown several as one region, says all of their rows.
+        # A model may split a table, or see several in one region: keep all of their rows.
         tables = [table for piece in pieces if (table := parse_table(_protected(piece))) is not None]
         table = _stacked(tables)
         beside = f"{beside} {' '.join(part.caption for part in tables[1:])}"
@@ -64,9 +64,9 @@ def read_table(text: str) -> TableAnswer | None:
 
 
 def _cut_out(html: str) -> tuple[list[str], str]:
-    """The outermost tables of a text, the last one maybe open, and what stands beside them.
+    """The outermost tables of a text, the last one possibly unclosed, and the text beside them.
 
-    A table that begins inside of another one, but in no cell of it, ends it: a model forgot to.
+    A table that starts inside another one, but in none of its cells, closes it: the model forgot to.
     """
     pieces: list[str] = []
     beside: list[str] = []
@@ -92,7 +92,7 @@ def _cut_out(html: str) -> tuple[list[str], str]:
 
 
 def _stacked(tables: Sequence[Table]) -> Table | None:
-    """Tables one below the other, under the caption of the first one."""
+    """Tables stacked under the caption of the first."""
     if len(tables) < 2:
         return tables[0] if tables else None
     rows, columns = sum(table.rows for table in tables), max(table.columns for table in tables)
@@ -137,7 +137,7 @@ def parse_otsl(text: str) -> Table | None:
 
 
 def _beside_otsl(text: str) -> str:
-    """What stands before the first cell and behind the ends of rows."""
+    """Text before the first cell and after the ends of rows."""
     marks = list(_OTSL.finditer(text))
     ends = [mark.start() for mark in marks[1:]] + [len(text)]
     behind = [text[mark.end() : end] for mark, end in zip(marks, ends, strict=True) if mark.group(1) == "nl"]
@@ -145,7 +145,7 @@ def _beside_otsl(text: str) -> str:
 
 
 def _spans(kinds: list[list[str]], taken: set[tuple[int, int]], row: int, column: int) -> tuple[int, int]:
-    """Columns and rows of a cell. It never grows over a cell of its own or one that is covered already."""
+    """Column and row span of a cell; it never covers another cell."""
     width = height = 1
     columns = len(kinds[0])
     while column + width < columns and kinds[row][column + width] == "lcel" and (row, column + width) not in taken:
@@ -163,7 +163,7 @@ def _spans(kinds: list[list[str]], taken: set[tuple[int, int]], row: int, column
 
 
 def _protected(html: str) -> str:
-    """Spare formulas from the HTML parser: what looks like a tag and is none, and raised or lowered figures."""
+    """Protect formulas from the HTML parser: text that only looks like a tag, superscripts and subscripts."""
     html = _SCRIPT.sub(
         lambda match: match.group(2).translate(_RAISED if match.group(1).lower() == "sup" else _LOWERED), html
     )
@@ -177,7 +177,7 @@ def _protected(html: str) -> str:
 
 
 def _parse_pipes(text: str) -> tuple[Table | None, str]:
-    """A Markdown table, and the lines beside it."""
+    """A Markdown table and the lines beside it."""
     lines = text.split("\n")
     rows = [line.strip() for line in lines if line.strip().startswith("|") and line.count("|") >= 2]
     if len(rows) < 2 or sum(map(len, rows)) > MAX_CHARACTERS:
@@ -196,6 +196,6 @@ def _parse_pipes(text: str) -> tuple[Table | None, str]:
 
 
 def _entries(row: str) -> list[str]:
-    """The cells of a row of a Markdown table, whose outer bars are none of theirs."""
+    """The cells of a row of a Markdown table, without its outer bars."""
     entries = _BAR.split(row)[1:]
     return entries if len(entries) > 1 and entries[-1].strip() else entries[:-1] or entries

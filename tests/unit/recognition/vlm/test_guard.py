@@ -109,11 +109,11 @@ def test_tables():
 @pytest.mark.parametrize(
     ("formula", "fault"),
     [
-        (r"\frac{a}{b", "not closed"),
-        (r"a}", "never opened"),
-        (r"\begin{array}{l} a", "without its end"),
-        (r"a \end{array}", "without its beginning"),
-        (r"\begin{a} \begin{b} \end{a} \end{b}", "without its beginning"),
+        (r"\frac{a}{b", "unclosed brace"),
+        (r"a}", "unmatched closing"),
+        (r"\begin{array}{l} a", "without \\end"),
+        (r"a \end{array}", "without \\begin"),
+        (r"\begin{a} \begin{b} \end{a} \end{b}", "without \\begin"),
         (r"\left( a", "do not match"),
         (r"a " + r"\quad " * 40, "nothing but space"),
     ],
