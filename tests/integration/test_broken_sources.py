@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import struct
 from pathlib import Path
 
 import fsspec
@@ -10,9 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 from decoding_run import Ended, arrow, damage_row_group, parquet, rows, run
 from faulty_web import FaultyWeb
+from PIL import Image
 from published_run import publish
 
 from pagemill.errors import ExitCode
+from pagemill.sources import PageRanges
 
 pytestmark = pytest.mark.integration
 
@@ -190,3 +194,39 @@ def test_a_run_that_lacks_rows_is_published_only_as_a_part(tmp_path: Path, broke
         assert publish(out, *target, "--partial").returncode == 0
     else:
         assert published.returncode == 0, published.stderr
+
+
+def fax(path: Path, pages: int = 5) -> Path:
+    first, *others = [Image.new("L", (30 + number, 20)) for number in range(pages)]
+    first.save(path, save_all=True, append_images=others)
+    return path
+
+
+@pytest.mark.parametrize("share", [0.3, 0.45, 0.7])
+def test_a_truncated_tiff_gives_the_pages_before_the_cut(tmp_path: Path, share: float):
+    path = fax(tmp_path / "fax.tiff")
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(len(whole) * share)])
+    for _ in range(2):
+        ended = run(tmp_path / "out", path)
+        assert ended.exit_code is ExitCode.PAGES_FAILED
+        assert ended.done == [f"fax_{number}" for number in range(1, len(ended.done) + 1)]
+        assert len(ended.done) >= int(5 * share) - 1
+        assert "breaks off after page" in ended.failed["fax"]
+        assert ended.run["missing"] >= 1
+    assert run(tmp_path / "first", path, pages=PageRanges.parse("1")).exit_code is ExitCode.OK
+    path.write_bytes(whole)
+    ended = run(tmp_path / "out", path)
+    assert (len(ended.done), ended.failed, ended.exit_code) == (5, {}, ExitCode.OK)
+
+
+def test_a_broken_frame_in_the_middle_fails_alone(tmp_path: Path):
+    path = fax(tmp_path / "fax.tiff")
+    data = bytearray(path.read_bytes())
+    strips = struct.pack("<HHI", 273, 4, 1)  # where the pixels are
+    places = [match.start() for match in re.finditer(re.escape(strips), bytes(data))]
+    struct.pack_into("<I", data, places[2] + len(strips), len(data) + 1)
+    path.write_bytes(data)
+    ended = run(tmp_path / "out", path)
+    assert ended.done == ["fax_1", "fax_2", "fax_4", "fax_5"]
+    assert list(ended.failed) == ["fax_3"]

@@ -158,16 +158,6 @@ def stored_pixels(
         return image.width * image.height
 
 
-def count_frames(source: bytes | Path, *, limits: DecodeLimits | None = None, name: str = "image") -> int:
-    """Number of pages of a TIFF; 1 for other images, animated ones too. Reads the headers of all pages.
-
-    Raises:
-        InputError: As in :func:`decode_image`; pages that are too large count like all others.
-    """
-    with _image(source, 0, limits or DecodeLimits(), name) as (image, _, file_format):
-        return int(getattr(image, "n_frames", 1)) if file_format is FileFormat.TIFF else 1
-
-
 @contextmanager
 def _image(
     source: bytes | Path, frame: int, limits: DecodeLimits, name: str

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pagemill.errors import PagemillError
-from pagemill.imaging.decode import count_frames
 from pagemill.imaging.formats import FileFormat
+from pagemill.imaging.tiff import count_pages
 from pagemill.sources.detect import format_of
 from pagemill.sources.locate import expand
 
@@ -61,7 +61,8 @@ class PageCounter:
             elif file_format is not None and file_format.is_table:
                 return await asyncio.to_thread(_count_rows, item.content, file_format)
             elif file_format is FileFormat.TIFF:
-                pages = await asyncio.to_thread(count_frames, item.content)
+                found = await asyncio.to_thread(count_pages, item.content)
+                pages = found.pages + (found.problem is not None)
             else:
                 return 1
         except (PagemillError, OSError):

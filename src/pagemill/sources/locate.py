@@ -68,14 +68,47 @@ def _expand_path(text: str, origin: int, *, recursive: bool) -> Iterator[Item]:
 def _expand_glob(pattern: Path, text: str, origin: int, *, recursive: bool) -> Iterator[Item]:
     found = glob.glob(str(pattern), recursive=True)  # noqa: PTH207 - may be absolute
     matches = sorted(_without_runs(found, pattern), key=natural_key)
-    if not matches:
+    unreadable = list(_unreadable_folders(pattern, origin))
+    yield from unreadable
+    if not matches and not unreadable:
         raise MissingInputError(f"nothing matches {text!r}", remedy="Check the pattern, and quote it in the shell.")
     for match in matches:
         path = Path(match)
-        if path.is_file():
+        if os.path.isdir(path):  # noqa: PTH112 - of a path that cannot be looked up, False
+            if recursive:
+                yield from _walk(path, origin, recursive=True, named=False)
+        elif os.path.isfile(path):  # noqa: PTH113
             yield Item(uri=match, name=path.name, origin=origin, content=path)
-        elif recursive and path.is_dir():
-            yield from _walk(path, origin, recursive=True, named=False)
+        else:
+            yield from _lost(path, match, origin)
+
+
+def _unreadable_folders(pattern: Path, origin: int) -> Iterator[Item]:
+    """Folders in which a pattern looks for matches and that cannot be listed: glob passes over them in silence."""
+    places = set()
+    for index, part in enumerate(pattern.parts):
+        if glob.has_magic(part):
+            folder = Path(*pattern.parts[: index + (part == "**")])
+            places.update(glob.glob(os.path.join(folder, ""), recursive=True))  # noqa: PTH118, PTH207
+    for place in sorted(places, key=natural_key):
+        try:
+            with os.scandir(place) as entries:
+                next(entries, None)
+        except OSError as error:
+            yield _unreadable(place, origin, error)
+
+
+def _lost(path: Path, uri: str, origin: int) -> Iterator[Item]:
+    """The error of a name that promises a document, if there is none behind it; no item for what is no file."""
+    if path.suffix.lower() not in SUFFIXES:
+        return
+    try:
+        path.stat()
+    except FileNotFoundError:
+        error = MissingInputError(f"{uri!r} is a broken link", remedy="Check where it points.")
+        yield Item(uri=uri, name=path.name, origin=origin, error=error)
+    except OSError as error:
+        yield _unreadable(uri, origin, error)
 
 
 def _without_runs(matches: list[str], pattern: Path) -> Iterator[str]:
@@ -138,5 +171,7 @@ def _walk(folder: Path, origin: int, *, recursive: bool, named: bool) -> Iterato
         if is_folder:
             if recursive:
                 yield from _walk(path, origin, recursive=True, named=False)
-        elif is_file and path.suffix.lower() in SUFFIXES:
+        elif not is_file:
+            yield from _lost(path, str(path), origin)
+        elif path.suffix.lower() in SUFFIXES:
             yield Item(uri=str(path), name=name, origin=origin, content=path)

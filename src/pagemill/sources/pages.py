@@ -10,8 +10,9 @@ from pagemill.document.identity import DUPLICATE_OF, PageKey, WaitingPage
 from pagemill.document.names import safe_name
 from pagemill.document.page import PageError
 from pagemill.errors import CorruptInputError, InputError, PagemillError
-from pagemill.imaging.decode import count_frames, stored_pixels
+from pagemill.imaging.decode import stored_pixels
 from pagemill.imaging.formats import FileFormat
+from pagemill.imaging.tiff import TiffPages, count_pages
 from pagemill.sources.base import DocumentRef, EncodedImage, PageRef, PdfPage
 from pagemill.sources.intake import input_error
 from pagemill.sources.items import RemoteFile, located
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from pagemill.sources.options import SourceOptions
     from pagemill.sources.tables import DatasetRow
 
+_HORIZON = 10_000
+"""Pages that a file may have behind those that can be counted, to tell whether any of them is wanted."""
 _PAGE_OF_FILE = re.compile(r"(.+)_(\d{1,9})")
 _CHANNELS = 3
 _MAX_PLACES = 5
@@ -115,8 +118,8 @@ class PageReferences:
                 except Exception as error:
                     raise unreachable(item.uri, error) from error
             assert content is not None
-            frames = count_frames(content, limits=self._limits, name=item.name)
-            if frames == 1:
+            found = count_pages(content, item.name) if file_format is FileFormat.TIFF else TiffPages(1, None)
+            if found.pages == 1:
                 stored = stored_pixels(content, limits=self._limits, name=item.name)
         except Exception as error:
             yield from self.of_broken(source, input_error(item, error))
@@ -127,7 +130,11 @@ class PageReferences:
             payload = EncodedImage(**where, frame=number - 1)
             return {"payload": payload, "estimated_bytes": self._decoded_bytes(stored)}
 
-        yield from self._of_numbers(source, file_format, frames, page)
+        absent: PagemillError | None = None
+        if found.problem is not None:
+            message = f"{item.name} breaks off after page {found.pages:,}: {found.problem}"
+            absent = CorruptInputError(message, remedy="Get the file again.")
+        yield from self._of_numbers(source, file_format, found.pages, page, absent)
 
     def of_rows(self, source: Source, file_format: FileFormat) -> Iterator[PageRef]:
         """The rows of a dataset shard, and last one reference for all rows that it cannot give and cannot name."""
@@ -225,7 +232,8 @@ class PageReferences:
         missing = 0
         if absent is not None:
             wanted = self._options.wanted
-            missing = len(wanted(announced, file_format)) - len(wanted(pages, file_format)) if announced else 1
+            missing = len(wanted(announced or pages + _HORIZON, file_format)) - len(wanted(pages, file_format))
+            missing = missing if announced else min(missing, 1)
         if not numbers and not missing:
             yield from self.of_broken(source, self._none_wanted(source, pages))
             return

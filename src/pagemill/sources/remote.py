@@ -73,9 +73,12 @@ def expand_url(url: str, origin: int, *, recursive: bool) -> Iterator[Item]:
     """
     filesystem, path = _filesystem(url)
     scheme = url.split("://", 1)[0]
+    errors: list[Exception] = []
+    # Folders that cannot be listed are left out without a word otherwise.
+    told = {"on_error": errors.append} if _walks_by_itself(filesystem) else {}
     try:
         if glob.has_magic(path):
-            names = [str(name) for name in filesystem.glob(path)]
+            names = [str(name) for name in filesystem.glob(path, **told)]
         elif scheme in ("http", "https") or filesystem.isfile(path):
             yield Item(
                 uri=url, name=base_name(url), origin=origin, content=RemoteFile(filesystem=filesystem, path=path)
@@ -83,15 +86,27 @@ def expand_url(url: str, origin: int, *, recursive: bool) -> Iterator[Item]:
             return
         else:
             depth = None if recursive or scheme == "hf" else 1
-            names = [str(name) for name in filesystem.find(path, maxdepth=depth)]
+            names = [str(name) for name in filesystem.find(path, maxdepth=depth, **told)]
     except Exception as error:
         raise unreachable(url, error) from error
     files = sorted((name for name in names if PurePosixPath(name).suffix.lower() in SUFFIXES), key=natural_key)
-    if not files:
+    if not files and not errors:
         raise MissingInputError(f"{url!r} does not exist or holds no document", remedy="Check the address.")
     for name in files:
         uri = f"{scheme}://{name.lstrip('/')}"
         yield Item(uri=uri, name=base_name(uri), origin=origin, content=RemoteFile(filesystem=filesystem, path=name))
+    if errors:
+        yield Item(uri=url, name=base_name(url), origin=origin, error=unreachable(url, errors[0]))
+
+
+def _walks_by_itself(filesystem: Any) -> bool:
+    """Whether a filesystem lists folders one by one, and says which it could not list."""
+    from fsspec.asyn import AsyncFileSystem
+    from fsspec.spec import AbstractFileSystem
+
+    if isinstance(filesystem, AsyncFileSystem):
+        return type(filesystem)._find is AsyncFileSystem._find
+    return type(filesystem).find is AbstractFileSystem.find
 
 
 def _filesystem(url: str) -> tuple[Any, str]:

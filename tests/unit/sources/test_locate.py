@@ -3,7 +3,13 @@ from pathlib import Path
 
 import pytest
 
-from pagemill.errors import MissingDependencyError, MissingInputError, UnreadableInputError, UnsupportedInputError
+from pagemill.errors import (
+    MissingDependencyError,
+    MissingInputError,
+    NetworkError,
+    UnreadableInputError,
+    UnsupportedInputError,
+)
 from pagemill.sources.items import base_name, natural_key
 from pagemill.sources.locate import expand
 
@@ -73,7 +79,11 @@ def test_linked_folders_are_not_followed(tmp_path: Path):
 def test_a_broken_link_does_not_stop_a_folder(tmp_path: Path):
     (tmp_path / "a.png").symlink_to(tmp_path / "gone")
     (tmp_path / "b.png").touch()
-    assert names(tmp_path) == ["b.png"]
+    (tmp_path / "c.txt").symlink_to(tmp_path / "gone")
+    for given in (tmp_path, str(tmp_path / "*")):
+        lost, found = expand([given], recursive=False)
+        assert (lost.name, type(lost.error), found.name) == ("a.png", MissingInputError, "b.png")
+        assert "broken link" in str(lost.error)
 
 
 def test_an_unreadable_folder_does_not_stop_its_neighbours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -92,6 +102,49 @@ def test_an_unreadable_folder_does_not_stop_its_neighbours(tmp_path: Path, monke
     assert [item.name for item in items] == ["1.png", "b", "3.png"]
     assert isinstance(items[1].error, UnreadableInputError)
     assert "Permission denied" in items[1].error.message
+
+
+@pytest.mark.parametrize("pattern", ["*/*.png", "**/*.png", "*/[0-9].png"])
+def test_a_folder_that_a_pattern_cannot_look_into_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pattern: str
+):
+    for name in ("a/1.png", "b/2.png", "c/3.png"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).touch()
+
+    def scandir(path: str | Path):
+        if Path(path).name == "b":
+            raise PermissionError(13, "Permission denied")
+        return real(path)
+
+    real = os.scandir
+    monkeypatch.setattr(os, "scandir", scandir)
+    items = list(expand([str(tmp_path / pattern)], recursive=False))
+    assert sorted(item.name for item in items) == ["1.png", "3.png", "b"]
+    assert [type(item.error) for item in items if item.error] == [UnreadableInputError]
+
+
+def test_a_remote_folder_that_cannot_be_listed_is_an_error(monkeypatch: pytest.MonkeyPatch):
+    import fsspec
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    memory = fsspec.filesystem("memory")
+    memory.pipe({"/books/a/1.png": b"x", "/books/b/2.png": b"x"})
+
+    def ls(self: MemoryFileSystem, path: str, *arguments: object, **options: object):
+        if path.rstrip("/").endswith("/b"):
+            raise OSError(5, "Input/output error")
+        return real(self, path, *arguments, **options)
+
+    real = MemoryFileSystem.ls
+    monkeypatch.setattr(MemoryFileSystem, "ls", ls)
+    try:
+        for url in ("memory://books", "memory://books/**/*.png"):
+            found, lost = expand([url], recursive=True)
+            assert (found.name, found.error, type(lost.error)) == ("1.png", None, NetworkError)
+    finally:
+        monkeypatch.undo()
+        memory.rm("/books", recursive=True)
 
 
 def test_urls_of_unknown_or_missing_filesystems(monkeypatch: pytest.MonkeyPatch):

@@ -1,0 +1,77 @@
+import io
+import struct
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from pagemill.errors import CorruptInputError
+from pagemill.imaging.decode import decode_image
+from pagemill.imaging.tiff import count_pages
+
+PAGES = 5
+
+
+def tiff(*, big: bool = False) -> bytes:
+    buffer = io.BytesIO()
+    first, *others = [Image.new("L", (30 + number, 20)) for number in range(PAGES)]
+    first.save(buffer, "TIFF", save_all=True, append_images=others, big_tiff=big)
+    return buffer.getvalue()
+
+
+def directories(data: bytes) -> list[int]:
+    """Places of the image file directories of a little-endian TIFF."""
+    places = [*struct.unpack_from("<I", data, 4)]
+    while True:
+        (entries,) = struct.unpack_from("<H", data, places[-1])
+        (place,) = struct.unpack_from("<I", data, places[-1] + 2 + 12 * entries)
+        if not place:
+            return places
+        places.append(place)
+
+
+@pytest.mark.parametrize("big", [False, True])
+def test_whole_files(tmp_path: Path, big: bool):
+    data = tiff(big=big)
+    assert count_pages(data) == (PAGES, None)
+    (tmp_path / "x.tiff").write_bytes(data)
+    assert count_pages(tmp_path / "x.tiff") == (PAGES, None)
+
+
+def test_a_truncated_file_has_the_pages_before_the_cut():
+    data = tiff()
+    places = directories(data)
+    for size in range(places[0] + 1, len(data)):
+        whole = sum(place < size for place in places)
+        try:
+            pages, problem = count_pages(data[:size])
+        except CorruptInputError:
+            assert whole == 1
+            continue
+        assert pages in (whole, whole - 1)
+        assert pages == PAGES or problem is not None
+        if size % 50 == 0 and pages > 1:
+            decode_image(data[:size], frame=pages - 2)
+
+
+@pytest.mark.parametrize("target", [8, 1, 2**32 - 1, 100])
+def test_a_chain_that_leads_astray_breaks_off(target: int):
+    data = bytearray(tiff())
+    place = directories(data)[2]
+    (entries,) = struct.unpack_from("<H", data, place)
+    struct.pack_into("<I", data, place + 2 + 12 * entries, target)
+    pages, problem = count_pages(bytes(data))
+    assert (pages, problem is None) == (3, False)
+
+
+@pytest.mark.parametrize("entries", [0, 3, 0xFFFF])
+def test_a_damaged_directory_breaks_the_chain_off(entries: int):
+    data = bytearray(tiff())
+    struct.pack_into("<H", data, directories(data)[2], entries)
+    assert count_pages(bytes(data))[1] is not None
+
+
+def test_a_file_without_a_page_is_corrupt():
+    for data in (b"II*\0", b"II*\0\0\0\0\0", b"MM\0*\0\0\0\x08", b"II+\0\x08\0\0\0"):
+        with pytest.raises(CorruptInputError):
+            count_pages(data)
