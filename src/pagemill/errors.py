@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from enum import IntEnum
 
 
@@ -196,6 +197,19 @@ def unreadable(name: str, error: OSError) -> InputError:
     return UnreadableInputError(
         f"{name} cannot be read: {error.strerror or error}", remedy="Check its permissions and its disk."
     )
+
+
+def is_no_space(error: OSError) -> bool:
+    """Whether the disk is full or over quota."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def unwritable(where: object, error: OSError, *, remedy: str, no_space_remedy: str) -> OutputError:
+    """What an error of the system means for a file or folder to be written."""
+    message = f"cannot write {where}: {error.strerror or error}"
+    if is_no_space(error):
+        return NoSpaceError(message, remedy=no_space_remedy)
+    return OutputError(message, remedy=remedy)
 
 
 def error_class(category: str) -> type[PagemillError]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 import click
 
 from pagemill._version import __version__
-from pagemill.errors import ExitCode, PagemillError
+from pagemill.errors import ExitCode, PagemillError, is_no_space
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -124,7 +124,7 @@ def exit_status(action: Callable[[], object]) -> int:
         _print_error(f"Error: {error.message}", error.remedy)
         return error.exit_code
     except Exception as error:
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):  # behind a redirection
+        if isinstance(error, OSError) and is_no_space(error):  # behind a redirection
             _print_error(f"Error: cannot write the output: {error.strerror}", "Free some space.")
             return ExitCode.NO_SPACE
         with suppress(OSError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import shutil
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
-from pagemill.errors import NoSpaceError, OutputError
+from pagemill.errors import OutputError, unwritable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 MANIFEST = "export.json"
 """In every exported folder: what it is made of, and the names of its files."""
 _TEMPORARY_SUFFIX = ".pagemill-tmp"
-_NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 @contextlib.contextmanager
@@ -135,11 +133,9 @@ def _output_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = error.strerror or str(error)
-        if error.errno in _NO_SPACE:
-            raise NoSpaceError(
-                f"cannot write {path}: {reason}", remedy="Free some space, or export to another place with -o."
-            ) from error
-        raise OutputError(
-            f"cannot write {path}: {reason}", remedy="Export to a place that you may write to, with -o."
+        raise unwritable(
+            path,
+            error,
+            remedy="Export to a place that you may write to, with -o.",
+            no_space_remedy="Free some space, or export to another place with -o.",
         ) from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import tempfile
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from pagemill.errors import (
     NoSpaceError,
     OutputError,
     PagemillError,
+    is_no_space,
 )
 from pagemill.publishing.manifest import MANIFEST, MAX_MANIFEST, PublishedFile, Tell, read_manifest
 from pagemill.publishing.public import public_source
@@ -192,7 +192,7 @@ class StoredDataset:
                 f"{self._shown} cannot be written: {self._said(error)}", remedy="Check your rights there."
             ) from error
         except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            if is_no_space(error):
                 raise NoSpaceError(f"{self._shown} is full: {error.strerror}", remedy=_AGAIN) from error
             if error.errno is not None and "://" not in self.url:
                 raise OutputError(f"{self.url} cannot be written: {error}", remedy="Name another folder.") from error

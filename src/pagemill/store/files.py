@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import sys
 from typing import TYPE_CHECKING
 
-from pagemill.errors import NoSpaceError, OutputError
+from pagemill.errors import OutputError, unwritable
 from pagemill.store.paths import TEMPORARY_SUFFIX
 
 if TYPE_CHECKING:
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NO_SPACE_REMEDY = "Free some space and run the same command again: it goes on where it stopped."
-_NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 _MANY_FILES = 1_000  # that are synced one by one; the whole system is, instead of more
 _BINARY = getattr(os, "O_BINARY", 0)
 
@@ -32,11 +30,11 @@ def output_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = error.strerror or str(error)
-        if error.errno in _NO_SPACE:
-            raise NoSpaceError(f"cannot write {path}: {reason}", remedy=NO_SPACE_REMEDY) from error
-        raise OutputError(
-            f"cannot write {path}: {reason}", remedy="Make sure that you may write there, or choose another place."
+        raise unwritable(
+            path,
+            error,
+            remedy="Make sure that you may write there, or choose another place.",
+            no_space_remedy=NO_SPACE_REMEDY,
         ) from error
 
 
