@@ -109,8 +109,8 @@ def mixed_files(pdf: Path) -> list[tuple[str, bytes]]:
     return [file for each in large for file in (*ordinary, each)]
 
 
-def write_mixed(pdf: Path, files: int, folder: Path) -> None:
-    """Fill a folder with files of all kinds in turn; hard links of one another, as their content does not matter."""
+def write_mixed(pdf: Path, files: int, folder: Path) -> int:
+    """Fill a folder with files of all kinds in turn, hard links of one another; gives the number of files of a turn."""
     folder.mkdir()
     kinds = mixed_files(pdf)
     for kind, (suffix, content) in enumerate(kinds):
@@ -119,6 +119,7 @@ def write_mixed(pdf: Path, files: int, folder: Path) -> None:
         kind = number % len(kinds)
         suffix = kinds[kind][0]
         os.link(folder.parent / f"kind-{kind}.{suffix}", folder / f"{number:05d}.{suffix}")
+    return len(kinds)
 
 
 def memory_trace(command: Sequence[str], environment: dict[str, str]) -> Iterator[tuple[float, float]]:
@@ -137,11 +138,16 @@ def memory_trace(command: Sequence[str], environment: dict[str, str]) -> Iterato
             time.sleep(SAMPLE_S)
 
 
+def at_rest(samples: Sequence[float]) -> float:
+    """What a process holds between large pages: a tenth of the samples are below."""
+    return statistics.quantiles(samples, n=10)[0]
+
+
 def measure_mixed(options: argparse.Namespace) -> None:
     """Print the memory of the first and the last third of a run over mixed files."""
     with tempfile.TemporaryDirectory() as folder:
         inputs, environment, extra = Path(folder, "inputs"), dict(os.environ), list(options.arguments)
-        write_mixed(options.pdf, options.mixed, inputs)
+        turn = write_mixed(options.pdf, options.mixed, inputs)
         if options.fake_engines:
             sys.path.append(str(Path(__file__).parents[1] / "tests" / "integration"))
             import pagemill_process
@@ -152,15 +158,16 @@ def measure_mixed(options: argparse.Namespace) -> None:
         start = time.monotonic()
         trace = list(memory_trace(command, environment))
         print(f"{options.mixed} files  {time.monotonic() - start:.0f} s  {len(trace)} samples")
+    if options.trace:
+        options.trace.write_text("".join(f"{tree:.1f},{largest:.1f}\n" for tree, largest in trace), encoding="ascii")
+    # Until all kinds were met once, models are loaded and pools are filled.
+    trace = trace[len(trace) * turn // options.mixed :]
     third = len(trace) // 3
     for what, samples in zip(("process tree", "parsing process"), zip(*trace, strict=True), strict=True):
         first, last = samples[:third], samples[-third:]
-        mean = statistics.mean(last) / statistics.mean(first) - 1
-        peak = max(last) / max(first) - 1
-        print(
-            f"{what:16} mean {statistics.mean(first):6.0f} -> {statistics.mean(last):6.0f} MiB ({mean:+.1%})"
-            f"  peak {max(first):6.0f} -> {max(last):6.0f} MiB ({peak:+.1%})"
-        )
+        for figure, of in (("mean", statistics.mean), ("least tenth", at_rest), ("peak", max)):
+            before, after = of(first), of(last)
+            print(f"{what:16} {figure:12} {before:6.0f} -> {after:6.0f} MiB ({after / before - 1:+.1%})")
 
 
 def write_dataset(pdf: Path, rows: int, path: Path, dpi: int) -> None:
@@ -224,6 +231,7 @@ def main() -> None:
     parser.add_argument("--digital", action="store_true", help="PDFs with a text layer instead of page images")
     parser.add_argument("arguments", nargs="*", help="more options of pagemill parse, after --")
     parser.add_argument("--mixed", type=int, metavar="PAGES", help="files of all kinds in turn, thirds compared")
+    parser.add_argument("--trace", type=Path, metavar="FILE", help="with --mixed: write all samples to a CSV file")
     parser.add_argument("--fake-engines", action="store_true", help="with --mixed: no models")
     options = parser.parse_args()
     if options.mixed:
