@@ -74,7 +74,7 @@ def expand_url(url: str, origin: int, *, recursive: bool) -> Iterator[Item]:
     filesystem, path = _filesystem(url)
     scheme = url.split("://", 1)[0]
     errors: list[Exception] = []
-    # Folders that cannot be listed are left out without a word otherwise.
+    # A folder that cannot be listed counts as an empty one otherwise. fsspec tells of the outermost one only.
     told = {"on_error": errors.append} if _walks_by_itself(filesystem) else {}
     try:
         if glob.has_magic(path):

@@ -124,27 +124,19 @@ def test_a_folder_that_a_pattern_cannot_look_into_is_an_error(
     assert [type(item.error) for item in items if item.error] == [UnreadableInputError]
 
 
-def test_a_remote_folder_that_cannot_be_listed_is_an_error(monkeypatch: pytest.MonkeyPatch):
-    import fsspec
-    from fsspec.implementations.memory import MemoryFileSystem
+@pytest.mark.parametrize("pattern", ["", "/*.png"])
+def test_a_remote_folder_that_cannot_be_listed_is_not_an_empty_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pattern: str
+):
+    from fsspec.implementations.local import LocalFileSystem
 
-    memory = fsspec.filesystem("memory")
-    memory.pipe({"/books/a/1.png": b"x", "/books/b/2.png": b"x"})
+    def ls(self: LocalFileSystem, path: str, *arguments: object, **options: object):
+        raise PermissionError(13, "Permission denied")
 
-    def ls(self: MemoryFileSystem, path: str, *arguments: object, **options: object):
-        if path.rstrip("/").endswith("/b"):
-            raise OSError(5, "Input/output error")
-        return real(self, path, *arguments, **options)
-
-    real = MemoryFileSystem.ls
-    monkeypatch.setattr(MemoryFileSystem, "ls", ls)
-    try:
-        for url in ("memory://books", "memory://books/**/*.png"):
-            found, lost = expand([url], recursive=True)
-            assert (found.name, found.error, type(lost.error)) == ("1.png", None, NetworkError)
-    finally:
-        monkeypatch.undo()
-        memory.rm("/books", recursive=True)
+    monkeypatch.setattr(LocalFileSystem, "ls", ls)
+    (item,) = expand([f"file://{tmp_path}{pattern}"], recursive=True)
+    assert isinstance(item.error, NetworkError)
+    assert "Permission denied" in item.error.message
 
 
 def test_urls_of_unknown_or_missing_filesystems(monkeypatch: pytest.MonkeyPatch):
