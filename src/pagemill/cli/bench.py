@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pagemill.cli.options import json_option
 from pagemill.errors import MissingDependencyError
 
 if TYPE_CHECKING:
@@ -20,14 +21,14 @@ if TYPE_CHECKING:
 
 _BUSY_LEFT_OUT = "The GPU's busy share is left out: it takes an NVIDIA GPU and nvidia-ml-py."
 
-_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
-
 
 def _pages_option(default: int = 64) -> Callable[[Any], Any]:
-    return click.option("--pages", type=click.IntRange(min=1), default=default, show_default=True, help="How many.")
+    return click.option(
+        "--pages", type=click.IntRange(min=1), default=default, show_default=True, help="Number of pages."
+    )
 
 
-@click.group(name="bench", short_help="Measure parts of pagemill.")
+@click.group(name="bench")
 def command() -> None:
     """Measure parts of pagemill on this machine, on pages made from a seed.
 
@@ -37,11 +38,11 @@ def command() -> None:
     """  # noqa: D301 - click wants the control character
 
 
-@command.command("layout-preprocess", short_help="Pages to the input of a layout model.")
+@command.command("layout-preprocess", short_help="Measure the input of a layout model.")
 @_pages_option()
-@_json_option
+@json_option
 def layout_preprocess(pages: int, as_json: bool) -> None:
-    """From a page to the layout model's input: CPU time of ours and of the published processor, in turn."""
+    """Measure the CPU time from a page to the layout model's input, for pagemill and the published processor."""
     from pagemill.bench.layout_preprocess import preprocess_rows
     from pagemill.bench.table import show
 
@@ -52,26 +53,34 @@ def layout_preprocess(pages: int, as_json: bool) -> None:
     show("layout-preprocess", [table], as_json, notes=[left_out] if missing else [])
 
 
-@command.command("layout-inference", short_help="The layout model, and encoded pages to regions.")
+@command.command("layout-inference", short_help="Measure a layout model and the layout stage.")
 @_pages_option()
-@click.option("--batch", type=click.IntRange(min=1), default=16, show_default=True, help="Pages of one call.")
+@click.option("--batch", type=click.IntRange(min=1), default=16, show_default=True, help="Pages per call of the model.")
 @click.option("--device", type=click.Choice(["auto", "cuda", "mps", "cpu"]), default="auto", show_default=True)
 @click.option(
     "--threads",
     type=click.IntRange(min=1),
     default=lambda: os.cpu_count() or 1,
     show_default="all cores",
-    help="That decode pages for the whole stage.",
+    help="Threads that decode pages for the whole stage.",
 )
-@click.option("--repeats", type=click.IntRange(min=1), default=3, show_default=True, help="The fastest counts.")
-@click.option("--compile/--no-compile", "compiled", default=True, show_default=True, help="With the compiled model.")
+@click.option(
+    "--repeats",
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    help="Number of repetitions; the fastest one counts.",
+)
+@click.option(
+    "--compile/--no-compile", "compiled", default=True, show_default=True, help="Measure the compiled model as well."
+)
 @click.option(
     "--weights",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     metavar="FOLDER",
     help="config.json and model.safetensors of PP-DocLayoutV3 or V4  [default: random weights of full size]",
 )
-@_json_option
+@json_option
 def layout_inference(
     pages: int,
     batch: int,
@@ -82,7 +91,7 @@ def layout_inference(
     weights: Path | None,
     as_json: bool,
 ) -> None:
-    """PP-DocLayoutV3 step by step, from float32 with gradients to compiled bfloat16, and the whole stage."""
+    """Measure PP-DocLayoutV3, from float32 with gradients to compiled bfloat16, and the whole layout stage."""
     if missing := [name for name in ("torch", "transformers") if not importlib.util.find_spec(name)]:
         from pagemill.layout.pp_doclayout.weights import INSTALL
 

@@ -11,7 +11,7 @@ _AREAS = ("machine", "parse", "gpu", "vlm", "serve", "embed", "search", "publish
 _SIGNS = {"ok": ("ok", "green"), "warning": ("note", "yellow"), "missing": ("MISSING", "red")}
 
 
-@click.command(name="doctor", short_help="Check that this machine has what a task needs.")
+@click.command(name="doctor")
 @click.argument("areas", metavar="[AREA]...", nargs=-1, type=click.Choice(_AREAS))
 @server_option("Model server that should answer")
 @click.option("--vllm", metavar="PATH", help="Program of vLLM, or the folder of its environment.")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _WHAT = ("text", "images", "regions")
 
 
-@click.command(name="embed", short_help="Make vectors of pages, regions and queries.")
+@click.command(name="embed")
 @run_directory
 @click.option("--what", metavar="LIST", help="Some of text,images,regions  [default: all that the engine can embed]")
 @queries_option()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pagemill.cli.options import FILE, run_directory, takes
+from pagemill.cli.options import FILE, json_option, run_directory, takes
 from pagemill.config.settings import QueryEngineSettings
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ _EXAMPLES = 3
 _TABLE_WIDTH = 116
 
 
-@click.group(name="eval", short_help="Score results against ground truth.")
+@click.group(name="eval")
 def command() -> None:
     """Score results against ground truth."""
 
@@ -66,7 +66,7 @@ def command() -> None:
     metavar="FILE",
     help="Compare with an earlier result (-o), query by query.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON instead of tables.")
+@json_option
 def retrieval(
     out: Path,
     queries_file: Path,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _FORMATS = ("jsonl", "parquet", "markdown", "docjson", "html", "csv-tables")
 
 
-@click.command(name="export", short_help="Export a run to another format.")
+@click.command(name="export")
 @run_directory
 @click.option("-f", "--format", "format_name", type=click.Choice(_FORMATS), required=True, help="What to write.")
 @click.option(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _MAX_DAMAGES = 20
 
 
-@click.command(name="index", short_help="Make a run searchable.")
+@click.command(name="index")
 @run_directory
 @quiet_option
 def command(out: Path, quiet: bool) -> int:

@@ -21,7 +21,7 @@ _LISTED = (
 """Fields of a card that are printed as JSON."""
 
 
-@click.group(name="models", short_help="List, find and download models.")
+@click.group(name="models")
 def command() -> None:
     """List, find and download the models that pagemill can use.
 

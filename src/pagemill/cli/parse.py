@@ -20,7 +20,7 @@ SILENCE_MARGIN_S = 5.0
 """A process that is silent for a page's time limit and this much longer hangs as a whole."""
 
 
-@click.command(name="parse", short_help="Parse documents.", cls=GroupedCommand)
+@click.command(name="parse", cls=GroupedCommand)
 @click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
 @takes(options=ParseOptions, directory=DirectoryOptions)
 @click.option(

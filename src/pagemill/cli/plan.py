@@ -23,7 +23,7 @@ _BOUNDS = {
 }
 
 
-@click.command(name="plan", short_help="Size a model server: memory, concurrency, flags.")
+@click.command(name="plan")
 @takes(options=ServingOptions, leave_out=("replicas", "host", "port", "vllm", "with_options"))
 @json_option
 def command(options: ServingOptions, as_json: bool) -> None:

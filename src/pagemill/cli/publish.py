@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _SHOWN = 20
 
 
-@click.command(name="publish", short_help="Publish a run as a dataset.")
+@click.command(name="publish")
 @run_directory
 @click.option("--repo", metavar="USER/NAME", help="Dataset on the Hugging Face Hub; created if it does not exist.")
 @click.option("--to", "url", metavar="URL", help="Publish to a folder, or to a URL such as s3://bucket/name.")

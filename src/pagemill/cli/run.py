@@ -39,7 +39,7 @@ _PLANNED = ("recognition_engine", "model", "servers", "layout_engine", "layout_m
 """Options of ``pagemill parse`` that the plan passes on itself, or that are secret."""
 
 
-@click.command(name="run", short_help="The whole pipeline: recognition, embeddings, upload.", cls=GroupedCommand)
+@click.command(name="run", cls=GroupedCommand)
 @click.argument("inputs", metavar="INPUT...", nargs=-1)
 @click.option(
     *("--step", "steps"),

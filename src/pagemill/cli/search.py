@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _PARTS = ("images", "text", "regions", "full-text")
 
 
-@click.command(name="search", short_help="Search the pages of a run.")
+@click.command(name="search")
 @run_directory
 @click.argument("query", required=False)
 @click.option("--by-image", type=FILE, metavar="FILE", help="Search by an image, with or without words.")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pagemill.serving.spec import Patience
 
 
-@click.command(name="serve-model", short_help="Start, watch and stop vLLM servers of a model.")
+@click.command(name="serve-model")
 @takes(options=ServingOptions, leave_out=("workers", "sequence_tokens", "prefill_tokens"))
 @click.option(
     "--start-timeout",

@@ -33,7 +33,7 @@ _GRACE_S = 5.0
 """A supervisor may restart a run whose process died: only after this time the run is over."""
 
 
-@click.command(name="status", short_help="Show the status of a run.")
+@click.command(name="status")
 @run_directory
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead; with --watch, one object a line.")
 @click.option("-w", "--watch", is_flag=True, help="Update until the run finishes.")

@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from pagemill.store.repair import Repairs
 
 
-@click.command(name="verify", short_help="Check what a run wrote, and mend it.")
+@click.command(name="verify")
 @click.argument("directory", metavar="OUT", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option(
     "--repair",
-    "mend",
+    "repairing",
     is_flag=True,
-    help="Mend what is wrong; pages that are lost wait for the next 'pagemill parse'.",
+    help="Repair what is damaged; lost pages are parsed by the next 'pagemill parse'.",
 )
-@click.option("--quick", is_flag=True, help="Crops by their size only; documents and report only for being there.")
+@click.option("--quick", is_flag=True, help="Check only the size of crops, and that documents and report exist.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of lines.")
-def command(directory: Path, mend: bool, quick: bool, as_json: bool) -> int:
-    """Check that everything in OUT, a directory that 'pagemill parse' wrote, is whole and agrees.
+def command(directory: Path, repairing: bool, quick: bool, as_json: bool) -> int:
+    """Check that everything in OUT, an output directory of 'pagemill parse', is complete and consistent.
 
-    Needs neither the inputs nor a network. Ends with 0 when nothing is wrong, also where pages still wait to be
-    parsed, and with 13 when something is damaged and was not mended.
+    Needs neither the inputs nor a network. The exit status is 0 if nothing is damaged, even if the run is unfinished,
+    and 13 if something is damaged and was not repaired.
 
     \b
     pagemill verify out
@@ -42,7 +42,7 @@ def command(directory: Path, mend: bool, quick: bool, as_json: bool) -> int:
 
     exporters = default_exporters()
     repairs: Repairs | None = None
-    if mend:
+    if repairing:
         verdict, repairs = repair(directory, exporters=exporters, quick=quick)
     else:
         verdict = verify(directory, exporters=exporters, quick=quick)

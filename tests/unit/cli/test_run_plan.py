@@ -4,9 +4,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from pagemill.app.options import ParseOptions
+from pagemill.app.run_plan import RunOptions, plan
 from pagemill.cli import exit_status, parse
 from pagemill.cli.run import command
 from pagemill.config.model_files import MODELS_VARIABLE
+from pagemill.config.options import build
 from pagemill.errors import ExitCode, MissingDependencyError, UsageError
 from pagemill.serving.command import VARIABLE
 
@@ -186,3 +189,11 @@ def test_without_vllm_and_with_a_server_the_embedded_engine_embeds():
 def test_what_makes_no_sense_is_refused_before_anything_starts(arguments, said, capsys):
     assert exit_status(lambda: command.main(["--dry-run", *arguments], standalone_mode=False)) == ExitCode.USAGE
     assert said in capsys.readouterr().err
+
+
+def test_secrets_reach_the_steps_in_their_environment_alone():
+    parse = build(ParseOptions, {"recognition_engine": "vlm", "servers": ["http://a:1"], "password": "sesame"})
+    options = RunOptions(inputs=("x",), parse=parse, embedding_model="ngram", hf_token="token")
+    ocr, embed = (step.planned for step in plan(options, lambda event: None))
+    assert ocr.environment == {"HF_TOKEN": "token", "PAGEMILL_PASSWORD": "sesame"}
+    assert not {"token", "sesame"} & {*ocr.arguments, *embed.arguments}
