@@ -184,7 +184,7 @@ def test_what_an_engine_cannot_do(tmp_path: Path) -> None:
     write_run(out, sample_pages())
     with pytest.raises(UsageError, match="cannot embed images"):
         run_embed(out, TellingEngine(), parts=frozenset({Part.IMAGES, Part.TEXT}))
-    with pytest.raises(UsageError, match="page images alone"):
+    with pytest.raises(UsageError, match="--input is for page images"):
         run_embed(out, TellingEngine(), inputs=(str(tmp_path),))
     with pytest.raises(UsageError, match="there is no embedding engine 'nobody'"):
         open_engine("nobody", EngineSettings(folder=out / FOLDER))
