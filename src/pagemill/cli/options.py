@@ -135,9 +135,7 @@ def _details(each: Option) -> dict[str, Any]:
     """Arguments of :func:`click.option`."""
     shown = each.shown_default
     if shown is None and each.default not in (None, False, ()):
-        shown = "on" if each.default is True else f"{each.default}"
-    if isinstance(each.default, float) and each.shown_default is None:
-        shown = f"{each.default:g}"
+        shown = "on" if each.default is True else str(each.default).removesuffix(".0")
     details: dict[str, Any] = {
         **({"cls": GroupedOption, "heading": each.heading} if each.heading else {}),
         "help": each.help + (f"  [default: {shown}]" if shown else ""),

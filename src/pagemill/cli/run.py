@@ -35,8 +35,8 @@ _EMBEDDING: dict[str, Any] = {"cls": GroupedOption, "heading": "Embedding"}
 _PUBLISHING: dict[str, Any] = {"cls": GroupedOption, "heading": "Publishing"}
 _OF_THE_MODEL = ("weights", "dtype", "max_model_len")
 """Options of servers that mean the recognition model alone."""
-_PLANNED = ("recognition_engine", "model", "servers", "layout_engine", "layout_model", "layout_batch", "password")
-"""Options of ``pagemill parse`` that the plan passes on itself, or that are secret."""
+_PLANNED = ("recognition_engine", "model", "servers", "layout_engine", "layout_model", "layout_batch")
+"""Options of ``pagemill parse`` that the plan itself passes on."""
 
 
 @click.command(name="run", cls=GroupedCommand)
@@ -126,7 +126,12 @@ def command(dry_run: bool, quiet: bool, **options: Any) -> int:
     flags = [each.flags[0] for key, (each, _) in model_options.items() if key != "recognition_engine"]
     require_model_engine(options["parse"].settings.recognition.engine, flags)
     chosen = given(ParseOptions) | given(DirectoryOptions)
-    passed = [word for key, each in chosen.items() if key not in _PLANNED for word in words(*each)]
+    passed = [
+        word
+        for key, (each, value) in chosen.items()
+        if key not in _PLANNED and not each.secret
+        for word in words(each, value)
+    ]
     layout_engine = chosen["layout_engine"][1] if "layout_engine" in chosen else None
     wanted = RunOptions(**options, layout_engine=layout_engine, passed=tuple(passed), quiet=quiet)
     steps = plan(wanted, ServerDisplay(quiet=quiet), dry=dry_run)
