@@ -17,6 +17,7 @@ from pagemill.parsing.assemble import assemble_page
 from pagemill.parsing.lines import assign_lines, rows_of
 from pagemill.parsing.listings import mark_listings
 from pagemill.parsing.lists import is_bulleted
+from pagemill.parsing.thresholds import PARSING
 from pagemill.tables import find_open_tables, find_ruled_tables, recognize_table
 
 if TYPE_CHECKING:
@@ -28,22 +29,6 @@ if TYPE_CHECKING:
     from pagemill.imaging.types import Pixels
     from pagemill.sources.base import PageRef
     from pagemill.tables import Table
-
-_COVERED = 0.5
-"""Share of a table or picture that detected regions must cover for it to count as found."""
-_SURE_PICTURE = 0.9
-"""Score from which a layout engine that sees a picture is believed: screenshots and diagrams have rules too."""
-_IN_PICTURE = 0.8
-_MIN_PICTURE_SIDE = 0.04
-"""Of the page's shorter side; smaller images are icons, bullets and rules."""
-_MAX_PICTURE = 0.5
-"""Of the page's area; larger images are backgrounds or the scan itself."""
-_MAX_BANNER = 3.0
-"""Height of the bar behind a line of text, in heights of the line."""
-_MAX_LINES = 2500
-"""Lines beyond which a page is not laid out: lines are compared in pairs there. A newspaper page has some 1,000."""
-_MAX_LETTERING = 0.2
-"""Share of a picture's area that text may cover."""
 
 
 def analyse_page(
@@ -63,13 +48,13 @@ def analyse_page(
         lines: All lines of text on the page.
     """
     height, width = pixels.shape[:2]
-    if len(lines) > _MAX_LINES:
+    if len(lines) > PARSING.max_lines:
         whole = (0.0, 0.0, float(width), float(height))
         regions = [DetectedRegion(box=whole, label=Label.TEXT, score=None, source="projection")]
         crowded = PageError(
             component="layout",
             category="too_large",
-            message=f"the page has {len(lines)} lines of text, too many to lay out (over {_MAX_LINES}): given in rows",
+            message=f"the page has {len(lines)} lines of text; over {PARSING.max_lines} are not laid out, only listed",
         )
     else:
         regions, crowded = _regions(page, pixels, detected, lines), None
@@ -115,19 +100,21 @@ def _missed_tables(
     known = [
         region.box for region in detected if region.label is Label.TABLE and not _is_page_area(region, pixels, lines)
     ]
-    pictures = [region.box for region in detected if region.label in FIGURES and (region.score or 0.0) >= _SURE_PICTURE]
+    pictures = [
+        region.box for region in detected if region.label in FIGURES and (region.score or 0.0) >= PARSING.sure_picture
+    ]
     return [
         DetectedRegion(box=box, label=Label.TABLE, score=None, source="ruling-lines")
         for box in _ruled_boxes(pixels, lines)
-        if sum(intersection(box, other) for other in known) < _COVERED * area(box)
-        and max((intersection(box, other) for other in pictures), default=0.0) < _IN_PICTURE * area(box)
+        if sum(intersection(box, other) for other in known) < PARSING.region_covered * area(box)
+        and max((intersection(box, other) for other in pictures), default=0.0) < PARSING.table_in_picture * area(box)
         and _is_grid(pixels, box, lines)
     ]
 
 
 def _is_page_area(region: DetectedRegion, pixels: Pixels, lines: Sequence[TextLine]) -> bool:
     """Whether a supposed table is columns of text with, maybe, tables in them: layout dissolves it."""
-    inside = [line.box for line in lines if intersection(line.box, region.box) > 0.5 * area(line.box)]
+    inside = [line.box for line in lines if intersection(line.box, region.box) > PARSING.line_in_table * area(line.box)]
     return is_columns_of_text(np.array(region.box), as_array(inside), float(pixels.shape[0] * pixels.shape[1]))
 
 
@@ -137,7 +124,7 @@ def _ruled_boxes(pixels: Pixels, lines: Sequence[TextLine]) -> list[Box]:
     return ruled + [
         box
         for box in find_open_tables(pixels, lines)
-        if sum(intersection(box, other) for other in ruled) < _COVERED * area(box)
+        if sum(intersection(box, other) for other in ruled) < PARSING.region_covered * area(box)
     ]
 
 
@@ -172,25 +159,25 @@ def _missed_pictures(
     page_size: tuple[float, float],
 ) -> list[DetectedRegion]:
     """Images that a PDF page places and that the layout engine did not see: not backgrounds, rules or icons."""
-    smallest = _MIN_PICTURE_SIDE * min(page_size)
+    smallest = PARSING.picture_side * min(page_size)
     found = []
     for box in image_boxes:
         small = min(box[2] - box[0], box[3] - box[1]) < smallest
-        if small or area(box) > _MAX_PICTURE * page_size[0] * page_size[1]:
+        if small or area(box) > PARSING.picture_area * page_size[0] * page_size[1]:
             continue
         known = sum(intersection(box, region.box) for region in detected)
         text = sum(intersection(box, line.box) for line in lines)
         if _is_banner(box, lines):
             continue
-        if known < _COVERED * area(box) and text < _MAX_LETTERING * area(box):
+        if known < PARSING.region_covered * area(box) and text < PARSING.lettering * area(box):
             found.append(DetectedRegion(box=box, label=Label.IMAGE, score=None, source="pdf-image"))
     return found
 
 
 def _is_banner(box: Box, lines: Sequence[TextLine]) -> bool:
     """Whether an image is the ground of a single line of text, such as a heading's bar."""
-    inside = [line.box for line in lines if intersection(box, line.box) > 0.8 * area(line.box)]
-    return bool(inside) and box[3] - box[1] < _MAX_BANNER * max(other[3] - other[1] for other in inside)
+    inside = [line.box for line in lines if intersection(box, line.box) > PARSING.line_in_banner * area(line.box)]
+    return bool(inside) and box[3] - box[1] < PARSING.banner_height * max(other[3] - other[1] for other in inside)
 
 
 def _tables(

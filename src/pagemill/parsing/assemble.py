@@ -31,6 +31,7 @@ from pagemill.parsing.listings import code_runs, listing_text, merge_listings
 from pagemill.parsing.lists import notes_text
 from pagemill.parsing.margins import mark_margins
 from pagemill.parsing.paragraphs import RunKind, ends_sentence, passages
+from pagemill.parsing.thresholds import PARSING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,8 +46,6 @@ _LINE_BY_LINE = frozenset({Label.CONTENT, Label.DISPLAY_FORMULA, Label.TABLE})
 # Both in time that grows with the text's length: a hostile line may be all dots or all blanks.
 _LEADERS = re.compile(r"(?:(?<!\s)\s+)?(?:[.·…]\s?){4,}\s*")
 _CONTENTS_ROW = re.compile(r"(?:[.·…]\s?){4}\s*(?:\d{1,4}|[ivxlc]{1,6})\s*$")
-_BACKGROUND = 0.4
-"""A picture over more than this share of the page is a background: text on it is the page's text."""
 _READ_LATER = frozenset({Label.DISPLAY_FORMULA, Label.SEAL, Label.HEADER_IMAGE, Label.FOOTER_IMAGE, Label.TABLE})
 """Labels that stay in the record also when no line of text lies in them."""
 
@@ -155,7 +154,7 @@ def _blocks(
     weak = {i for i, region in enumerate(regions) if region.label in FIGURES}
     owners = assign_lines(as_array(line.box for line in lines), as_array(boxes), weak)
     filled_in = {owner for line, owner in enumerate(owners) if owner in weak and is_filled_in([lines[line]])}
-    background = {i for i in weak if area(boxes[i]) > _BACKGROUND * width * height} | filled_in
+    background = {i for i in weak if area(boxes[i]) > PARSING.background * width * height} | filled_in
     orphans: list[int] = []
     owned: dict[int, list[int]] = {}
     for line, nearest in enumerate(owners):
@@ -236,7 +235,7 @@ def _without_code(block: Block, runs: Sequence[tuple[int, int]]) -> list[Block]:
 
 def is_contents(rows: Sequence[Row]) -> bool:
     """Whether rows are a table of contents: leaders and page numbers at their ends."""
-    return bool(rows) and sum(bool(_CONTENTS_ROW.search(row.text)) for row in rows) > 0.5 * len(rows)
+    return bool(rows) and sum(bool(_CONTENTS_ROW.search(row.text)) for row in rows) > PARSING.contents_rows * len(rows)
 
 
 def _merge_list_rests(blocks: Sequence[Block]) -> list[Block]:
@@ -255,7 +254,8 @@ def _merge_list_rests(blocks: Sequence[Block]) -> list[Block]:
 
 
 def _is_rest(items: Block, block: Block) -> bool:
-    below = -0.5 * block.size < block.box[1] - items.box[3] < block.size
+    least, most = PARSING.list_gap
+    below = least * block.size < block.box[1] - items.box[3] < most * block.size
     indented = items.box[0] <= block.box[0] < items.box[2]
     return below and indented and not block.is_list and not ends_sentence(items.text) and block.text[:1].islower()
 
@@ -281,7 +281,7 @@ def _is_cut(block: Block) -> bool:
         return True
     last = block.rows[-1]
     right = max(row.box[2] for row in block.rows)
-    return len(block.rows) > 1 and last.box[2] > right - 3 * last.size
+    return len(block.rows) > 1 and last.box[2] > right - PARSING.fills_line * last.size
 
 
 def _region(index: int, block: Block, caption_of: int | None, width: int, height: int) -> Region:

@@ -10,6 +10,7 @@ from pagemill.document.labels import FIGURES, RUNNING_TEXT, TITLES, Label
 from pagemill.parsing.blocks import Block
 from pagemill.parsing.headings import NUMBERED_HEADING, stands_before
 from pagemill.parsing.lines import rows_of
+from pagemill.parsing.thresholds import PARSING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,9 +25,6 @@ _CAPTION = re.compile(_NAME + r"(?:\s*[.:)\]>〉】|–—\-』」]|\s+(?-i:(?=[
 _ONLY_NAME = re.compile(_NAME + r"[.:)\]>〉】|』」]?$", re.IGNORECASE)
 _SENTENCE = re.compile(_NAME + r"\s+(?-i:[a-z])", re.IGNORECASE)
 _TABLE_WORDS = frozenset({"table", "tab.", "tabelle", "tableau", "표", "表"})
-_FARTHEST = 0.1
-"""Farthest that a caption stands from its figure or table, as a share of the page height."""
-_MAX_ROWS = 12
 
 
 def mark_captions(blocks: Sequence[Block]) -> None:
@@ -41,14 +39,18 @@ def mark_captions(blocks: Sequence[Block]) -> None:
             block.label = Label.TEXT
         elif block.label is Label.FIGURE_TITLE and not shown and NUMBERED_HEADING.match(block.plain):
             block.label = Label.PARAGRAPH_TITLE
-        elif block.label in RUNNING_TEXT | TITLES and 0 < len(block.rows) <= _MAX_ROWS and is_caption(block.plain):
+        elif (
+            block.label in RUNNING_TEXT | TITLES
+            and 0 < len(block.rows) <= PARSING.caption_rows
+            and is_caption(block.plain)
+        ):
             block.label = Label.FIGURE_TITLE
 
 
 def join_names(blocks: Sequence[Block]) -> list[Block]:
     """Put names that layout left apart (``Table 2``) before the captions that stand in their row."""
     labels = RUNNING_TEXT | TITLES | {Label.FIGURE_TITLE}
-    candidates = [block for block in blocks if block.label in labels and 0 < len(block.rows) <= _MAX_ROWS]
+    candidates = [block for block in blocks if block.label in labels and 0 < len(block.rows) <= PARSING.caption_rows]
     joined: set[int] = set()
     for block in candidates:
         if len(block.rows) != 1 or not _ONLY_NAME.match(block.plain):
@@ -98,7 +100,7 @@ def caption_targets(labels: Sequence[Label], boxes: Sequence[Box], texts: Sequen
         for candidates in (preferred, others):
             near = {j: _distance(boxes[i], boxes[j]) for j in candidates}
             best = min(near, key=lambda j: near[j], default=None)
-            if best is not None and near[best] < _FARTHEST * height:
+            if best is not None and near[best] < PARSING.caption_distance * height:
                 targets[i] = best
                 break
     return targets

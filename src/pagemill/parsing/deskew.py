@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from pagemill.document.geometry import clip, normalise_1000, union_box
+from pagemill.parsing.thresholds import PARSING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,12 +25,6 @@ if TYPE_CHECKING:
     from pagemill.document.page import PageResult, TextLine
     from pagemill.imaging.types import Pixels
 
-MIN_SKEW = 0.15
-"""Degrees below which straightening changes nothing (4 pixels over the width of A4 at 200 dpi)."""
-MAX_SKEW = 10.0
-"""Degrees above which the lines are meant to be slanted, or are no lines."""
-_SLENDER = 5.0
-"""Lines at least this many times as long as high tell their angle well."""
 _WHITE = 255
 
 
@@ -48,16 +43,17 @@ def estimate_skew(lines: Sequence[TextLine]) -> float:
             (x1, y1), (x2, y2) = line.polygon[0], line.polygon[1]
             height = math.dist(line.polygon[0], line.polygon[3])
         length = math.hypot(x2 - x1, y2 - y1)
-        if length >= _SLENDER * max(height, 1.0) and x2 > x1:
+        if length >= PARSING.slender * max(height, 1.0) and x2 > x1:
             angles.append(math.degrees(math.atan2(y2 - y1, x2 - x1)))
             weights.append(length)
-    if len(angles) < 3:
+    if len(angles) < PARSING.skew_lines:
         return 0.0
     order = np.argsort(angles)
     cumulated = np.cumsum(np.asarray(weights)[order])
     angle = float(np.asarray(angles)[order][np.searchsorted(cumulated, cumulated[-1] / 2)])
-    agree = sum(weight for one, weight in zip(angles, weights, strict=True) if abs(one - angle) < 0.5)
-    return angle if agree > 0.6 * cumulated[-1] and MIN_SKEW <= abs(angle) <= MAX_SKEW else 0.0
+    agree = sum(weight for one, weight in zip(angles, weights, strict=True) if abs(one - angle) < PARSING.skew_spread)
+    agreed = agree > PARSING.skew_agreement * cumulated[-1]
+    return angle if agreed and PARSING.min_skew <= abs(angle) <= PARSING.max_skew else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,21 +9,13 @@ from pagemill.document.labels import TASK_OF_LABEL, Label, Task
 from pagemill.document.page import ANNOTATION
 from pagemill.parsing.blocks import Block
 from pagemill.parsing.lines import rows_of
+from pagemill.parsing.thresholds import PARSING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pagemill.document.page import TextLine
     from pagemill.parsing.lines import Row
-
-_REACH = 25.0
-"""Farthest that a field starts from the end of its label, in font sizes; fields line up behind the longest label."""
-_LABEL_LENGTH = 60
-"""Characters of a label; longer rows are running text with a note beside it."""
-_FORM = 0.25
-"""Least share of filled-in lines in a form. Not measured."""
-_LEADING = 1.0
-"""Most space between the rows of one value, in font sizes."""
 
 
 def is_filled_in(lines: Iterable[TextLine]) -> bool:
@@ -69,19 +61,19 @@ def _label_of(value: Row, blocks: Sequence[Block]) -> Block | None:
         (value.box[0] - row.box[2], row, block)
         for block in blocks
         for row in block.rows
-        if row.box[1] < level < row.box[3] and row.box[2] <= value.box[0] + 0.5 * row.size
+        if row.box[1] < level < row.box[3] and row.box[2] <= value.box[0] + PARSING.field_edge * row.size
     ]
     if not beside:
         return None
     gap, row, block = min(beside, key=lambda one: one[0])
     ends = row is block.rows[-1] or row.text.rstrip().endswith((":", "："))
-    return block if ends and gap < _REACH * row.size and len(row.text) <= _LABEL_LENGTH else None
+    return block if ends and gap < PARSING.field_reach * row.size and len(row.text) <= PARSING.field_label else None
 
 
 def _goes_on(above: Row, below: Row) -> bool:
     """Whether a row is the next line of a value in several lines."""
-    aligned = abs(below.box[0] - above.box[0]) < 0.5 * above.size
-    return aligned and below.box[1] - above.box[3] < _LEADING * above.size
+    aligned = abs(below.box[0] - above.box[0]) < PARSING.field_edge * above.size
+    return aligned and below.box[1] - above.box[3] < PARSING.field_leading * above.size
 
 
 def keep_fields(blocks: Sequence[Block]) -> None:
@@ -96,4 +88,4 @@ def keep_fields(blocks: Sequence[Block]) -> None:
 def _is_form(block: Block) -> bool:
     """Whether a supposed code block is labels and fields rather than code with a note on it."""
     filled_in = sum(line.engine == ANNOTATION for line in block.lines)
-    return block.label is Label.ALGORITHM and filled_in >= _FORM * len(block.lines)
+    return block.label is Label.ALGORITHM and filled_in >= PARSING.form_share * len(block.lines)

@@ -9,6 +9,7 @@ from pagemill.document.geometry import union_box
 from pagemill.document.labels import TITLES, Label
 from pagemill.parsing.lines import rows_of
 from pagemill.parsing.lists import marker
+from pagemill.parsing.thresholds import PARSING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -19,19 +20,8 @@ _OPERATOR = re.compile(r"[=<>≤≥≠≈±×÷∑∏∫√∂∇∞^+]")
 _RELATION = re.compile(r"[=≤≥≠≈∑∏∫√∂∇∞]")
 """What running text and labels hardly ever hold."""
 _WORD = re.compile(r"[^\W\d_]{3,}")
-_WORDS = 0.6
-"""Share of words among what is printed from which a supposed formula is text."""
 _SCRIPT = re.compile(r"[\u0590-\u08ff\u0e00-\u0e7f\u3040-\u30ff\u3131-\ud7a3\u4e00-\u9fff]")
 """Letters of scripts that formulas are not written in."""
-_SCRIPTS = 0.3
-_MAX_ROWS = 6
-_MAX_CHARACTERS = 120
-_PIECE_CHARACTERS = 12
-_MAX_GATHERINGS = 4
-_MAX_FORMULAS = 200
-"""Formulas on a page beyond which none gathers its pieces: each is compared with all blocks."""
-_NEAR = 0.6
-"""Farthest that a piece of a formula stands off it, in font sizes."""
 _NUMBER = re.compile(r"^[(\[（]?\s*\d{1,3}(?:[.\-]\d{1,3})*[a-z]?\s*[)\]）.]?$")
 
 
@@ -42,8 +32,8 @@ def mark_formulas(blocks: Iterable[Block]) -> None:
         operator = _OPERATOR.search(block.plain) is not None
         printed = len("".join(block.plain.split()))
         if block.label is Label.DISPLAY_FORMULA and not operator:
-            foreign = len(_SCRIPT.findall(block.plain)) >= _SCRIPTS * max(printed, 1)
-            if foreign or (len(words) > 1 and sum(map(len, words)) >= _WORDS * printed):
+            foreign = len(_SCRIPT.findall(block.plain)) >= PARSING.formula_scripts * max(printed, 1)
+            if foreign or (len(words) > 1 and sum(map(len, words)) >= PARSING.formula_words * printed):
                 block.label = Label.TEXT
         elif block.label in TITLES | {Label.TEXT} and not words and _is_equation(block):
             block.label = Label.DISPLAY_FORMULA
@@ -52,16 +42,16 @@ def mark_formulas(blocks: Iterable[Block]) -> None:
 def _is_equation(block: Block) -> bool:
     """Whether a short block without a word holds a relation or a sign of analysis beside letters."""
     text = block.plain
-    short = 0 < len(block.rows) <= _MAX_ROWS and len(text) <= _MAX_CHARACTERS and not marker(text)
+    short = 0 < len(block.rows) <= PARSING.formula_rows and len(text) <= PARSING.formula_characters and not marker(text)
     return short and _RELATION.search(text) is not None and any(char.isalpha() for char in text)
 
 
 def gather_formulas(blocks: Sequence[Block]) -> list[Block]:
     """Give formulas the pieces that layout left apart: exponents, limits, numerators, the other side of an equation."""
     taken: set[int] = set()
-    if sum(block.label is Label.DISPLAY_FORMULA for block in blocks) > _MAX_FORMULAS:
+    if sum(block.label is Label.DISPLAY_FORMULA for block in blocks) > PARSING.max_formulas:
         return list(blocks)
-    for _ in range(_MAX_GATHERINGS):  # a piece may be next to another piece
+    for _ in range(PARSING.formula_gatherings):  # a piece may be next to another piece
         before = len(taken)
         for formula in blocks:
             if formula.label is not Label.DISPLAY_FORMULA or not formula.rows or id(formula) in taken:
@@ -87,12 +77,12 @@ def _is_piece(formula: Block, block: Block) -> bool:
         return False
     text = block.plain
     x1, y1, x2, y2 = formula.box
-    near = _NEAR * max(formula.size, block.size)
+    near = PARSING.formula_near * max(formula.size, block.size)
     gap_x, gap_y = max(x1 - block.box[2], block.box[0] - x2), max(y1 - block.box[3], block.box[1] - y2)
     if block.label is Label.DISPLAY_FORMULA:
-        return gap_x < near and gap_y < -0.3 * min(y2 - y1, block.box[3] - block.box[1])
-    if _WORD.search(text) or _SCRIPT.search(text) or len(text) > _PIECE_CHARACTERS:
+        return gap_x < near and gap_y < -PARSING.formula_level * min(y2 - y1, block.box[3] - block.box[1])
+    if _WORD.search(text) or _SCRIPT.search(text) or len(text) > PARSING.formula_piece:
         return False
     if _NUMBER.match(text):  # of the formula, or an exponent inside its frame
         return len(text) <= 2 and gap_x < 0 and gap_y < 0
-    return gap_x < near and gap_y < 0.5 * near
+    return gap_x < near and gap_y < PARSING.formula_above * near

@@ -13,6 +13,7 @@ from pagemill.parsing.blocks import Block
 from pagemill.parsing.lines import join_rows, rows_of
 from pagemill.parsing.lists import BULLET
 from pagemill.parsing.paragraphs import HAS_WORD, ends_sentence
+from pagemill.parsing.thresholds import PARSING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,19 +21,7 @@ if TYPE_CHECKING:
 NUMBERED_HEADING = re.compile(r"^(\d{1,2}(?:\.\d{1,2}){0,4})\.?\s+\S")
 _SECTION = re.compile(r"^\d{1,2}(?:\.\d{1,2}){0,4}\.?$")
 _BROKEN_WORD = re.compile(r"[^\W\d_]{2}[-\u2010]$")
-_SAME_SIZE = 0.95
-"""Least size of headings of one level over the largest of them; rows read from pixels are measured roughly."""
-_SAME_SIZE_READ = 0.78
-_TITLE_SIZE = 1.35
-_LARGEST_SIZE = 1.2
-_LARGEST_LEAD = 1.1
-"""A title no more than this much larger than the body is clearly larger than any other heading."""
-_PROMOTED_SIZE = 1.25
-_HEADING_GAP = 0.6
-"""Gap between two rows from which they are two headings, in font sizes."""
 _MAX_LEVEL = 6
-_MAX_ROWS = 4
-_MAX_CHARACTERS = 250
 
 
 def mark_headings(blocks: Sequence[Block], height: int, body: float, page_number: int | None) -> Sequence[Block]:
@@ -62,17 +51,19 @@ def mark_headings(blocks: Sequence[Block], height: int, body: float, page_number
     blocks = result
     headings = [block for block in blocks if block.label in TITLES]
     if page_number in (1, None) and not any(block.label is Label.DOC_TITLE for block in headings):
-        upper = [block for block in headings if block.box[1] < 0.5 * height and _letters(block) > 1]
+        upper = [block for block in headings if block.box[1] < PARSING.title_zone * height and _letters(block) > 1]
         title = max(upper, key=lambda block: block.size, default=None)
         others = max((block.size for block in headings if block is not title), default=0.0)
-        leads = title is not None and title.size > max(_LARGEST_SIZE * body, _LARGEST_LEAD * others)
-        if title is not None and (title.size > _TITLE_SIZE * body or (leads and title.box[1] < height / 3)):
+        leads = title is not None and title.size > max(PARSING.largest_size * body, PARSING.largest_lead * others)
+        if title is not None and (
+            title.size > PARSING.title_size * body or (leads and title.box[1] < PARSING.leading_title_zone * height)
+        ):
             title.label = Label.DOC_TITLE
         elif page_number == 1 and len(headings) > 1 and _opens_page(headings[0], blocks):
             headings[0].label = Label.DOC_TITLE
     ranks: list[float] = []
     measured = all(line.font_size for block in headings for line in block.lines)
-    alike = _SAME_SIZE if measured else _SAME_SIZE_READ
+    alike = PARSING.same_level if measured else PARSING.same_level_read
     for size in sorted((block.size for block in headings if block.label is not Label.DOC_TITLE), reverse=True):
         if not ranks or size < alike * ranks[-1]:
             ranks.append(size)
@@ -106,7 +97,7 @@ def _one_by_one(block: Block) -> list[Block]:
     cuts = [
         i
         for i, (above, below) in enumerate(pairwise(block.rows), start=1)
-        if below.box[1] - above.box[3] >= _HEADING_GAP * below.size
+        if below.box[1] - above.box[3] >= PARSING.heading_gap * below.size
     ]
     if not cuts:
         return [block]
@@ -149,9 +140,13 @@ def join_numbers(blocks: Sequence[Block]) -> list[Block]:
 def stands_before(number: Block, heading: Block) -> bool:
     """Whether a single row stands right before the first row of another block, in letters of about its size."""
     first, row = number.rows[0], heading.rows[0]
-    level = min(first.box[3], row.box[3]) - max(first.box[1], row.box[1]) > 0.6 * min(first.size, row.size)
-    alike = 0.8 < first.size / max(row.size, 0.1) < 1.25
-    return level and alike and -0.5 * row.size < row.box[0] - first.box[2] < 4 * row.size
+    level = min(first.box[3], row.box[3]) - max(first.box[1], row.box[1]) > PARSING.number_level * min(
+        first.size, row.size
+    )
+    smallest, largest = PARSING.number_sizes
+    alike = smallest < first.size / max(row.size, 0.1) < largest
+    least, most = PARSING.number_gap
+    return level and alike and least * row.size < row.box[0] - first.box[2] < most * row.size
 
 
 def merge_headings(blocks: Sequence[Block]) -> list[Block]:
@@ -174,10 +169,10 @@ def _same_heading(above: Block, below: Block) -> bool:
         return False
     gap = below.box[1] - above.box[3]
     aligned = min(above.box[2], below.box[2]) - max(above.box[0], below.box[0])
-    alike = 0.9 < below.size / max(above.size, 0.1) < 1.1
+    alike = abs(below.size / max(above.size, 0.1) - 1) < PARSING.joined_sizes
     numbered = NUMBERED_HEADING.match(below.plain) is not None
-    near = -0.5 * below.size < gap < _HEADING_GAP * below.size
-    return near and aligned > 0 and alike and not numbered and len(above.rows) + len(below.rows) <= _MAX_ROWS
+    near = -0.5 * below.size < gap < PARSING.heading_gap * below.size
+    return near and aligned > 0 and alike and not numbered and len(above.rows) + len(below.rows) <= PARSING.joined_rows
 
 
 def _opens_page(heading: Block, blocks: Sequence[Block]) -> bool:
@@ -189,7 +184,12 @@ def _opens_page(heading: Block, blocks: Sequence[Block]) -> bool:
 def _may_be_heading(block: Block) -> bool:
     text = block.plain
     letters = any(char.isalpha() for char in text)
-    return letters and len(block.rows) <= _MAX_ROWS and len(text) <= _MAX_CHARACTERS and not BULLET.match(text)
+    return (
+        letters
+        and len(block.rows) <= PARSING.joined_rows
+        and len(text) <= PARSING.joined_characters
+        and not BULLET.match(text)
+    )
 
 
 def _is_no_title(block: Block, body: float) -> bool:
@@ -208,15 +208,15 @@ def _letters(block: Block) -> int:
 def _is_sentence(block: Block, body: float) -> bool:
     """Whether a supposed heading is set like running text and ends like it; only the text layer tells for sure."""
     measured = all(line.font_size for line in block.lines)
-    plain = not any(row.bold for row in block.rows) and block.size <= 1.05 * body
-    return measured and plain and ends_sentence(block.plain) and len(block.plain) > 40
+    plain = not any(row.bold for row in block.rows) and block.size <= PARSING.demoted_size * body
+    return measured and plain and ends_sentence(block.plain) and len(block.plain) > PARSING.demoted_characters
 
 
 def _stands_out(block: Block, body: float) -> bool:
     """Whether a block of one to three rows is set larger, or bold and numbered, against the running text."""
-    if not 0 < len(block.rows) <= 3 or block.is_list or body <= 0:
+    if not 0 < len(block.rows) <= PARSING.promoted_rows or block.is_list or body <= 0:
         return False
     measured = all(line.font_size for line in block.lines)
-    larger = block.size > (_PROMOTED_SIZE if measured else 1.2 * _PROMOTED_SIZE) * body
-    bold = all(row.bold for row in block.rows) and len(block.plain) < 100
-    return larger or (bold and block.size >= 0.95 * body)
+    larger = block.size > (PARSING.promoted_size if measured else PARSING.promoted_size_read) * body
+    bold = all(row.bold for row in block.rows) and len(block.plain) < PARSING.promoted_bold_characters
+    return larger or (bold and block.size >= PARSING.promoted_bold_size * body)

@@ -11,6 +11,7 @@ import numpy as np
 
 from pagemill.document.geometry import areas, as_array, intersection_matrix, union_box
 from pagemill.document.joining import join_pair
+from pagemill.parsing.thresholds import PARSING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -19,15 +20,6 @@ if TYPE_CHECKING:
 
     from pagemill.document.geometry import Box
     from pagemill.document.page import TextLine
-
-_OWN_SHARE = 0.3
-"""Least share of a line's area in a region for the line to belong to it without doubt."""
-_OCR_EM = 0.72
-"""Font size over the height of a detected line, whose box includes ascenders, descenders and a margin."""
-_DRAWN_SPACES = 0.1
-"""Least share of rows that end in a drawn space where a producer draws them; others draw none at all."""
-_DROP_CAP = 1.8
-"""Least size of an initial over the rows beside it."""
 
 
 @dataclass(slots=True)
@@ -51,8 +43,8 @@ def line_size(line: TextLine) -> float:
     if line.font_size:
         return line.font_size
     if line.polygon and len(line.polygon) == 4:
-        return _OCR_EM * math.dist(line.polygon[0], line.polygon[3])
-    return _OCR_EM * min(line.box[3] - line.box[1], line.box[2] - line.box[0])
+        return PARSING.ocr_em * math.dist(line.polygon[0], line.polygon[3])
+    return PARSING.ocr_em * min(line.box[3] - line.box[1], line.box[2] - line.box[0])
 
 
 def direction(line: TextLine) -> float:
@@ -65,7 +57,7 @@ def direction(line: TextLine) -> float:
 
 def is_upside_down(line: TextLine) -> bool:
     """Whether a line runs level, from right to left with its letters upside down."""
-    return abs(direction(line)) > 135
+    return abs(direction(line)) > PARSING.upside_down
 
 
 def is_vertical(line: TextLine) -> bool:
@@ -94,9 +86,9 @@ def assign_lines(boxes: NDArray[np.float64], regions: NDArray[np.float64], weak:
     owners: list[int] = []
     size = areas(regions)
     smaller_first = size / max(float(size.max()), 1.0) * 1e-3
-    weakness = np.array([0.6 if i in weak else 0.0 for i in range(len(regions))])
+    weakness = np.array([PARSING.weak_share if i in weak else 0.0 for i in range(len(regions))])
     share = intersection_matrix(boxes, regions) / np.maximum(areas(boxes), 1e-9)[:, None]
-    preference = np.where(share >= _OWN_SHARE, share - smaller_first - weakness, -np.inf)
+    preference = np.where(share >= PARSING.own_share, share - smaller_first - weakness, -np.inf)
     for i, box in enumerate(boxes):
         best = int(np.argmax(preference[i]))
         if np.isfinite(preference[i, best]):
@@ -107,7 +99,8 @@ def assign_lines(boxes: NDArray[np.float64], regions: NDArray[np.float64], weak:
         distance = np.hypot(gap_x, gap_y)
         distance[list(weak)] = np.inf
         nearest = int(np.argmin(distance))
-        owners.append(nearest if distance[nearest] < 0.3 * min(box[3] - box[1], box[2] - box[0]) else -1)
+        near = PARSING.near_region * min(box[3] - box[1], box[2] - box[0])
+        owners.append(nearest if distance[nearest] < near else -1)
     return owners
 
 
@@ -120,8 +113,10 @@ def group_orphans(lines: Sequence[TextLine], indices: Sequence[int]) -> list[lis
         for group, around in enumerate(boxes):
             overlap = min(box[2], around[2]) - max(box[0], around[0])
             gap = max(box[1] - around[3], around[1] - box[3])
-            alike = 0.75 < size / max(line_size(lines[groups[group][-1]]), 0.1) < 1.33
-            if alike and gap < 1.2 * size and overlap > 0.3 * min(box[2] - box[0], around[2] - around[0]):
+            smallest, largest = PARSING.orphan_sizes
+            alike = smallest < size / max(line_size(lines[groups[group][-1]]), 0.1) < largest
+            narrow = min(box[2] - box[0], around[2] - around[0])
+            if alike and gap < PARSING.orphan_gap * size and overlap > PARSING.orphan_overlap * narrow:
                 groups[group].append(i)
                 boxes[group] = union_box((around, box))
                 break
@@ -149,7 +144,7 @@ def rows_of(lines: Sequence[TextLine]) -> list[Row]:
     centre = (boxes[:, 1] + boxes[:, 3]) / 2 - slope * (boxes[:, 0] + boxes[:, 2]) / 2
     size = np.array([line_size(line) for line in lines])
     usual = float(np.median(size))
-    caps = [i for i, line in enumerate(lines) if _may_be_drop_cap(line) and size[i] > _DROP_CAP * usual]
+    caps = [i for i, line in enumerate(lines) if _may_be_drop_cap(line) and size[i] > PARSING.drop_cap * usual]
     groups: list[list[int]] = []
     for i in np.argsort(centre, kind="stable").tolist():
         if i in caps:
@@ -157,7 +152,7 @@ def rows_of(lines: Sequence[TextLine]) -> list[Row]:
         if groups:
             last = groups[-1]
             level = float(np.mean(centre[last]))
-            close = abs(centre[i] - level) < 0.55 * min(size[i], float(np.min(size[last])))
+            close = abs(centre[i] - level) < PARSING.row_distance * min(size[i], float(np.min(size[last])))
             if close and not _stacked(boxes[i], boxes[last]):
                 last.append(i)
                 continue
@@ -198,8 +193,9 @@ def _with_drop_cap(rows: list[Row], cap: TextLine) -> list[Row]:
     beside = [
         i
         for i, row in enumerate(rows)
-        if row.box[0] >= cap.box[2] - 0.4 * (cap.box[2] - cap.box[0])
-        and min(row.box[3], cap.box[3]) - max(row.box[1], cap.box[1]) > 0.5 * (row.box[3] - row.box[1])
+        if row.box[0] >= cap.box[2] - PARSING.drop_cap_reach * (cap.box[2] - cap.box[0])
+        and min(row.box[3], cap.box[3]) - max(row.box[1], cap.box[1])
+        > PARSING.drop_cap_beside * (row.box[3] - row.box[1])
     ]
     if not beside:
         return sorted([*rows, _row([cap])], key=lambda row: row.box[1] + row.box[3])
@@ -220,12 +216,13 @@ def _stacked(box: NDArray[np.float64], others: NDArray[np.float64]) -> bool:
     """Whether a line stands above or below one of the others rather than beside it."""
     overlap = np.minimum(box[2], others[:, 2]) - np.maximum(box[0], others[:, 0])
     narrow = np.minimum(box[2] - box[0], others[:, 2] - others[:, 0])
-    return bool((overlap > 0.5 * narrow).any())
+    return bool((overlap > PARSING.row_overlap * narrow).any())
 
 
 def _slope(lines: Sequence[TextLine]) -> float:
     """Median rise of the lines per pixel to the right."""
-    slopes = [math.tan(math.radians(angle)) for line in lines if 0 < abs(angle := direction(line)) < 20]
+    angles = [direction(line) for line in lines]
+    slopes = [math.tan(math.radians(angle)) for angle in angles if 0 < abs(angle) < PARSING.level_slope]
     return float(np.median(slopes)) if len(slopes) * 2 > len(lines) else 0.0
 
 
@@ -245,7 +242,7 @@ def _row(lines: list[TextLine]) -> Row:
         text=" ".join(line.text.strip() for line in ordered if line.text.strip()),
         box=union_box(line.box for line in ordered),
         size=line_size(main),
-        bold=bool(np.average([line.bold for line in ordered], weights=length) > 0.5),
+        bold=bool(np.average([line.bold for line in ordered], weights=length) > PARSING.bold_share),
         trailing_space=ordered[-1].text.endswith(" "),
     )
 
@@ -267,12 +264,12 @@ def mark_broken_korean_words(blocks: Sequence[Sequence[Row]]) -> None:
     """
     ends = [row for rows in blocks for row in rows[:-1] if _is_hangul(row.text[-1:])]
     drawn = sum(row.trailing_space for row in ends)
-    if len(ends) < 4 or drawn < _DRAWN_SPACES * len(ends):
+    if len(ends) < PARSING.drawn_space_rows or drawn < PARSING.drawn_spaces * len(ends):
         return
     for rows in blocks:
-        right = float(np.quantile([row.box[2] for row in rows], 0.8)) if rows else 0.0
+        right = float(np.quantile([row.box[2] for row in rows], PARSING.right_edge)) if rows else 0.0
         for row in rows[:-1]:
-            full = row.box[2] > right - 0.5 * row.size
+            full = row.box[2] > right - PARSING.row_full * row.size
             row.word_goes_on = full and not row.trailing_space and _is_hangul(row.text[-1:])
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from pagemill.document.geometry import as_array, union_box
 from pagemill.document.labels import RUNNING_TEXT, TITLES, Label
 from pagemill.parsing.lines import assign_lines
+from pagemill.parsing.thresholds import PARSING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,19 +25,7 @@ if TYPE_CHECKING:
     from pagemill.parsing.lines import Row
 
 _CANDIDATES = RUNNING_TEXT | TITLES | {Label.TABLE, Label.CONTENT, Label.DISPLAY_FORMULA}
-_MIN_WORD = 4
-"""Characters of the shortest word whose width per character says something."""
-_MIN_CHARACTERS = 12
-_SPREAD = 0.03
-"""Spread of the width per character that fixed-width letters stay under; proportional ones lie around 0.12."""
-_MIN_ASCII = 0.6
-"""Least share of ASCII in a listing; comments may be in any script."""
-_MOSTLY = 0.85
-"""Share of the characters that must be of the one width."""
 _SYMBOLS = frozenset("_=(){}[];<>|&#$@\\/*+\"':")
-_MIN_SYMBOLS = 0.06
-"""Share of such signs among what is printed; prose has 0.01 to 0.02."""
-_MAX_INDENT = 60
 _ADDRESS = re.compile(r"https?://|\bwww\.|\S@\S+\.\w")
 """Addresses are set in letters of one width and are no program."""
 _MARKUP = re.compile(r"\s*</?[A-Za-z][\w.:-]*(?:\s[^<>]*)?/?>|\s*<!--")
@@ -64,7 +53,7 @@ def mark_listings(regions: Sequence[DetectedRegion], lines: Sequence[TextLine]) 
         if sum(bool(_ADDRESS.search(line.text)) for line in own) * 2 >= len(own):
             continue
         doubtful = fixed or region.label in TITLES or len(own) < 2
-        if not doubtful or _symbols(own) >= _MIN_SYMBOLS:
+        if not doubtful or _symbols(own) >= PARSING.code_symbols:
             result[index] = replace(region, label=Label.ALGORITHM)
     _mark_short_rests(result, members)
     return result
@@ -74,11 +63,12 @@ def _mark_short_rests(regions: list[DetectedRegion], members: Mapping[int, Seque
     """Label single short lines right below a listing, in its letters, that say too little by themselves."""
     for index, region in enumerate(regions):
         own = members.get(index, [])
-        if region.label not in _CANDIDATES or len(own) != 1 or len(own[0].text) >= 2 * _MIN_CHARACTERS:
+        if region.label not in _CANDIDATES or len(own) != 1 or len(own[0].text) >= 2 * PARSING.code_characters:
             continue
         x1, y1, x2, y2 = region.box
+        nearest, farthest = PARSING.code_near
         for other, listing in enumerate(regions):
-            if listing.label is not Label.ALGORITHM or not -0.5 < (y1 - listing.box[3]) / (y2 - y1) < 1.5:
+            if listing.label is not Label.ALGORITHM or not nearest < (y1 - listing.box[3]) / (y2 - y1) < farthest:
                 continue
             over = min(x2, listing.box[2]) > max(x1, listing.box[0])
             if over and other in members and _is_fixed([*own, *members[other]]):
@@ -92,13 +82,15 @@ def _is_fixed(lines: Sequence[TextLine]) -> bool:
     """
     pitch, length = _pitches(lines)
     printed = [char for line in lines for char in line.text if not char.isspace()]
-    if length.sum() < _MIN_CHARACTERS or sum(char.isascii() for char in printed) < _MIN_ASCII * len(printed):
+    if length.sum() < PARSING.code_characters or sum(char.isascii() for char in printed) < PARSING.code_ascii * len(
+        printed
+    ):
         return False
     if 2 * sum(char.isdecimal() for char in printed) > len(printed):
         return False
     middle = float(np.median(pitch))
-    near = np.abs(pitch - middle) < _SPREAD * middle
-    return bool(length[near].sum() > _MOSTLY * length.sum())
+    near = np.abs(pitch - middle) < PARSING.code_spread * middle
+    return bool(length[near].sum() > PARSING.code_fixed * length.sum())
 
 
 def _pitches(lines: Sequence[TextLine]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -108,7 +100,7 @@ def _pitches(lines: Sequence[TextLine]) -> tuple[NDArray[np.float64], NDArray[np
         for line in lines
         if line.font_size
         for word in line.words
-        if len(word.text) >= _MIN_WORD and word.text.isascii()
+        if len(word.text) >= PARSING.code_word and word.text.isascii()
     ]
     length = np.array([len(word.text) for word in words], dtype=np.float64)
     width = np.array([word.box[2] - word.box[0] for word in words], dtype=np.float64)
@@ -129,14 +121,15 @@ def code_runs(rows: Sequence[Row]) -> list[tuple[int, int]]:
     runs: list[tuple[int, int]] = []
     code = [index for index, row in enumerate(rows) if _is_code(row.text)]
     for index in code:
-        if runs and index - runs[-1][1] < 3:
+        if runs and index - runs[-1][1] < PARSING.code_run_gap:
             runs[-1] = (runs[-1][0], index + 1)
         else:
             runs.append((index, index + 1))
     return [
         (start, end)
         for start, end in runs
-        if sum(start <= index < end for index in code) >= max(3, 0.6 * (end - start))
+        if sum(start <= index < end for index in code)
+        >= max(PARSING.code_run_gap, PARSING.code_run_share * (end - start))
     ]
 
 
@@ -145,7 +138,11 @@ def _is_code(text: str) -> bool:
     if _MARKUP.match(text):
         return True
     printed = [char for char in text if not char.isspace()]
-    return bool(printed) and printed[-1] in "{};" and sum(map(_SYMBOLS.__contains__, printed)) >= 0.12 * len(printed)
+    return (
+        bool(printed)
+        and printed[-1] in "{};"
+        and sum(map(_SYMBOLS.__contains__, printed)) >= PARSING.code_line_symbols * len(printed)
+    )
 
 
 def listing_text(rows: Sequence[Row]) -> str:
@@ -159,8 +156,8 @@ def listing_text(rows: Sequence[Row]) -> str:
     usual = float(np.median(steps)) if steps else 0.0
     text = ""
     for row, step in zip(rows, [0.0, *steps], strict=True):
-        indent = min(_MAX_INDENT, round((row.box[0] - left) / max(unit, 1.0)))
-        text += ("\n\n" if step > 1.6 * usual else "\n") + " " * indent + row.text
+        indent = min(PARSING.code_indent, round((row.box[0] - left) / max(unit, 1.0)))
+        text += ("\n\n" if step > PARSING.code_blank * usual else "\n") + " " * indent + row.text
     return text.lstrip("\n")
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pagemill.parsing.lines import join_rows
+from pagemill.parsing.thresholds import PARSING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +43,7 @@ def is_bulleted(rows: Sequence[Row]) -> bool:
     """Whether rows in two pieces are bullets and their texts rather than the cells of a table."""
     starts = sum(bool(BULLET.match(row.text)) for row in rows)
     texts = all(len(row.lines) <= 2 for row in rows)
-    return starts >= 2 and starts >= 0.4 * len(rows) and texts and bool(BULLET.match(rows[0].text))
+    return starts >= 2 and starts >= PARSING.bulleted_rows * len(rows) and texts and bool(BULLET.match(rows[0].text))
 
 
 def items_of(rows: Sequence[Row]) -> list[list[Row]]:

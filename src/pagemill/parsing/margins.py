@@ -12,21 +12,12 @@ from pagemill.document.geometry import union_box
 from pagemill.document.labels import RUNNING_TEXT, TITLES, Label
 from pagemill.parsing.blocks import Block
 from pagemill.parsing.lines import is_vertical
+from pagemill.parsing.thresholds import PARSING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_BAND = 0.12
-"""Share of the page height at top and bottom where running heads, feet and page numbers stand."""
-_OUTER_BAND = 0.085
-_LETTERHEAD_BAND = 0.06
-_SIDE_BAND = 0.1
 _FURNITURE = frozenset({Label.HEADER, Label.FOOTER})
-_SMALL_PRINT = 0.92
-_SMALL_PRINT_READ = 0.97
-"""Font size of footnotes over that of running text; sizes taken from the height of read lines differ less."""
-_MIN_BODY_ROWS = 6
-"""Rows a page must have for a lone line at its edge to be taken for a running head by its place alone."""
 
 PAGE_NUMBER = re.compile(
     r"^[\W_]*(?:(?:page|p\.|seite|страница)?\s*(?:\d{1,4}|[ivxlcdm]{1,7})(?:\s*(?:/|of|von|de|sur)\s*\d{1,4})?"
@@ -99,8 +90,8 @@ def _peeled(block: Block, height: int) -> list[Block]:
     rows = block.rows
     gaps = np.array([below.box[1] - above.box[3] for above, below in pairwise(rows)])
     usual = float(np.median(gaps))
-    head = rows[0].box[3] < _OUTER_BAND * height and gaps[0] > usual + 0.8 * rows[0].size
-    foot = rows[-1].box[1] > (1 - _OUTER_BAND) * height and gaps[-1] > usual + 0.8 * rows[-1].size
+    head = rows[0].box[3] < PARSING.outer_band * height and gaps[0] > usual + PARSING.edge_gap * rows[0].size
+    foot = rows[-1].box[1] > (1 - PARSING.outer_band) * height and gaps[-1] > usual + PARSING.edge_gap * rows[-1].size
     if not (head or foot):
         return [block]
     parts = [rows[:1]] if head else []
@@ -125,7 +116,7 @@ def _is_aside(block: Block, width: int, height: int) -> bool:
     if block.label not in RUNNING_TEXT | TITLES | {Label.VERTICAL_TEXT} or not block.rows:
         return False
     x1, y1, x2, y2 = block.box
-    at_side = x2 < _SIDE_BAND * width or x1 > (1 - _SIDE_BAND) * width
+    at_side = x2 < PARSING.side_band * width or x1 > (1 - PARSING.side_band) * width
     lines = block.lines
     vertical = sum(is_vertical(line) for line in lines) * 2 > len(lines)
     return at_side and vertical and y2 - y1 > 2 * (x2 - x1)
@@ -140,7 +131,7 @@ def _mark_edge(blocks: Sequence[Block], height: int, body: float, *, top: bool) 
     marginal = {Label.HEADER, Label.FOOTER, Label.NUMBER, Label.HEADER_IMAGE, Label.FOOTER_IMAGE}
     content = [block for block in blocks if block.label not in marginal | {Label.ASIDE_TEXT}]
     total_rows = sum(len(block.rows) for block in content)
-    for _ in range(3):  # a head, a rule's width below it a second row, a page number
+    for _ in range(PARSING.edge_rows):  # a head, a rule's width below it a second row, a page number
         inner = [block for block in candidates if block.label not in marginal]
         if not inner:
             return
@@ -154,48 +145,56 @@ def _mark_edge(blocks: Sequence[Block], height: int, body: float, *, top: bool) 
         if beyond:
             return
         row = [block for block in inner if _same_band(block, outermost)]
-        if not all(_edge_distance(block, height, top=top) < _BAND for block in row):
+        if not all(_edge_distance(block, height, top=top) < PARSING.band for block in row):
             return
         kinds = [_kind(block, blocks, height, body, total_rows, top=top) for block in row]
         if not any(kinds):
             return
         for block, kind in zip(row, kinds, strict=True):
-            if kind or block.size <= 1.1 * body:
+            if kind or block.size <= PARSING.running_size * body:
                 block.label = Label.NUMBER if kind == "number" else marked_label
 
 
 def _same_band(block: Block, other: Block) -> bool:
     overlap = min(block.box[3], other.box[3]) - max(block.box[1], other.box[1])
-    return overlap > 0.5 * min(block.box[3] - block.box[1], other.box[3] - other.box[1])
+    return overlap > PARSING.running_row * min(block.box[3] - block.box[1], other.box[3] - other.box[1])
 
 
 def _kind(block: Block, blocks: Sequence[Block], height: int, body: float, total_rows: int, *, top: bool) -> str:
     """``number``, ``running`` or nothing."""
     text = block.plain.strip()
-    if len(block.rows) > 3 or len(text) > 250:
+    if len(block.rows) > PARSING.edge_rows or len(text) > PARSING.running_characters:
         return ""
     if PAGE_NUMBER.match(text) and len(block.rows) == 1 and total_rows > 1:
         return "number"
     gap = _gap_inwards(block, blocks, top=top)
-    if (_RUNNING.search(text) or _is_spread(block)) and gap > 0.3 * body and block.size < 1.3 * body:
+    if (
+        (_RUNNING.search(text) or _is_spread(block))
+        and gap > PARSING.running_gap * body
+        and block.size < PARSING.running_words_size * body
+    ):
         return "running"
-    if block.size < 0.85 * body and len(text) < 60 and gap > 1.5 * body and total_rows >= _MIN_BODY_ROWS:
+    size, characters, least_gap = PARSING.small_running
+    small = block.size < size * body and len(text) < characters and gap > least_gap * body
+    if small and total_rows >= PARSING.body_rows:
         return "running"
-    place = _edge_distance(block, height, top=top) < _OUTER_BAND and len(block.rows) <= 2
-    apart = gap > 0.9 * max(body, block.size)
-    modest = block.size <= 1.1 * body
-    if top and block.label is Label.TEXT and _edge_distance(block, height, top=top) < _LETTERHEAD_BAND:
-        modest = block.size <= 1.5 * body and gap > 2.5 * block.size  # a letterhead or a logo's lettering
+    place = _edge_distance(block, height, top=top) < PARSING.outer_band and len(block.rows) <= 2
+    apart = gap > PARSING.apart * max(body, block.size)
+    modest = block.size <= PARSING.modest_size * body
+    if top and block.label is Label.TEXT and _edge_distance(block, height, top=top) < PARSING.letterhead_band:
+        largest, least_gap = PARSING.letterhead
+        modest = block.size <= largest * body and gap > least_gap * block.size
     if top and block.label in TITLES:
-        modest = block.size <= 1.02 * body and len(text) < 80
-    return "running" if place and apart and modest and total_rows >= _MIN_BODY_ROWS else ""
+        largest, characters = PARSING.modest_foot
+        modest = block.size <= largest * body and len(text) < characters
+    return "running" if place and apart and modest and total_rows >= PARSING.body_rows else ""
 
 
 def _is_spread(block: Block) -> bool:
     """Whether a single row holds pieces far apart, as a foot of document number, title and date does."""
     if len(block.rows) != 1 or len(block.lines) < 2:
         return False
-    return all(b.box[0] - a.box[2] > 4 * block.size for a, b in pairwise(block.lines))
+    return all(b.box[0] - a.box[2] > PARSING.spread_gap * block.size for a, b in pairwise(block.lines))
 
 
 def _gap_inwards(block: Block, blocks: Sequence[Block], *, top: bool) -> float:
@@ -220,7 +219,7 @@ def _mark_footnotes(blocks: Sequence[Block], height: int, body: float) -> None:
     notes = [block for block in blocks if block.label is Label.FOOTNOTE]
     for block in ends:
         beside = any(_same_band(block, note) and not _same_column(block, note) for note in notes)
-        if beside and block.size <= _SMALL_PRINT * body:
+        if beside and block.size <= PARSING.small_print * body:
             block.label = Label.FOOTNOTE
 
 
@@ -228,20 +227,23 @@ def _is_footnote(block: Block, blocks: Sequence[Block], body: float) -> bool:
     first = block.rows[0].text
     if not _FOOTNOTE.match(first):
         return False
-    if all(line.font_size for line in block.lines) or block.size <= _SMALL_PRINT * body:
-        return block.size <= _SMALL_PRINT * body
-    apart = _gap_inwards(block, [other for other in blocks if _same_column(block, other)], top=False) > 0.7 * body
-    return apart and block.size <= _SMALL_PRINT_READ * body and _NOTE_WORD.match(first) is not None
+    if all(line.font_size for line in block.lines) or block.size <= PARSING.small_print * body:
+        return block.size <= PARSING.small_print * body
+    apart = (
+        _gap_inwards(block, [other for other in blocks if _same_column(block, other)], top=False)
+        > PARSING.footnote_gap * body
+    )
+    return apart and block.size <= PARSING.small_print_read * body and _NOTE_WORD.match(first) is not None
 
 
 def _ends_column(block: Block, blocks: Sequence[Block], height: int) -> bool:
     """Whether a block lies in the lower part of the page, below all running text of its column."""
-    if not block.rows or block.box[1] < 0.6 * height:
+    if not block.rows or block.box[1] < PARSING.footnote_zone * height:
         return False
     return not any(
         other.label in RUNNING_TEXT
         and other.box[1] >= block.box[3]
-        and other.size > 1.03 * block.size
+        and other.size > PARSING.footnote_body * block.size
         and _same_column(block, other)
         for other in blocks
     )

@@ -11,6 +11,7 @@ from pagemill.document.geometry import area, as_array, intersection, union_box
 from pagemill.document.page import ANNOTATION, Word
 from pagemill.imaging.annotations import CHECKED, UNCHECKED
 from pagemill.parsing.lines import line_size
+from pagemill.parsing.thresholds import PARSING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,11 +19,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pagemill.document.page import TextLine
-
-_REACH = 2.5
-"""Farthest that a check box stands from its label, in font sizes of the label."""
-_READ_BOX = 0.5
-"""Share of a line in a check box from which the line is the box, read as a letter."""
 
 
 def with_marks(lines: Sequence[TextLine], marks: Sequence[TextLine]) -> list[TextLine]:
@@ -56,7 +52,9 @@ def _is_read_box(line: TextLine, places: NDArray[np.float64]) -> bool:
     """Whether a line of one sign is a check box as printed on the page, or as read from the pixels."""
     if len(line.text.strip()) > 1:
         return False
-    return any(intersection(line.box, tuple(place)) > _READ_BOX * area(line.box) for place in places.tolist())
+    return any(
+        intersection(line.box, tuple(place)) > PARSING.mark_in_line * area(line.box) for place in places.tolist()
+    )
 
 
 def _label(mark: TextLine, lines: Sequence[TextLine], found: NDArray[np.float64]) -> int | None:
@@ -73,7 +71,7 @@ def _label(mark: TextLine, lines: Sequence[TextLine], found: NDArray[np.float64]
             return None
         line = lines[index]
         if line.polygon is None:
-            return index if gap[index] <= _REACH * line_size(line) else None
+            return index if gap[index] <= PARSING.mark_reach * line_size(line) else None
     return None
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from pagemill.parsing.lines import join_rows
 from pagemill.parsing.lists import BULLET, is_list, list_text, marker
+from pagemill.parsing.thresholds import PARSING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,13 +25,6 @@ _SENTENCE_END = re.compile(r"[.!?…。！？:][\"'”’)\]»]*(?:\d{1,3}(?:[,�
 _LEADER = re.compile(r"^[.·…_\-–—=*~\s]{6,}$")
 """A row of dots or dashes drawn with characters: a rule, not text."""
 _NUMBERED = re.compile(r"^\(?(\d{1,3})[.)]\s")
-_HEADING_SIZE = 1.18
-_MARKED_SIZE = 1.05
-"""The same for rows that begin with a number and whose sizes a text layer states."""
-_MAX_COMPARED = 1000
-"""Rows of a region beyond which its numbered paragraphs are not compared with all the others."""
-_MAX_HEADING_ROWS = 3
-_MAX_HEADING_CHARACTERS = 160
 
 
 class RunKind(Enum):
@@ -102,15 +96,19 @@ def split_paragraphs(rows: Sequence[Row]) -> list[list[Row]]:
     """Cut rows where a paragraph ends: extra space, an indent, or a short line that ends a sentence."""
     if len(rows) < 2:
         return [list(rows)] if rows else []
-    left = float(np.quantile([row.box[0] for row in rows], 0.1))
-    right = float(np.quantile([row.box[2] for row in rows], 0.9))
+    left = float(np.quantile([row.box[0] for row in rows], PARSING.edge_quantile))
+    right = float(np.quantile([row.box[2] for row in rows], 1 - PARSING.edge_quantile))
     pitches = np.array([_middle(b) - _middle(a) for a, b in pairwise(rows)])
-    usual = float(np.quantile(pitches[pitches > 0], 0.4)) if (pitches > 0).any() else 0.0
+    usual = float(np.quantile(pitches[pitches > 0], PARSING.pitch_quantile)) if (pitches > 0).any() else 0.0
     hanging = _hanging(rows, left)
     cuts = [0]
     for i, (above, below) in enumerate(pairwise(rows), start=1):
         after = rows[i + 1] if i + 1 < len(rows) else None
-        if below.box[0] < left + 0.5 * below.size if hanging else _breaks(above, below, after, left, right, usual):
+        if (
+            below.box[0] < left + PARSING.hanging_edge * below.size
+            if hanging
+            else _breaks(above, below, after, left, right, usual)
+        ):
             cuts.append(i)
     cuts.append(len(rows))
     return [list(rows[i:j]) for i, j in pairwise(cuts)]
@@ -118,13 +116,13 @@ def split_paragraphs(rows: Sequence[Row]) -> list[list[Row]]:
 
 def _hanging(rows: Sequence[Row], left: float) -> bool:
     """Whether each entry starts at the left edge and goes on indented, as in bibliographies and glossaries."""
-    outer = [row.box[0] < left + 0.5 * row.size for row in rows]
+    outer = [row.box[0] < left + PARSING.hanging_edge * row.size for row in rows]
     starts = sum(outer)
-    if len(rows) < 4 or not outer[0] or starts < 2 or len(rows) - starts < 2:
+    if len(rows) < PARSING.hanging_rows or not outer[0] or starts < 2 or len(rows) - starts < 2:
         return False
     followed = sum(not after for first, after in pairwise(outer) if first)
     indents = [row.box[0] for row, at_left in zip(rows, outer, strict=True) if not at_left]
-    return followed >= 0.5 * starts and np.ptp(indents) < 1.5 * rows[0].size
+    return followed >= PARSING.hanging_followed * starts and np.ptp(indents) < PARSING.hanging_spread * rows[0].size
 
 
 def ends_sentence(text: str) -> bool:
@@ -139,22 +137,25 @@ def _middle(row: Row) -> float:
 def _breaks(above: Row, below: Row, after: Row | None, left: float, right: float, usual: float) -> bool:
     em = max(above.size, below.size)
     pitch = _middle(below) - _middle(above)
-    if pitch > max(1.35 * usual, usual + 0.35 * em) and below.box[1] - above.box[3] > 0.3 * em:
+    apart = pitch > max(PARSING.pitch_break * usual, usual + PARSING.pitch_break_size * em)
+    if apart and below.box[1] - above.box[3] > PARSING.paragraph_gap * em:
         return True
-    if above.size > _HEADING_SIZE * below.size or below.size > _HEADING_SIZE * above.size:
+    if above.size > PARSING.heading_size * below.size or below.size > PARSING.heading_size * above.size:
         return min(len(above.text), len(below.text)) > 1 and above.bold != below.bold
     if BULLET.match(below.text):
         return True
     width = right - left
-    centred = abs((below.box[0] + below.box[2]) - (left + right)) < 0.1 * width and below.box[2] < right - em
-    indented = below.box[0] - left > 0.8 * em and above.box[0] - left < 0.5 * em and not centred
-    if indented and (after is None or after.box[0] - left < 0.5 * em) and below.box[0] - left < 0.25 * width:
+    off_centre = abs((below.box[0] + below.box[2]) - (left + right))
+    centred = off_centre < PARSING.centred * width and below.box[2] < right - em
+    indent, flush = below.box[0] - left, PARSING.no_indent * em
+    indented = indent > PARSING.indent * em and above.box[0] - left < flush and not centred
+    if indented and (after is None or after.box[0] - left < flush) and indent < PARSING.indent_share * width:
         return not marker(above.text) and not above.text.endswith("-")
     if _could_have_fitted(above, below, right) and not centred:
         return True
-    short = above.box[2] < right - 0.15 * width
+    short = above.box[2] < right - PARSING.short_row * width
     starts = not below.text[:1].islower()
-    return short and starts and ends_sentence(above.text) and width > 8 * em
+    return short and starts and ends_sentence(above.text) and width > PARSING.narrow_column * em
 
 
 def _could_have_fitted(above: Row, below: Row, right: float) -> bool:
@@ -163,7 +164,7 @@ def _could_have_fitted(above: Row, below: Row, right: float) -> bool:
     first = below.text.split(None, 1)[0]
     length = (below.box[2] - below.box[0]) * len(first) / max(1, len(below.text))
     lower = below.text[:1].islower() or above.text.rstrip().endswith((",", "-"))
-    return room > (8 if lower else 1) * above.size + 1.3 * length
+    return room > PARSING.word_fits[lower] * above.size + PARSING.word_width * length
 
 
 def _kinds(paragraph: list[Row], region: Sequence[Row], body_size: float) -> list[tuple[RunKind, list[Row]]]:
@@ -194,14 +195,14 @@ def _is_marked_heading(paragraph: Sequence[Row], rest: Sequence[Row]) -> bool:
     if not others:
         return False
     measured = all(line.font_size for row in (*paragraph, *others) for line in row.lines)
-    return measured and paragraph[0].size > _MARKED_SIZE * float(np.median([row.size for row in others]))
+    return measured and paragraph[0].size > PARSING.marked_heading_size * float(np.median([row.size for row in others]))
 
 
 def _heading_rows(paragraph: list[Row], region: Sequence[Row], body_size: float) -> int:
     """How many rows at a paragraph's start are a heading inside a larger region of running text."""
     first = paragraph[0]
-    stands_out = first.bold or first.size > _HEADING_SIZE * body_size
-    numbered = len(region) <= _MAX_COMPARED and _starts_with_number(first.text)
+    stands_out = first.bold or first.size > PARSING.heading_size * body_size
+    numbered = len(region) <= PARSING.max_compared and _starts_with_number(first.text)
     if not stands_out and not numbered:
         return 0
     own = set(map(id, paragraph))
@@ -212,13 +213,13 @@ def _heading_rows(paragraph: list[Row], region: Sequence[Row], body_size: float)
     usual = max(body_size, float(np.median([row.size for row in rest or paragraph[1:]])))
     all_bold = sum(row.bold for row in region) > 0.5 * len(region)
     count = 0
-    for row in paragraph[: _MAX_HEADING_ROWS + 1]:
-        larger = row.size > (_MARKED_SIZE if marked else _HEADING_SIZE) * usual
+    for row in paragraph[: PARSING.heading_rows + 1]:
+        larger = row.size > (PARSING.marked_heading_size if marked else PARSING.heading_size) * usual
         if not (larger or (row.bold and not all_bold)):
             break
         count += 1
     text = " ".join(row.text for row in paragraph[:count])
-    if not count or count > _MAX_HEADING_ROWS or len(text) > _MAX_HEADING_CHARACTERS:
+    if not count or count > PARSING.heading_rows or len(text) > PARSING.heading_characters:
         return 0
     if text.endswith((".", ",", ";")) or BULLET.match(text) or not any(char.isalpha() for char in text):
         return 0

@@ -23,6 +23,7 @@ from pagemill.parsing.captions import caption_targets
 from pagemill.parsing.crops import WHOLE_PAGE, cut_pictures
 from pagemill.parsing.headings import numbered_level
 from pagemill.parsing.paragraphs import ends_sentence
+from pagemill.parsing.thresholds import PARSING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,12 +37,8 @@ if TYPE_CHECKING:
 _READ = frozenset({Task.TEXT, Task.TABLE, Task.FORMULA})
 _BREAKS_PARAGRAPH = frozenset({Label.DISPLAY_FORMULA, Label.TABLE, Label.ALGORITHM, Label.CONTENT, Label.DOC_TITLE})
 """Labels that no paragraph runs over, as it runs over a picture."""
-_MIN_OPEN = 40
-"""Characters from which a text that ends without a full stop is taken for a paragraph that goes on, and not a label."""
 BYTES_A_PIXEL = 0.5
 """What a prepared region takes, about, for each pixel of its crop: a JPEG of text in base64."""
-_BLANK_CONTRAST = 32
-"""Least difference of brightness on a page that is not blank."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +157,7 @@ def complete(record: PageResult) -> None:
 def is_blank(pixels: Pixels) -> bool:
     """Whether there is nothing to be seen on a page."""
     sample = pixels[::4, ::4]
-    return int(sample.max()) - int(sample.min()) < _BLANK_CONTRAST
+    return int(sample.max()) - int(sample.min()) < PARSING.blank_contrast
 
 
 def _whole_page(pixels: Pixels) -> list[DetectedRegion]:
@@ -255,7 +252,7 @@ def _mark_continuations(regions: Sequence[Region]) -> None:
 def _is_open(text: str) -> bool:
     """Whether a text is one paragraph of prose that stops in the middle of a sentence."""
     return (
-        (len(text) >= _MIN_OPEN or text.endswith("-"))
+        (len(text) >= PARSING.open_characters or text.endswith("-"))
         and "\n" not in text
         and "<" not in text  # what is joined to it shall not stand in a block of HTML
         and not text.endswith(("`", "$", ":", "：", "|"))

@@ -11,6 +11,7 @@ import cv2
 import numpy as np
 
 from pagemill.document.geometry import areas, as_array, intersection_matrix
+from pagemill.parsing.thresholds import PARSING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,34 +23,7 @@ if TYPE_CHECKING:
     from pagemill.imaging.page import TextLayer
     from pagemill.imaging.types import Pixels
 
-_MAX_UNMAPPED = 0.05
-_MAX_INVISIBLE = 0.1
-"""Characters of an invisible layer over ink of its own, per visible character, above which the page shows more text
-than the visible layer says."""
-_INK_CONTRAST = 48
-"""Grey levels off the paper that make ink."""
-_MIN_INK = 0.03
-"""Share of a line's box that writing inks; a hairline or a speck in an empty box inks less. Not measured."""
-_MIN_SAMPLE = 80
-"""Characters below which statistics mean nothing."""
-_MIN_LETTERS = 0.4
-_VOWELS = (0.2, 0.65)
-"""Plausible share of vowels among ASCII letters. European languages lie between 0.35 and 0.5; a text whose codes are
-all shifted by a constant (a subset font without a Unicode map) falls below 0.2."""
-_MAX_WORD = 30
-_MAX_ONE_GLYPH = 0.4
 _MOJIBAKE = re.compile("Ã[\u0080-\u00bf©¨ª«¤¶¼]|â€|Â[\u00a0-\u00bf]|ï»¿")
-_MIN_UNREAD = 0.35
-"""Share of the text-like ink that may lie outside all lines of the layer; figures with lettering reach a third."""
-_COVERED = 0.3
-"""Share of a line's or strip's area that known lines cover from which it is one of them."""
-_ANALYSIS_HEIGHT = 1400
-_RULE = 60
-"""Pixels at the analysis height: strokes as long as a line of the largest text is high are rules, not letters."""
-_RULE_WIDTH = 7
-"""Pixels at the analysis height cleared around the edge of a rule: a rule of about 2 points and its far edge."""
-_RULE_PART = 24
-"""The same for strokes that are rules only together with others, such as the short sides of a frame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +47,7 @@ def judge(layer: TextLayer, pixels: Pixels) -> TextLayerVerdict:
     """
     if not layer.characters or not layer.lines:
         return TextLayerVerdict(False, "invisible" if layer.hidden_lines else "empty")
-    if layer.unmapped > _MAX_UNMAPPED * layer.characters:
+    if layer.unmapped > PARSING.unmapped * layer.characters:
         return TextLayerVerdict(False, "unmapped")
     garble = garbled(" ".join(line.text for line in layer.lines))
     if garble:
@@ -81,7 +55,7 @@ def judge(layer: TextLayer, pixels: Pixels) -> TextLayerVerdict:
     # An invisible layer is the output of somebody's OCR, of unknown quality: it only tells where to read.
     described = sum(len(line.text.replace(" ", "")) for line in _over_ink(layer, pixels))
     boxes = [line.box for line in (*layer.lines, *layer.marks)]
-    if described > _MAX_INVISIBLE * layer.characters or unread_ink(pixels, boxes) > _MIN_UNREAD:
+    if described > PARSING.invisible * layer.characters or unread_ink(pixels, boxes) > PARSING.unread_ink:
         return TextLayerVerdict(False, "partial", partial=True)
     return TextLayerVerdict(True, "sound")
 
@@ -93,7 +67,7 @@ def _over_ink(layer: TextLayer, pixels: Pixels) -> list[TextLine]:
         return []
     boxes = as_array(line.box for line in hidden)
     covered = intersection_matrix(boxes, as_array(line.box for line in layer.lines)).sum(axis=1)
-    apart = covered < _COVERED * np.maximum(areas(boxes), 1e-9)
+    apart = covered < PARSING.strip_covered * np.maximum(areas(boxes), 1e-9)
     return [line for line, alone in zip(hidden, apart.tolist(), strict=True) if alone and _is_inked(pixels, line.box)]
 
 
@@ -102,28 +76,28 @@ def _is_inked(pixels: Pixels, box: Box) -> bool:
     green = pixels[max(y1, 0) : y2, max(x1, 0) : x2, 1].astype(np.int16)
     if not green.size:
         return False
-    return bool((np.abs(green - np.int16(np.median(green))) > _INK_CONTRAST).mean() > _MIN_INK)
+    return bool((np.abs(green - np.int16(np.median(green))) > PARSING.ink_contrast).mean() > PARSING.line_ink)
 
 
 def garbled(text: str) -> str:
     """Name what is implausible about a text's characters; empty when nothing is, or when there are too few to tell."""
     compact = "".join(char for char in text if not char.isspace() and char not in ".…_-–—·")
-    if len(compact) < _MIN_SAMPLE:
+    if len(compact) < PARSING.sample:
         return ""
-    if sum(char.isalnum() for char in compact) < _MIN_LETTERS * len(compact):
+    if sum(char.isalnum() for char in compact) < PARSING.letters * len(compact):
         return "symbols"
     commonest, times = Counter(compact).most_common(1)[0]
-    if times > _MAX_ONE_GLYPH * len(compact) and not commonest.isdigit():
+    if times > PARSING.one_glyph * len(compact) and not commonest.isdigit():
         return "one glyph"
-    if len(_MOJIBAKE.findall(text)) > 0.01 * len(compact):
+    if len(_MOJIBAKE.findall(text)) > PARSING.mojibake * len(compact):
         return "mojibake"
     ascii_letters = [char for char in compact.lower() if "a" <= char <= "z"]
-    if len(ascii_letters) >= _MIN_SAMPLE and len(ascii_letters) > 0.5 * len(compact):
+    if len(ascii_letters) >= PARSING.sample and len(ascii_letters) > PARSING.ascii_letters * len(compact):
         share = sum(char in "aeiouy" for char in ascii_letters) / len(ascii_letters)
-        if not _VOWELS[0] <= share <= _VOWELS[1]:
+        if not PARSING.vowels[0] <= share <= PARSING.vowels[1]:
             return "letters"
         prose = re.findall(r"[A-Za-z]+", text)
-        if sum(map(len, prose)) / len(prose) > _MAX_WORD:
+        if sum(map(len, prose)) / len(prose) > PARSING.word_length:
             return "no spaces"
     return ""
 
@@ -139,7 +113,7 @@ def unread_ink(pixels: Pixels, boxes: Sequence[Box]) -> float:
         boxes: Lines that are known, in page pixels.
     """
     height, width = pixels.shape[:2]
-    scale = min(1.0, _ANALYSIS_HEIGHT / max(height, width))
+    scale = min(1.0, PARSING.analysis_height / max(height, width))
     grey = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY)
     if scale < 1.0:
         grey = cv2.resize(grey, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
@@ -151,15 +125,15 @@ def unread_ink(pixels: Pixels, boxes: Sequence[Box]) -> float:
     size = areas(strips)
     known = as_array(boxes) * scale
     covered = np.minimum(intersection_matrix(strips, known).sum(axis=1) / size, 1.0)
-    return float(size[covered < _COVERED].sum() / size.sum())
+    return float(size[covered < PARSING.strip_covered].sum() / size.sum())
 
 
 def _text_strips(grey: NDArray[np.uint8]) -> NDArray[np.float64]:
     """Boxes of text-like strips, shape (n, 4)."""
     gradient = cv2.morphologyEx(grey, cv2.MORPH_GRADIENT, cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (3, 3)))
     level, edges = cv2.threshold(gradient, 0, 255, cv2.THRESH_BINARY | cv2.THRESH_OTSU)
-    if level < 24:  # Otsu splits the noise of an empty page too
-        _, edges = cv2.threshold(gradient, 24, 255, cv2.THRESH_BINARY)
+    if level < PARSING.edge_level:  # Otsu splits the noise of an empty page too
+        _, edges = cv2.threshold(gradient, PARSING.edge_level, 255, cv2.THRESH_BINARY)
     edges[_rules(np.asarray(edges, dtype=np.uint8))] = 0  # or a line of text that touches its frame is part of it
     smeared = cv2.morphologyEx(edges, cv2.MORPH_CLOSE, cv2.getStructuringElement(cv2.MORPH_RECT, (9, 1)))
     count, _, stats, _ = cv2.connectedComponentsWithStats(smeared, connectivity=4)
@@ -174,13 +148,15 @@ def _text_strips(grey: NDArray[np.uint8]) -> NDArray[np.float64]:
 
 def _rules(edges: NDArray[np.uint8]) -> NDArray[np.bool_]:
     """Which edge pixels belong to rules and frames, shape of ``edges``."""
-    across = cv2.morphologyEx(edges, cv2.MORPH_OPEN, cv2.getStructuringElement(cv2.MORPH_RECT, (_RULE, 1)))
-    down = cv2.morphologyEx(edges, cv2.MORPH_OPEN, cv2.getStructuringElement(cv2.MORPH_RECT, (1, _RULE_PART)))
+    across = cv2.morphologyEx(
+        edges, cv2.MORPH_OPEN, cv2.getStructuringElement(cv2.MORPH_RECT, (PARSING.rule_length, 1))
+    )
+    down = cv2.morphologyEx(edges, cv2.MORPH_OPEN, cv2.getStructuringElement(cv2.MORPH_RECT, (1, PARSING.rule_part)))
     _, labels, stats, _ = cv2.connectedComponentsWithStats(cv2.bitwise_or(across, down), connectivity=8)
-    long = np.maximum(stats[:, cv2.CC_STAT_WIDTH], stats[:, cv2.CC_STAT_HEIGHT]) >= _RULE
+    long = np.maximum(stats[:, cv2.CC_STAT_WIDTH], stats[:, cv2.CC_STAT_HEIGHT]) >= PARSING.rule_length
     long[0] = False
     # Letters that touch a rule cut the edge on their side into pieces; the edge on the other side is whole.
-    return cv2.dilate(long[labels].astype(np.uint8), np.ones((_RULE_WIDTH, _RULE_WIDTH), np.uint8)) > 0
+    return cv2.dilate(long[labels].astype(np.uint8), np.ones((PARSING.rule_width, PARSING.rule_width), np.uint8)) > 0
 
 
 def merge_lines(layer: Sequence[TextLine], read: Sequence[TextLine]) -> list[TextLine]:
@@ -189,4 +165,4 @@ def merge_lines(layer: Sequence[TextLine], read: Sequence[TextLine]) -> list[Tex
         return [*layer, *read]
     known, found = as_array(line.box for line in layer), as_array(line.box for line in read)
     covered = intersection_matrix(found, known).sum(axis=1) / np.maximum(areas(found), 1e-9)
-    return [*layer, *(line for line, share in zip(read, covered, strict=True) if share < _COVERED)]
+    return [*layer, *(line for line, share in zip(read, covered, strict=True) if share < PARSING.strip_covered)]

@@ -10,6 +10,7 @@ import msgspec
 from pagemill.document.geometry import union_box
 from pagemill.imaging.transforms import rotate_quarter
 from pagemill.parsing.lines import direction
+from pagemill.parsing.thresholds import PARSING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,14 +18,6 @@ if TYPE_CHECKING:
     from pagemill.document.geometry import Box, Point
     from pagemill.document.page import TextLine
     from pagemill.imaging.page import DecodedPage
-
-_MOST = 0.8
-"""Share of the characters that must run one way for the page to be turned."""
-_MOST_UPSIDE_DOWN = 0.5
-"""The same for text that is upside down: what is printed over such a page may well be upright."""
-_LEAST_CHARACTERS = 20
-_TOLERANCE = 5.0
-"""Degrees."""
 
 
 def turn_to_upright(lines: Sequence[TextLine]) -> int:
@@ -37,15 +30,15 @@ def turn_to_upright(lines: Sequence[TextLine]) -> int:
     for line in lines:
         angle = direction(line) % 360
         quarter = round(angle / 90) * 90
-        if abs(angle - quarter) <= _TOLERANCE:
+        if abs(angle - quarter) <= PARSING.turned_tolerance:
             characters[quarter % 360] += len(line.text)
         else:
             other += len(line.text)
     most = max(characters, key=lambda quarter: characters[quarter])
     total = other + sum(characters.values())
     # A page whose text is upside down reads wrong in every way; one with sideways text may be a table beside print.
-    share = _MOST_UPSIDE_DOWN if most == 180 else _MOST
-    return -most % 360 if characters[most] >= max(share * total, _LEAST_CHARACTERS) else 0
+    share = PARSING.turned_upside_down if most == 180 else PARSING.turned
+    return -most % 360 if characters[most] >= max(share * total, PARSING.turned_characters) else 0
 
 
 def turn_page(page: DecodedPage, lines: Sequence[TextLine], degrees: int) -> tuple[DecodedPage, list[TextLine]]:
@@ -81,7 +74,7 @@ def _turned(line: TextLine, degrees: int, width: int, height: int) -> TextLine:
     turned = msgspec.structs.replace(
         line, box=_turned_box(line.box, degrees, width, height), polygon=polygon, words=words
     )
-    level = abs(direction(turned)) <= _TOLERANCE
+    level = abs(direction(turned)) <= PARSING.turned_tolerance
     return msgspec.structs.replace(turned, polygon=None) if level else turned
 
 

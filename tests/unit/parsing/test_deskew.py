@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from pagemill.document.labels import Label
 from pagemill.document.page import PageResult, Region, TextLine, Word
-from pagemill.parsing.deskew import MAX_SKEW, estimate_skew, straighten
+from pagemill.parsing.deskew import estimate_skew, straighten
+from pagemill.parsing.thresholds import PARSING
 
 WIDTH, HEIGHT = 600, 800
 
@@ -33,7 +34,7 @@ def slanted(angle: float, rows: int = 8) -> tuple[np.ndarray, list[TextLine]]:
     return pixels, lines
 
 
-@given(angle=st.floats(-MAX_SKEW + 0.01, MAX_SKEW - 0.01).filter(lambda angle: abs(angle) > 0.2))
+@given(angle=st.floats(-PARSING.max_skew + 0.01, PARSING.max_skew - 0.01).filter(lambda angle: abs(angle) > 0.2))
 @settings(max_examples=30, deadline=None)
 def test_the_angle_of_lines(angle: float):
     assert estimate_skew(slanted(angle)[1]) == pytest.approx(angle, abs=0.05)
