@@ -20,7 +20,8 @@ RUNNABLE = [page for page in PAGES if any(block.runs for block in blocks(page))]
 def test_snippets_run(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
-    shutil.copytree(ROOT / "samples", tmp_path / "samples", ignore=shutil.ignore_patterns("makers", "truth", "*.py"))
+    slow = shutil.ignore_patterns("makers", "truth", "*.py", "corpus.*", "*-scan.pdf")
+    shutil.copytree(ROOT / "samples", tmp_path / "samples", ignore=slow)
     names: dict[str, object] = {}  # what one block of Python defines, the next ones use
     for block in blocks(page):
         if not block.runs:
