@@ -45,7 +45,7 @@ lines:
 
 # The documentation site in site/. A broken link or reference fails the build.
 docs: $(VENV)/.installed-docs
-	$(BIN)/python -m mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 # Makes samples/ anew: see samples/make_samples.py.
 samples: $(VENV)/.installed-test
