@@ -99,7 +99,7 @@ async def test_children_end_with_a_server_that_is_killed(world: World):
     ("word", "message", "remedy"),
     [
         ("crash", "a stone in the gears", "end of its log"),
-        ("oom", "accelerator's memory does not suffice", "--gpu-mem-util"),
+        ("oom", "not enough memory on the accelerator", "--gpu-mem-util"),
     ],
 )
 async def test_a_server_that_dies_at_its_start_is_an_error_with_the_end_of_its_log(

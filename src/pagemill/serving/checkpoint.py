@@ -19,7 +19,7 @@ def read_weights(folder: Path) -> Weights:
     """Size and architecture of the checkpoint in a folder, from its files and its ``config.json``.
 
     Raises:
-        UsageError: It is none, or its architecture is not described in the usual words.
+        UsageError: It is not a checkpoint, or its architecture is not described in the usual keys.
     """
     path = folder / "config.json"
     try:
@@ -29,7 +29,7 @@ def read_weights(folder: Path) -> Weights:
         size = sum(file.stat().st_size for pattern in ("*.safetensors", "*.bin") for file in folder.glob(pattern))
     except (OSError, ValueError) as error:
         raise UsageError(
-            f"{folder} is no checkpoint: {path.name}: {getattr(error, 'strerror', None) or error}",
+            f"{folder} is not a checkpoint: {path.name}: {getattr(error, 'strerror', None) or error}",
             remedy="Give --weights a folder with config.json and the model's *.safetensors.",
         ) from error
     if not isinstance(config, dict):
@@ -38,10 +38,10 @@ def read_weights(folder: Path) -> Weights:
 
 
 def architecture_of(config: dict[str, Any], name: str) -> Architecture:
-    """The numbers of a ``config.json`` of transformers; those of the text model where it has several.
+    """The numbers of a ``config.json`` of transformers; those of the text model if it has several.
 
     Raises:
-        UsageError: A number is missing or none.
+        UsageError: A number is missing or invalid.
     """
     parts = (config.get(key) for key in ("text_config", "language_config"))
     text = next((part for part in parts if isinstance(part, dict)), config)

@@ -1,4 +1,4 @@
-"""The command that serves a model: where vLLM is, and what it is told."""
+"""The command line of a model server: where vLLM is, and its arguments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pagemill.serving.planning import Plan
 
 VARIABLE = "PAGEMILL_VLLM"
-"""The environment variable that says where vLLM is."""
+"""Environment variable with the location of vLLM."""
 INSTALL = "python -m venv vllm-env && vllm-env/bin/pip install vllm"
 _MODULE = "vllm.entrypoints.cli.main"
 
@@ -29,16 +29,16 @@ class Vllm:
     """An installed vLLM."""
 
     command: tuple[str, ...]
-    """What stands before ``serve``."""
+    """The command line before ``serve``."""
     path: Path
     """The program."""
     version: str | None
-    """None where it could not be told without running it."""
+    """None if it cannot be determined without running vLLM."""
 
     def environment(self) -> dict[str, str]:
-        """The environment of a server: ours, without telemetry and colours, with its own programs first on the path.
+        """The environment of a server: ours, without telemetry and colours, with its own programs first on PATH.
 
-        Compilers at run time (Triton, FlashInfer) look there for ``ninja``, which pip puts beside ``vllm``.
+        Run-time compilers (Triton, FlashInfer) look there for ``ninja``, which pip installs beside ``vllm``.
         """
         return {
             "VLLM_NO_USAGE_STATS": "1",
@@ -51,17 +51,17 @@ class Vllm:
 
 
 WHEREVER_IT_IS = Vllm(("vllm",), Path("vllm"), None)
-"""Stands for vLLM in commands that are only shown, on a machine without it."""
+"""Placeholder for vLLM in commands that are only shown, on a machine without it."""
 
 
 def find_vllm(given: str | None = None) -> Vllm:
-    """Look for vLLM: where the user says, in ``PAGEMILL_VLLM``, in pagemill's own environment, on ``PATH``.
+    """Find vLLM: where the user says, in ``PAGEMILL_VLLM``, in pagemill's own environment, on ``PATH``.
 
     Args:
         given: An executable or the folder of an environment.
 
     Raises:
-        MissingDependencyError: There is none.
+        MissingDependencyError: It is not installed.
     """
     for source, place in (("--vllm", given), (VARIABLE, os.environ.get(VARIABLE))):
         if place:
@@ -73,12 +73,12 @@ def find_vllm(given: str | None = None) -> Vllm:
         return _program(Path(found))
     raise MissingDependencyError(
         "vLLM is not installed",
-        remedy=f"It wants an environment of its own: {INSTALL}; then --vllm vllm-env, or {VARIABLE}=vllm-env.",
+        remedy=f"It needs an environment of its own: {INSTALL}; then --vllm vllm-env, or {VARIABLE}=vllm-env.",
     )
 
 
 def check_version(vllm: Vllm, card: ModelCard) -> None:
-    """See that vLLM is new enough for a model, where its version can be told.
+    """Check that vLLM is new enough for a model, if its version is known.
 
     Raises:
         MissingDependencyError: It is too old.
@@ -105,21 +105,21 @@ def server_arguments(
 ) -> list[str]:
     """The command line of a server.
 
-    Where a flag is given more than once the later of plan, card and user wins, and stands there alone.
+    If a flag is given more than once, the last of plan, card and user wins.
 
     Args:
         vllm: The installation.
         card: The model.
         plan: Its sizing; None leaves that to vLLM.
-        model: Local folder or name on the Hub, when not that of the card.
-        served_name: What clients call it, when not the card's name.
+        model: Local folder or name on the Hub, if not the card's.
+        served_name: The model's name for clients, if not the card's.
         host: Address it listens on.
         port: Port it listens on.
         options: Names of the card's optional flags.
-        extra: Arguments of the user's.
+        extra: The user's arguments.
 
     Raises:
-        UsageError: The card has no such option, or says nothing about where the model is.
+        UsageError: The card has no such option, or names no model.
     """
     unknown = [name for name in options if name not in card.server.optional]
     if unknown:
@@ -142,7 +142,7 @@ def server_arguments(
 
 
 def _merged(*groups: Sequence[str]) -> list[str]:
-    """Command lines one after another; of a flag that stands in several the last one counts, at its own place."""
+    """Concatenate command lines; of a repeated flag the last one is kept."""
     merged: dict[str, list[str]] = {}
     for group in groups:
         for name, words in _flags(group):
@@ -152,7 +152,7 @@ def _merged(*groups: Sequence[str]) -> list[str]:
 
 
 def _flags(words: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """The flags of a command line: each one's name and its words."""
+    """The flags of a command line: names and words."""
     flags: list[tuple[str, list[str]]] = []
     for word in words:
         if re.match(r"--?[A-Za-z]", word):
@@ -162,7 +162,7 @@ def _flags(words: Sequence[str]) -> list[tuple[str, list[str]]]:
             flags[-1][1].append(word)
         else:
             raise UsageError(
-                f"{word!r} does not belong to an option of vllm serve", remedy="Check what stands after --."
+                f"{word!r} does not belong to an option of vllm serve", remedy="Check the arguments after --."
             )
     return flags
 
@@ -184,7 +184,7 @@ def _in_environment(folder: Path) -> Vllm | None:
     program = folder / "bin" / "vllm"
     if os.access(program, os.X_OK):
         return _program(program)
-    python = folder / "bin" / "python"  # a build without the program: the module is the same
+    python = folder / "bin" / "python"  # a build without the program has the module
     if os.access(python, os.X_OK) and any(folder.glob("lib/python3*/site-packages/vllm/__init__.py")):
         return Vllm((str(python.absolute()), "-m", _MODULE), python.absolute(), _version(folder))
     return None
@@ -195,7 +195,7 @@ def _program(path: Path) -> Vllm:
 
 
 def _version(folder: Path) -> str | None:
-    """The version of an environment's vLLM by the name of its metadata; asking it takes ten seconds of imports."""
+    """The version of vLLM from its metadata: running it takes ten seconds of imports."""
     for entry in sorted(folder.glob("lib/python3*/site-packages/vllm*.dist-info")):
         if version := re.match(r"vllm(?:_\w+)?-(\d+(?:\.\d+)*)", entry.name):
             return version[1]

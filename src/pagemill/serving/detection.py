@@ -61,7 +61,7 @@ def _gpu(handle: Any) -> Gpu:
 
 
 def machine_memory_gib() -> float | None:
-    """Memory of the machine or, where that is less, of its control group; None where the system does not tell."""
+    """Memory of the machine, or of its control group if that is less; None if unknown."""
     try:
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
@@ -72,10 +72,10 @@ def machine_memory_gib() -> float | None:
 
 
 def resolve_profile(name: str) -> Profile:
-    """The profile of this name, with the machine's own memory where the profile names none.
+    """The profile of this name, with the machine's own memory if the profile names none.
 
     Args:
-        name: Of a profile, or ``auto`` for the machine at hand.
+        name: Name of a profile, or ``auto`` for the machine at hand.
 
     Raises:
         UsageError: There is no such profile.
@@ -87,11 +87,11 @@ def resolve_profile(name: str) -> Profile:
 
 
 def profile_of(gpu: Gpu) -> Profile:
-    """The profile of an accelerator: the one that knows its name, else the one next to it in size; its own memory."""
+    """The profile of an accelerator, by its name or else by its memory size, with its own memory."""
     known = (load_profile(name) for name in profile_names())
     fitting = next((profile for profile in known if any(_names(word, gpu.name) for word in profile.match)), None)
     if fitting is not None:
-        return msgspec.structs.replace(fitting, memory_gib=gpu.memory_gib, note=None)  # which is about the memory
+        return msgspec.structs.replace(fitting, memory_gib=gpu.memory_gib, note=None)  # the note is about the memory
     base = load_profile("h100" if gpu.memory_gib >= 70 else "l4" if gpu.memory_gib >= 20 else "rtx4060")
     capability = gpu.compute_capability
     fp8 = Fp8.NATIVE if capability >= _NATIVE_FP8 else Fp8.WEIGHTS if capability >= _WEIGHTS_FP8 else Fp8.NO
@@ -108,7 +108,7 @@ def profile_of(gpu: Gpu) -> Profile:
 
 
 def device_count(profile: Profile) -> int | None:
-    """Accelerators that servers can have one each of; None where they cannot be told apart or counted."""
+    """Number of accelerators for one server each; None if it is unknown."""
     if profile.device is not Device.CUDA:
         return None
     visible = visible_devices()
@@ -116,14 +116,14 @@ def device_count(profile: Profile) -> int | None:
 
 
 def visible_devices() -> list[str] | None:
-    """The devices that ``CUDA_VISIBLE_DEVICES`` names; None when it is not set."""
+    """The devices that ``CUDA_VISIBLE_DEVICES`` names; None if it is not set."""
     value = os.environ.get("CUDA_VISIBLE_DEVICES")
     return None if value is None else [device.strip() for device in value.split(",") if device.strip()]
 
 
 def _detected() -> Profile:
     found = gpus()
-    if found:  # servers are alike: the smallest one has to bear the plan
+    if found:  # one plan for all servers: it must fit the smallest
         return profile_of(min(found, key=lambda gpu: gpu.memory_gib))
     return load_profile("mps" if platform.system() == "Darwin" and platform.machine() == "arm64" else "cpu")
 

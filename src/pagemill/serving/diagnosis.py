@@ -1,4 +1,4 @@
-"""What the log of a server that ended means, and what to do about it."""
+"""Diagnosis of a server that exited, from its log."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ if TYPE_CHECKING:
 
 
 class StartFailure(StrEnum):
-    """Why a server ended."""
+    """Why a server exited."""
 
-    DEVICE_MEMORY = "the accelerator's memory does not suffice"
+    DEVICE_MEMORY = "not enough memory on the accelerator"
     CACHE_MEMORY = "no memory is left for the key-value cache"
     PORT = "its port is in use"
-    MODEL = "the model is not there, or may not be read"
+    MODEL = "the model was not found or may not be read"
     NETWORK = "the model could not be fetched"
     DTYPE = "the hardware does not support the kind of weights"
     DEVICE = "no accelerator was found"
-    ARGUMENT = "it does not know an option"
+    ARGUMENT = "unknown option"
     DISK = "the disk is full"
-    HOST_MEMORY = "it was killed, as when the machine's memory runs out"
+    HOST_MEMORY = "it was killed, possibly because the machine ran out of memory"
     SILENT = "it said nothing"
     UNKNOWN = "its log says why"
 
@@ -39,7 +39,7 @@ _SIGNS: tuple[tuple[StartFailure, tuple[str, ...], str], ...] = (
     (
         StartFailure.DEVICE_MEMORY,
         ("cuda out of memory", "outofmemoryerror", "is less than desired gpu memory utilization", "hip out of memory"),
-        "End what else uses the accelerator, or lower --gpu-mem-util; 'pagemill plan' shows the budget.",
+        "Stop other programs on the accelerator, or lower --gpu-mem-util; 'pagemill plan' shows the budget.",
     ),
     (
         StartFailure.CACHE_MEMORY,
@@ -58,7 +58,7 @@ _SIGNS: tuple[tuple[StartFailure, tuple[str, ...], str], ...] = (
     (
         StartFailure.ARGUMENT,
         ("unrecognized arguments", "error: argument "),
-        "Check what stands after --, and whether this vLLM is new enough.",
+        "Check the arguments after --, and whether this vLLM is new enough.",
     ),
     (
         StartFailure.MODEL,
@@ -104,19 +104,19 @@ _SIGNS: tuple[tuple[StartFailure, tuple[str, ...], str], ...] = (
     (
         StartFailure.DISK,
         ("no space left on device",),
-        "Free some space: of the model's cache, or of the temporary folder.",
+        "Free some space in the model cache or the temporary folder.",
     ),
 )
 _KILLED = -9
 
 
 def exceptions(log: Sequence[str]) -> list[str]:
-    """The lines of a log that hold an exception with its message, oldest first, each once."""
+    """The lines of a log with an exception and its message, oldest first, each once."""
     return list(dict.fromkeys(line for line in log if any(map(_names_exception, line.split()))))
 
 
 def _names_exception(word: str) -> bool:
-    """Whether a word is an exception's name before its message; one in quotes is only spoken of."""
+    """Whether a word is the name of a raised exception; a quoted one is only mentioned."""
     return word.endswith(("Error:", "Exception:")) and word[:-1].replace(".", "").replace("_", "").isalnum()
 
 
@@ -124,8 +124,8 @@ def diagnose(log: Sequence[str], status: int | None = None) -> Diagnosis:
     """Find the cause in the last lines of a log; the line nearest to the end decides.
 
     Args:
-        log: Its lines, oldest first.
-        status: The exit status, negative for a signal; None where the process did not end.
+        log: The lines, oldest first.
+        status: The exit status, negative for a signal; None if the process did not exit.
     """
     for line in reversed(log):
         lowered = line.casefold()
@@ -133,9 +133,9 @@ def diagnose(log: Sequence[str], status: int | None = None) -> Diagnosis:
             if any(sign in lowered for sign in signs):
                 return Diagnosis(cause, remedy)
     if status == _KILLED:
-        return Diagnosis(StartFailure.HOST_MEMORY, "Check the system's log for the end of the process, and its memory.")
+        return Diagnosis(StartFailure.HOST_MEMORY, "Check the system log for an out-of-memory kill.")
     if not log and status is not None:
         return Diagnosis(
             StartFailure.SILENT, "Is it vLLM that --vllm or PAGEMILL_VLLM names? Try it: PROGRAM serve --help."
         )
-    return Diagnosis(StartFailure.UNKNOWN, "Read the end of its log above; the whole of it is in the file named there.")
+    return Diagnosis(StartFailure.UNKNOWN, "Read the end of its log above; the full log is in the file named there.")

@@ -28,7 +28,7 @@ class Flag:
 
     @property
     def arguments(self) -> list[str]:
-        """As it stands on a command line."""
+        """The flag as command line arguments."""
         return [self.name] if self.value is None else [self.name, self.value]
 
 
@@ -50,7 +50,7 @@ def choose_flags(
             value=f"{budget.share:g}",
             reason=f"{chosen}; leaves {budget.left_gib:.1f} GiB for the layout model and the driver",
         )
-    else:  # there vLLM would claim a share of all of the machine's memory, and refuse to start when less is free
+    else:  # on the CPU, vLLM claims a share of all memory and refuses to start if less is free
         memory = Flag(
             name="--kv-cache-memory-bytes",
             value=str(math.floor(budget.kv_gib * 2**30)),
@@ -91,13 +91,13 @@ def choose_flags(
             ),
         ]
     flags.append(
-        Flag(name="--disable-uvicorn-access-log", value=None, reason="else a line a request hides what matters")
+        Flag(name="--disable-uvicorn-access-log", value=None, reason="one line per request would hide what matters")
     )
     return flags
 
 
 def remarks(profile: Profile, weights: Weights, dtype: Dtype, budget: Budget, bounds: Bounds) -> list[str]:
-    """What one should know about a plan beside its numbers."""
+    """Notes on a plan."""
     notes = [
         'Activations are an estimate. vLLM measures them at its start: compare "KV cache" here with its log line '
         '"Available KV cache memory".'
@@ -108,7 +108,7 @@ def remarks(profile: Profile, weights: Weights, dtype: Dtype, budget: Budget, bo
             "--gpu-mem-util."
         )
     if bounds.limited_by == "kv_cache" and bounds.kv_cache < bounds.client:
-        notes.append("The cache is the bound: more requests in flight would wait in the server's queue.")
+        notes.append("The cache is the limit: more requests in flight would wait in the server's queue.")
     if dtype is Dtype.FP8 and weights.architecture.stored_bits <= 8:
         notes.append("The checkpoint is stored in fp8 and needs no flag for it.")
     if profile.note:

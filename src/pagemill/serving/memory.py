@@ -1,9 +1,9 @@
-"""Sizing: what of a model fits into the memory of an accelerator, how many requests that bears, and with which flags.
+"""The memory plan of a vLLM server: weights, activations, key-value cache, and how many requests fit.
 
-vLLM claims a share of the memory, loads the weights, measures its activations once and makes everything that is left
-into slots of the key-value cache, one a token. This computes the same beforehand. Weights and cache follow from the
-model's numbers; the activations are an estimate, with its constants below. vLLM measures them when it starts: its log
-line "Available KV cache memory" is the truth, to be compared with ``kv_gib`` here.
+vLLM claims a share of the memory, loads the weights, measures its activations once and turns the rest into slots of the
+key-value cache, one per token. This computes the same in advance. Weights and cache follow from the model's numbers;
+the activations are an estimate with the constants below. vLLM measures them at start: compare its log line "Available
+KV cache memory" with ``kv_gib``.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ GIB = 2**30
 RUNTIME_GIB = 0.5
 """Device context, kernels and CUDA graphs: an estimate."""
 ACTIVATION_VALUES = 77
-"""Values in 16 bits that are alive at the peak, for each token of a step and each unit of the model's width.
+"""16-bit values alive at the peak, per token of a step and unit of the model's width.
 
-Calibrated: 29.3 GiB were reported for GLM-OCR (width 1,536) on 192 GB, here taken to be at the 131,072 tokens of the
-best step. Counting gives the same order: four patches a token in the vision tower (width 1,024: pixels, residuals,
-query, key and value, gated layer: 78,000 values, 51 a unit of width) and the text model's own step (12), and a fifth
-more for copies in 32 bits and for the allocator.
+Calibrated: 29.3 GiB were reported for GLM-OCR (width 1,536) on 192 GB, taken to be at the 131,072 tokens of the best
+step. Counting gives the same order: four patches per token in the vision tower (width 1,024: pixels, residuals, query,
+key and value, gated layer: 78,000 values, 51 per unit of width), the text model's own step (12), and a fifth more for
+32-bit copies and the allocator.
 """
 FP8_SHARE = 0.55
-"""Size of weights quantised while they load, of their size in 16 bits: embeddings, head and norms stay as they are.
+"""Size of weights quantised at load, as a share of their 16-bit size: embeddings, head and norms stay in 16 bits.
 
-Of GLM-OCR's 2.66 GB that makes the 1.36 GiB that were reported.
+Gives the 1.36 GiB that were reported for GLM-OCR's 2.66 GB.
 """
 KV_BYTES = 2
-"""Of a value in the key-value cache, which is kept in 16 bits."""
+"""Bytes per value of the key-value cache, which is kept in 16 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """What a typical request is like, in tokens."""
+    """A typical request in tokens."""
 
     sequence_tokens: int
     """Image and answer."""
@@ -55,12 +55,12 @@ REGION = Workload(sequence_tokens=3000, prefill_tokens=450)
 """A region of the reference corpus: 812 x 422 pixels are 437 image tokens of 28 x 28 pixels."""
 _PROMPT_TOKENS = 50
 _PAGE_ANSWER_TOKENS = 2000
-"""About a dense page of text with the places of its regions."""
+"""About a dense page of text with the boxes of its regions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """A model's weights as they are stored, and the numbers of its architecture."""
+    """Stored size and architecture of a model's weights."""
 
     stored_bytes: int
     architecture: Architecture
@@ -68,7 +68,7 @@ class Weights:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """Where the memory goes, in GiB and tokens."""
+    """The division of the memory, in GiB and tokens."""
 
     memory_gib: float
     share: float
@@ -77,32 +77,32 @@ class Budget:
     activations_gib: float
     """An estimate."""
     step_tokens: int
-    """Tokens of a step that the activations are computed for."""
+    """Tokens per step for which the activations are computed."""
     kv_gib: float
     kv_bytes_per_token: int
     slots: int
-    """Tokens that the cache holds."""
+    """Tokens in the cache."""
     left_gib: float
     """Outside vLLM's share."""
     max_model_len: int
     worst_case_sequences: float
-    """How many of the longest sequences the cache holds."""
+    """Sequences of maximum length in the cache."""
     typical_sequences: float
-    """How many typical ones."""
+    """Typical sequences in the cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """The four bounds of how many requests are computed at once; the least is the effective one."""
+    """Four bounds on concurrent requests; the least is effective."""
 
     client: int
-    """Requests that the client has in flight."""
+    """Requests in flight at the client."""
     max_num_seqs: int
-    """What the server admits."""
+    """Requests that the server admits."""
     kv_cache: int
-    """Slots by the tokens of a typical sequence."""
+    """Cache slots divided by the tokens of a typical sequence."""
     batched_tokens: int
-    """Tokens of a step by the tokens of a typical prefill."""
+    """Tokens per step divided by the tokens of a typical prefill."""
 
     @property
     def effective(self) -> int:
@@ -111,7 +111,7 @@ class Bounds:
 
     @property
     def limited_by(self) -> str:
-        """The name of the least, the first one where several are."""
+        """The name of the least; the first of equals."""
         names = ("client", "max_num_seqs", "kv_cache", "batched_tokens")
         return min(names, key=lambda name: int(getattr(self, name)))
 
@@ -120,7 +120,7 @@ def weights_of(card: ModelCard) -> Weights:
     """The weights that a card describes.
 
     Raises:
-        UsageError: It has no numbers to compute with.
+        UsageError: It lacks the numbers.
     """
     if card.architecture is None or not (card.download_bytes or card.parameters):
         raise UsageError(
@@ -135,18 +135,18 @@ def weights_of(card: ModelCard) -> Weights:
 
 
 def kv_bytes_per_token(architecture: Architecture) -> int:
-    """Bytes of a token in the cache: a key and a value for every layer and key-value head."""
+    """Bytes per token in the cache: a key and a value per layer and key-value head."""
     return architecture.layers * 2 * architecture.kv_heads * architecture.head_dim * KV_BYTES
 
 
 def weights_gib(weights: Weights, dtype: Dtype) -> float:
-    """Size of the loaded weights in GiB; weights that are stored in 8 bits stay as they are."""
+    """Size of the loaded weights in GiB; weights stored in 8 bits are not quantised again."""
     quantised = dtype is Dtype.FP8 and weights.architecture.stored_bits > 8
     return weights.stored_bytes * (FP8_SHARE if quantised else 1.0) / GIB
 
 
 def activations_gib(step_tokens: int, hidden_size: int) -> float:
-    """Memory at the peak of a step beside weights and cache, in GiB: an estimate, see :data:`ACTIVATION_VALUES`.
+    """Peak memory of a step beside weights and cache, in GiB: an estimate, see :data:`ACTIVATION_VALUES`.
 
     Args:
         step_tokens: Tokens of a step, image tokens included.
@@ -161,7 +161,7 @@ def image_tokens(pixels: int, multiple: int) -> int:
 
 
 def workload_of(card: ModelCard, wishes: Wishes) -> Workload:
-    """Regions or whole pages for a model that reads, pages for one that embeds, unless the user knows better."""
+    """Regions or whole pages for a recognition model, pages for an embedding model, unless the user says otherwise."""
     usual = REGION
     if card.kind is ModelKind.EMBEDDING or card.reads is ReadingMode.PAGES:
         page = image_tokens(card.image.max_pixels, card.image.multiple) + _PROMPT_TOKENS
@@ -210,7 +210,7 @@ def budget_of(
     activations = activations_gib(step_tokens, weights.architecture.hidden_size)
     per_token = kv_bytes_per_token(weights.architecture)
     kv = claimed - model - activations
-    if profile.device is not Device.CUDA:  # the machine's own memory: no more than can be used
+    if profile.device is not Device.CUDA:  # the machine's own memory: claim no more than can be used
         kv = min(kv, profile.max_num_seqs * max_model_len * per_token / GIB)
     if kv * GIB < max_model_len * per_token:
         raise _too_large(card, profile, share, claimed, model, activations, kv, per_token, max_model_len)
@@ -251,7 +251,7 @@ def _too_large(
         remedies.append(f"--max-model-len {fitting} fits")
     larger_share = math.ceil(needed * share / claimed * 100) / 100
     if larger_share <= 0.95:
-        remedies.append(f"--gpu-mem-util {larger_share:.2f} would do, if nothing else runs there")
+        remedies.append(f"--gpu-mem-util {larger_share:.2f} would do, if nothing else uses the memory")
     else:
         remedies.append(f"a machine with {math.ceil(needed / share)} GiB would do, or a smaller model")
     text = "; ".join(remedies)

@@ -1,4 +1,4 @@
-"""Processes of servers whose watchdog was killed, with its owner and before it could end them. Linux."""
+"""Orphaned server processes, whose watchdog and owner were both killed. Linux only."""
 
 from __future__ import annotations
 
@@ -17,30 +17,29 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
 MARK = "PAGEMILL_SERVER_MARK"
-"""Environment variable that the watchdog of a server has, and all that descends from it: the same value, and no other
-server's."""
+"""Environment variable of a server's watchdog and its descendants, with a value unique to that server."""
 _VARIABLE = re.compile(rb"%s=([0-9a-f]{32})" % MARK.encode())
 _CHECKS = 50
 _CHECK_S = 0.1
 
 
 def new_mark() -> str:
-    """A mark that no other server has."""
+    """A mark unique to one server."""
     return secrets.token_hex(16)
 
 
 def end_orphans() -> int:
-    """Kill what descends from servers whose watchdog is no more, and wait until it is gone.
+    """Kill descendants of servers whose watchdog is gone, and wait until they have exited.
 
-    The kernel has killed such servers with their groups; this is for processes that had left the group, and holds
-    where the kernel does not know how. One that has given itself another title hides its environment with that, and is
-    not found. A server whose watchdog lives is left alone, whosever it is.
+    The kernel kills such servers with their process groups; this is for processes that left the group, and for kernels
+    without that feature. A process that changed its title hides its environment and is not found. Servers with a live
+    watchdog are left alone.
 
     Returns:
-        How many processes that were; 0 where the system has no ``/proc``.
+        The number of killed processes; 0 on systems without ``/proc``.
     """
     marks = {mark for _, mark in _marked()}
-    # A watchdog begins before its server: one that is alive is seen now, however the processes were listed.
+    # A watchdog starts before its server, so a live one is in the list whatever its order.
     orphaned = marks - {mark for pid, mark in _marked() if _is_watchdog(pid)}
     ended: set[int] = set()
     for _ in range(_CHECKS):
@@ -53,7 +52,7 @@ def end_orphans() -> int:
 
 
 def kill_marked(marks: Collection[str]) -> list[int]:
-    """Kill all processes with one of these marks; those that were still there."""
+    """Kill all processes with one of these marks; returns those that existed."""
     found = [pid for pid, mark in _marked() if mark in marks]
     for pid in found:
         with suppress(ProcessLookupError, PermissionError):
@@ -62,9 +61,9 @@ def kill_marked(marks: Collection[str]) -> list[int]:
 
 
 def _marked() -> Iterator[tuple[int, str]]:
-    """Processes of servers with their marks; none where the system has no ``/proc``.
+    """Processes of servers with their marks; empty on systems without ``/proc``.
 
-    A variable of that name that somebody has set by hand is no mark, and this process is never one of them.
+    A variable set by hand is not a mark, and this process is never included.
     """
     for place in Path("/proc").glob("[0-9]*/environ"):
         with suppress(OSError):  # gone, or another user's
@@ -74,7 +73,7 @@ def _marked() -> Iterator[tuple[int, str]]:
 
 
 def _is_watchdog(pid: int) -> bool:
-    """Whether a process is a watchdog, also of another installation."""
+    """Whether a process is a watchdog, possibly of another installation."""
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:

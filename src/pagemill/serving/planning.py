@@ -25,23 +25,23 @@ class Plan:
     profile: Profile
     dtype: Dtype
     workers: int
-    """Requests in flight a server."""
+    """Requests in flight per server."""
     batch_size: int
-    """Pages of one call of the layout model."""
+    """Pages per call of the layout model."""
     workload: Workload
-    """What a typical request is taken for."""
+    """The typical request that was assumed."""
     budget: Budget
     bounds: Bounds
     encoder_cache_tokens: int
-    """Image tokens of the largest image that the server takes; a larger one is refused with HTTP 400."""
+    """Image tokens of the largest image that the server accepts; a larger one gets HTTP 400."""
     max_image_pixels: int
-    """The same in pixels, or the model's own budget where that is less."""
+    """The same in pixels, or the model's own budget if that is less."""
     flags: tuple[Flag, ...]
     notes: tuple[str, ...]
 
     @property
     def arguments(self) -> list[str]:
-        """The flags as they stand on a command line."""
+        """The flags as command line arguments."""
         return [argument for flag in self.flags for argument in flag.arguments]
 
 
@@ -51,8 +51,8 @@ def make_plan(card: ModelCard, profile: Profile, wishes: Wishes | None = None, w
     Args:
         card: The model.
         profile: The machine; its memory is known.
-        wishes: Of the user.
-        weights: Those that are served; None: those that the card describes.
+        wishes: The user's choices.
+        weights: The weights to serve; None for those that the card describes.
 
     Raises:
         UsageError: The model does not fit, or a wish makes no sense; the remedy says what would fit.

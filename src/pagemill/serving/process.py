@@ -1,4 +1,4 @@
-"""One life of a server: a process group under a watchdog, which ends it when this process is gone."""
+"""A running server: a process group under a watchdog, which stops it when this process is gone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 LOG_BYTES = 8 * 2**20
-"""The log is renamed at this size; the one before it is dropped."""
+"""Size at which the log is rotated; one older file is kept."""
 _TAIL_BYTES = 2**18
 _LINE_BYTES = 2**12
 _WATCHDOG_START_S = 30.0
@@ -33,7 +33,7 @@ class ServerProcess:
     def __init__(self, process: asyncio.subprocess.Process, pid: int, grace_s: float, mark: str) -> None:
         self._mark = mark
         self.pid = pid
-        """Of the server; also its process group."""
+        """The server's process id, which is also its process group."""
         self._watchdog = process
         self._grace_s = grace_s
         self._ending = asyncio.create_task(self._follow())
