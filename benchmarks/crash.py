@@ -64,14 +64,14 @@ def crash(scratch: Path, kills: int, pages: int, seed: int) -> bool:
     )
     status = crashes.go()
     problems = [f"the last process ended with {status}"] if status else []
-    problems += [f"{lines} lines were lost by one kill" for lines in crashes.log.lost]
+    problems += [f"{lines} records were lost by one kill" for lines in crashes.log.lost]
     problems += differences(contents(out), contents(undisturbed)) + [f"{name} is left" for name in leftovers(out)]
     if run(["verify", out], surroundings, scratch / "verify.log"):
         problems.append((scratch / "verify.log").read_text())
     print(crashes.log.table())
     endings = ", ".join(f"{times} with {code}" for code, times in sorted(crashes.log.endings.items())) or "none"
     print(f"{crashes.log.killed} kills, {crashes.log.starts} starts, {crashes.log.seconds:.0f} s")
-    print(f"{crashes.log.unfinished} of them left a record that the ledger did not know yet")
+    print(f"{crashes.log.unfinished} of them left a record whose line was not in ocr_results.jsonl yet")
     print(f"processes that ended before they could be killed: {endings}")
     print(f"{len(records(out))} records; {len(problems)} differences from the undisturbed run")
     print("\n".join(problems[:50]))

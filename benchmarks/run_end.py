@@ -25,12 +25,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+from pagemill.store.ledger import Ledger
+
 from pagemill.app.exporters import default_exporters
 from pagemill.document.identity import PageKey
 from pagemill.document.labels import Label
 from pagemill.document.page import PageResult, Region
 from pagemill.store import paths
-from pagemill.store.ledger import Ledger
 from pagemill.store.opening import OpenMode
 from pagemill.store.run_directory import RunDirectory
 

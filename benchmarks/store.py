@@ -27,9 +27,10 @@ from pagemill.document.identity import PageKey
 from pagemill.document.labels import Label
 from pagemill.document.names import crop_path
 from pagemill.document.page import ImageCrop, PageResult, Region
+from pagemill.store import paths
 from pagemill.store.exporters import Exporters
-from pagemill.store.ledger import Ledger
 from pagemill.store.rows import PageState, Place
+from pagemill.store.run_database import RunDatabase
 from pagemill.store.run_directory import RunDirectory
 
 EXPORTERS = Exporters(
@@ -85,8 +86,7 @@ def make_page(
 
 def time_writing(folder: Path, pages: int, kilobytes: int, crops: int) -> None:
     """Print what a page costs in a run directory and as plain lines."""
-    from pagemill.store.records import encode_line
-    from pagemill.store.recovery import text_line
+    from pagemill.store.records import encode_line, text_line
 
     dice = random.Random(1)
     stored: list[float] = []
@@ -128,13 +128,12 @@ def time_writing(folder: Path, pages: int, kilobytes: int, crops: int) -> None:
 
 
 def build(out: Path, rows: int, *, sources: int) -> None:
-    """Write a finished run of ``rows`` pages in so many sources straight into a ledger; its records are sparse."""
+    """Write a finished run of ``rows`` pages in so many sources straight into a database; its records are tiny."""
     with RunDirectory.open(out, exporters=EXPORTERS, identity={"benchmark": 1}, settings={}) as run:
         run.finish()
-    length = 20_000
     per_source = rows // sources
-    ledger = Ledger(out / ".pagemill" / "ledger.sqlite")
-    with ledger.database.transaction() as connection:
+    database = RunDatabase(out / paths.DATABASE)
+    with database.database.transaction() as connection:
         connection.executemany(
             "INSERT INTO sources (source, digest, copy, uri, pages) VALUES (?, ?, 1, ?, ?)",
             (
@@ -147,30 +146,29 @@ def build(out: Path, rows: int, *, sources: int) -> None:
             ((n, f"key {n}", f"scan_{n}", f"scan_{n}", f"/data/scan_{n}.png") for n in range(1, sources + 1)),
         )
         connection.executemany(
-            "INSERT INTO pages (source, page, state, attempts, page_id, name, document, page_number, page_idx, offset,"
-            " length, crc, text_offset, text_length, text_crc) VALUES (?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO pages (source, page, state, attempts, page_id, name, document, page_number, page_idx, record,"
+            " length, crc) VALUES (?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 (
                     *(index // per_source + 1, index % per_source + 1, PageState.DONE),
                     *(f"scan_{index}_1", f"scan_{index}_1", index // per_source + 1, index % per_source + 1, index),
-                    *(index * length, length, 1, index * 100, 100, 1),
+                    *(index + 1, 20_000, 1),
                 )
                 for index in range(per_source * sources)
             ),
         )
-        connection.execute("UPDATE written SET results = ?, texts = ?", (rows * length, rows * 100))
-        connection.execute("UPDATE run SET synced_results = ?", (rows * length,))
-    ledger.database.checkpoint()
-    ledger.close()
-    os.truncate(out / "ocr_results.jsonl", rows * length)
-    os.truncate(out / "parsed_texts.jsonl", rows * 100)
+        connection.executemany("INSERT INTO records VALUES (?, x'00')", ((n,) for n in range(1, rows + 1)))
+        connection.execute("UPDATE derived SET record = ?, bytes = ?", (rows, rows * 20_000))
+    database.database.checkpoint()
+    database.close()
+    os.truncate(out / paths.RESULTS, rows * 20_000)
 
 
 def time_opening(folder: Path, rows: int, *, sources: int) -> None:
     """Print how long it takes to open a run and to learn of every page that it has ended."""
     out = folder / f"{rows} in {sources}"
     build(out, rows, sources=sources)
-    size = (out / ".pagemill" / "ledger.sqlite").stat().st_size / 2**20
+    size = (out / paths.DATABASE).stat().st_size / 2**20
     per_source = rows // sources
     start = time.perf_counter()
     with RunDirectory.open(out, exporters=EXPORTERS, identity={"benchmark": 1}, settings={}) as run:

@@ -24,6 +24,7 @@ class ExitCode(IntEnum):
     NETWORK = 12
     DAMAGED = 13
     SERVER = 14
+    WORK_LEFT = 15
     INTERRUPTED = 130
 
 

@@ -16,7 +16,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pagemill_process import OPTIONS, POLL_S, PagemillProcess, Target, kill, lines_written
+from pagemill_process import OPTIONS, POLL_S, PagemillProcess, Target, kill
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 RESULTS = "ocr_results.jsonl"
 MANY_ATTEMPTS = 1_000_000
-"""A page under way when the worker is killed has had a bad attempt; here that must not make it fail."""
+"""A page in flight when the worker is killed has had a bad attempt; here that must not make it fail."""
 
 _CATCHES = 8
 """How often one kill is tried to be in the middle of writing."""
@@ -51,9 +51,9 @@ class CrashLog:
     endings: Counter[int] = field(default_factory=Counter)
     """Exit codes of the processes that ended before they could be killed."""
     unfinished: int = 0
-    """Kills that left a record, or a part of one, that the ledger did not know yet."""
+    """Kills that left a record whose line was not in ``ocr_results.jsonl`` yet."""
     lost: list[int] = field(default_factory=list)
-    """By how many lines ``ocr_results.jsonl`` was shorter after a kill than before, where it was by more than one."""
+    """How many committed records were gone after a kill, where any were."""
     seconds: float = 0.0
 
     @property
@@ -130,7 +130,7 @@ class CrashRun:
     def _strike(self, process: PagemillProcess) -> bool:
         """Wait for a random instant and kill a random target; False when the process ended by that or by itself."""
         instant, target = self._choose()
-        before = lines_written(self._out)
+        before, _ = self._recorded()
         if not self._wait(process, instant) or not (victims := process.victims(target)):
             return self._is_alive(process)
         if instant is Instant.WRITING:
@@ -140,9 +140,9 @@ class CrashRun:
             process.kill(target)  # those that were started meanwhile
         self.log.kills[instant, target] += 1
         self.log.unfinished += self._is_unfinished()
-        lines = lines_written(self._out)
-        if lines < before - 1:
-            self.log.lost.append(before - lines)
+        records, _ = self._recorded()
+        if records < before:
+            self.log.lost.append(before - records)
         if self._progress:
             self._progress(self.log.killed)
         if target is Target.WORKER:
@@ -151,14 +151,14 @@ class CrashRun:
         return False
 
     def _catch_writing(self, process: PagemillProcess) -> None:
-        """Stop the worker, if it can be done, where a record is written and the ledger does not know it yet.
+        """Stop the worker, if it can be done, where a record is committed and its line is not in the JSONL file yet.
 
         That is a fraction of a millisecond a page, which a random instant would hardly ever hit. What is stopped can
         be killed as it stands.
         """
         worker = process.worker()
         for _ in range(_CATCHES):
-            happened, patience = self._growth_of(RESULTS, 1), time.monotonic() + 2
+            happened, patience = self._change_of(".pagemill/run.sqlite-wal"), time.monotonic() + 2
             while not happened() and time.monotonic() < patience:
                 pass  # sleeping would take too long
             if worker is None or process.exit_code is not None:
@@ -171,7 +171,7 @@ class CrashRun:
                 os.kill(worker, signal.SIGCONT)
 
     def _is_unfinished(self) -> bool:
-        return self._size(RESULTS) > self._recorded_size()
+        return self._size(RESULTS) < self._recorded()[1]
 
     def _is_alive(self, process: PagemillProcess) -> bool:
         if process.exit_code is None:
@@ -200,7 +200,7 @@ class CrashRun:
                 delay = self._dice.uniform(0, 0.8)
                 happened = _always
             case Instant.OPENING:
-                happened = self._change_of(".pagemill/ledger.sqlite-wal", ".pagemill/lock")
+                happened = self._change_of(".pagemill/run.sqlite-wal", ".pagemill/lock")
             case Instant.PAGES | Instant.WRITING:
                 left = max(0, self._full_size - self._size(RESULTS))
                 # On average what keeps the run going until the last kill.
@@ -215,18 +215,18 @@ class CrashRun:
         time.sleep(delay)
         return process.exit_code is None
 
-    def _recorded_size(self) -> int:
-        """Bytes of the records that the ledger knows; a copy is asked, as SQLite would tidy up the original."""
+    def _recorded(self) -> tuple[int, int]:
+        """Committed records, and the bytes of their lines; a copy is asked, as SQLite recovers what it opens."""
         with tempfile.TemporaryDirectory() as folder:
-            for name in ("ledger.sqlite", "ledger.sqlite-wal"):
+            for name in ("run.sqlite", "run.sqlite-wal"):
                 with suppress(FileNotFoundError):
                     shutil.copy(self._out / ".pagemill" / name, folder)
             try:
-                with closing(sqlite3.connect(Path(folder) / "ledger.sqlite")) as ledger:
-                    ((size,),) = ledger.execute("SELECT results FROM written")
+                with closing(sqlite3.connect(Path(folder) / "run.sqlite")) as database:
+                    ((count, size),) = database.execute("SELECT count(record), ifnull(sum(length), 0) FROM pages")
             except (sqlite3.DatabaseError, ValueError):  # killed before there was one
-                return 0
-            return int(size)
+                return 0, 0
+            return int(count), int(size)
 
     def _growth_of(self, name: str, by: float) -> Callable[[], bool]:
         start = self._size(name)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import random
+import sqlite3
 from typing import TYPE_CHECKING
 
 from pagemill.app.exporters import default_exporters
@@ -130,6 +132,17 @@ def write_run(
         run.set_total(position)
         run.finish(interrupted=False, complete=True)
     return written
+
+
+def damage_record(out: Path, page_id: str) -> None:
+    """Change a bit in the middle of a stored record."""
+    with contextlib.closing(sqlite3.connect(out / ".pagemill" / "run.sqlite")) as connection, connection:
+        record, data = connection.execute(
+            "SELECT record, data FROM pages JOIN records USING (record) WHERE page_id = ?", (page_id,)
+        ).fetchone()
+        damaged = bytearray(data)
+        damaged[len(damaged) // 2] ^= 1
+        connection.execute("UPDATE records SET data = ? WHERE record = ?", (bytes(damaged), record))
 
 
 def records_of(out: Path) -> set[bytes]:

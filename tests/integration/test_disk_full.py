@@ -83,7 +83,7 @@ def test_a_full_disk_stops_the_run_with_a_message_and_space_lets_it_go_on(
     mount_point: Path, corpus: Corpus, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
 ):
     command: list[str | Path] = ["parse", *corpus.paths, "-o", mount_point / "out", *OPTIONS]
-    # From a disk on which not even the ledger fits, over several that fill up on the way, to one that is large enough.
+    # From a disk on which not even the database fits, over several that fill up on the way, to a large enough one.
     needed = total_size(undisturbed) // KIB
     sizes = [16, *(needed * share // 100 for share in (15, 30, 45, 60, 75, 90)), 8 * needed]
     *full, last = parse_on_disks(mount_point, sizes, command, surroundings, tmp_path / "copy")
@@ -98,7 +98,7 @@ def test_a_full_disk_stops_the_run_with_a_message_and_space_lets_it_go_on(
     assert run(["verify", tmp_path / "copy"], surroundings, tmp_path / "verify.log") == ExitCode.OK
 
 
-@pytest.mark.parametrize("share", [0.01, 0.5])  # under the ledger: pages that cannot be handed over would fail first
+@pytest.mark.parametrize("share", [0.01, 0.5])  # pages that cannot be handed over would fail first
 def test_a_limit_on_the_size_of_files_stops_the_run_as_a_full_disk_does(
     share: float, corpus: Corpus, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
 ):

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import sys
-from pathlib import Path
 
 import pytest
 from run_pipeline import PAGES, Mill, draw_page
 from test_bad_input_decoding import encrypted_pdf
 
-from pagemill.app.pending import parsed_already
-from pagemill.errors import ExitCode, NoSpaceError
-from pagemill.sources import SourceOptions
-from pagemill.store.opening import OpenMode
-from pagemill.store.view import LedgerView
+from pagemill.errors import ExitCode
 
 pytest.importorskip("aiohttp")
 
@@ -95,18 +89,13 @@ def test_a_server_is_started_when_there_may_be_something_to_do(mill: Mill):
 
 
 @pytest.mark.slow
-def test_without_room_for_looking_the_step_looks_itself(mill: Mill, monkeypatch: pytest.MonkeyPatch):
-    def look():
-        arguments = {"identity": {}, "mode": OpenMode.AUTO, "retry_failed": False}
-        return asyncio.run(parsed_already(mill.out, [str(mill.scans)], SourceOptions(), **arguments))
-
-    def no_room(self: LedgerView, path: Path):
-        raise NoSpaceError(f"cannot write {path}: the disk is full")
-
+def test_a_step_that_cannot_be_checked_is_not_done(mill: Mill):
     assert mill.run(*mill.arguments("--step", "ocr")) == ExitCode.OK, mill.said
-    assert look() is not None
-    monkeypatch.setattr(LedgerView, "copy_to", no_room)
-    assert look() is None
+    (mill.out / ".pagemill" / "run.sqlite").write_bytes(b"no database" * 1000)
+    (mill.out / "ocr_results.jsonl").unlink()
+    (mill.out / "run.json").write_text("{}")
+    assert mill.run(*mill.arguments("--step", "ocr", "--resume")) == ExitCode.DAMAGED, mill.said
+    assert served(mill) == [READER] * 2  # only opening the run tells whether it can be restored
 
 
 @pytest.mark.slow

@@ -14,10 +14,13 @@ from pagemill.app.page_images import FoundPage, PageImages, WantedPage
 from pagemill.embedding.base import DEFAULT_ENGINE, CorpusEngine, Modality
 from pagemill.embedding.contents import contents, query
 from pagemill.embedding.outcome import EmbedOutcome, PartOutcome, name_of
-from pagemill.embedding.vectors import FOLDER, Part, VectorPaths, VectorRow
+from pagemill.embedding.vectors import FOLDER, Part, VectorFile, VectorPaths, VectorRow, read_identity
 from pagemill.embedding.writing import VectorWriter
 from pagemill.errors import (
+    DamagedRunError,
+    DifferentRunError,
     MissingDependencyError,
+    MissingInputError,
     NetworkError,
     OutputError,
     PagemillError,
@@ -32,16 +35,15 @@ from pagemill.store.reading import RunReader
 from pagemill.store.rows import PageState
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
 
     from pagemill.document.page import PageResult
-    from pagemill.embedding.base import EmbeddingEngine, EngineSettings
+    from pagemill.embedding.base import EmbeddingEngine, EngineIdentity, EngineSettings
     from pagemill.embedding.contents import Content
     from pagemill.embedding.vectors import StoredType
-    from pagemill.errors import DamagedRunError
     from pagemill.sources import SourceOptions
 
     Make = Callable[[], Awaitable[NDArray[Any]]]
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LOCK = paths.EMBEDDINGS_LOCK
+_CORPUS = (Part.TEXT, Part.REGIONS, Part.IMAGES)
 _NEEDS = {
     Part.TEXT: {Modality.TEXT},
     Part.IMAGES: {Modality.IMAGE},
@@ -324,3 +327,64 @@ def _raising(error: PagemillError) -> Make:
         raise error
 
     return make
+
+
+async def embedded_already(out: Path, model: str, queries: Sequence[tuple[str, str]]) -> int | None:
+    """Whether the vectors of a run are up to date: page texts, regions and images, and those of queries.
+
+    Args:
+        out: The run directory.
+        model: The model card whose vectors they are to be, of the engine ``vllm``.
+        queries: Ids and texts.
+
+    Returns:
+        How many vectors there are; None where there is something to do.
+
+    Raises:
+        DifferentRunError: There are vectors of another model.
+        OutputError: There is no run, or it cannot be read.
+    """
+    rows: dict[Part, list[VectorRow]] = {part: [] for part in _CORPUS}
+    with RunReader.open(out) as reader:
+        for part in [*_CORPUS, *([Part.QUERIES] if queries else [])]:
+            _refuse_others(VectorPaths(out / FOLDER, part), model)
+        if not all(VectorPaths(out / FOLDER, part).vectors.exists() for part in _CORPUS):
+            return None
+        try:
+            async with aclosing(on_thread(reader.pages())) as pages:
+                async for page in pages:
+                    for part in _CORPUS:
+                        rows[part] += (content.row for content in contents(page, part, images=True))
+        except DamagedRunError:
+            return None
+    if queries:
+        rows[Part.QUERIES] = [query(query_id, text).row for query_id, text in queries]
+    for part, wanted in rows.items():
+        if not await asyncio.to_thread(_are_the_vectors, VectorPaths(out / FOLDER, part), model, wanted):
+            return None
+    return sum(map(len, rows.values()))
+
+
+def _refuse_others(files: VectorPaths, model: str) -> None:
+    """Say, as the step would, that there are vectors of another model."""
+    identity = read_identity(files)
+    if identity is not None and not _is_made_by(identity, model):
+        raise DifferentRunError(
+            f"{files.folder} holds vectors of {files.part.plural} that were made by {identity.model} of the engine"
+            f" {identity.engine}, not by {model}",
+            remedy="Name the model that made them with --embedding-model, or remove that folder to make all anew.",
+        )
+
+
+def _is_made_by(identity: EngineIdentity, model: str) -> bool:
+    return (identity.engine, identity.model) == ("vllm", model)
+
+
+def _are_the_vectors(files: VectorPaths, model: str, wanted: list[VectorRow]) -> bool:
+    if files.partial.exists():
+        return False
+    try:
+        with VectorFile.open_in(files) as vectors:
+            return _is_made_by(vectors.info.identity, model) and vectors.rows == wanted
+    except (MissingInputError, OutputError):  # damaged, too
+        return False

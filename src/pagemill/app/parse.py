@@ -15,19 +15,27 @@ from pagemill.document.identity import PageKey
 from pagemill.document.page import Status
 from pagemill.errors import ExitCode, InputError, OutputError, error_class
 from pagemill.parsing.page import SkippedPage
+from pagemill.runtime.decoding import DecodingService
+from pagemill.runtime.identity import settings_identity
 from pagemill.runtime.supervisor import Life
-from pagemill.store.opening import OpenMode
-from pagemill.store.rows import Place
+from pagemill.sources import resolve
+from pagemill.sources.locate import expand
+from pagemill.store.catalogue import RunCatalogue
+from pagemill.store.derived import is_complete
+from pagemill.store.opening import OpenMode, inspected
+from pagemill.store.rows import PageState, Place
 from pagemill.store.run_directory import RunDirectory
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
     from pathlib import Path
 
+    from pagemill.app.options import DirectoryOptions, ParseOptions
     from pagemill.parsing.page import ParsedPage
     from pagemill.runtime.pipeline import Pipeline
     from pagemill.sources import SourceOptions
     from pagemill.sources.base import PageRef
+    from pagemill.store.run_database import RunDatabase
     from pagemill.store.summary import RunSummary
 
 T = TypeVar("T")
@@ -170,6 +178,75 @@ async def parse_into(
                 await _on(writer, directory.close)
 
 
+async def find_nothing_to_do(
+    out: Path, inputs: Sequence[str | Path], options: ParseOptions, directory: DirectoryOptions
+) -> RunOutcome | None:
+    """How :func:`parse_into` would end where there is no page left to parse, nor a file to write; changes nothing.
+
+    For those who would start a model server only for pages that need it.
+
+    Args:
+        out: The run directory; it need not exist.
+        inputs: As for :func:`pagemill.sources.resolve`.
+        options: What to parse, and how; the server of a model need not be there.
+        directory: What to do with what ``out`` holds.
+
+    Returns:
+        None where there is work left, or where that cannot be told for certain.
+
+    Raises:
+        OutputError: The run cannot be opened; see :func:`pagemill.store.opening.inspected`.
+        PagemillError: There is no run yet, and none of the inputs exists; the error of the first one.
+    """
+    identity = await asyncio.to_thread(settings_identity, options.settings, options.layout.engine, options.layout.model)
+    identity.pop("served_model", None)  # only the server knows it
+    with inspected(out, identity=identity, mode=directory.mode) as run:
+        if run is None:
+            await asyncio.to_thread(_require_one, inputs, options.source)
+            return None
+        summary = run.summary()
+        assert summary is not None
+        duplicates = summary.skipped_by_kind.get("duplicate") and not options.source.skip_duplicates
+        retries = directory.retry_failed and summary.failed
+        if summary.finished is None or summary.interrupted or duplicates or retries:
+            return None
+        if not await asyncio.to_thread(is_complete, out, run, report=directory.report):
+            return None
+        return None if await _is_page_left(run, inputs, options.source) else RunOutcome(summary)
+
+
+def _require_one(inputs: Sequence[str | Path], options: SourceOptions) -> None:
+    """Make sure that there is something to open: a misspelt name is reported now."""
+    first = None
+    for item in expand(inputs, recursive=options.recursive):
+        if item.error is None:
+            return
+        first = first or item.error
+    raise first or _no_page()
+
+
+async def _is_page_left(run: RunDatabase, inputs: Sequence[str | Path], options: SourceOptions) -> bool:
+    """Whether the inputs hold a page that has not ended, or the run a source that they do not hold any more.
+
+    Sources that did not open are tried each time, and need no server as long as they do not.
+    """
+    changed: list[int] = []
+    unopened = 0
+    async with DecodingService(workers=1) as decoding:
+        source = resolve(inputs, options=options, decoder=decoding, catalogue=RunCatalogue(run, changed.append))
+        async with aclosing(source.pages()) as refs:
+            async for ref in refs:
+                known = await asyncio.to_thread(run.state, ref.key)
+                if ref.error is None or known is None or known.state is not PageState.FAILED:
+                    return True
+                unopened += ref.key.page == 0
+    return bool(changed) or (source.complete and unopened != run.unopened())
+
+
+def _no_page() -> InputError:
+    return InputError("the inputs hold no page", remedy="Check that the files and datasets are not empty.")
+
+
 class _Run:
     """Writes pages on the one writing thread, and documents when their last page is there.
 
@@ -219,7 +296,7 @@ class _Run:
                 self.outcome.recycle = False
                 await self._finish(interrupted=stop.is_set(), complete=pipeline.complete and not stop.is_set())
         if not (summary.pages or summary.skipped or stop.is_set()):
-            raise InputError("the inputs hold no page", remedy="Check that the files and datasets are not empty.")
+            raise _no_page()
         return self.outcome
 
     async def started(self, ref: PageRef, *, alone: bool) -> None:

@@ -43,9 +43,9 @@ class Step(StrEnum):
 class Done:
     """There is nothing to do."""
 
-    why: str
-    """Such as ``all 6 pages are parsed``."""
-    status: ExitCode = ExitCode.OK
+    why: str | None
+    """Such as ``all 6 pages are parsed``; None if the step cannot be done, which has been reported."""
+    status: int = ExitCode.OK
     """The exit status that the step would have."""
 
 
@@ -141,7 +141,8 @@ class StepRunner:
             if planned.servers is None:
                 code = await self._do(planned, ())
             elif done := await self._look(planned):
-                self._display.skipped(planned.step, done.why)
+                if done.why is not None:
+                    self._display.skipped(planned.step, done.why)
                 code = done.status
             else:
                 code = await self._do_served(planned)
@@ -257,6 +258,38 @@ class StepRunner:
         if self._child is not None:
             with suppress(ProcessLookupError):
                 self._child.send_signal(number)
+
+
+async def check(arguments: Sequence[str], environment: Mapping[str, str]) -> Done | None:
+    """Ask a command with ``--check`` whether there is work left.
+
+    Args:
+        arguments: Of ``pagemill``.
+        environment: What the step alone may know.
+
+    Returns:
+        None where there is.
+    """
+    child = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "pagemill", *arguments, "--check"),
+        env={**os.environ, **environment},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        process_group=0,  # the terminal's Ctrl-C comes to this process alone
+        preexec_fn=_as_background_child(),
+    )
+    try:
+        output, _ = await child.communicate()
+    except asyncio.CancelledError:
+        child.kill()
+        await child.wait()
+        raise
+    assert child.returncode is not None
+    if child.returncode == ExitCode.WORK_LEFT:
+        return None
+    if child.returncode in _GOES_ON_AFTER:
+        return Done(output.decode("utf-8", "replace").strip(), child.returncode)
+    return Done(None, child.returncode if child.returncode > 0 else ExitCode.CRASH)
 
 
 def _as_background_child() -> Callable[[], None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,7 +12,8 @@ from typing import TYPE_CHECKING
 from pagemill.app.doctor import Area, Readiness, examine
 from pagemill.app.options import DirectoryOptions, ParseOptions
 from pagemill.app.publish import check_licence, check_repository
-from pagemill.app.run import PlannedStep, Step
+from pagemill.app.run import Done, PlannedStep, Step
+from pagemill.app.run import check as check_step
 from pagemill.config.hardware import Dtype
 from pagemill.config.model_cards import ModelKind, load_card
 from pagemill.config.model_files import find_model
@@ -27,10 +27,9 @@ from pagemill.serving.replicas import Serving, prepare
 from pagemill.serving.servers import ModelServers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pagemill.app.doctor import Diagnosis
-    from pagemill.app.run import Done
     from pagemill.serving.spec import Tell
 
 EMBEDDED = "ngram"
@@ -207,7 +206,7 @@ def _recognition(options: RunOptions, tell: Tell, dry: bool) -> StepPlan:
             step=Step.OCR,
             arguments=arguments,
             servers=_made(serving, tell),
-            done=lambda: _parsed_already(options, model),
+            done=lambda: check_step(arguments, options.secrets),
             environment=options.secrets,
         ),
         serving,
@@ -285,51 +284,14 @@ def _upload(options: RunOptions, tell: Tell, dry: bool) -> StepPlan:
     return StepPlan(planned, areas=(Area.PUBLISH,))
 
 
-async def _parsed_already(options: RunOptions, model: str) -> Done | None:
-    """Whether ``pagemill parse`` would find nothing to do, with the settings that its arguments stand for."""
-    import asyncio
-
-    from pagemill.app.pending import parsed_already
-    from pagemill.runtime.identity import settings_identity
-
-    settings = options.parse.settings
-    settings = replace(settings, recognition=replace(settings.recognition, model=model))
-    engine = options.layout_engine or _layout_engine()
-    identity = await asyncio.to_thread(settings_identity, settings, engine, options.parse.layout.model)
-    del identity["served_model"]  # what the server will say
-    with _in_environment(options.secrets):
-        return await parsed_already(
-            options.out,
-            options.inputs,
-            options.parse.source,
-            identity=identity,
-            mode=options.directory.mode,
-            retry_failed=options.directory.retry_failed,
-        )
-
-
 async def _embedded_already(options: RunOptions, model: str) -> Done | None:
     """Whether ``pagemill embed`` would find nothing to do."""
-    from pagemill.app.pending import embedded_already
+    from pagemill.app.embed import embedded_already
     from pagemill.embedding.queries import read_queries
 
     queries = read_queries(options.queries) if options.queries else ()
-    return await embedded_already(options.out, load_card(model).name, queries)
-
-
-@contextmanager
-def _in_environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set variables in this process's environment, as a step has them in its own."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+    vectors = await embedded_already(options.out, load_card(model).name, queries)
+    return None if vectors is None else Done(f"all {vectors:,} vectors are there")
 
 
 def _prepared(serving: ServingOptions, dry: bool) -> Serving:

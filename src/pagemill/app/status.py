@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from pagemill.store import paths
-from pagemill.store.ledger import NO_LONGER_IN_THE_INPUT
 from pagemill.store.rows import PageState
+from pagemill.store.run_database import NO_LONGER_IN_THE_INPUT
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pagemill.store.lock import Owner
-    from pagemill.store.reading import RunReader, Sitting
+    from pagemill.store.reading import RunReader, Session
     from pagemill.store.summary import RunSummary
 
 _PARTS = {
@@ -26,7 +26,7 @@ _PARTS = {
     paths.CROPS: "crops",
     paths.DOCUMENTS: "documents",
     paths.REPORT: "report",
-    paths.FOLDER: "ledger",
+    paths.FOLDER: "database",
 }
 
 
@@ -131,7 +131,7 @@ def read_status(reader: RunReader, *, examples: int = 3, sizes: dict[str, int] |
         sizes: Result of :func:`bytes_on_disk`, which takes a while in a large directory; measured when it is not given.
 
     Raises:
-        OutputError: The directory cannot be read; DamagedRunError when its ledger is damaged.
+        OutputError: The directory cannot be read; DamagedRunError when its database is damaged.
     """
     summary, counts, running = reader.summary, reader.counts(), reader.running()
     pages = {state.name.lower(): counts.get(state, 0) for state in PageState}
@@ -147,7 +147,7 @@ def read_status(reader: RunReader, *, examples: int = 3, sizes: dict[str, int] |
         pages=pages,
         documents=summary.documents,
         rate=rate,
-        sitting=_sitting(reader.sitting()),
+        sitting=_sitting(reader.session()),
         seconds_left=None,
         failures=[
             FailureKind(
@@ -205,7 +205,7 @@ def _process(owner: Owner) -> Process:
     return Process(pid=owner.pid, host=owner.host, since=since, certain=owner.alive() is not None)
 
 
-def _sitting(sitting: Sitting | None) -> SittingStatus | None:
+def _sitting(sitting: Session | None) -> SittingStatus | None:
     if sitting is None:
         return None
     pages, seconds = sitting

@@ -22,7 +22,11 @@ _FORMATS = ("jsonl", "parquet", "markdown", "docjson", "html", "csv-tables")
 
 @click.command(name="export")
 @run_directory
-@click.option("-f", "--format", "format_name", type=click.Choice(_FORMATS), required=True, help="What to write.")
+@click.option(
+    *("-f", "--format", "format_name"),
+    type=click.Choice(_FORMATS),
+    help="What to write  [default: bring the files in OUT itself up to date]",
+)
 @click.option(
     *("-o", "--output"),
     type=click.Path(path_type=Path, allow_dash=True),
@@ -50,7 +54,7 @@ _FORMATS = ("jsonl", "parquet", "markdown", "docjson", "html", "csv-tables")
 @quiet_option
 def command(
     out: Path,
-    format_name: str,
+    format_name: str | None,
     output: Path | None,
     documents: tuple[str, ...],
     pages: tuple[str, ...],
@@ -62,6 +66,10 @@ def command(
     quiet: bool,
 ) -> int:
     """Export the pages of a run directory, also while the run is in progress or unfinished.
+
+    Without --format, brings the files in OUT that are derived from the records up to date: ocr_results.jsonl,
+    parsed_texts.jsonl, documents, report.html and run.json. A run does so itself at its end; until then, and after it
+    was killed, they may be out of date.
 
     \b
     pagemill export out --format parquet
@@ -75,6 +83,10 @@ def command(
     from pagemill.store.reading import RunReader
     from pagemill.store.rows import PageState
 
+    if format_name is None:
+        if output or documents or pages or single or bom or overwrite or crops is not None or status != "all":
+            raise click.UsageError("these options go with --format")
+        return _refresh(out, quiet=quiet)
     options = ExportOptions(
         format=Format(format_name),
         selection=Selection(documents, pages, None if status == "all" else Status(status)),
@@ -113,6 +125,18 @@ def _report_damage(outcome: ExportOutcome, console: LenientConsole) -> ExitCode:
         f"{number(outcome.damaged, 'piece')} of the run left out of the export. To repair it: pagemill verify --repair"
     )
     return ExitCode.DAMAGED
+
+
+def _refresh(out: Path, *, quiet: bool) -> int:
+    from pagemill.app.exporters import default_exporters
+    from pagemill.errors import ExitCode
+    from pagemill.store.refresh import refresh
+
+    owner = refresh(out, default_exporters())
+    if not quiet:
+        beside = f"; ocr_results.jsonl is written by {owner}" if owner else ""
+        click.echo(f"The files in {out} are up to date{beside}.", err=True)
+    return ExitCode.OK
 
 
 def _to_stdout(exporter: Exporter) -> None:

@@ -11,7 +11,7 @@ import click
 from pagemill.app.options import DirectoryOptions, ParseOptions
 from pagemill.cli.options import DirectoryName, GroupedCommand, GroupedOption, given, require_model_engine, takes
 from pagemill.config.modes import VLM, ReadingMode
-from pagemill.config.settings import OUTPUT, RecognitionSettings
+from pagemill.config.settings import OUTPUT, RESUME, RecognitionSettings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,8 +38,15 @@ SILENCE_MARGIN_S = 5.0
     heading=OUTPUT,
     help="Print failures only, neither progress nor a summary.",
 )
+@click.option(
+    "--check",
+    is_flag=True,
+    cls=GroupedOption,
+    heading=RESUME,
+    help="Only tell whether there is work left: exit code 15 if there is. Needs no server.",
+)
 def command(
-    inputs: tuple[str, ...], output: Path, quiet: bool, options: ParseOptions, directory: DirectoryOptions
+    inputs: tuple[str, ...], output: Path, quiet: bool, check: bool, options: ParseOptions, directory: DirectoryOptions
 ) -> int:
     """Parse documents into text, tables, Markdown and JSON records.
 
@@ -58,7 +65,9 @@ def command(
     from pagemill.runtime.supervisor import BUSY_DEATHS, RECYCLE, Life, supervise
 
     start = time.monotonic()
-    _refuse(inputs, options)
+    _refuse(inputs, options, needs_server=not check)
+    if check:
+        return _check(output, inputs, options, directory)
     recognition = options.settings.recognition
     needs_layout = recognition.reads_regions and recognition.reading_mode() is not ReadingMode.PAGES
     if needs_layout and options.layout.engine == "onnx" and not quiet:
@@ -108,7 +117,24 @@ def command(
     )
 
 
-def _refuse(inputs: tuple[str, ...], options: ParseOptions) -> None:
+def _check(out: Path, inputs: tuple[str, ...], options: ParseOptions, directory: DirectoryOptions) -> int:
+    """Say in one line whether there is work left; returns the exit code for that."""
+    import asyncio
+
+    from pagemill.app.parse import find_nothing_to_do
+    from pagemill.cli.wording import number
+    from pagemill.errors import ExitCode
+
+    outcome = asyncio.run(find_nothing_to_do(out, inputs, options, directory))
+    if outcome is None:
+        click.echo("there is work left")
+        return ExitCode.WORK_LEFT
+    pages = outcome.summary.pages
+    click.echo(f"all {number(pages, 'page')} are parsed")
+    return outcome.exit_code
+
+
+def _refuse(inputs: tuple[str, ...], options: ParseOptions, *, needs_server: bool) -> None:
     """Refuse what does not go together on the command line.
 
     Raises:
@@ -119,7 +145,7 @@ def _refuse(inputs: tuple[str, ...], options: ParseOptions) -> None:
     recognition = options.settings.recognition
     model_options = {key: each for key, (each, _) in given(RecognitionSettings).items() if key != "recognition_engine"}
     require_model_engine(recognition.engine, [each.flags[0] for each in model_options.values()])
-    if recognition.engine == VLM and not recognition.servers:
+    if recognition.engine == VLM and not recognition.servers and needs_server:
         raise click.UsageError(
             "--recognition-engine vlm needs --server URL, the address of a server with the model; "
             "`pagemill serve-model` starts one"

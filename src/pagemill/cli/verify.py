@@ -70,11 +70,11 @@ def _print(directory: Path, verdict: Verdict, repairs: Repairs | None, *, quick:
     for group in verdict.groups:
         console.say((group.kind.value, "red" if group.kind.is_damage else "yellow"), _examples(group))
     if repairs:
-        for line in _mended(repairs):
-            console.say(("mended", "green"), f": {line}")
+        for line in _repaired(repairs):
+            console.say(("repaired", "green"), f": {line}")
         for group in repairs.left.groups:
             if group.kind.is_damage:
-                console.say(("not mended", "red"), f": {group.kind.value}", _examples(group))
+                console.say(("not repaired", "red"), f": {group.kind.value}", _examples(group))
     for line in _summary(directory, repairs.left if repairs else verdict, quick=quick):
         console.say(line)
 
@@ -84,21 +84,15 @@ def _examples(group: FindingGroup) -> str:
     return ": " + "; ".join(map(str, group.examples)) + (f"; and {more} more" if more else "")
 
 
-def _mended(repairs: Repairs) -> Iterator[str]:
-    if repairs.ledger_rebuilt:
-        yield "ledger made anew from the records"
-    if repairs.rows_mended:
-        yield f"{_number(repairs.rows_mended, 'row')} of the ledger made to say what the record says"
-    if repairs.lines_dropped:
-        yield f"{_number(repairs.lines_dropped, 'line')} of ocr_results.jsonl dropped"
+def _repaired(repairs: Repairs) -> Iterator[str]:
+    if repairs.database_rebuilt:
+        yield "database rebuilt from the records that can still be read"
     if repairs.pages_reset:
-        yield f"{_number(repairs.pages_reset, 'page')} lost: parsed anew by the next 'pagemill parse'"
-    if repairs.texts_made:
-        yield f"{_number(repairs.texts_made, 'line')} of parsed_texts.jsonl made anew"
+        yield f"{_number(repairs.pages_reset, 'page')} lost: the next 'pagemill parse' parses them again"
     if repairs.files_deleted:
         yield f"{_number(repairs.files_deleted, 'file')} deleted"
-    if repairs.exports_made:
-        yield "documents that did not agree, report and run.json made anew"
+    if repairs.derived_written:
+        yield "ocr_results.jsonl, parsed_texts.jsonl, documents, report and run.json brought up to date"
 
 
 def _summary(directory: Path, verdict: Verdict, *, quick: bool) -> Iterator[str]:
@@ -126,7 +120,7 @@ def _summary(directory: Path, verdict: Verdict, *, quick: bool) -> Iterator[str]
     if quick:
         yield "Quick: the contents of crops and documents were not compared."
     if found and verdict.in_use_by is None:
-        yield f"Mend it with: pagemill verify {out} --repair"
+        yield f"Repair it with: pagemill verify {out} --repair"
 
 
 def _number(count: int, noun: str) -> str:

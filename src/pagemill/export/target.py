@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -36,6 +38,7 @@ def whole_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
                 f"{path} exists already", remedy="Name another file with -o, or replace it with --overwrite."
             )
         path.parent.mkdir(parents=True, exist_ok=True)
+        _clear_abandoned(path)
         temporary = _temporary(path)
         try:
             with temporary.open("wb") as stream:
@@ -63,6 +66,7 @@ def whole_folder(path: Path, *, overwrite: bool = False, manifest: dict[str, Any
     with _output_errors(path):
         _refuse(path, overwrite=overwrite)
         path.parent.mkdir(parents=True, exist_ok=True)
+        _clear_abandoned(path)
         temporary = _temporary(path)
         try:
             temporary.mkdir()
@@ -126,6 +130,31 @@ def _files(folder: Path) -> Iterator[str]:
 def _temporary(path: Path) -> Path:
     # The process id keeps two exports apart that write to one place at once.
     return path.with_name(f"{path.name}.{os.getpid()}{_TEMPORARY_SUFFIX}")
+
+
+def _clear_abandoned(path: Path) -> None:
+    """Delete what exports to this place left behind whose processes were killed."""
+    abandoned = re.compile(rf"{re.escape(path.name)}\.(\d+){re.escape(_TEMPORARY_SUFFIX)}(-replaced)?")
+    for entry in list(os.scandir(path.parent)):
+        match = abandoned.fullmatch(entry.name)
+        # One of our own number is of an earlier process, too: this one has not begun. Containers reuse them.
+        if match and (int(match[1]) == os.getpid() or not _is_alive(int(match[1]))):
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path)
+            else:
+                Path(entry.path).unlink(missing_ok=True)
+
+
+def _is_alive(pid: int) -> bool:
+    if sys.platform == "win32":  # where a signal of 0 ends the process
+        return True
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 @contextlib.contextmanager

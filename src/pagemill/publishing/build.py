@@ -18,6 +18,7 @@ import msgspec
 from pagemill._version import __version__
 from pagemill.document.page import PageResult, Status
 from pagemill.errors import DamagedRunError, InputError, OutputError
+from pagemill.export.embedding_text import embedding_text
 from pagemill.export.parquet import page_schema, row_groups
 from pagemill.publishing.card import CardFacts, dataset_card
 from pagemill.publishing.features import with_features
@@ -28,6 +29,7 @@ from pagemill.store import paths
 from pagemill.store.files import output_errors
 from pagemill.store.lock import RunLock
 from pagemill.store.paths import crop_file
+from pagemill.store.records import text_line
 from pagemill.store.rows import PageState
 
 if TYPE_CHECKING:
@@ -221,8 +223,7 @@ class _DatasetBuilder:
                 results.write(msgspec.json.encode(page) + b"\n")
                 for crop in page.image_crops if self._options.crops else ():
                     tars.add(crop.path, self._picture(crop))
-            for text in self._reader.texts():
-                texts.write(msgspec.json.encode(text) + b"\n")
+                texts.write(text_line(page, embedding_text))
 
     def _all_pages(self) -> Iterator[PageResult]:
         for page in self._reader.pages():
@@ -319,8 +320,9 @@ def _refuse_unfinished(reader: RunReader, out: Path, options: BuildOptions) -> N
 
 def _fingerprint(reader: RunReader, out: Path, options: BuildOptions) -> str:
     """Changes whenever the files would: with the records, the vectors, the options and this program."""
-    state: list[Any] = [__version__, msgspec.to_builtins(options), reader.summary.counters().decode()]
-    for path in sorted([out / paths.RESULTS, *(out / EMBEDDINGS).glob("*")]):
+    run = (reader.summary.started.isoformat(), reader.stamp(), reader.summary.counters().decode())
+    state: list[Any] = [__version__, msgspec.to_builtins(options), *run]
+    for path in sorted((out / EMBEDDINGS).glob("*")):
         with contextlib.suppress(OSError):
             status = path.stat()
             state.append([path.name, status.st_size, status.st_mtime_ns])

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import sqlite3
 import unicodedata
-import zlib
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,7 +26,6 @@ from pagemill.errors import DifferentRunError
 from pagemill.retrieval import database
 from pagemill.retrieval.languages import language_of
 from pagemill.retrieval.tokens import indexed
-from pagemill.store import paths
 from pagemill.store.database import is_damage
 from pagemill.store.files import output_errors, reading_errors
 from pagemill.store.lock import RunLock
@@ -44,7 +41,6 @@ if TYPE_CHECKING:
 
 _PAGES_A_TRANSACTION = 500
 _EXAMPLES = 3
-_END_BYTES = 2**16
 _STAMP_BYTES = 7  # SQLite's integers have 63 bits and a sign
 EMBEDDED = (Part.IMAGES, Part.TEXT, Part.REGIONS)
 
@@ -137,11 +133,11 @@ class _IndexBuilder:
     def build(self) -> IndexReport:
         connection = self._connection
         started = self._reader.summary.started.isoformat()
-        size, end = records_stamp(self._out)  # before they are read: what comes later is not in the index
+        size, end = self._reader.stamp()  # before they are read: what comes later is not in the index
         wanted = {
-            row.page_id: _Wanted(row.doc_id, row.record.crc, row.record.length)
-            for row in self._reader.rows("p.offset IS NOT NULL")
-            if row.record is not None and row.state is PageState.DONE
+            row.page_id: _Wanted(row.doc_id, row.crc or 0, row.length or 0)
+            for row in self._reader.rows("p.record IS NOT NULL")
+            if row.state is PageState.DONE
         }
         there = {
             page_id: (page, crc, length)
@@ -333,18 +329,6 @@ class _IndexBuilder:
             digest = "text_digest" if file.info.part is Part.TEXT else "image_digest"
             statement = f"SELECT page_id, NULL, page, 0, {digest} FROM pages WHERE {digest} IS NOT NULL"
         return iter(self._connection.execute(statement))
-
-
-def records_stamp(out: Path) -> tuple[int, int]:
-    """Size of the records and a checksum of their end: when they are others, pages have ended since.
-
-    No times: a copy of a run is as good as the run.
-    """
-    path = out / paths.RESULTS
-    with reading_errors(path), path.open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - _END_BYTES))
-        return size, zlib.crc32(file.read(_END_BYTES))
 
 
 def vectors_stamp(files: VectorPaths) -> tuple[int, int]:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from pagemill.errors import DamagedRunError, MissingDependencyError, MissingInputError
 from pagemill.retrieval import tokens
-from pagemill.store.database import require_sqlite, translated
-from pagemill.store.view import require_no_journal
+from pagemill.store.database import require_no_journal, require_sqlite, translated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,7 +66,7 @@ def index_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
-        raise translated(error, path, mend=_anew(path), use="Make sure that you may read and write there.") from error
+        raise translated(error, path, repair=_anew(path), use="Make sure that you may read and write there.") from error
 
 
 def open_for_writing(path: Path) -> sqlite3.Connection:

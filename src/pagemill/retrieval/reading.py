@@ -12,7 +12,7 @@ import numpy as np
 from pagemill.embedding.vectors import FOLDER, VectorPaths, VectorsInfo
 from pagemill.errors import DamagedRunError, DifferentRunError
 from pagemill.retrieval import database
-from pagemill.retrieval.building import records_stamp, vectors_stamp
+from pagemill.retrieval.building import vectors_stamp
 from pagemill.retrieval.hits import IndexPart
 from pagemill.store.reading import RunReader
 
@@ -85,8 +85,9 @@ class IndexReader:
         """Why the index is not up to date; None when it is."""
         if not self._complete:
             return "the index is not complete: making it was cut off, or goes on"
-        if records_stamp(self.path) != self._stamp:
-            return "pages were parsed after the index was made"
+        with RunReader.open(self.path) as reader:
+            if reader.stamp() != self._stamp:
+                return "pages were parsed after the index was made"
         return None
 
     def query(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:

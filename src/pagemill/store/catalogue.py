@@ -1,4 +1,4 @@
-"""What the ledger tells sources: digests, what has ended, names. A :class:`pagemill.sources.base.Catalogue`."""
+"""What the database knows of sources: digests, ended pages, names. A :class:`pagemill.sources.base.Catalogue`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
 from pagemill.document.identity import KnownSource, WaitingPage
-from pagemill.store.ledger import MAX_URI, NO_LONGER_IN_THE_INPUT, plain
 from pagemill.store.rows import PageState
+from pagemill.store.run_database import MAX_URI, NO_LONGER_IN_THE_INPUT, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from pagemill.store.ledger import Ledger
+    from pagemill.store.run_database import RunDatabase
 
 DEATHS_IN_COMPANY = 3
 """Deaths of the process, with a page among those under way, after which the page is tried alone."""
@@ -40,6 +40,14 @@ class Pages:
                 self._first.append(number)
                 self._last.append(number)
 
+    @classmethod
+    def between(cls, first: int, last: int) -> Pages:
+        """All from the first to the last."""
+        pages = cls()
+        pages._first.append(first)
+        pages._last.append(last)
+        return pages
+
     def __contains__(self, number: object) -> bool:
         if not isinstance(number, int):
             return False
@@ -51,22 +59,22 @@ class _Copy(NamedTuple):
     """A source that has the same content as others."""
 
     source: int | None
-    """Its number in the ledger; None for one that is not there yet."""
+    """Its number in the database; None for a new one."""
     copy: int
     pages: int | None
 
 
-class LedgerCatalogue:
+class RunCatalogue:
     """The catalogue of a run directory. Thread-safe; its calls block.
 
     Args:
-        ledger: Of the run.
-        replace: Called with a source (its number in the ledger) whose content has changed, to give up its pages.
+        run: Its database.
+        replace: Called with a source (its number in the database) whose content has changed, to give up its pages.
     """
 
-    def __init__(self, ledger: Ledger, replace: Callable[[int], None]) -> None:
-        self._ledger = ledger
-        self._database = ledger.database
+    def __init__(self, run: RunDatabase, replace: Callable[[int], None]) -> None:
+        self._run = run
+        self._database = run.database
         self._replace = replace
         self._met = bytearray()  # by number of the source: whether the input of this process holds it
         self._taken: dict[bytes, int] = {}  # of contents met more than once: the copies up to this one are met
@@ -142,25 +150,25 @@ class LedgerCatalogue:
         with self._database.lock:
             for candidate in self._candidates("pages", wanted):
                 name = candidate.casefold()
-                if name not in self._ledger.new_names and not self._database.query(
+                if name not in self._run.new_names and not self._database.query(
                     "SELECT 1 FROM pages WHERE name = ?", (name,)
                 ):
-                    self._ledger.new_names.add(name)
+                    self._run.new_names.add(name)
                     return candidate
         raise AssertionError("there is no end of candidates")
 
     def _new_document(self, key: str, wanted: str) -> str:
-        """A name for a document that has none, or one whose key was lost with an earlier ledger."""
-        if (known := self._ledger.new_documents.get(key)) is not None:
+        """A name for a document that has none, or one whose key was lost with an earlier database."""
+        if (known := self._run.new_documents.get(key)) is not None:
             return known
         for candidate in self._candidates("documents", wanted):
             name = candidate.casefold()
-            if name in self._ledger.new_document_keys:
+            if name in self._run.new_document_keys:
                 continue
             rows = self._database.query("SELECT key, doc_id FROM documents WHERE name = ?", (name,))
             if not rows:
-                self._ledger.new_documents[key] = candidate
-                self._ledger.new_document_keys[name] = key
+                self._run.new_documents[key] = candidate
+                self._run.new_document_keys[name] = key
                 return candidate
             if rows[0][0] is None:
                 with self._database.lazily() as connection:
@@ -201,12 +209,20 @@ class LedgerCatalogue:
     def _known(self, source: int, copy: int, pages: int | None) -> KnownSource:
         """Meet a source of an earlier time."""
         self._meet(source)
-        places = self._database.query(
-            f"SELECT page, {_ENDED} FROM pages WHERE source = ? ORDER BY page", (NO_LONGER_IN_THE_INPUT, source)
+        ((pages_there, ended_there, first, last),) = self._database.query(
+            f"SELECT count(*), count(iif({_ENDED}, page, NULL)), min(iif({_ENDED}, page, NULL)),"
+            f" max(iif({_ENDED}, page, NULL)) FROM pages WHERE source = ?",
+            (*[NO_LONGER_IN_THE_INPUT] * 3, source),
         )
+        if ended_there and last - first + 1 == ended_there:  # as a rule: a million rows need not come here
+            ended = Pages.between(first, last)
+        else:
+            rows = self._database.query(
+                f"SELECT page FROM pages WHERE source = ? AND {_ENDED} ORDER BY page", (source, NO_LONGER_IN_THE_INPUT)
+            )
+            ended = Pages(page for (page,) in rows)
         waiting: dict[int, WaitingPage] = {}
-        ended = Pages(page for page, has_ended in places if has_ended)
-        if not all(has_ended for _, has_ended in places):
+        if ended_there < pages_there:
             for page, attempts, deaths, death, page_id in self._database.query(
                 f"SELECT page, attempts, deaths, death, page_id FROM pages WHERE NOT ({_ENDED}) AND source = ?",
                 (NO_LONGER_IN_THE_INPUT, source),

@@ -1,4 +1,4 @@
-"""The ledger's file: one SQLite connection in WAL mode, its schema, and what its errors mean."""
+"""Connections to a run's database, SQLite in WAL mode, and what SQLite's errors mean."""
 
 from __future__ import annotations
 
@@ -9,81 +9,32 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from pagemill.errors import DamagedRunError, MissingDependencyError, NoSpaceError, OutputError
-from pagemill.store.files import NO_SPACE_REMEDY
+from pagemill.store.files import NO_SPACE_REMEDY, size_of
+from pagemill.store.schema import APPLICATION_ID, FORMAT, PAGE_SIZE, TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-APPLICATION_ID = 0x504D494C
-"""``PMIL``: marks an SQLite file as a ledger of pagemill."""
-FORMAT = 1
-"""Version of the schema."""
-
-_SCHEMA = """
-CREATE TABLE run (          -- one row: what the run is, and what a power cut leaves of it
-    identity TEXT NOT NULL, settings TEXT NOT NULL,
-    started TEXT NOT NULL, finished TEXT, interrupted INTEGER NOT NULL DEFAULT 0,
-    total INTEGER, session INTEGER NOT NULL DEFAULT 0,
-    generation INTEGER NOT NULL DEFAULT 0,  -- counts rewrites of the JSONL files
-    renaming INTEGER NOT NULL DEFAULT 0,    -- a rewrite is recorded, its renames may not be done
-    synced_results INTEGER NOT NULL DEFAULT 0) STRICT;
-CREATE TABLE written (      -- one row: changes with every page
-    counters TEXT NOT NULL,
-    results INTEGER NOT NULL DEFAULT 0, texts INTEGER NOT NULL DEFAULT 0, previews INTEGER NOT NULL DEFAULT 0) STRICT;
-CREATE TABLE sources (
-    source INTEGER PRIMARY KEY, digest BLOB NOT NULL, copy INTEGER NOT NULL, uri TEXT NOT NULL, pages INTEGER,
-    UNIQUE (digest, copy)) STRICT;
-CREATE INDEX sources_uri ON sources (uri);
-CREATE TABLE documents (
-    document INTEGER PRIMARY KEY, key TEXT UNIQUE, doc_id TEXT NOT NULL, name TEXT NOT NULL UNIQUE,
-    uri TEXT NOT NULL,
-    -- whether its files are up to date; 2: they are, and may not be on the disk yet
-    written INTEGER NOT NULL DEFAULT 0) STRICT;
-CREATE INDEX documents_unsynced ON documents (written) WHERE written <> 1;
-CREATE TABLE pages (
-    source INTEGER NOT NULL, page INTEGER NOT NULL,
-    state INTEGER NOT NULL, alone INTEGER NOT NULL DEFAULT 0,
-    attempts INTEGER NOT NULL DEFAULT 0, deaths INTEGER NOT NULL DEFAULT 0, death TEXT,
-    page_id TEXT NOT NULL, name TEXT NOT NULL UNIQUE,
-    document INTEGER NOT NULL, page_number INTEGER, page_idx INTEGER NOT NULL,
-    category TEXT, message TEXT,
-    offset INTEGER, length INTEGER, crc INTEGER,
-    text_offset INTEGER, text_length INTEGER, text_crc INTEGER,
-    preview_offset INTEGER, preview_length INTEGER, preview_crc INTEGER,
-    PRIMARY KEY (source, page)) STRICT, WITHOUT ROWID;
-CREATE INDEX pages_document ON pages (document);
-CREATE INDEX pages_offset ON pages (offset) WHERE offset IS NOT NULL;
-CREATE INDEX pages_without_text ON pages (offset) WHERE offset IS NOT NULL AND text_offset IS NULL;
-CREATE INDEX pages_not_done ON pages (state) WHERE state <> 3;
-CREATE INDEX pages_preview ON pages (preview_offset) WHERE preview_offset IS NOT NULL;
-CREATE TABLE dropped (      -- lines in the JSONL files that belong to no page any more (0: results, 1: texts)
-    file INTEGER NOT NULL, offset INTEGER NOT NULL, length INTEGER NOT NULL,
-    PRIMARY KEY (file, offset)) STRICT, WITHOUT ROWID;
-CREATE TABLE leftovers (    -- crops and documents of dropped pages, to be deleted
-    path TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
-CREATE TABLE digests (
-    path BLOB PRIMARY KEY, size INTEGER NOT NULL, modified_ns INTEGER NOT NULL, digest BLOB NOT NULL
-) STRICT, WITHOUT ROWID;
-CREATE TABLE samples (time REAL PRIMARY KEY, session INTEGER NOT NULL, ended INTEGER NOT NULL) STRICT, WITHOUT ROWID;
-"""
-
+REPAIR = "Repair the directory with pagemill verify --repair."
 _OLDEST_SQLITE = (3, 37)
 """The first one with STRICT tables, in which no text takes the place of a number; https://sqlite.org/stricttables.html"""
 _LAZY_WRITES = 256
-"""Writes that may wait for a commit: they can be made again at no great cost."""
+"""Writes that may wait for a commit: they can be repeated at no great cost."""
 _DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})
 _BUSY_S = 10.0
-_NEXT_TO_NOTHING = 64 * 2**10  # bytes
+_NEARLY_FULL_BYTES = 64 * 2**10
+_COPY_ROWS = 64
+"""Records that are read at once: some 2 MB of lines."""
 
 
 @contextlib.contextmanager
-def ledger_errors(path: Path) -> Iterator[None]:
+def database_errors(path: Path) -> Iterator[None]:
     """Turn SQLite's errors into pagemill's.
 
     Raises:
         NoSpaceError: The disk is full.
-        DamagedRunError: The file is no whole database.
+        DamagedRunError: The file is not an intact database.
         OutputError: It cannot be read or written for another reason.
     """
     try:
@@ -96,7 +47,7 @@ def translated(
     error: sqlite3.DatabaseError,
     path: Path,
     *,
-    mend: str = "Mend the directory with pagemill verify --repair.",
+    repair: str = REPAIR,
     use: str = "Make sure that you may write there and that it is on a local disk.",
 ) -> Exception:
     """Our error for one of SQLite's; that error itself where it is a mistake of ours.
@@ -104,15 +55,15 @@ def translated(
     Args:
         error: Of SQLite.
         path: The file.
-        mend: The remedy when it is damaged.
+        repair: The remedy when it is damaged.
         use: The remedy when it cannot be used for another reason.
     """
     code = _primary_code(error)
     if code == sqlite3.SQLITE_FULL:
         return NoSpaceError(f"cannot write {path}: the disk is full", remedy=NO_SPACE_REMEDY)
     if is_damage(error):
-        return DamagedRunError(f"{path} is damaged: {error}", remedy=mend)
-    if code == sqlite3.SQLITE_IOERR and is_full(path):  # so it says that its shared memory cannot grow
+        return DamagedRunError(f"{path} is damaged: {error}", remedy=repair)
+    if code == sqlite3.SQLITE_IOERR and is_full(path):  # reported so when its shared memory cannot grow
         return NoSpaceError(f"cannot write {path}: the disk is full", remedy=NO_SPACE_REMEDY)
     if isinstance(error, sqlite3.OperationalError):
         return OutputError(f"cannot use {path}: {error}", remedy=use)
@@ -120,7 +71,7 @@ def translated(
 
 
 def is_damage(error: sqlite3.DatabaseError) -> bool:
-    """Whether an error says that the file is no whole database."""
+    """Whether an error means that the file is not an intact database."""
     return _primary_code(error) in _DAMAGE or "malformed" in str(error)
 
 
@@ -129,15 +80,15 @@ def _primary_code(error: sqlite3.DatabaseError) -> int:
 
 
 def is_full(path: Path) -> bool:
-    """Whether next to nothing fits on the disk any more."""
+    """Whether the disk has next to no space left."""
     try:
-        return shutil.disk_usage(path.parent).free < _NEXT_TO_NOTHING
+        return shutil.disk_usage(path.parent).free < _NEARLY_FULL_BYTES
     except OSError:
         return False
 
 
 def require_sqlite() -> None:
-    """Make sure that Python's SQLite is new enough: Python itself is content with far older ones.
+    """Make sure that Python's SQLite is new enough: Python itself accepts far older ones.
 
     Raises:
         MissingDependencyError: It is not.
@@ -145,36 +96,30 @@ def require_sqlite() -> None:
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
         raise MissingDependencyError(
             f"this Python has SQLite {sqlite3.sqlite_version}; pagemill needs {'.'.join(map(str, _OLDEST_SQLITE))}",
-            remedy="Use a Python with a newer SQLite, one from python.org, uv or conda, say.",
+            remedy="Use a Python with a newer SQLite, for example from python.org, uv or conda.",
         )
 
 
-def other_version(path: Path, version: int) -> OutputError:
-    """The error of a ledger of another version, which is neither read nor mended nor written to."""
-    return OutputError(
-        f"{path} is of another version of pagemill ({version}; this one reads {FORMAT})",
-        remedy="Go on with that version. To parse all anew: another directory with -o, or parse --fresh.",
-    )
-
-
 class Database:
-    """A connection that threads take turns on.
+    """A connection for reading and writing that threads take turns on.
 
     Args:
-        path: The file; made when it is not there.
+        path: The file; created when it is missing.
+        discard: Nothing is ever committed; for finding out what a run would do.
 
     Raises:
-        DamagedRunError: It is there, and no whole ledger.
+        DamagedRunError: The file exists and is not an intact database of a run.
         OutputError: It cannot be opened.
         MissingDependencyError: SQLite is too old.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, discard: bool = False) -> None:
         require_sqlite()
         self.path = path
         self.lock = threading.RLock()
         self._lazy = 0
-        with ledger_errors(path):
+        self._discard = discard
+        with database_errors(path):
             self._connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
             try:
                 self._prepare()
@@ -184,35 +129,25 @@ class Database:
 
     def _prepare(self) -> None:
         connection = self._connection
-        application, version = (
-            int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("application_id", "user_version")
-        )
-        is_new = application == 0 and not connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+        is_new = not connection.execute("PRAGMA schema_version").fetchone()[0]
         if not is_new:
-            self._recognize(application, version)
+            recognize(connection, self.path)
+        connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA wal_autocheckpoint = 0")  # sync() does it, not some page
         if is_new:
             with self.transaction():
-                for statement in _SCHEMA.split(";\n"):
+                for statement in TABLES.split(";\n"):
                     if statement.strip():
                         connection.execute(statement)
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 connection.execute(f"PRAGMA user_version = {FORMAT}")
 
-    def _recognize(self, application: int, version: int) -> None:
-        if application == 0:
-            raise DamagedRunError(f"{self.path} is no whole ledger")
-        if application != APPLICATION_ID:
-            raise OutputError(f"{self.path} is not from pagemill", remedy="Choose another directory with -o.")
-        if version != FORMAT:
-            raise other_version(self.path, version)
-
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """All of what is done inside, or nothing. What waited for a commit is committed before."""
-        with self.lock, ledger_errors(self.path):
+        with self.lock, database_errors(self.path):
             self.flush()
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -225,7 +160,7 @@ class Database:
     @contextlib.contextmanager
     def lazily(self) -> Iterator[sqlite3.Connection]:
         """For writing what may be lost when the process dies soon: it waits for the next commit."""
-        with self.lock, ledger_errors(self.path):
+        with self.lock, database_errors(self.path):
             if not self._connection.in_transaction:
                 self._connection.execute("BEGIN")
                 self._lazy = 0
@@ -239,12 +174,22 @@ class Database:
         with self.lock:
             try:
                 return self._connection.execute(statement, parameters).fetchall()
-            except sqlite3.DatabaseError as error:  # not the context manager: this is asked of every source
+            except sqlite3.DatabaseError as error:  # not the context manager: every source asks this
                 raise translated(error, self.path) from error
+
+    def each_record(self, after: int = 0) -> Iterator[tuple[int, bytes]]:
+        """Number and compressed line of every record with a higher number than ``after``, in ascending order."""
+        while rows := self.query(
+            "SELECT record, data FROM records WHERE record > ? ORDER BY record LIMIT ?", (after, _COPY_ROWS)
+        ):
+            yield from rows
+            after = rows[-1][0]
 
     def flush(self) -> None:
         """Commit what waits for it."""
-        with self.lock, ledger_errors(self.path):
+        if self._discard:
+            return
+        with self.lock, database_errors(self.path):
             if self._connection.in_transaction:
                 try:
                     self._connection.execute("COMMIT")
@@ -257,31 +202,134 @@ class Database:
         """A transaction that, with all before it, survives a power cut."""
         with self.lock:
             self.flush()
-            with ledger_errors(self.path):
+            with database_errors(self.path):
                 self._connection.execute("PRAGMA synchronous = FULL")
             try:
                 with self.transaction() as connection:
                     yield connection
             finally:
-                with ledger_errors(self.path):
+                with database_errors(self.path):
                     self._connection.execute("PRAGMA synchronous = NORMAL")
 
     def checkpoint(self) -> None:
-        """Move what the journal holds into the database and empty it, unless somebody is reading just now."""
-        with self.lock, ledger_errors(self.path):
+        """Move the journal into the database and empty it, unless somebody is reading just now."""
+        with self.lock, database_errors(self.path):
             self.flush()
-            self._connection.execute("PRAGMA busy_timeout = 0")  # nobody waits for a reader: the next one does it
+            self._connection.execute("PRAGMA busy_timeout = 0")  # do not wait for readers: the next checkpoint does it
             try:
                 self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             finally:
                 self._connection.execute(f"PRAGMA busy_timeout = {_BUSY_S * 1000:.0f}")
 
     def close(self) -> None:
-        """Close the connection; a second call does nothing."""
-        with self.lock, ledger_errors(self.path):
+        """Close the connection; what waits for a commit is lost. Idempotent."""
+        with self.lock, database_errors(self.path):
             self._connection.close()
 
     def _roll_back(self) -> None:
         if self._connection.in_transaction:  # some errors roll back by themselves
             with contextlib.suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
+
+
+class Snapshots:
+    """A read-only connection, for one thread at a time.
+
+    Every statement sees one moment; while one is being iterated, others see the same moment.
+
+    Raises:
+        DamagedRunError: The file is not a database that this version reads.
+        OutputError: It cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        require_sqlite()
+        self.path = path
+        try:
+            self._connection = self._connect("mode=ro")
+        except NoSpaceError:
+            raise
+        except OutputError:
+            require_no_journal(path)
+            self._connection = self._connect("immutable=1")
+
+    def all(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        """All rows of a small answer."""
+        with database_errors(self.path):
+            return self._connection.execute(statement, parameters).fetchall()
+
+    def one(self, statement: str, parameters: Sequence[Any] = ()) -> Any:
+        """The first column of the first row."""
+        return self.all(statement, parameters)[0][0]
+
+    def each(self, statement: str, parameters: Sequence[Any] = ()) -> Iterator[Any]:
+        """One row after the other, all of one moment."""
+        with database_errors(self.path):
+            # Not "yield from": that would close the cursor of a generator left half-way, perhaps after the connection.
+            for row in self._connection.execute(statement, parameters):  # noqa: UP028
+                yield row
+
+    @contextlib.contextmanager
+    def moment(self) -> Iterator[None]:
+        """While entered, all statements see one moment."""
+        with database_errors(self.path):
+            self._connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            with database_errors(self.path):
+                self._connection.execute("COMMIT")
+
+    def close(self) -> None:
+        """Close the connection. Idempotent."""
+        self._connection.close()
+
+    def _connect(self, mode: str) -> sqlite3.Connection:
+        with database_errors(self.path):
+            connection = sqlite3.connect(
+                f"{self.path.absolute().as_uri()}?{mode}",
+                uri=True,
+                timeout=_BUSY_S,
+                isolation_level=None,
+                check_same_thread=False,
+            )
+            try:
+                recognize(connection, self.path)
+            except BaseException:
+                connection.close()
+                raise
+        return connection
+
+
+def recognize(connection: sqlite3.Connection, path: Path) -> None:
+    """Make sure that a file is the database of a run, of this format.
+
+    Raises:
+        DamagedRunError: It is empty, or its beginning is lost.
+        OutputError: It is another program's, or of another version of pagemill.
+    """
+    application, version = (
+        int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("application_id", "user_version")
+    )
+    if application == 0:
+        raise DamagedRunError(f"{path} is not an intact database of a run", remedy=REPAIR)
+    if application != APPLICATION_ID:
+        raise OutputError(f"{path} is not from pagemill", remedy="Choose another directory with -o.")
+    if version != FORMAT:
+        raise OutputError(
+            f"{path} was written by another version of pagemill (format {version}; this version reads {FORMAT})",
+            remedy="Continue with that version. To parse again: choose another directory with -o, or parse --fresh.",
+        )
+
+
+def require_no_journal(path: Path) -> None:
+    """Make sure that a database may be read as a file that never changes, where SQLite cannot create its own files.
+
+    Raises:
+        OutputError: The last commits are in the journal, which SQLite reads only where it may write.
+    """
+    if size_of(path.with_name(f"{path.name}-wal")):
+        raise OutputError(
+            f"cannot read {path}: a process has left a journal beside it, which can only be read with write access",
+            remedy="Do it as a user who may write there, or in a copy of the directory.",
+        )

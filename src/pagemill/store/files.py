@@ -50,7 +50,7 @@ def reading_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         raise OutputError(
             f"cannot read {path}: {error.strerror or error}",
-            remedy="Make sure that you may read it and the disk is well.",
+            remedy="Make sure that you may read it and that the disk is healthy.",
         ) from error
 
 
@@ -89,14 +89,17 @@ def write_whole(path: Path, chunks: Iterable[bytes], *, durable: bool = False) -
         raise
 
 
-def cut_file(path: Path, size: int) -> None:
-    """Cut a file back to ``size`` bytes.
+def write_synced(path: Path, content: bytes) -> None:
+    """Write a file that nobody reads yet, and wait until it is on the disk; its name is once the directory is synced.
 
     Raises:
-        OutputError: It cannot be changed.
+        OutputError: The file cannot be written; NoSpaceError when the disk is full.
     """
-    with output_errors(path):
-        os.truncate(path, size)
+    with output_errors(path), path.open("wb", buffering=0) as stream:
+        view = memoryview(content)
+        while view:
+            view = view[stream.write(view) or 0 :]
+        os.fsync(stream.fileno())
 
 
 def size_of(path: Path) -> int:

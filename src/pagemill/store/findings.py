@@ -15,41 +15,37 @@ MAX_EXAMPLES = 5
 class Kind(StrEnum):
     """What is wrong; the value is what people read."""
 
-    TORN_RECORD = "torn record"
-    """A line of ``ocr_results.jsonl`` that is no page record."""
-    CHANGED_RECORD = "record other than written"
-    """A record whose bytes are not those that the ledger noted when it was written."""
-    DOUBLED_RECORD = "page recorded twice"
-    RECORD_WITHOUT_ROW = "record without ledger row"
-    ROW_WITHOUT_RECORD = "ledger row without record"
-    OTHER_ROW = "ledger row other than its record"
-    """State, names or place in the file differ."""
+    MALFORMED_DATABASE = "database damaged"
+    """SQLite finds a fault in it, or it is missing."""
+    DAMAGED_RECORD = "damaged record"
+    """It cannot be decompressed, or is not a record of its page."""
+    PAGE_WITHOUT_RECORD = "page without its record"
+    RECORD_WITHOUT_PAGE = "record without page"
+    OTHER_PAGE = "page does not agree with its record"
+    """State, names or crops differ."""
     MISSING_CROP = "missing crop"
     CHANGED_CROP = "crop other than written"
     ORPHANED_CROP = "orphaned crop"
     """A crop of a page of this run that no record mentions."""
-    TORN_TEXT = "torn text line"
-    MISSING_TEXT = "missing text line"
-    OTHER_TEXT = "text line other than its record"
-    ORPHANED_TEXT = "text line without record"
+    OTHER_RESULTS = "ocr_results.jsonl does not agree with the records"
+    OTHER_TEXTS = "parsed_texts.jsonl does not agree with the records"
     MISSING_DOCUMENT = "missing document"
     OTHER_DOCUMENT = "document does not agree with the records"
     ORPHANED_DOCUMENT = "orphaned document"
     """A document of this run without any record, by a name that a run gives."""
     OTHER_REPORT = "report does not agree with the records"
     OTHER_COUNTS = "run.json counts disagree"
-    OTHER_LEDGER_COUNTS = "ledger counts disagree"
-    LOST_PREVIEW = "lost preview"
-    """A small page image for the report. No damage: the next report shows the page without it."""
-    MALFORMED_LEDGER = "ledger malformed"
+    OTHER_DATABASE_COUNTS = "database counts disagree"
     LEFT_OVER = "left-over temporary file"
+    OUT_OF_DATE = "derived files out of date"
+    """A process was killed before it could write them. No damage: resuming, exporting and ``--repair`` write them."""
     UNKNOWN_FILE = "file that is not from this run"
-    """Nothing is wrong with that; ``--repair`` leaves it alone."""
+    """No damage; ``--repair`` leaves it alone."""
 
     @property
     def is_damage(self) -> bool:
         """Whether a directory with such a finding is damaged."""
-        return self not in {Kind.UNKNOWN_FILE, Kind.LOST_PREVIEW}
+        return self not in {Kind.UNKNOWN_FILE, Kind.OUT_OF_DATE}
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -83,17 +79,16 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
     groups: list[FindingGroup]
     states: dict[str, int]
-    """Pages by state; of a malformed ledger, by what the records say."""
+    """Pages by state; none where the database is damaged."""
     crops: int
     """Crops that the records mention."""
     documents: int
     """Documents of which there is a record."""
     in_use_by: Owner | None = None
-    """Set when a process works on the directory: then only what it has committed was checked, records, texts and crops
-    but nothing that is made at the end."""
+    """Set when a process works on the directory: then only what it has committed was checked, records and crops."""
     other_version: str | None = None
-    """Set when another version of pagemill wrote the run: then what is made from the records (texts, documents,
-    report) was only checked for being there, as this version may make it otherwise."""
+    """Set when another version of pagemill wrote the run: then texts, documents and the report were only checked for
+    being there, as this version may make them otherwise."""
 
     @property
     def waiting(self) -> int:
@@ -102,5 +97,5 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def damaged(self) -> bool:
-        """Whether anything is wrong. Pages that wait are not."""
+        """Whether anything is wrong. Waiting pages are not."""
         return any(group.kind.is_damage for group in self.groups)

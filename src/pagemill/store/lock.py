@@ -71,18 +71,19 @@ class RunLock:
     Args:
         path: The file, made when it is not there. It stays.
         wait_s: How long to wait for an owner that is dying, in seconds.
+        wait_for_living: Wait for one that is alive, too.
 
     Raises:
         LockedError: Another process holds it, or another part of this one.
         OutputError: The file cannot be locked.
     """
 
-    def __init__(self, path: Path, *, wait_s: float = 5.0) -> None:
+    def __init__(self, path: Path, *, wait_s: float = 5.0, wait_for_living: bool = False) -> None:
         self._path = path
         with output_errors(path):
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
-            self._acquire(time.monotonic() + wait_s)
+            self._acquire(time.monotonic() + wait_s, wait_for_living)
             with output_errors(path):
                 os.ftruncate(self._fd, 0)
                 os.write(self._fd, msgspec.json.encode(Owner.this_process()))
@@ -90,19 +91,24 @@ class RunLock:
             os.close(self._fd)
             raise
 
+    def close(self) -> None:
+        """Release the lock. Idempotent."""
+        self.release()
+
     def release(self) -> None:
-        """Let others in; a second call does nothing."""
+        """Release the lock. Idempotent."""
         if self._fd >= 0:
-            with contextlib.suppress(OSError):  # an owner that is gone is no owner
+            with contextlib.suppress(OSError):  # then it names a process that is gone, which counts as nobody
                 os.ftruncate(self._fd, 0)
             os.close(self._fd)
             self._fd = -1
 
-    def _acquire(self, deadline: float) -> None:
+    def _acquire(self, deadline: float, wait_for_living: bool) -> None:
         while not self._try():
             owner = owner_of(self._path)
             # One that is gone leaves the lock in a moment; one that has just come has not said who it is.
-            if (owner is not None and owner.alive() is not False) or time.monotonic() >= deadline:
+            lives = owner is not None and owner.alive() is not False
+            if (lives and not wait_for_living) or time.monotonic() >= deadline:
                 raise LockedError(
                     f"{self._path.parent.parent} is in use by {owner or 'another process'}",
                     remedy="Wait until it ends, stop it, or choose another directory with -o.",

@@ -1,34 +1,44 @@
-"""Opening the ledger of a run directory: start a run, go on with one, or say why not."""
+"""Opening the run in a directory: start one, resume one, discard one, or say why not."""
 
 from __future__ import annotations
 
 import errno
 import os
 import re
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pagemill._version import __version__
+from pagemill.document.names import file_stem
 from pagemill.errors import DamagedRunError, DifferentRunError, OutputError
 from pagemill.store import paths
-from pagemill.store.files import output_errors, size_of
-from pagemill.store.ledger import Ledger
+from pagemill.store.database import Snapshots
+from pagemill.store.files import output_errors, size_of, sync_directory
 from pagemill.store.lock import RunLock
-from pagemill.store.previous import Holding, clear, examine, is_fruitless, refuse_earlier_version
-from pagemill.store.rebuilding import rebuild_ledger
-from pagemill.store.recovery import Recovery
-from pagemill.store.summary import RunSummary
-from pagemill.store.view import LedgerView
+from pagemill.store.rebuilding import rebuild_database
+from pagemill.store.records import decode_page
+from pagemill.store.rows import PageState
+from pagemill.store.run_database import RunDatabase
+from pagemill.store.summary import GENERATOR, RunSummary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from pagemill.document.page import PageResult
-
+_DERIVED = (paths.RUN_JSON, paths.RESULTS, paths.TEXTS, paths.REPORT)
+_DATABASE_FILES = tuple(f"{paths.DATABASE}{suffix}" for suffix in ("", "-wal", "-shm"))
+_EARLIER_LEDGER = f"{paths.FOLDER}/ledger.sqlite"
+"""Of versions that kept the truth in ``ocr_results.jsonl``."""
+_EARLIER_FILES = (
+    *(f"{_EARLIER_LEDGER}{suffix}" for suffix in ("", "-wal", "-shm")),
+    f"{paths.FOLDER}/previews",
+    ".previews",
+)
+_MAX_LINE_BYTES = 64 * 2**20
 _MAX_SETTING = 200
 _DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 _DIGITS = 12
@@ -40,46 +50,119 @@ class OpenMode(Enum):
     """What to do with what an output directory holds."""
 
     AUTO = "auto"
-    """Go on with a run of the same settings; start one where there is none."""
+    """Resume a run of the same settings; start one where there is none."""
     RESUME = "resume"
-    """Go on; an error where there is no run."""
+    """Resume; an error where there is no run."""
     FRESH = "fresh"
     """Delete what a run wrote, and start."""
 
 
-def refuse(out: Path, mode: OpenMode) -> None:
-    """Say, before anything is written, why a run cannot be opened in a directory, where that shows from outside.
+class Holding(Enum):
+    """What an output directory holds."""
+
+    NOTHING = "nothing"
+    RUN = "run"
+    DISCARDED = "discarded"
+    """The rest of a run that somebody was deleting."""
+    EARLIER_VERSION = "earlier version"
+    """A run of a version whose truth was in ``ocr_results.jsonl``."""
+    RECORDS = "records"
+    """Records without the database and the ``run.json`` of their run."""
+
+
+class _Marker(msgspec.Struct):
+    """What must be known of a ``run.json``, of any version."""
+
+    generator: str
+    identity: dict[str, Any] = {}
+
+
+def examine(out: Path) -> Holding:
+    """Find out what a directory holds; it need not exist.
 
     Raises:
-        OutputError: It holds files by our names that are not ours, the run of a version that kept no ledger, or no
-            run to resume.
+        OutputError: It holds files by our names that do not show that they are from pagemill, or cannot be read.
+    """
+    with output_errors(out):
+        folder = out / paths.FOLDER
+        if folder.exists() and not folder.is_dir():
+            raise _foreign(out, paths.FOLDER)
+        for name, holding in (
+            (paths.DISCARDING, Holding.DISCARDED),
+            (paths.DATABASE, Holding.RUN),
+            (_EARLIER_LEDGER, Holding.EARLIER_VERSION),
+        ):
+            if (out / name).exists():
+                return holding
+        present = [name for name in _DERIVED if (out / name).exists()]
+        if not present:
+            if not (out / paths.LOCK).exists():  # else a run was here, and what it left in the folders stays
+                _refuse_foreign_results(out)
+            return Holding.NOTHING
+        marker = _marker(out)
+        if marker is not None:
+            return Holding.RUN if marker.identity else Holding.EARLIER_VERSION
+        if (out / paths.LOCK).exists():
+            return Holding.RUN  # one that has lost its database and its run.json
+        if not (out / paths.RUN_JSON).exists() and _begins_with_a_record(out / paths.RESULTS):
+            return Holding.RECORDS
+        raise _foreign(out, present[0])
+
+
+def require_run(out: Path) -> None:
+    """Make sure that a directory holds a run of this version, be it a damaged one.
+
+    Raises:
+        OutputError: It does not, or cannot be read.
+    """
+    with output_errors(out):
+        holding = Holding.NOTHING
+        if any((out / name).exists() for name in (*_DERIVED, paths.DATABASE, paths.DISCARDING, _EARLIER_LEDGER)):
+            holding = examine(out)
+    if holding is Holding.EARLIER_VERSION:
+        raise _earlier_version(out)
+    if holding is not Holding.RUN:
+        raise OutputError(f"{out} holds no run", remedy="Name a directory that pagemill parse has written to.")
+
+
+def refuse(out: Path, mode: OpenMode) -> Holding:
+    """Say, before anything is written, why a run cannot be opened in a directory, where that shows from outside.
+
+    Returns:
+        What the directory holds.
+
+    Raises:
+        OutputError: It holds files by our names that are not ours, the run of an earlier version, or no run to resume.
     """
     holding = examine(out)
-    if mode is not OpenMode.FRESH and holding is Holding.RECORDS:
+    if mode is OpenMode.FRESH:
+        return holding
+    if holding is Holding.RECORDS:
         raise OutputError(
-            f"{out} holds records of pagemill without the {paths.RUN_JSON} and the ledger of their run",
+            f"{out} holds records of pagemill without the {paths.RUN_JSON} and the database of their run",
             remedy="Replace them with --fresh or choose another directory with -o.",
         )
-    if holding is Holding.EARLIER_VERSION and (
-        mode is OpenMode.RESUME or (mode is OpenMode.AUTO and not is_fruitless(out))
-    ):
-        refuse_earlier_version(out)
+    if holding is Holding.EARLIER_VERSION:
+        raise _earlier_version(out)
     if mode is OpenMode.RESUME and holding is not Holding.RUN:
         raise OutputError(f"{out} holds no run to resume", remedy=_START)
+    return holding
 
 
-def preflight(out: Path, *, identity: Mapping[str, Any], mode: OpenMode) -> None:
-    """Say why a run cannot be opened in a directory, as opening it would, and change nothing there.
-
-    For those who do something dear before: start a server for the run, say.
+@contextmanager
+def inspected(out: Path, *, identity: Mapping[str, Any], mode: OpenMode) -> Iterator[RunDatabase | None]:
+    """The database of a run for finding out what resuming it would do; no change to it is kept.
 
     Args:
-        out: The directory; it need not be there.
+        out: The directory; it need not exist.
         identity: The settings that decide about results, as far as they are known.
         mode: What is to be done with what the directory holds.
 
+    Yields:
+        None where there is no intact run to resume, so that there is work left.
+
     Raises:
-        LockedError: Another process works on it.
+        LockedError: Another process works on the directory.
         DifferentRunError: It holds a run with other settings.
         OutputError: It cannot be written, holds files by our names that are not ours, or no run to resume.
     """
@@ -89,117 +172,225 @@ def preflight(out: Path, *, identity: Mapping[str, Any], mode: OpenMode) -> None
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         if not os.access(place, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    refuse(out, mode)
-    if (out / paths.LOCK).exists():
-        RunLock(out / paths.LOCK).release()
-    if mode is OpenMode.FRESH or not (out / paths.LEDGER).exists():
-        return
-    with suppress(DamagedRunError), closing(LedgerView(out / paths.LEDGER)) as view:  # which opening it mends
-        rows = view.all("SELECT identity FROM run")
-        before = msgspec.json.decode(rows[0][0]) if rows else {}
-        differences = list(_differences({name: before.get(name) for name in identity}, identity)) if rows else []
-        fruitless = not view.all("SELECT 1 FROM pages WHERE page > 0 AND offset IS NOT NULL LIMIT 1")
-        if differences and not (fruitless and mode is OpenMode.AUTO):
-            raise _different(out, differences)
+    holding = refuse(out, mode)
+    lock = RunLock(out / paths.LOCK) if (out / paths.LOCK).exists() else None
+    try:
+        if mode is OpenMode.FRESH or holding is not Holding.RUN or not (out / paths.DATABASE).exists():
+            yield None
+            return
+        try:
+            run = RunDatabase(out / paths.DATABASE, discard=True)
+        except DamagedRunError:  # which opening it repairs
+            yield None
+            return
+        with closing(run):
+            summary = run.summary()
+            before = {name: summary.identity.get(name) for name in identity} if summary else {}
+            differences = list(_differences(before, identity)) if summary else []
+            if differences and not (mode is OpenMode.AUTO and run.is_fruitless()):
+                raise _different(out, differences)
+            yield run if summary and not differences else None
+    finally:
+        if lock is not None:
+            lock.release()
 
 
-def open_ledger(
-    out: Path,
-    *,
-    identity: Mapping[str, Any],
-    settings: Mapping[str, Any],
-    mode: OpenMode,
-    embedding_text: Callable[[PageResult], str],
-    retry_failed: bool,
-    parse_duplicates: bool,
-    death: str | None,
-) -> tuple[Ledger, RunSummary]:
-    """Open the ledger of a directory that this process has locked, and put right what is not; see
-    :meth:`pagemill.store.run_directory.RunDirectory.open`.
+def open_database(
+    out: Path, *, identity: Mapping[str, Any], settings: Mapping[str, Any], mode: OpenMode
+) -> tuple[RunDatabase, RunSummary, bool]:
+    """Open the database of a directory that this process has locked: of the run that is there, or of a new one.
+
+    Args:
+        out: The directory.
+        identity: The settings that decide about results.
+        settings: Plain JSON values that describe the run.
+        mode: What to do with what the directory holds.
 
     Returns:
-        The ledger and the counts of the run so far.
-    """  # noqa: D205 - one sentence
-    refuse(out, mode)
-    holding = examine(out)
-    if holding is Holding.EARLIER_VERSION or mode is OpenMode.FRESH:
-        clear(out)
-    elif holding is Holding.RUN and (
-        opened := _resume(out, identity, mode, embedding_text, retry_failed, parse_duplicates, death)
-    ):
-        ledger, summary = opened
-        return _sit_down(ledger, summary, settings), summary
-    ledger, summary = _start(out, identity)
-    return _sit_down(ledger, summary, settings), summary
+        The database, the counts of the run so far, and whether the last process that worked on it was cut off.
+
+    Raises:
+        DifferentRunError: It holds a run with other settings.
+        DamagedRunError: The database is damaged or missing, and ``run.json``, too.
+        OutputError: As :func:`refuse` says, or the directory cannot be written; NoSpaceError when the disk is full.
+    """
+    holding = refuse(out, mode)
+    run = summary = None
+    if holding is Holding.RUN and mode is not OpenMode.FRESH:
+        try:
+            run, summary = _resume(out, identity, mode)
+        except DamagedRunError:
+            if mode is OpenMode.RESUME or size_of(out / paths.RESULTS):  # else nobody would miss anything
+                rebuild_database(out)
+                run, summary = _resume(out, identity, mode)
+    cut_off = summary is not None and summary.finished is None
+    if run is None or summary is None:
+        if holding is not Holding.NOTHING:
+            discard(out)
+        summary = RunSummary(started=datetime.now(UTC), identity=dict(identity))
+        run = RunDatabase(out / paths.DATABASE)
+    try:
+        if not run.database.query("SELECT 1 FROM run"):
+            run.begin(summary)
+        run.start_session(settings)
+    except BaseException:
+        run.close()
+        raise
+    summary.settings, summary.finished, summary.interrupted = dict(settings), None, False
+    summary.version = __version__
+    return run, summary, cut_off
 
 
 def _resume(
-    out: Path,
-    identity: Mapping[str, Any],
-    mode: OpenMode,
-    embedding_text: Callable[[PageResult], str],
-    retry_failed: bool,
-    parse_duplicates: bool,
-    death: str | None,
-) -> tuple[Ledger, RunSummary] | None:
-    """Open and recover a run that is there; None when it is as good as none, and then nothing is left of it."""
-    for last_try in (False, True):
+    out: Path, identity: Mapping[str, Any], mode: OpenMode
+) -> tuple[RunDatabase, RunSummary] | tuple[None, None]:
+    """Open a run that is there; None when it is as good as none."""
+    if not (out / paths.DATABASE).exists():
+        raise DamagedRunError(f"{out} has lost its database")
+    run = RunDatabase(out / paths.DATABASE)
+    try:
+        summary = run.summary()
+        if summary is None and (size_of(out / paths.RESULTS) or size_of(out / paths.RUN_JSON)):
+            raise DamagedRunError(f"{out / paths.DATABASE} is empty")
+        if summary is None and mode is OpenMode.RESUME:
+            raise OutputError(f"{out} holds no run to resume", remedy=_START)
+        differences = list(_differences(summary.identity, identity)) if summary else []
+        if summary is None or (differences and mode is OpenMode.AUTO and run.is_fruitless()):
+            run.close()
+            return None, None
+        if differences:
+            raise _different(out, differences)
+    except BaseException:
+        run.close()
+        raise
+    return run, summary
+
+
+def discard(out: Path) -> None:
+    """Delete what a run wrote, and nothing else: its fixed files, and the crops and documents that it names.
+
+    A process that dies in between leaves a marker; whoever opens the directory next continues. Only the lock stays.
+
+    Raises:
+        OutputError: Something cannot be deleted.
+    """
+    marker = out / paths.DISCARDING
+    with output_errors(out):
+        marker.touch()
+        sync_directory(marker.parent)
         try:
-            ledger = Ledger(out / paths.LEDGER)
+            named = _named_in_database(out)
+        except (DamagedRunError, OutputError):  # missing, cut short or of another format
+            named = _named_in_records(out)
+        for name in named:
             try:
-                summary = ledger.summary()
-                if summary is None and (size_of(out / paths.RESULTS) or size_of(out / paths.RUN_JSON)):
-                    raise DamagedRunError(f"{out / paths.LEDGER} is empty")
-                differences = list(_differences(summary.identity, identity)) if summary else []
-                if summary is None and mode is OpenMode.RESUME:
-                    raise OutputError(f"{out} holds no run to resume", remedy=_START)
-                if summary is None or (differences and mode is OpenMode.AUTO and ledger.is_fruitless()):
-                    ledger.close()
-                    clear(out)
-                    return None
-                if differences:
-                    raise _different(out, differences)
-                Recovery(out, ledger, summary, embedding_text).run(
-                    death=death, retry_failed=retry_failed, parse_duplicates=parse_duplicates
+                paths.own_file(out, name).unlink(missing_ok=True)
+            except ValueError:
+                continue  # somebody edited the record: not ours to delete
+        # The names go last: a process that dies before still finds the files that they name.
+        for name in (*_DATABASE_FILES[::-1], *_EARLIER_FILES, paths.RUN_JSON, paths.REPORT, paths.TEXTS, paths.RESULTS):
+            (out / name).unlink(missing_ok=True)
+            (out / f"{name}{paths.TEMPORARY_SUFFIX}").unlink(missing_ok=True)
+        for folder in (out / paths.CROPS, out / paths.DOCUMENTS):
+            clear_folder(folder)
+            if folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()
+        sync_directory(out)
+        marker.unlink()
+
+
+def _named_in_database(out: Path) -> Iterator[str]:
+    """Files that the database names, among them crops that a page in flight may have written."""
+    view = Snapshots(out / paths.DATABASE)  # here, not when the first name is asked for
+
+    def names() -> Iterator[str]:
+        with closing(view):
+            in_flight = view.all("SELECT page_id FROM pages WHERE state = ?", (PageState.RUNNING,))
+            yield from crops_of(out, {file_stem(page_id) for (page_id,) in in_flight})
+            yield from (path for (path,) in view.each("SELECT path FROM crops UNION ALL SELECT path FROM garbage"))
+            for (doc_id,) in view.each("SELECT doc_id FROM documents"):
+                yield from paths.document_names(doc_id)
+
+    return names()
+
+
+def _named_in_records(out: Path) -> Iterator[str]:
+    """Files that the lines of ``ocr_results.jsonl`` name."""
+    path = out / paths.RESULTS
+    if not path.exists():
+        return
+    with path.open("rb") as lines:
+        for line in lines:
+            try:
+                page = decode_page(line)
+            except msgspec.DecodeError:
+                continue  # a line cut short by a kill names nothing
+            yield from (crop.path for crop in page.image_crops)
+            yield from paths.document_names(page.doc_id)
+
+
+def crops_of(out: Path, stems: set[str]) -> Iterator[str]:
+    """Crops of pages, whether or not a record names them, by the stems of the pages' file names."""
+    folder = out / paths.CROPS
+    if not stems or not folder.is_dir():
+        return
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if paths.stem_of_crop(entry.name) in stems:
+                yield f"{paths.CROPS}/{entry.name}"
+
+
+def clear_folder(folder: Path) -> None:
+    """Delete files in a folder that were being written when a process died."""
+    if folder.is_dir():
+        for leftover in folder.glob(f"*{paths.TEMPORARY_SUFFIX}"):
+            leftover.unlink(missing_ok=True)
+
+
+def _earlier_version(out: Path) -> OutputError:
+    return OutputError(
+        f"{out} holds a run of an earlier version of pagemill, which this version cannot read",
+        remedy="Replace it with --fresh or choose another directory.",
+    )
+
+
+def _foreign(out: Path, name: str) -> OutputError:
+    return OutputError(
+        f"{out} holds {name}, which pagemill did not write and would overwrite",
+        remedy="Choose another directory with -o.",
+    )
+
+
+def _refuse_foreign_results(out: Path) -> None:
+    """Refuse files in the folders of crops and documents that are named like ours, where no run has been."""
+    for folder, suffixes in ((paths.DOCUMENTS, {".md", ".json"}), (paths.CROPS, {".jpg"})):
+        for file in (out / folder).iterdir() if (out / folder).is_dir() else ():
+            if file.suffix in suffixes:
+                raise OutputError(
+                    f"{out} holds {folder}/{file.name} but no run, which might overwrite it",
+                    remedy="Choose another directory with -o.",
                 )
-            except BaseException:
-                ledger.close()
-                raise
-        except DamagedRunError:
-            if last_try:
-                raise
-            if mode is OpenMode.AUTO and not size_of(out / paths.RESULTS):  # nothing that anybody would miss
-                clear(out)
-                return None
-            rebuild_ledger(out)
-        else:
-            return ledger, summary
-    raise AssertionError("the last try returns or raises")
 
 
-def _start(out: Path, identity: Mapping[str, Any]) -> tuple[Ledger, RunSummary]:
-    summary = RunSummary(started=datetime.now(UTC), identity=dict(identity))
-    ledger = Ledger(out / paths.LEDGER)
+def _marker(out: Path) -> _Marker | None:
     try:
-        ledger.begin(summary)
-    except BaseException:
-        ledger.close()
-        raise
-    return ledger, summary
+        marker = msgspec.json.decode((out / paths.RUN_JSON).read_bytes(), type=_Marker)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
+    return marker if marker.generator == GENERATOR else None
 
 
-def _sit_down(ledger: Ledger, summary: RunSummary, settings: Mapping[str, Any]) -> Ledger:
+def _begins_with_a_record(path: Path) -> bool:
     try:
-        ledger.session(settings)
-    except BaseException:
-        ledger.close()
-        raise
-    summary.settings, summary.finished, summary.interrupted = dict(settings), None, False
-    return ledger
+        with path.open("rb") as stream:
+            decode_page(stream.readline(_MAX_LINE_BYTES))
+    except (FileNotFoundError, msgspec.DecodeError):
+        return False
+    return True
 
 
 def _differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """What is set otherwise, setting by setting."""
+    """What differs, setting by setting."""
     new = msgspec.to_builtins(new)  # as it comes back from JSON: tuples are lists
     for name in sorted(old.keys() | new.keys()):
         before, now = old.get(name), new.get(name)
@@ -212,7 +403,7 @@ def _differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "
 def _different(out: Path, differences: list[str]) -> DifferentRunError:
     return DifferentRunError(
         f"{out} holds a run with other settings: {'; '.join(differences)}",
-        remedy="Go on with the settings of that run, choose another directory with -o, or start over with --fresh.",
+        remedy="Use the settings of that run, choose another directory with -o, or start over with --fresh.",
     )
 
 

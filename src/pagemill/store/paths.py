@@ -15,21 +15,26 @@ CROPS = "crops"
 DOCUMENTS = "documents"
 
 FOLDER = ".pagemill"
-"""Holds what is for pagemill alone."""
-LEDGER = f"{FOLDER}/ledger.sqlite"
+"""Private to pagemill."""
+DATABASE = f"{FOLDER}/run.sqlite"
+"""The truth; every other file here but the crops is derived from it."""
 LOCK = f"{FOLDER}/lock"
+"""Held by the process that changes the run."""
+DERIVED_LOCK = f"{FOLDER}/derived.lock"
+"""Held while derived files are written: ``pagemill export OUT`` may write them beside a run."""
 EMBEDDINGS_LOCK = f"{FOLDER}/embeddings.lock"
-PREVIEWS = f"{FOLDER}/previews"
+DISCARDING = f"{FOLDER}/discarding"
+"""While it exists, what the directory holds is being deleted."""
 
 TEMPORARY_SUFFIX = ".pagemill-tmp"
-"""Of a file that is not whole yet."""
+"""Of a file that is still being written."""
 
 _CROP_PATH = re.compile(rf"{CROPS}/[^/\\\0]+")
 _CROP_NAME = re.compile(r"(.+)_\d+\.[a-z]+")
 
 
 def crop_file(out: Path, name: str) -> Path:
-    """Where a crop lies.
+    """Path of a crop.
 
     Raises:
         ValueError: The name points anywhere but directly into ``crops/``.
@@ -41,7 +46,7 @@ def crop_file(out: Path, name: str) -> Path:
 
 
 def own_file(out: Path, name: str) -> Path:
-    """Where a crop or a document's file lies, by its path relative to the run directory.
+    """Path of a crop or of a document's file, from its path relative to the run directory.
 
     Raises:
         ValueError: The name points anywhere else.
@@ -56,7 +61,13 @@ def stem_of_crop(name: str) -> str | None:
     return match[1] if match else None
 
 
-def document_files(out: Path, doc_id: str) -> tuple[Path, Path]:
-    """Where a document's Markdown and DocJSON lie."""
+def document_names(doc_id: str) -> tuple[str, str]:
+    """A document's Markdown and DocJSON, relative to the run directory."""
     stem = file_stem(doc_id)
-    return out / DOCUMENTS / f"{stem}.md", out / DOCUMENTS / f"{stem}.json"
+    return f"{DOCUMENTS}/{stem}.md", f"{DOCUMENTS}/{stem}.json"
+
+
+def document_files(out: Path, doc_id: str) -> tuple[Path, Path]:
+    """Paths of a document's Markdown and DocJSON."""
+    markdown, docjson = document_names(doc_id)
+    return out / markdown, out / docjson

@@ -1,30 +1,33 @@
-"""Reading a run directory, also while a run writes it."""
+"""Reading a run, also while another process writes it: the one interface for exports, vectors, indices and datasets."""
 
 from __future__ import annotations
 
-import contextlib
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from pagemill.document.page import PageResult
 from pagemill.errors import DamagedRunError, OutputError
 from pagemill.store import paths
-from pagemill.store.ledger import summary_of
+from pagemill.store.database import REPAIR, Snapshots
 from pagemill.store.lock import Owner, owner_of
-from pagemill.store.previous import refuse_earlier_version
-from pagemill.store.records import ParsedText, decode_page, decode_text
-from pagemill.store.rows import PAGE_ROWS, PageRow, PageState, Span, page_row
-from pagemill.store.view import LedgerView, RunFiles
+from pagemill.store.opening import require_run
+from pagemill.store.records import decode_page, decompress
+from pagemill.store.rows import PAGE_ROWS, PageRow, PageState, page_row, state_is
+from pagemill.store.run_database import SUMMARY, summary_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
+    from pathlib import Path
     from types import TracebackType
 
+    from pagemill.document.identity import PageKey
     from pagemill.store.summary import RunSummary
 
 _RECENT_S = 120.0
-_ORDERS = {"input": "ORDER BY p.page_idx, p.source, p.page", "written": "ORDER BY p.offset"}
+_ORDERS = {"input": "ORDER BY p.page_idx, p.source, p.page", "written": "ORDER BY p.record"}
+_PAGE_ORDER = "AND p.record IS NOT NULL ORDER BY p.page_number, p.page_idx"
+_FAILED = state_is(PageState.FAILED)
 
 
 class FailedPage(NamedTuple):
@@ -47,13 +50,13 @@ class Rate(NamedTuple):
     """How fast a run goes."""
 
     ended: int
-    """Pages done or failed, all told."""
+    """Pages done or failed in total."""
     pages_per_second: float | None
     """Over the last minutes of work; None while too little is known."""
 
 
-class Sitting(NamedTuple):
-    """What the last sitting did: the time from a start or resume to the end, or to now."""
+class Session(NamedTuple):
+    """What the last invocation did, from its start to its end, or to now."""
 
     pages: int
     """Done or failed in it."""
@@ -61,7 +64,7 @@ class Sitting(NamedTuple):
 
 
 class Running(NamedTuple):
-    """What is under way."""
+    """What is in flight."""
 
     pages: list[str]
     """Ids."""
@@ -70,17 +73,16 @@ class Running(NamedTuple):
 
 
 class RunReader:
-    """A run as its ledger and records tell it. A context manager; for one thread at a time.
+    """A run as its database has it. A context manager; for one thread at a time.
 
-    Reads are of one moment each: a page is either there with all that belongs to it, or not. While one is under way
-    (an iterator that has not come to its end) others are of its moment, too.
+    Every answer is of one moment: a page is either there with all that belongs to it, or not. While an iterator is not
+    exhausted, other answers are of its moment, too.
     """
 
     def __init__(self, path: Path) -> None:
         """Use :meth:`open`."""
         self.path = path
-        self._view = LedgerView(path / paths.LEDGER)
-        self._opened: list[RunFiles] = []
+        self._view = Snapshots(path / paths.DATABASE)
 
     @classmethod
     def open(cls, path: Path) -> RunReader:
@@ -88,11 +90,11 @@ class RunReader:
 
         Raises:
             OutputError: There is no run in it, or it cannot be read.
-            DamagedRunError: Its ledger is damaged.
+            DamagedRunError: Its database is damaged or missing.
         """
-        refuse_earlier_version(path)
-        if not (path / paths.LEDGER).is_file():
-            raise OutputError(f"{path} holds no run", remedy="Name a directory that pagemill parse has written to.")
+        require_run(path)
+        if not (path / paths.DATABASE).exists():
+            raise DamagedRunError(f"{path} has lost its database", remedy=REPAIR)
         reader = cls(path)
         try:
             if reader._view.one("SELECT count(*) FROM run") != 1:
@@ -105,8 +107,13 @@ class RunReader:
     @property
     def summary(self) -> RunSummary:
         """Settings and counts as of now."""
-        statement = "SELECT identity, settings, started, finished, interrupted, counters FROM run, written"
-        return summary_of(self._view.all(statement)[0])
+        summary = summary_of(self._view.all(SUMMARY)[0])
+        summary.documents = self._view.one("SELECT count(*) FROM documents WHERE written = 1")
+        return summary
+
+    def stamp(self) -> tuple[int, int]:
+        """Changes whenever a record does: the number of records, and that of the last one. Cheap."""
+        return self.summary.pages, self._view.one("SELECT ifnull(max(record), 0) FROM records")
 
     @property
     def total(self) -> int | None:
@@ -117,19 +124,18 @@ class RunReader:
     def counts(self) -> dict[PageState, int]:
         """Pages by state."""
         summary = self.summary
-        under_way = dict(
-            self._view.all("SELECT state, count(*) FROM pages WHERE state < 3 AND state <> 3 GROUP BY state")
-        )
-        return {
-            PageState.RUNNING: under_way.get(PageState.RUNNING, 0),
-            PageState.WAITING: under_way.get(PageState.WAITING, 0),
+        open_pages = {
+            state: self._view.one(f"SELECT count(*) FROM pages WHERE {state_is(state)}")
+            for state in (PageState.RUNNING, PageState.WAITING)
+        }
+        return open_pages | {
             PageState.DONE: summary.pages - summary.failed,
             PageState.FAILED: summary.failed,
             PageState.SKIPPED: summary.skipped,
         }
 
     def rows(self, where: str = "TRUE", parameters: Sequence[Any] = ()) -> Iterator[PageRow]:
-        """What the ledger knows of each page, by source and page.
+        """What the database knows of each page, by source and page.
 
         Args:
             where: Which ones: an SQL condition on the table ``pages``, called ``p``; never made of untrusted text.
@@ -143,54 +149,40 @@ class RunReader:
         *,
         on_damage: Callable[[DamagedRunError], None] | None = None,
     ) -> Iterator[PageResult]:
-        """All records, one at a time, in input order or that of the file.
+        """All records, one at a time.
 
         Args:
-            order: Of the pages in the input, or of the lines in the file.
-            on_damage: Called with what is wrong with a record, which is then passed over, instead of raising it.
+            order: That of the pages in the input, or that in which they were written.
+            on_damage: Called with what is wrong with a record, which is then left out, instead of raising it.
 
         Raises:
-            DamagedRunError: A record is not as it was written.
+            DamagedRunError: A record is damaged.
         """
-        return self._records(f"WHERE p.offset IS NOT NULL {_ORDERS[order]}", on_damage=on_damage)
-
-    def texts(self, order: Literal["input", "written"] = "input") -> Iterator[ParsedText]:
-        """The texts of all pages, likewise."""
-        for files, row in self._rows_with_files(
-            "SELECT p.text_offset, p.text_length, p.text_crc FROM pages p WHERE p.text_offset IS NOT NULL"
-            f" {_ORDERS[order]}"
-        ):
-            yield decode_text(files.read(paths.TEXTS, Span(*row)))
+        return self._records(f"p.record IS NOT NULL {_ORDERS[order]}", on_damage=on_damage)
 
     def documents(
         self, *, on_damage: Callable[[DamagedRunError], None] | None = None
     ) -> Iterator[tuple[str, Iterator[PageResult]]]:
-        """Each document's id with its records in page order; documents in the order in which they were met.
+        """Each document's id with its records in page order; documents in the order in which they were found.
 
         Args:
             on_damage: As in :meth:`pages`.
         """
-        rows = self._rows_with_files("SELECT document, doc_id FROM documents ORDER BY document")
-        for _, (document, doc_id) in rows:
-            yield (
-                doc_id,
-                self._records(
-                    "WHERE p.document = ? AND p.offset IS NOT NULL ORDER BY p.page_number, p.page_idx",
-                    (document,),
-                    on_damage=on_damage,
-                ),
-            )
+        for document, doc_id in self._view.each("SELECT document, doc_id FROM documents ORDER BY document"):
+            yield doc_id, self._records(f"p.document = ? {_PAGE_ORDER}", (document,), on_damage=on_damage)
 
     def document(self, doc_id: str) -> Iterator[PageResult]:
         """The records of one document in page order; none for an unknown one."""
         return self._records(
-            "WHERE p.document = (SELECT document FROM documents WHERE name = ?) AND p.offset IS NOT NULL"
-            " ORDER BY p.page_number, p.page_idx",
-            (doc_id.casefold(),),
+            f"p.document = (SELECT document FROM documents WHERE name = ?) {_PAGE_ORDER}", (doc_id.casefold(),)
         )
 
+    def each_record(self) -> Iterator[tuple[int, bytes]]:
+        """Number and stored form of every record, in the order of writing."""
+        return self._view.each("SELECT record, data FROM records ORDER BY record")
+
     def source_addresses(self) -> dict[str, str]:
-        """Where each source lay when it was last met (a path or URL), by its digest; the first of several copies."""
+        """Path or URL of each source when it was last in the input, by its digest; the first of several copies."""
         addresses: dict[str, str] = {}
         for digest, uri in self._view.all("SELECT digest, uri FROM sources ORDER BY source"):
             addresses.setdefault(bytes(digest).hex(), uri)
@@ -201,23 +193,81 @@ class RunReader:
         rows = self._view.all("SELECT path, size, modified_ns, digest FROM digests")
         return {(bytes(path), size, modified_ns): bytes(digest).hex() for path, size, modified_ns, digest in rows}
 
+    def moment(self) -> AbstractContextManager[None]:
+        """While entered, all answers are of one moment."""
+        return self._view.moment()
+
+    def fault(self, *, quick: bool = False) -> str | None:
+        """What SQLite finds wrong with the database; None for nothing."""
+        fault = self._view.one(f"PRAGMA {'quick' if quick else 'integrity'}_check(1)")
+        return None if fault == "ok" else str(fault)
+
+    def row(self, key: PageKey) -> PageRow | None:
+        """What is known of a page."""
+        where = "s.digest = ? AND s.copy = ? AND p.page = ?"
+        rows = self._view.all(f"{PAGE_ROWS} WHERE {where}", (bytes.fromhex(key.digest), key.copy, key.page))
+        return page_row(rows[0]) if rows else None
+
+    def page_id_of(self, record: int) -> str | None:
+        """Id of the page that has a record. Looks at every page: for the few that are damaged."""
+        rows = self._view.all("SELECT page_id FROM pages WHERE record = ?", (record,))
+        return rows[0][0] if rows else None
+
+    def without_record(self) -> Iterator[tuple[PageKey, str]]:
+        """Key and id of pages that are done or failed, and whose record is gone."""
+        where = f"p.state IN ({PageState.DONE:d}, {PageState.FAILED:d}) AND r.record IS NULL"
+        statement = f"{PAGE_ROWS} LEFT JOIN records r ON r.record = p.record WHERE {where}"
+        return ((row.key, row.page_id) for row in map(page_row, self._view.each(statement)))
+
+    def crops_of(self, record: int) -> set[tuple[str, int, str]]:
+        """Path, size and SHA-256 of the crops of a record."""
+        return set(self._view.all("SELECT path, size, sha256 FROM crops WHERE record = ?", (record,)))
+
+    def is_crop(self, path: str) -> bool:
+        """Whether a record names a file."""
+        return bool(self._view.all("SELECT 1 FROM crops WHERE path = ?", (path,)))
+
+    def garbage(self) -> list[str]:
+        """Files of removed pages that are about to be deleted."""
+        return [path for (path,) in self._view.all("SELECT path FROM garbage")]
+
+    def page_ids(self) -> Iterator[tuple[str, int]]:
+        """Every page's id, and the number of its records (0 or 1)."""
+        return self._view.each("SELECT page_id, record IS NOT NULL FROM pages")
+
+    def document_ids(self) -> Iterator[tuple[str, int]]:
+        """Every document's id, and whether it has a record (0 or 1)."""
+        has_record = "EXISTS (SELECT 1 FROM pages p WHERE p.document = d.document AND p.record IS NOT NULL)"
+        return self._view.each(f"SELECT doc_id, {has_record} FROM documents d")
+
+    def recorded_documents(self) -> int:
+        """Documents of which there is a record."""
+        return sum(records for _, records in self.document_ids())
+
+    def is_written(self, doc_id: str) -> bool:
+        """Whether a document's files are said to be up to date."""
+        return bool(self._view.all("SELECT 1 FROM documents WHERE name = ? AND written = 1", (doc_id.casefold(),)))
+
+    def counted_states(self) -> dict[PageState, int]:
+        """Pages by state, counted one by one; :meth:`counts` asks the counts that the run keeps."""
+        rows = self._view.all("SELECT state, count(*) FROM pages GROUP BY state")
+        return {PageState(state): pages for state, pages in rows}
+
     def preview(self, page_id: str) -> bytes | None:
         """The small image of a page for the report; None where none was kept."""
         rows = self._view.all(
-            "SELECT preview_offset, preview_length, preview_crc FROM pages"
-            " WHERE name = ? AND preview_offset IS NOT NULL",
-            (page_id.casefold(),),
+            "SELECT image FROM previews WHERE record = (SELECT record FROM pages WHERE name = ?)", (page_id.casefold(),)
         )
-        if not rows:
-            return None
-        with contextlib.suppress(DamagedRunError):  # the report does without it
-            return self._files().read(paths.PREVIEWS, Span(*rows[0]))
-        return None
+        return bytes(rows[0][0]) if rows else None
+
+    def has_previews(self) -> bool:
+        """Whether page images were kept for a report."""
+        return bool(self._view.all("SELECT 1 FROM previews LIMIT 1"))
 
     def failures(self, examples: int = 3) -> list[Failures]:
         """Failed pages by category, the most frequent first, with the first examples of each."""
         kinds = self._view.all(
-            "SELECT category, count(*) FROM pages WHERE state = 4 AND state <> 3 GROUP BY category ORDER BY 2 DESC, 1"
+            f"SELECT category, count(*) FROM pages WHERE {_FAILED} GROUP BY category ORDER BY 2 DESC, 1"
         )
         return [
             Failures(
@@ -226,7 +276,7 @@ class RunReader:
                 [
                     FailedPage(*row)
                     for row in self._view.all(
-                        "SELECT page_id, message, attempts FROM pages WHERE state = 4 AND state <> 3 AND category = ?"
+                        f"SELECT page_id, message, attempts FROM pages WHERE {_FAILED} AND category = ?"
                         " ORDER BY page_idx LIMIT ?",
                         (category, examples),
                     )
@@ -246,29 +296,27 @@ class RunReader:
             return Rate(ended, None)
         return Rate(ended, (samples[-1][1] - samples[0][1]) / (samples[-1][0] - samples[0][0]))
 
-    def sitting(self) -> Sitting | None:
-        """The last sitting; None while too little is known."""
+    def session(self) -> Session | None:
+        """The last invocation; None while too little is known."""
         samples = self._view.all(
             "SELECT time, ended FROM samples WHERE session = (SELECT session FROM run) ORDER BY time"
         )
         if len(samples) < 2:
             return None
         (start, before), (end, ended) = samples[0], samples[-1]
-        return Sitting(max(0, ended - before), end - start)
+        return Session(max(0, ended - before), end - start)
 
     def running(self) -> Running:
-        """Pages under way, and who works on them."""
+        """Pages in flight, and who works on them."""
         owner = owner_of(self.path / paths.LOCK)
         if owner is not None and owner.alive() is False:
             owner = None
-        rows = self._view.all("SELECT page_id FROM pages WHERE state = 1 AND state <> 3 ORDER BY page_idx")
+        rows = self._view.all(f"SELECT page_id FROM pages WHERE {state_is(PageState.RUNNING)} ORDER BY page_idx")
         return Running([row[0] for row in rows], owner)
 
     def close(self) -> None:
-        """Close all files; a second call does nothing."""
+        """Close the database. Idempotent."""
         self._view.close()
-        for files in self._opened:
-            files.close()
 
     def __enter__(self) -> Self:
         return self
@@ -280,14 +328,15 @@ class RunReader:
 
     def _records(
         self,
-        clauses: str,
+        where: str,
         parameters: Sequence[Any] = (),
         *,
         on_damage: Callable[[DamagedRunError], None] | None = None,
     ) -> Iterator[PageResult]:
-        for files, row in self._rows_with_files(f"SELECT p.offset, p.length, p.crc FROM pages p {clauses}", parameters):
+        # Two steps: a sort of the records themselves would write all of them to a temporary file.
+        for page_id, record in self._view.each(f"SELECT p.page_id, p.record FROM pages p WHERE {where}", parameters):
             try:
-                page = decode_page(files.read(paths.RESULTS, Span(*row)))
+                page = self._record(page_id, record)
             except DamagedRunError as error:
                 if on_damage is None:
                     raise
@@ -295,24 +344,11 @@ class RunReader:
             else:
                 yield page
 
-    def _rows_with_files(self, statement: str, parameters: Sequence[Any] = ()) -> Iterator[tuple[RunFiles, Any]]:
-        """Rows of the ledger, with the files as they were at the same moment."""
-        while True:
-            files = self._files()
-            rows = self._view.each(statement, parameters)
-            row = next(rows, None)  # from now on it is the moment of this answer
-            if row is None:
-                return
-            if self._view.one("SELECT generation FROM run") == files.generation:
-                break
-        yield files, row
-        for row in rows:
-            yield files, row
-
-    def _files(self) -> RunFiles:
-        """The files of now. Earlier ones stay open for those who read them."""
-        generation, renaming = self._view.all("SELECT generation, renaming FROM run")[0]
-        last = self._opened[-1] if self._opened else None
-        if last is None or (last.generation, last.renaming) != (generation, bool(renaming)):
-            self._opened.append(RunFiles(self.path, generation, renaming=bool(renaming)))
-        return self._opened[-1]
+    def _record(self, page_id: str, record: int) -> PageResult:
+        rows = self._view.all("SELECT data FROM records WHERE record = ?", (record,))
+        try:
+            if not rows:
+                raise ValueError("it is missing")
+            return decode_page(decompress(rows[0][0]))
+        except ValueError as error:  # msgspec's are some
+            raise DamagedRunError(f"the record of page {page_id} is damaged: {error}", remedy=REPAIR) from error

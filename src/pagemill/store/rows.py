@@ -1,4 +1,4 @@
-"""Pages as the ledger knows them: how far each has come, how it is named, and where its lines are."""
+"""Pages as the database of a run knows them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class PageState(IntEnum):
-    """How far a page has come. The last three are final."""
+    """State of a page. The last three are final."""
 
     RUNNING = 1
     WAITING = 2
@@ -22,20 +22,17 @@ class PageState(IntEnum):
 
     @property
     def final(self) -> bool:
-        """Whether the page has ended."""
+        """Whether no more work is due on the page."""
         return self >= PageState.DONE
 
 
-class Span(NamedTuple):
-    """Where a piece of a file is, and its CRC-32."""
-
-    offset: int
-    length: int
-    crc: int
+def state_is(state: PageState) -> str:
+    """SQL condition on ``pages``; its second half lets SQLite use the index of the pages that are not done."""
+    return f"state = {state:d} AND state <> {PageState.DONE:d}"
 
 
 class Place(NamedTuple):
-    """What is told of a page when it is met."""
+    """Names and position of a page in the input."""
 
     page_id: str
     doc_id: str
@@ -45,12 +42,12 @@ class Place(NamedTuple):
 
     @classmethod
     def of(cls, page: PageResult) -> Place:
-        """What a record tells."""
+        """From a record."""
         return cls(page.page_id, page.doc_id, page.source, page.page_number, page.page_idx)
 
 
 class PageRow(NamedTuple):
-    """What the ledger knows of a page."""
+    """All that the database knows of a page but its record."""
 
     key: PageKey
     state: PageState
@@ -63,35 +60,29 @@ class PageRow(NamedTuple):
     deaths: int
     death: str | None
     category: str | None
-    """Of the (last) failure; the reason of a skipped page."""
+    """Of the last failure; the reason of a skipped page."""
     message: str | None
-    record: Span | None
-    """The line in ``ocr_results.jsonl``."""
-    text: Span | None
-    """The line in ``parsed_texts.jsonl``."""
-    preview: Span | None
+    record: int | None
+    """Number of its record, ascending in the order of writing; None without one."""
+    length: int | None
+    """Bytes of its line in ``ocr_results.jsonl``, newline included."""
+    crc: int | None
+    """CRC-32 of that line."""
 
     @property
     def place(self) -> Place:
-        """What was told of the page."""
+        """Names and position."""
         return Place(self.page_id, self.doc_id, self.uri, self.page_number, self.page_idx)
 
 
 PAGE_ROWS = """
 SELECT s.digest, p.page, s.copy, p.state, p.page_id, d.doc_id, d.uri, p.page_number, p.page_idx, p.attempts, p.deaths,
-    p.death, p.category, p.message, p.offset, p.length, p.crc, p.text_offset, p.text_length, p.text_crc,
-    p.preview_offset, p.preview_length, p.preview_crc
+    p.death, p.category, p.message, p.record, p.length, p.crc
 FROM pages p JOIN sources s USING (source) JOIN documents d USING (document) """
 """To be followed by a WHERE and an ORDER BY clause; each row is for :func:`page_row`."""
 
 
 def page_row(row: tuple[Any, ...]) -> PageRow:
     """A row of :data:`PAGE_ROWS`."""
-    digest, page, copy, state, *place = row[:14]
-    key = PageKey(bytes(digest).hex(), page, copy)
-    spans = (_span(row[start : start + 3]) for start in (14, 17, 20))
-    return PageRow._make((key, PageState(state), *place, *spans))
-
-
-def _span(values: tuple[Any, ...]) -> Span | None:
-    return None if values[0] is None else Span(*values)
+    digest, page, copy, state, *rest = row
+    return PageRow._make((PageKey(bytes(digest).hex(), page, copy), PageState(state), *rest))

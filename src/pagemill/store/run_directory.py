@@ -9,27 +9,30 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from pagemill.document.identity import PageKey
-from pagemill.errors import OutputError
+from pagemill.document.identity import DUPLICATE_OF, PageKey
+from pagemill.document.names import file_stem
+from pagemill.errors import LockedError, OutputError
 from pagemill.store import paths
-from pagemill.store.catalogue import LedgerCatalogue
-from pagemill.store.compaction import compact
-from pagemill.store.documents import doubt_missing_documents
-from pagemill.store.dropping import delete_leftovers
-from pagemill.store.files import encoded, output_errors, sync_directory, sync_files, write_whole
-from pagemill.store.ledger import NO_LONGER_IN_THE_INPUT, Ledger
+from pagemill.store.catalogue import RunCatalogue
+from pagemill.store.derived import (
+    LineFile,
+    has_document,
+    result_lines,
+    text_lines,
+    write_document,
+    write_run_json,
+)
+from pagemill.store.files import output_errors, sync_directory, sync_files, write_synced
 from pagemill.store.lock import RunLock
-from pagemill.store.opening import OpenMode, open_ledger, refuse
-from pagemill.store.page_files import PageFiles, append
+from pagemill.store.opening import OpenMode, clear_folder, crops_of, open_database, refuse
 from pagemill.store.reading import RunReader
 from pagemill.store.records import encode_line
-from pagemill.store.recovery import text_line
-from pagemill.store.roll import Roll
-from pagemill.store.rows import PageState, Place
+from pagemill.store.rows import PageRow, PageState, Place, state_is
+from pagemill.store.run_database import NO_LONGER_IN_THE_INPUT, RunDatabase
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
 
@@ -43,35 +46,37 @@ PREVIEW_BYTES = 300 * 2**20
 """Most bytes of previews that a run keeps."""
 SYNC_EVERY_S = 5.0
 """A power cut costs what was written since the last sync."""
+DERIVED_WAIT_S = 600.0
+"""How long the end of a run waits for an export that writes the same files."""
 
 
 class RunDirectory:
-    """Everything a run writes, and what it knows of earlier times that it was opened.
+    """Everything a run writes, and what it knows of earlier invocations.
 
-    What writes is called from one thread at a time; the catalogue from any. Memory does not grow with the pages.
+    What writes is called from one thread at a time; the catalogue from any. Memory grows with the pages in flight or
+    postponed and with sources that do not open, not with the pages.
     """
 
-    def __init__(self, path: Path, exporters: Exporters, ledger: Ledger, lock: RunLock, summary: RunSummary) -> None:
+    def __init__(self, path: Path, exporters: Exporters, run: RunDatabase, lock: RunLock, summary: RunSummary) -> None:
         """Use :meth:`open`."""
         self.path = path
         self.summary = summary
-        """Of the whole directory, over all the times that it was opened."""
-        self.resumed = summary.pages + summary.skipped - ledger.unopened()
+        """Of the whole directory, over all invocations."""
+        self.resumed = 0
         """Pages that had ended when the directory was opened."""
         self._exporters = exporters
-        self._ledger = ledger
+        self._run = run
         self._lock = lock
-        self._roll = Roll(path, ledger, summary)
-        self._unsynced: set[Path] = set()
+        self._present: set[PageKey] = set()
+        """Pages that this process has begun and not ended; of sources that do not open, also those ended."""
+        self._new_documents: dict[str, None] = {}
+        """Documents written since the last sync."""
+        self._preview_bytes = int(run.database.query("SELECT ifnull(sum(length(image)), 0) FROM previews")[0][0])
         self._last_sync = time.monotonic()
-        self._sync_failed = False
         self._closed = False
         self._reader: RunReader | None = None
-        self._catalogue = LedgerCatalogue(ledger, self._roll.replace_source)
-        for name in (paths.CROPS, paths.DOCUMENTS):
-            with output_errors(path / name):
-                (path / name).mkdir(exist_ok=True)
-        self._files = PageFiles(path)
+        self._catalogue = RunCatalogue(run, self._replace_source)
+        self._results = LineFile(path / paths.RESULTS, run, result_lines)
 
     @classmethod
     def open(
@@ -86,12 +91,13 @@ class RunDirectory:
         parse_duplicates: bool = False,
         death: str | None = None,
     ) -> RunDirectory:
-        """Open a directory, which is made where it is missing, and put right what an earlier process left behind.
+        """Open a directory, which is created where it is missing, and clean up after an earlier process.
 
         Args:
             path: The output directory.
             exporters: Formats of texts, documents and report.
-            identity: Plain JSON values: the settings that decide about results. A run goes on with the same ones only.
+            identity: Plain JSON values: the settings that decide about results. A run is resumed with the same ones
+                only.
             settings: Plain JSON values that describe the run, kept in ``run.json``. No secrets.
             mode: What to do with a run that is there.
             retry_failed: Failed pages are to be tried again.
@@ -101,7 +107,7 @@ class RunDirectory:
         Raises:
             LockedError: Another process works on the directory.
             DifferentRunError: It holds a run with another identity.
-            DamagedRunError: It holds a run that cannot be put right.
+            DamagedRunError: It holds a run that cannot be restored.
             OutputError: It cannot be written, holds files by our names that are not ours, or no run to resume;
                 NoSpaceError when the disk is full.
         """
@@ -113,73 +119,61 @@ class RunDirectory:
         with contextlib.ExitStack() as opened:
             lock = RunLock(path / paths.LOCK)
             opened.callback(lock.release)
-            ledger, summary = open_ledger(
-                path,
-                identity=identity,
-                settings=settings,
-                mode=mode,
-                embedding_text=exporters.embedding_text,
-                retry_failed=retry_failed,
-                parse_duplicates=parse_duplicates,
-                death=death,
-            )
-            opened.callback(ledger.close)
-            directory = cls(path, exporters, ledger, lock, summary)
+            run, summary, cut_off = open_database(path, identity=identity, settings=settings, mode=mode)
+            opened.callback(run.close)
+            directory = cls(path, exporters, run, lock, summary)
             opened.callback(directory._close_files)
-            # Now, not when the first seconds have passed: a process that dies sooner, again and again, would leave the
-            # next one ever more to look at, and the ledger's journal would grow without end.
+            directory._recover(death, cut_off=cut_off, retry_failed=retry_failed, parse_duplicates=parse_duplicates)
+            # Now, not when the first seconds have passed: processes that die sooner, one after the other, would let
+            # the journal grow without end.
             directory.sync()
             opened.pop_all()
         return directory
 
     @property
-    def catalogue(self) -> LedgerCatalogue:
+    def catalogue(self) -> RunCatalogue:
         """What is known of sources, and the names that are given out; may be called from any thread."""
         return self._catalogue
 
     def wants_preview(self, page_idx: int) -> bool:
-        """Whether the report will show this page's image, so that making a preview is worth the while."""
-        return (
-            self._exporters.report is not None
-            and page_idx < PREVIEW_PAGES
-            and self._files.previews.size < PREVIEW_BYTES
-        )
+        """Whether the report will show this page's image, so that a preview is worth making."""
+        return self._exporters.report is not None and page_idx < PREVIEW_PAGES and self._preview_bytes < PREVIEW_BYTES
 
     def start_page(self, key: PageKey, place: Place, *, alone: bool = False) -> None:
-        """Note that a page is under way.
+        """Note that a page is in flight.
 
         Args:
             key: The page.
             place: Its names are from the catalogue.
-            alone: No other page is under way.
+            alone: No other page is in flight.
 
         Raises:
-            OutputError: The ledger cannot be written; NoSpaceError when the disk is full.
+            OutputError: The database cannot be written; NoSpaceError when the disk is full.
             ValueError: The page has ended already.
         """
-        with self._ledger.database.lock:
-            self._roll.admit(key)
-            with self._ledger.database.transaction() as connection:
-                self._ledger.set_state(connection, key, place, PageState.RUNNING, alone=alone)
-            self._roll.begun(key)
+        with self._run.database.lock:
+            self._admit(key)
+            with self._run.database.transaction() as connection:
+                self._run.set_state(connection, key, place, PageState.RUNNING, alone=alone)
+            self._present.add(key)
 
     def postpone_page(self, key: PageKey, *, attempts: int, error: PageError) -> None:
-        """Note that an attempt at a page ended badly, and that there will be another.
+        """Note that an attempt at a page failed, and that there will be another.
 
         Args:
             key: The page.
-            attempts: That ended badly, this one included.
+            attempts: Failed attempts, this one included.
             error: Of this one.
 
         Raises:
-            OutputError: The ledger cannot be written; NoSpaceError when the disk is full.
+            OutputError: The database cannot be written; NoSpaceError when the disk is full.
         """
-        self._ledger.postpone(key, attempts=attempts, category=error.category, message=error.message)
+        self._run.postpone(key, attempts=attempts, category=error.category, message=error.message)
 
     def write_page(
         self, page: PageResult, crops: Sequence[tuple[str, bytes]] = (), preview: bytes | None = None
     ) -> None:
-        """Write a page that has ended: its crops, then a line in each of the two JSONL files, then the ledger.
+        """Write a page that has ended: its crops, then all else in one transaction.
 
         Args:
             page: The record; ``page.page_key`` says which page it is.
@@ -187,49 +181,45 @@ class RunDirectory:
             preview: Encoded image (WebP or JPEG) of the page for the report.
 
         Raises:
-            OutputError: The page could not be written; there is no trace of it then, and it is still to be done.
-                NoSpaceError when the disk is full.
+            OutputError: The page could not be written and is still to be done, or its line did not fit into
+                ``ocr_results.jsonl``, which the next process makes up for. NoSpaceError when the disk is full.
             ValueError: The key is none, the page has ended already, or a crop's path is not of the form that
                 ``crop_path`` makes.
         """
         key = PageKey.parse(page.page_key)
         files = [(paths.crop_file(self.path, name), data) for name, data in crops]
-        text = text_line(page, self._exporters.embedding_text)
-        place = Place.of(page)
-        self._roll.admit(key)
+        line = encode_line(page)
+        self._admit(key)
         with contextlib.ExitStack() as undo:
             for path, data in files:
                 undo.callback(path.unlink, missing_ok=True)
-                write_whole(path, (data,))
-            preview_span = None
-            if preview is not None and self.wants_preview(page.page_idx):
-                preview_span = append(undo, self._files.previews, preview)
-            record_span = append(undo, self._files.results, encode_line(page))
-            text_span = append(undo, self._files.texts, text)
+                write_synced(path, data)
+            if files:
+                sync_directory(self.path / paths.CROPS)
+            if preview is not None and not self.wants_preview(page.page_idx):
+                preview = None
             with self._counting() as connection:
                 self.summary.add(page)
-                self._ledger.end_page(connection, key, place, page)
-                self._ledger.note_lines(connection, key, record=record_span, text=text_span, preview=preview_span)
-                self._ledger.keep_files(connection, (name for name, _ in crops))
-                if self._ledger.document_changed(connection, place):
-                    self.summary.documents -= 1
+                number = self._run.end_page(connection, page, key, line, preview)
             undo.pop_all()
-        self._roll.ended(key)
-        self._unsynced.update(path for path, _ in files)
+        self._preview_bytes += len(preview or b"")
+        self._new_documents.pop(page.doc_id, None)
+        self._ended(key)
+        self._results.append(number, line)
         self._sync_when_due()
 
     def skip_page(self, key: PageKey, place: Place, *, reason: str) -> None:
-        """Note that a page is passed over for good; arguments as in :meth:`start_page`.
+        """Note that a page is skipped for good; arguments as in :meth:`start_page`.
 
         Raises:
-            OutputError: The ledger cannot be written; NoSpaceError when the disk is full.
+            OutputError: The database cannot be written; NoSpaceError when the disk is full.
             ValueError: The page has ended already.
         """
-        self._roll.admit(key)
+        self._admit(key)
         with self._counting() as connection:
             self.summary.add_skipped(reason)
-            self._ledger.set_state(connection, key, place, PageState.SKIPPED, category=reason)
-        self._roll.ended(key)
+            self._run.set_state(connection, key, place, PageState.SKIPPED, category=reason)
+        self._ended(key)
         self._sync_when_due()
 
     def finish_document(self, doc_id: str) -> None:
@@ -237,91 +227,85 @@ class RunDirectory:
 
         Raises:
             OutputError: A file cannot be written; NoSpaceError when the disk is full.
-            DamagedRunError: A record is not as it was written.
+            DamagedRunError: A record is damaged.
         """
-        reader = self._reading()
-        if next(reader.document(doc_id), None) is None:
-            return
-        markdown, docjson = paths.document_files(self.path, doc_id)
-        write_whole(markdown, encoded(self._exporters.document_markdown(reader.document(doc_id))))
-        write_whole(docjson, encoded(self._exporters.document_json(reader.document(doc_id))))
-        self._unsynced.update((markdown, docjson))
-        files = (path.relative_to(self.path).as_posix() for path in (markdown, docjson))
-        self._ledger.document_written(doc_id, self.summary, files)
+        with self._derived_lock(wait_s=0) as is_mine:
+            if is_mine:  # else the end of the run writes it, after the export that has the lock
+                self._write_document(doc_id)
         self._sync_when_due()
 
     def set_total(self, pages: int | None) -> None:
-        """Note how many pages the input holds, for those who look on."""
-        self._ledger.set_total(pages)
+        """Note how many pages the input holds, for observers."""
+        self._run.set_total(pages)
 
     def sync(self) -> None:
-        """Wait until all that was written is on the disk, and note it: a power cut does not take it any more.
+        """Make everything that was written durable: a power cut does not take it any more.
 
         Raises:
             OutputError: The disk does not take it; NoSpaceError when it is full.
         """
-        try:
-            self._files.sync()
-            sync_files(self._unsynced)
-            self._write_run_json()
-            for name in (paths.CROPS, paths.DOCUMENTS, paths.FOLDER, "."):
-                sync_directory(self.path / name)
-        except OutputError:
-            self._sync_failed = True  # a second try may succeed without what the first one lost
-            raise
-        self._unsynced.clear()
-        if not self._sync_failed:
-            self._ledger.synced(self._files.results.size, self.summary.pages)
+        documents = list(self._new_documents)
+        self._new_documents.clear()  # when this fails, they are written once more
+        sync_files([file for doc_id in documents for file in paths.document_files(self.path, doc_id)])
+        self._results.sync()
+        for name in (paths.CROPS, paths.DOCUMENTS, paths.FOLDER, "."):
+            sync_directory(self.path / name)
+        if documents:
+            self._run.set_written(documents, written=True)
+        self._run.add_sample(self.summary.pages)
+        self._run.database.checkpoint()
         self._last_sync = time.monotonic()
 
     def finish(self, *, interrupted: bool = False, complete: bool = True) -> None:
-        """End the run: write the documents that changed or are missing, the report and ``run.json``.
+        """End the run: bring all derived files up to date.
 
-        Without a report in the exporters, one of an earlier time is deleted, as it would be out of date, with the
-        previews that were kept for it.
+        Without a report in the exporters, one of an earlier invocation is deleted, as it would be out of date, with
+        the previews that were kept for it.
 
         Args:
             interrupted: The run was told to stop.
-            complete: The input was read to its end, so that what was not met is no longer in it: such pages are
-                skipped when they have not ended, and sources that did not open are forgotten.
+            complete: The input was read to its end, so that what it did not yield is no longer in it: such pages are
+                skipped when they have not ended, and failures of sources that were not repeated are forgotten.
 
         Raises:
             OutputError: A file cannot be written; NoSpaceError when the disk is full.
-            DamagedRunError: A record is not as it was written.
+            DamagedRunError: A record is damaged.
         """
         if complete:
-            self._roll.forget_broken()
-            for row in self._roll.absent():
-                self.skip_page(row.key, row.place, reason=NO_LONGER_IN_THE_INPUT)
-        if self._ledger.has_leftovers:
-            delete_leftovers(self.path, self._ledger)
-        self._compact()
-        doubt_missing_documents(self.path, self._ledger, self.summary)
-        for doc_id in self._ledger.unwritten_documents():
-            self.finish_document(doc_id)
+            self._forget_failed_sources()
+            for row in self._run.rows(f"p.{state_is(PageState.WAITING)}"):
+                if row.key not in self._present:
+                    self.skip_page(row.key, row.place, reason=NO_LONGER_IN_THE_INPUT)
         self.summary.finished = datetime.now(UTC)
         self.summary.interrupted = interrupted
-        if self._exporters.report is None:
-            self._leave_out_report()
-        else:
-            reader = self._reading()
-            with output_errors(self.path / paths.REPORT):
-                self._exporters.report(self.path, reader.pages(), reader.preview, msgspec.to_builtins(self.summary))
-            self._unsynced.add(self.path / paths.REPORT)
-        # run.json first: whoever dies before the ledger says so leaves an unfinished run, of which it may say anything.
-        self.sync()
-        self._ledger.finish(self.summary)
+        self._close_reader()
+        with self._derived_lock(wait_s=DERIVED_WAIT_S):
+            self._results.update()
+            texts = LineFile(
+                self.path / paths.TEXTS,
+                self._run,
+                lambda records: text_lines(records, self._exporters.embedding_text),
+            )
+            texts.update()
+            self._write_documents()
+            self.sync()
+            self.summary.documents = self._run.documents_written()
+            self._write_report()
+            # Before the database: whoever dies in between leaves an unfinished run, of which it may say anything.
+            write_run_json(self.path, self.summary)
+            self.sync()
+            self._run.finish(self.summary)
 
     def close(self) -> None:
-        """Close all files and let others in; a second call does nothing."""
+        """Close all files and release the lock. Idempotent."""
         if self._closed:
             return
         self._closed = True
         self._close_files()
         try:
             with contextlib.suppress(OutputError):  # then it looks as if the process had died: no harm
-                self._ledger.rest()
-            self._ledger.close()
+                self._run.release_in_flight()
+            self._run.close()
         finally:
             self._lock.release()
 
@@ -333,42 +317,148 @@ class RunDirectory:
     ) -> None:
         self.close()
 
+    def _recover(self, death: str | None, *, cut_off: bool, retry_failed: bool, parse_duplicates: bool) -> None:
+        """Clean up after a process that died; costs as much as it was doing, not as much as there is."""
+        for name in (paths.CROPS, paths.DOCUMENTS):
+            with output_errors(self.path / name):
+                (self.path / name).mkdir(exist_ok=True)
+        self._delete_garbage()
+        if cut_off:
+            in_flight = {file_stem(page_id) for page_id in self._run.in_flight()}
+            with output_errors(self.path):
+                for name in list(crops_of(self.path, in_flight)):
+                    (self.path / name).unlink(missing_ok=True)
+                for name in (".", paths.DOCUMENTS):
+                    clear_folder(self.path / name)
+        self._run.recover_in_flight(death)
+        again: list[PageRow] = []
+        if retry_failed:
+            again += self._run.rows(f"p.{state_is(PageState.FAILED)} AND p.page > 0")
+        if parse_duplicates:
+            skipped = f"p.{state_is(PageState.SKIPPED)} AND p.category GLOB ?"
+            again += self._run.rows(skipped, (f"{DUPLICATE_OF}*",))
+        if again:
+            self._drop(again, forget=False)
+        self.resumed = self.summary.pages + self.summary.skipped - self._run.unopened()
+        write_run_json(self.path, self.summary)  # it says what the run is, should the database be lost
+        self._results.go_live()
+
+    def _admit(self, key: PageKey) -> None:
+        """Make room for a page that begins or ends: what is known of it may be from an earlier invocation.
+
+        The failure of a source (page 0) is not removed by pages that it gives: other parts of it may still be missing.
+        Only reading it to the end without that failure does so (:meth:`_forget_failed_sources`).
+        """
+        row = self._run.state(key)
+        if row is None or not row.state.final:
+            return
+        if row.state is PageState.SKIPPED or (key.page == 0 and key not in self._present):
+            self._drop([row], forget=key.page > 0, keep_documents=True)
+        else:
+            raise ValueError(f"page {key} has ended already")
+
+    def _ended(self, key: PageKey) -> None:
+        """A page has ended; of a source that does not open, it is remembered that it was tried."""
+        if key.page:
+            self._present.discard(key)
+        else:
+            self._present.add(key)
+
+    def _forget_failed_sources(self) -> None:
+        """Forget failures of sources that were read to their end since, or are no longer in the input."""
+        failed = self._run.rows("p.page = 0 AND p.state <> ?", (PageState.DONE,))
+        repaired = [row for row in failed if row.key not in self._present]
+        if repaired:
+            self._drop(repaired, forget=True)
+
+    def _replace_source(self, source: int) -> None:
+        """Remove the pages of a source (its number in the database) whose content has changed."""
+        self._drop(self._run.rows("p.source = ?", (source,)), forget=True)
+        with self._run.database.transaction() as connection:
+            connection.execute("DELETE FROM sources WHERE source = ?", (source,))
+
+    def _drop(self, rows: Iterable[PageRow], *, forget: bool, keep_documents: bool = False) -> None:
+        """Remove pages with their files; see :meth:`RunDatabase.drop`."""
+        with self._run.database.lock:  # the catalogue calls this on other threads
+            self._run.drop(self.summary, rows, forget=forget, keep_documents=keep_documents)
+            self._results.distrust()
+            self._delete_garbage()
+
+    def _delete_garbage(self) -> None:
+        """Delete the files of removed pages: at once, as a page that is parsed again may use their names."""
+        names = self._run.garbage()
+        for name in names:
+            with contextlib.suppress(ValueError), output_errors(self.path / name):  # a forged path: not ours to delete
+                paths.own_file(self.path, name).unlink(missing_ok=True)
+        if names:
+            self._run.garbage_deleted()
+
+    def _write_documents(self) -> None:
+        """Write the documents whose files are out of date or missing."""
+        with output_errors(self.path / paths.DOCUMENTS):
+            missing = [doc_id for doc_id in self._run.documents() if not has_document(self.path, doc_id)]
+        if missing:
+            self._run.set_written(missing, written=False)
+        for doc_id in self._run.unwritten_documents():
+            self._write_document(doc_id)
+            self._sync_when_due()
+
+    def _write_document(self, doc_id: str) -> None:
+        reader = self._reading()
+        if next(reader.document(doc_id), None) is not None:
+            write_document(self.path, doc_id, lambda: reader.document(doc_id), self._exporters)
+            self._new_documents[doc_id] = None
+
+    def _write_report(self) -> None:
+        """Write the report, or delete what an earlier invocation made and kept for it."""
+        report = self.path / paths.REPORT
+        with output_errors(report):
+            if self._exporters.report is None:
+                report.unlink(missing_ok=True)
+                self._run.forget_previews()
+                self._preview_bytes = 0
+                return
+            reader = self._reading()
+            self._exporters.report(self.path, reader.pages(), reader.preview, msgspec.to_builtins(self.summary))
+        sync_files([report])
+
     def _sync_when_due(self) -> None:
-        """After whatever there may be thousands of, so that neither the ledger's journal nor memory grows with them."""
+        """After whatever there may be thousands of, so that neither the journal nor memory grows with them."""
         if time.monotonic() - self._last_sync >= SYNC_EVERY_S:
             self.sync()
+
+    @contextlib.contextmanager
+    def _derived_lock(self, *, wait_s: float) -> Iterator[bool]:
+        """Keep ``pagemill export OUT`` from writing derived files; whether it could be kept from it."""
+        try:
+            lock = RunLock(self.path / paths.DERIVED_LOCK, wait_s=wait_s, wait_for_living=True)
+        except LockedError:
+            if wait_s:
+                raise
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            lock.release()
+
+    @contextlib.contextmanager
+    def _counting(self) -> Iterator[sqlite3.Connection]:
+        """A transaction in which the counts change; they are as before when it fails."""
+        with self._run.database.lock:
+            before = self.summary.copy()
+            try:
+                with self._run.database.transaction() as connection:
+                    yield connection
+                    self._run.count(connection, self.summary)
+            except BaseException:
+                self.summary.restore(before)
+                raise
 
     def _reading(self) -> RunReader:
         if self._reader is None:
             self._reader = RunReader.open(self.path)
         return self._reader
-
-    @contextlib.contextmanager
-    def _counting(self) -> Iterator[sqlite3.Connection]:
-        """A transaction in which the counts change; they are as before when it fails."""
-        with self._ledger.database.lock:
-            before = self.summary.copy()
-            try:
-                with self._ledger.database.transaction() as connection:
-                    yield connection
-                    self._ledger.count(connection, self.summary, self._files.sizes)
-            except BaseException:
-                self.summary.restore(before)
-                raise
-
-    def _leave_out_report(self) -> None:
-        """Delete what an earlier time made and kept for the report."""
-        with output_errors(self.path / paths.REPORT):
-            (self.path / paths.REPORT).unlink(missing_ok=True)
-        if self._files.previews.size:
-            self._ledger.forget_previews()
-            self._files.previews.truncate(0)
-
-    def _compact(self) -> None:
-        """Cut out the lines of pages that were taken out."""
-        self._close_reader()
-        with self._files.lines_closed():
-            compact(self.path, self._ledger)
 
     def _close_reader(self) -> None:
         if self._reader is not None:
@@ -377,8 +467,4 @@ class RunDirectory:
 
     def _close_files(self) -> None:
         self._close_reader()
-        self._files.close()
-
-    def _write_run_json(self) -> None:
-        content = msgspec.json.format(msgspec.json.encode(self.summary), indent=2) + b"\n"
-        write_whole(self.path / paths.RUN_JSON, (content,), durable=True)
+        self._results.close()

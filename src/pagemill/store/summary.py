@@ -17,7 +17,7 @@ class Counters(msgspec.Struct, kw_only=True):
     """Counts of a run. Grows with the number of labels and kinds, not with the pages."""
 
     documents: int = 0
-    """Documents whose files are up to date."""
+    """Documents whose files are up to date; counted when it is asked for."""
     pages: int = 0
     """Pages with a record: done or failed."""
     failed: int = 0
@@ -50,6 +50,10 @@ class Counters(msgspec.Struct, kw_only=True):
         """Count skipped pages; a negative number takes back."""
         self.skipped += pages
         _count(self.skipped_by_kind, reason.split(" of ")[0], pages)
+
+    def counters(self) -> bytes:
+        """The counts alone, as JSON."""
+        return _encoder.encode({name: getattr(self, name) for name in Counters.__struct_fields__})
 
     def copy(self) -> Counters:
         """The counts as they are now."""
@@ -95,10 +99,6 @@ class RunSummary(Counters, kw_only=True):
     """Of the last time."""
     identity: dict[str, Any] = {}
     """Those of the settings that decide about results: a run is resumed with the same ones only."""
-
-    def counters(self) -> bytes:
-        """The counts alone, as JSON."""
-        return _encoder.encode({name: getattr(self, name) for name in Counters.__struct_fields__})
 
 
 _encoder = msgspec.json.Encoder()

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from small_run import damage_record
 from synthetic_run import JPEG, failed_page, page, region, sample_pages, write_run
 from telling_engine import DIMENSION, TellingEngine, run_embed, vector_of
 
@@ -160,11 +161,10 @@ def test_a_server_that_is_gone_ends_it_and_keeps_what_there_is(tmp_path: Path) -
 def test_a_damaged_record_costs_no_other_page(tmp_path: Path) -> None:
     out = tmp_path / "run"
     write_run(out, sample_pages())
-    records = out / "ocr_results.jsonl"
-    records.write_bytes(records.read_bytes().replace(b"Dear miller", b"Dear Miller", 1))
+    damage_record(out, "letter_1")
     outcome = run_embed(out, TellingEngine(), parts=frozenset({Part.TEXT}))
     assert outcome.exit_code == ExitCode.PAGES_FAILED
-    assert "is damaged at byte" in outcome.failures[0][1]
+    assert "is damaged" in outcome.failures[0][1]
     assert outcome.parts[Part.TEXT].rows == 2
 
 

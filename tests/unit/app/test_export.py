@@ -5,6 +5,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from small_run import damage_record
 from synthetic_run import JPEG, open_run, page, region, sample_pages, start, write, write_run
 
 from pagemill.app.export import Exporter, ExportOptions, ExportOutcome, Format
@@ -151,13 +152,12 @@ def test_missing_and_changed_crops_are_named_and_left_out(tmp_path: Path) -> Non
 
 
 def test_damaged_lines_are_named_and_the_others_exported(run: Path, tmp_path: Path) -> None:
-    records = run / "ocr_results.jsonl"
-    records.write_bytes(records.read_bytes().replace(b"took too long", b"took too l0ng"))
+    damage_record(run, "report_3")
     for format_name in (Format.JSONL, Format.HTML):
         outcome = export(run, format=format_name)
         assert outcome.pages == 3
         (damage,) = outcome.damages
-        assert "ocr_results.jsonl is damaged at byte" in damage
+        assert "the record of page report_3 is damaged" in damage
     assert [record["page_id"] for record in lines(tmp_path / "run.jsonl")] == ["report_1", "report_2", "letter_1"]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 from PIL import Image
-from synthetic_run import page, region, write_run
+from synthetic_run import open_run, page, region, write, write_run
 
 import pagemill
 from pagemill.app import search as searching
@@ -23,6 +23,7 @@ from pagemill.embedding.writing import VectorWriter
 from pagemill.errors import DifferentRunError, MissingInputError, OutputError, UnsupportedInputError, UsageError
 from pagemill.retrieval.building import build_index
 from pagemill.runtime import engines
+from pagemill.store.opening import OpenMode
 from pagemill.store.reading import RunReader
 
 if TYPE_CHECKING:
@@ -221,8 +222,8 @@ def test_the_command_prints_hits_with_marks(run: Path) -> None:
 
 def test_the_command_says_when_nothing_is_found_or_the_index_is_behind(run: Path) -> None:
     assert "No page matches" in invoke("search", run, "unheardof", "--part", "full-text").stderr
-    with (run / "ocr_results.jsonl").open("ab") as stream:
-        stream.write(b"\n")
+    with open_run(run, OpenMode.RESUME) as directory:
+        write(directory, page("mill", 9, [region(0, Label.TEXT, "The weir")]), 9)
     assert "pagemill index" in invoke("search", run, "paper", "--part", "full-text").stderr
 
 

@@ -47,7 +47,7 @@ def refuse(*arguments: str) -> None:
 
 
 def test_what_parse_takes_run_takes_and_passes_on(vllm):
-    names = {option.name for option in parse.command.params} - {"output"}
+    names = {option.name for option in parse.command.params} - {"output", "check"}
     assert names <= {option.name for option in command.params}
     given = (
         *("--pages", "2-3", "--text-layer", "auto", "--reading", "regions", "--skip-duplicates", "--max-attempts", "3"),

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from small_run import damage_record
 from synthetic_run import failed_page, open_run, page, region, write, write_run
 
 from pagemill.document.labels import Label
@@ -208,10 +209,7 @@ def test_half_of_a_pair_of_files_is_named(run: Path, suffix: str) -> None:
 
 
 def test_damaged_records_are_named_and_the_others_indexed(run: Path) -> None:
-    path = run / "ocr_results.jsonl"
-    data = bytearray(path.read_bytes())
-    data[data.index(b"shutters")] ^= 1
-    path.write_bytes(data)
+    damage_record(run, "mill_2")
     report = build_index(run)
     assert (report.pages, len(report.damages)) == (3, 1)
 

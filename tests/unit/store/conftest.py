@@ -20,6 +20,7 @@ from pagemill.document.names import crop_path
 from pagemill.document.page import ImageCrop, PageError, PageResult, Region, Status
 from pagemill.store.exporters import Exporters
 from pagemill.store.reading import RunReader
+from pagemill.store.records import decompress
 from pagemill.store.rows import Place
 from pagemill.store.run_directory import RunDirectory
 from pagemill.store.summary import Counters
@@ -113,48 +114,42 @@ class Store:
         return json.loads((self.out / "run.json").read_text())
 
     def check(self, run: RunDirectory | None = None, *, stray: set[str] | frozenset[str] = frozenset()) -> None:
-        """Records, texts, crops, ledger and counts agree."""
-        content, texts = (self.out / "ocr_results.jsonl").read_bytes(), (self.out / "parsed_texts.jsonl").read_bytes()
+        """Pages, records, crops and counts agree."""
         counters, crops, keys = Counters(), set(), set()
         with RunReader.open(self.out) as reader:
+            assert reader.fault() is None
             rows = list(reader.rows())
-            gone = {tuple(row) for row in reader._view.all("SELECT file, offset, length FROM dropped")}
-            leftovers = {row[0] for row in reader._view.all("SELECT path FROM leftovers")}
+            stored = {number: decompress(data) for number, data in reader.each_record()}
+            garbage = set(reader.garbage())
             summary = reader.summary
-            counters.documents = reader._view.one("SELECT count(*) FROM documents WHERE written")
-        spans = [[(offset, length) for file, offset, length in gone if file == each] for each in (0, 1)]
+            assert summary.documents == sum(reader.is_written(doc_id) for doc_id, _ in reader.document_ids())
+            named = {crop: number for number in stored for crop, _, _ in reader.crops_of(number)}
         for row in rows:
             if row.state.name == "SKIPPED":
                 counters.add_skipped(row.category or "")
             if row.record is None:
-                assert row.text is None
                 assert row.state.name not in ("DONE", "FAILED")
                 continue
-            assert row.text is not None
             assert row.state.name in ("DONE", "FAILED")
-            for whole, span in ((content, row.record), (texts, row.text)):
-                assert zlib.crc32(whole[span.offset : span.offset + span.length]) == span.crc
-            page = msgspec.json.decode(content[row.record.offset :].split(b"\n", 1)[0], type=PageResult)
+            line = stored.pop(row.record)
+            assert (len(line), zlib.crc32(line)) == (row.length, row.crc)
+            page = msgspec.json.decode(line, type=PageResult)
             assert (page.page_key, page.page_id) == (str(row.key), row.page_id)
-            assert json.loads(texts[row.text.offset :].split(b"\n", 1)[0])["page_id"] == page.page_id
             counters.add(page)
             keys.add(page.page_key)
-            spans[0].append((row.record.offset, row.record.length))
-            spans[1].append((row.text.offset, row.text.length))
             for crop in page.image_crops:
                 assert hashlib.sha256((self.out / crop.path).read_bytes()).hexdigest() == crop.sha256
+                assert named[crop.path] == row.record
                 crops.add(crop.path)
-        for whole, parts in zip((content, texts), spans, strict=True):  # every byte belongs to one line
-            end = 0
-            for offset, length in sorted(parts):
-                assert offset == end
-                end += length
-            assert end == len(whole)
+        assert not stored  # every record belongs to a page
+        assert set(named) == crops
         for counts in (summary, run.summary) if run else (summary,):
-            assert counters == counts.copy()
+            counted = counts.copy()
+            counted.documents = 0
+            assert counters == counted
         assert len(keys) == sum(row.record is not None for row in rows)
         there = {f"crops/{path.name}" for path in (self.out / "crops").iterdir()}
-        assert crops <= there <= crops | leftovers | stray
+        assert crops <= there <= crops | garbage | stray
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What the ledger tells sources."""
+"""What the database tells sources."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from hypothesis import given
 
 from pagemill.document.page import PageError
 from pagemill.store.catalogue import Pages
-from pagemill.store.ledger import NO_LONGER_IN_THE_INPUT
 from pagemill.store.rows import Place
+from pagemill.store.run_database import NO_LONGER_IN_THE_INPUT
 
 
 @given(st.sets(st.integers(0, 60)))
@@ -75,7 +75,7 @@ def test_deaths_of_the_process(store) -> None:
         return {number: (page.attempts, page.death) for number, page in waiting.items()}
 
     def die(**options) -> None:
-        run._ledger.rest = lambda: None  # as if nothing had been put right
+        run._run.release_in_flight = lambda: None  # as if nothing had been put right
         run.close()
 
     run = store.open()
@@ -84,7 +84,7 @@ def test_deaths_of_the_process(store) -> None:
         die()
         run = store.open()
     assert wait() == {1: (1, None)}  # from now on alone, with no attempt to its name
-    assert run._ledger.rows("p.page = 1")[0].attempts == 0
+    assert run._run.rows("p.page = 1")[0].attempts == 0
     store.start(run, 1)
     store.start(run, 2)
     die()
@@ -94,7 +94,7 @@ def test_deaths_of_the_process(store) -> None:
     die()
     run = store.open(death="SIGKILL")
     assert wait() == {1: (1, None), 2: (2, "SIGKILL")}
-    assert run._ledger.rows("p.page = 2")[0].category == "crash"
+    assert run._run.rows("p.page = 2")[0].category == "crash"
     run.close()
 
 
@@ -104,7 +104,7 @@ def test_attempts_are_remembered(store) -> None:
         run.postpone_page(store.key(1), attempts=2, error=PageError(component="x", category="oom", message="m" * 9999))
     with store.open() as run:
         assert run.catalogue.meet(store.digest("doc"), "doc.pdf").waiting[1].attempts == 2
-        (row,) = run._ledger.rows("p.page = 1")
+        (row,) = run._run.rows("p.page = 1")
         assert (row.category, len(row.message or "")) == ("oom", 1000)
 
 
@@ -113,9 +113,9 @@ def test_what_may_be_lost_is_committed_now_and_then(store, monkeypatch, deferred
     monkeypatch.setattr("pagemill.store.database._LAZY_WRITES", deferred)
     with store.open() as run:
         run.catalogue.meet(store.digest("x"), "x.pdf")
-        assert run._ledger.database._connection.in_transaction is (deferred > 1)
+        assert run._run.database._connection.in_transaction is (deferred > 1)
         store.start(run, 1)
-        assert not run._ledger.database._connection.in_transaction
+        assert not run._run.database._connection.in_transaction
 
 
 @pytest.mark.parametrize("number", [0, 1])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pagemill.errors import DamagedRunError, DifferentRunError, ExitCode, OutputError
+from pagemill.errors import DifferentRunError, ExitCode, OutputError
 from pagemill.store.reading import RunReader
 from pagemill.store.repair import repair
 from pagemill.store.run_directory import OpenMode
@@ -72,14 +72,14 @@ def test_settings_are_shown_as_on_the_command_line(store) -> None:
 def test_a_refusal_changes_nothing(store) -> None:
     run = store.open()
     store.start(run, 1)
-    run._ledger.rest = lambda: None
+    run._run.release_in_flight = lambda: None
     run.close()
     with store.open(identity={"lang": ["ko"]}, mode=OpenMode.AUTO):  # nothing was recorded: a new run
         pass
     run = store.open(identity={"lang": ["ko"]})
     run.write_page(store.page(2))
     store.start(run, 1)
-    run._ledger.rest = lambda: None
+    run._run.release_in_flight = lambda: None
     run.close()
     with pytest.raises(DifferentRunError):
         store.open()
@@ -115,28 +115,59 @@ def test_fresh_deletes_exactly_what_the_run_wrote(store) -> None:
     with store.open(mode=OpenMode.FRESH) as run:
         assert (run.resumed, run.summary.pages) == (0, 0)
         ours = {path for path in store.files() if not path.startswith(".pagemill/")}
-        assert ours == {"notes.txt", "crops/mine.png", "run.json", "ocr_results.jsonl", "parsed_texts.jsonl"}
+        assert ours == {"notes.txt", "crops/mine.png", "run.json", "ocr_results.jsonl"}
         assert run.catalogue.meet(store.digest("doc"), "doc.pdf").ended.__contains__(1) is False
         run.write_page(store.page(1))
         store.check(run, stray={"crops/mine.png"})
 
 
-def test_fresh_that_was_cut_off_is_no_run(store, monkeypatch: pytest.MonkeyPatch) -> None:
+class CutOffError(Exception):
+    """The process dies here."""
+
+
+@pytest.mark.parametrize("mode", [OpenMode.AUTO, OpenMode.FRESH])
+def test_after_a_fresh_that_was_cut_off_the_same_command_goes_on(
+    store, mode: OpenMode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before any file is deleted; also without --fresh, as the run that was there is given up."""
     fill(store, 1, 2)
+    (store.out / "crops" / "mine.png").write_text("mine")
+    complete = store.out.rename(store.out.with_name("complete"))
+    cut_off = 0
+    real = Path.unlink
+    for last in range(1, 100):
+        shutil.rmtree(store.out, ignore_errors=True)
+        shutil.copytree(complete, store.out)
+        left = last
 
-    def interrupted(*_: Any) -> None:
-        raise KeyboardInterrupt
+        def unlink(path: Path, missing_ok: bool = False) -> None:
+            nonlocal left
+            left -= path.exists()
+            if left == 0:
+                raise CutOffError
+            real(path, missing_ok)
 
-    monkeypatch.setattr("pagemill.store.previous._clear_page", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        store.open(mode=OpenMode.FRESH)
-    monkeypatch.undo()
-    with pytest.raises(DamagedRunError) as caught:
-        store.open()
-    assert "--fresh" in (caught.value.remedy or "")
-    with store.open(mode=OpenMode.FRESH) as run:
-        assert store.files("crops") == set()
-        assert run.resumed == 0
+        monkeypatch.setattr(Path, "unlink", unlink)
+        try:
+            store.open(mode=OpenMode.FRESH).close()
+        except CutOffError:
+            cut_off += 1
+        else:
+            break
+        finally:
+            monkeypatch.undo()
+        with pytest.raises(OutputError, match="holds no run"):
+            RunReader.open(store.out)
+        with pytest.raises(OutputError, match="no run to resume"):
+            store.open(mode=OpenMode.RESUME)
+        with store.open(mode=mode) as run:
+            assert run.resumed == 0
+            assert store.files("crops") == {"crops/mine.png"}
+            run.write_page(store.page(1))
+            run.finish()
+            store.check(run, stray={"crops/mine.png"})
+        assert verify(store.out, exporters=store.exporters).damaged is False
+    assert cut_off > 8
 
 
 def test_fresh_follows_no_forged_path(store, tmp_path: Path) -> None:
@@ -173,7 +204,7 @@ def test_a_foreign_database_is_left_alone(store) -> None:
     import sqlite3
 
     (store.out / ".pagemill").mkdir(parents=True)
-    path = store.out / ".pagemill" / "ledger.sqlite"
+    path = store.out / ".pagemill" / "run.sqlite"
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA application_id = 42")
     connection.execute("CREATE TABLE mine (x)")
@@ -184,11 +215,11 @@ def test_a_foreign_database_is_left_alone(store) -> None:
     assert path.read_bytes() == before
 
 
-def test_a_ledger_of_another_version(store) -> None:
+def test_a_run_of_another_version(store) -> None:
     import sqlite3
 
     fill(store, 1)
-    connection = sqlite3.connect(store.out / ".pagemill" / "ledger.sqlite")
+    connection = sqlite3.connect(store.out / ".pagemill" / "run.sqlite")
     connection.execute("PRAGMA user_version = 99")
     connection.close()
     with pytest.raises(OutputError, match="another version") as caught:
@@ -216,7 +247,7 @@ def earlier_version(out: Path, *, failed: int, finished: str | None) -> None:
     (out / ".previews").write_bytes(b"x")
 
 
-def test_the_run_of_a_version_that_kept_no_ledger(store) -> None:
+def test_the_run_of_a_version_that_kept_no_run(store) -> None:
     earlier_version(store.out, failed=0, finished=None)
     before = store.files()
     for mode in (OpenMode.AUTO, OpenMode.RESUME):
@@ -232,7 +263,7 @@ def test_the_run_of_a_version_that_kept_no_ledger(store) -> None:
     assert ".previews" not in store.files()
 
 
-def test_whoever_reads_the_run_of_a_version_that_kept_no_ledger_is_told_so(store) -> None:
+def test_whoever_reads_the_run_of_a_version_that_kept_no_run_is_told_so(store) -> None:
     earlier_version(store.out, failed=0, finished="2026-01-01T00:00:00Z")
     before = store.files()
     uses = (
@@ -242,7 +273,7 @@ def test_whoever_reads_the_run_of_a_version_that_kept_no_ledger_is_told_so(store
         lambda: repair(store.out, exporters=store.exporters),
     )
     for use in uses:
-        with pytest.raises(OutputError, match="of an earlier version of pagemill, which kept no ledger") as caught:
+        with pytest.raises(OutputError, match="of an earlier version of pagemill") as caught:
             use()
         assert "--fresh" in (caught.value.remedy or "")
         assert store.files() == before
@@ -265,10 +296,21 @@ def test_records_of_ours_without_anything_else(store) -> None:
     assert "notes.txt" in store.files()
 
 
-def test_the_fruitless_run_of_an_earlier_version_is_replaced(store) -> None:
-    earlier_version(store.out, failed=1, finished="2026-01-01T00:00:00Z")
-    with store.open() as run:
+def test_a_run_whose_truth_was_in_the_lines(store) -> None:
+    fill(store, 1)
+    (store.out / ".pagemill" / "run.sqlite").rename(store.out / ".pagemill" / "ledger.sqlite")
+    (store.out / ".pagemill" / "previews").write_bytes(b"x")
+    before = store.files()
+    uses = (store.open, lambda: RunReader.open(store.out), lambda: repair(store.out, exporters=store.exporters))
+    for use in uses:
+        with pytest.raises(OutputError, match="of an earlier version of pagemill") as caught:
+            use()
+        assert "--fresh" in (caught.value.remedy or "")
+        assert store.files() == before
+    with store.open(mode=OpenMode.FRESH) as run:
         assert run.resumed == 0
+    assert store.files("crops") == store.files("documents") == set()
+    assert store.files(".pagemill") == {".pagemill/lock", ".pagemill/run.sqlite", ".pagemill/derived.lock"}
 
 
 def test_output_that_cannot_be_a_directory(store) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from pagemill.errors import DamagedRunError, MissingDependencyError, OutputError
 from pagemill.store.reading import RunReader
+from pagemill.store.records import decompress
 from pagemill.store.rows import PageState
 from pagemill.store.verify import verify
 
@@ -30,7 +31,6 @@ def test_a_run_as_it_goes(store) -> None:
         run.write_page(store.page(2, "other", text="other"))
         assert [page.page_id for page in reader.pages()] == ["doc_1", "other_2", "doc_3"]
         assert [page.page_id for page in reader.pages("written")] == ["doc_3", "doc_1", "other_2"]
-        assert [text.text for text in reader.texts()] == ["ONE", "OTHER", "THREE"]
         documents = {doc_id: [page.page_number for page in pages] for doc_id, pages in reader.documents()}
         assert documents == {"doc": [1, 3], "other": [2]}
         assert [page.page_number for page in reader.document("doc")] == [1, 3]
@@ -81,10 +81,10 @@ def test_the_rate_is_that_of_late(store, monkeypatch: pytest.MonkeyPatch) -> Non
         now += 1000.0
         assert reader.rate() == (8, None)
     with store.open(), RunReader.open(store.out) as reader:
-        assert reader.rate() == (8, None)  # of this sitting
+        assert reader.rate() == (8, None)  # of this session
 
 
-def test_a_long_sitting_is_known_from_its_start(store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_session_is_known_from_its_start(store, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1e9
     monkeypatch.setattr("time.time", lambda: now)
     with store.open() as run:
@@ -93,22 +93,22 @@ def test_a_long_sitting_is_known_from_its_start(store, monkeypatch: pytest.Monke
         for _ in range(250):
             now += 5.0
             run.sync()
-        assert reader.sitting() == (0, 1250.0)
+        assert reader.session() == (0, 1250.0)
 
 
 @pytest.mark.parametrize("content", [b"", b"no database " * 100])
-def test_a_ledger_that_is_none_names_the_remedy(store, content: bytes) -> None:
+def test_a_run_that_is_none_names_the_remedy(store, content: bytes) -> None:
     with store.open():
         pass
-    for file in (store.out / ".pagemill").glob("ledger.sqlite-*"):
+    for file in (store.out / ".pagemill").glob("run.sqlite-*"):
         file.unlink()
-    (store.out / ".pagemill/ledger.sqlite").write_bytes(content)
+    (store.out / ".pagemill/run.sqlite").write_bytes(content)
     with pytest.raises(DamagedRunError) as caught:
         RunReader.open(store.out)
     assert "verify --repair" in str(caught.value.remedy)
 
 
-def test_lines_are_taken_out_while_somebody_reads(store) -> None:
+def test_whoever_reads_stays_in_the_moment_in_which_he_began(store) -> None:
     with store.open() as run:
         for number in range(1, 4):
             run.write_page((store.failed if number == 1 else store.page)(number))
@@ -116,45 +116,55 @@ def test_lines_are_taken_out_while_somebody_reads(store) -> None:
         pages = reader.pages()
         assert next(pages).page_id == "doc_1"
         with store.open(retry_failed=True):
-            # As it was when it began, until it ends.
-            assert [text.page_id for text in reader.texts()] == ["doc_1", "doc_2", "doc_3"]
+            assert [page.page_id for page in reader.pages()] == ["doc_1", "doc_2", "doc_3"]
             assert [page.page_id for page in pages] == ["doc_2", "doc_3"]
-            assert [text.page_id for text in reader.texts()] == ["doc_2", "doc_3"]
             assert [page.page_id for page in reader.pages()] == ["doc_2", "doc_3"]
 
 
-def test_a_damaged_record_is_said(store) -> None:
+def test_a_damaged_record_is_reported(store) -> None:
     with store.open() as run:
-        run.write_page(store.page(1))
+        for number in (1, 2, 3):
+            run.write_page(store.page(number))
         run.finish()
-    path = store.out / "ocr_results.jsonl"
-    path.write_bytes(path.read_bytes().replace(b"text", b"Text", 1))
-    with RunReader.open(store.out) as reader, pytest.raises(DamagedRunError, match=r"ocr_results.jsonl is damaged"):
-        list(reader.pages())
-
-
-@pytest.mark.parametrize(
-    ("offset", "length"), [(-5, 10), (2**62, 10), (0, 2**62), (0, -4)], ids=lambda value: str(value)
-)
-def test_places_that_cannot_be(store, offset: Any, length: Any) -> None:
-    with store.open() as run:
-        run.write_page(store.page(1), preview=b"preview")
-    with sqlite3.connect(store.out / ".pagemill" / "ledger.sqlite") as ledger:
-        for name in ("", "preview_"):
-            ledger.execute(f"UPDATE pages SET {name}offset = ?, {name}length = ?", (offset, length))
+    with sqlite3.connect(store.out / ".pagemill" / "run.sqlite") as database:
+        damaged = "substr(data, 1, length(data) - 9) || x'00' || substr(data, -8)"
+        database.execute(f"UPDATE records SET data = CAST({damaged} AS BLOB) WHERE record = 1")
+        database.execute("DELETE FROM records WHERE record = 3")
     with RunReader.open(store.out) as reader:
-        with pytest.raises(DamagedRunError, match=r"ocr_results.jsonl is damaged"):
+        with pytest.raises(DamagedRunError, match="record of page doc_1 is damaged"):
             list(reader.pages())
-        assert reader.preview("doc_1") is None
+        damages: list[str] = []
+        pages = reader.pages(on_damage=lambda error: damages.append(error.message))
+        assert [page.page_id for page in pages] == ["doc_2"]
+        assert ["doc_1" in damages[0], "doc_3" in damages[1]] == [True, True]
 
 
-def test_the_ledger_takes_no_text_for_a_number(store) -> None:
+def test_a_record_that_claims_to_be_huge_is_damaged(store) -> None:
+    frame = bytes.fromhex("28b52ffde0") + (2**40).to_bytes(8, "little") + bytes(8)  # announces a terabyte
+    with pytest.raises(ValueError, match="longer than"):
+        decompress(frame)
+    with pytest.raises(ValueError, match=r"longer than|could not determine"):
+        decompress(bytes.fromhex("28b52ffd00") + bytes(8))  # announces nothing
+
+
+def test_the_stamp_changes_with_every_record(store) -> None:
+    stamps = []
+    for page in (store.failed(1), store.page(2), None, store.page(1)):
+        with store.open(retry_failed=page is None) as run:
+            if page is not None:
+                run.write_page(page)
+            with RunReader.open(store.out) as reader:
+                stamps.append(reader.stamp())
+    assert len(set(stamps)) == len(stamps)
+
+
+def test_the_database_takes_no_text_for_a_number(store) -> None:
     store.open().close()
     with (
-        sqlite3.connect(store.out / ".pagemill" / "ledger.sqlite") as ledger,
+        sqlite3.connect(store.out / ".pagemill" / "run.sqlite") as database,
         pytest.raises(sqlite3.IntegrityError, match="cannot store TEXT"),
     ):
-        ledger.execute("UPDATE written SET results = 'here'")
+        database.execute("UPDATE derived SET bytes = 'here'")
 
 
 def test_an_sqlite_that_is_too_old(store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,12 +179,12 @@ def test_no_run(store, tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="holds no run"):
         RunReader.open(store.out)
     (store.out / ".pagemill").mkdir(parents=True)
-    (store.out / ".pagemill" / "ledger.sqlite").write_bytes(b"nonsense" * 100)
+    (store.out / ".pagemill" / "run.sqlite").write_bytes(b"nonsense" * 100)
     with pytest.raises(DamagedRunError):
         RunReader.open(store.out)
 
 
-def test_lines_are_taken_out_between_two_documents(store) -> None:
+def test_pages_are_removed_between_two_documents(store) -> None:
     with store.open() as run:
         for source, number in (("a", 1), ("a", 2), ("b", 1)):
             run.write_page((store.failed if (source, number) == ("a", 1) else store.page)(number, source))
@@ -184,23 +194,6 @@ def test_lines_are_taken_out_between_two_documents(store) -> None:
         store.open(retry_failed=True).close()
         rest = [(doc_id, [page.page_number for page in pages]) for doc_id, pages in documents]
         assert (first, rest) == ("a", [("b", [1])])
-
-
-def test_lines_are_taken_out_at_the_moment_of_reading(store, monkeypatch: pytest.MonkeyPatch) -> None:
-    with store.open() as run:
-        for number in range(1, 4):
-            run.write_page((store.failed if number == 1 else store.page)(number))
-    with RunReader.open(store.out) as reader:
-        real = reader._files
-
-        def too_early() -> object:
-            files = real()
-            monkeypatch.undo()
-            store.open(retry_failed=True).close()  # between the files and the question where the lines are
-            return files
-
-        monkeypatch.setattr(reader, "_files", too_early)
-        assert [page.page_id for page in reader.pages()] == ["doc_2", "doc_3"]
 
 
 def test_a_directory_that_cannot_be_written(store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from small_run import SETTINGS, records_of, write_run
 from pagemill.app.exporters import default_exporters
 from pagemill.cli.verify import command
 from pagemill.errors import DamagedRunError, LockedError, OutputError
+from pagemill.store.findings import Kind
 from pagemill.store.repair import Repairs, repair
 from pagemill.store.run_directory import RunDirectory
 from pagemill.store.verify import verify
@@ -25,10 +26,10 @@ if TYPE_CHECKING:
 EXPORTERS = default_exporters()
 RESULTS = "ocr_results.jsonl"
 TEXTS = "parsed_texts.jsonl"
-LEDGER = ".pagemill/ledger.sqlite"
+DATABASE = ".pagemill/run.sqlite"
 
 
-def mended(out: Path) -> Repairs:
+def repaired(out: Path) -> Repairs:
     before, repairs = repair(out, exporters=EXPORTERS)
     assert before.damaged
     assert not repairs.left.damaged, repairs.left.groups
@@ -41,8 +42,8 @@ def edit(path: Path, change: Callable[[list[bytes]], Any]) -> None:
     path.write_bytes(b"".join(lines))
 
 
-def in_ledger(out: Path, statement: str) -> None:
-    connection = sqlite3.connect(out / LEDGER)
+def in_database(out: Path, statement: str) -> None:
+    connection = sqlite3.connect(out / DATABASE)
     with connection:
         connection.execute(statement)
     connection.close()
@@ -55,7 +56,7 @@ def is_as_before(out: Path, finished: Path, *, pages: int) -> None:
     assert records_of(out) == records_of(finished)
 
 
-def test_nothing_to_mend(out: Path) -> None:
+def test_nothing_to_repair(out: Path) -> None:
     summary = (out / "run.json").read_bytes()
     before, repairs = repair(out, exporters=EXPORTERS)
     assert not before.damaged
@@ -63,75 +64,66 @@ def test_nothing_to_mend(out: Path) -> None:
     assert (out / "run.json").read_bytes() == summary
 
 
-def test_a_torn_record_waits_for_the_next_run(out: Path, finished: Path) -> None:
-    edit(out / RESULTS, lambda lines: lines.__setitem__(4, lines[4][:40] + b"\n"))
-    repairs = mended(out)
-    assert (repairs.lines_dropped, repairs.pages_reset) == (1, 1)
+def test_a_damaged_record_waits_for_the_next_run(out: Path, finished: Path) -> None:
+    in_database(out, "UPDATE records SET data = x'00' WHERE record = 5")
+    repairs = repaired(out)
+    assert repairs.pages_reset == 1
     assert repairs.left.states == {"done": 17, "failed": 2, "skipped": 0, "waiting": 1, "running": 0}
     assert repairs.left.groups == []
     assert "alpha_5" not in (out / "documents/alpha.json").read_text()
     is_as_before(out, finished, pages=1)
 
 
-def test_a_doubled_record_stays_once(out: Path, finished: Path) -> None:
-    edit(out / RESULTS, lambda lines: lines.insert(0, lines[5]))
-    repairs = mended(out)
-    assert (repairs.lines_dropped, repairs.pages_reset) == (1, 0)
+def test_a_record_that_belongs_to_no_page_goes(out: Path, finished: Path) -> None:
+    in_database(out, "INSERT INTO records SELECT 21, data FROM records WHERE record = 3")
+    assert repaired(out).pages_reset == 0
     is_as_before(out, finished, pages=0)
 
 
 def test_a_page_whose_crop_is_lost_waits_and_its_other_crops_go(out: Path, finished: Path) -> None:
     crops = sorted((out / "crops").glob("gamma_12_*.jpg"))
     crops[0].unlink()
-    repairs = mended(out)
+    repairs = repaired(out)
     assert (repairs.pages_reset, repairs.files_deleted) == (1, len(crops) - 1)
     is_as_before(out, finished, pages=1)
 
 
-def test_a_line_taken_out_in_the_middle_costs_that_page_alone(out: Path, finished: Path) -> None:
-    edit(out / RESULTS, lambda lines: lines.pop(3))
-    repairs = mended(out)
-    assert (repairs.pages_reset, repairs.rows_mended) == (1, 16)
-    is_as_before(out, finished, pages=1)
-
-
-def test_lines_in_another_order(out: Path, finished: Path) -> None:
-    edit(out / RESULTS, lambda lines: lines.reverse())
-    edit(out / TEXTS, lambda lines: lines.sort())
-    assert mended(out).pages_reset == 0
-    is_as_before(out, finished, pages=0)
-
-
-def test_rows_are_made_to_say_what_the_records_say(out: Path, finished: Path) -> None:
-    in_ledger(out, "DELETE FROM pages WHERE page_id = 'alpha_2'")
-    in_ledger(out, "UPDATE pages SET state = 2 WHERE page_id = 'alpha_3'")
-    in_ledger(out, "UPDATE pages SET page_id = 'x', name = 'x' WHERE page_id = 'alpha_4'")
-    assert mended(out).rows_mended == 3
-    is_as_before(out, finished, pages=0)
-
-
-def test_texts_are_made_anew(out: Path, finished: Path) -> None:
+def test_lines_are_written_again(out: Path, finished: Path) -> None:
     texts = (out / TEXTS).read_bytes()
-
-    def damage(lines: list[bytes]) -> None:
-        del lines[19]
-        lines[9] = lines[9].replace(b"gamma", b"omega")
-        lines[3] = b"\0" * (len(lines[3]) - 1) + b"\n"
-        lines[0] = lines[0].replace(b"mill", b"Mill")
-
-    edit(out / TEXTS, damage)
-    repairs = mended(out)
-    assert (repairs.texts_made, repairs.pages_reset) == (4, 0)
-    assert sorted((out / TEXTS).read_bytes().splitlines()) == sorted(texts.splitlines())
+    edit(out / RESULTS, lambda lines: lines.reverse())
+    edit(out / TEXTS, lambda lines: lines.pop(3))
+    repairs = repaired(out)
+    assert (repairs.pages_reset, repairs.derived_written) == (0, True)
+    assert (out / RESULTS).read_bytes() == (finished / RESULTS).read_bytes()
+    assert (out / TEXTS).read_bytes() == texts
     is_as_before(out, finished, pages=0)
 
 
-def test_exports_are_made_anew_and_no_others(out: Path, finished: Path) -> None:
+def test_pages_that_say_other_than_their_records_wait(out: Path, finished: Path) -> None:
+    in_database(out, "DELETE FROM pages WHERE page_id = 'alpha_2'")
+    in_database(out, "UPDATE pages SET state = 2 WHERE page_id = 'alpha_3'")
+    in_database(out, "UPDATE pages SET page_id = 'x', name = 'x' WHERE page_id = 'alpha_4'")
+    in_database(out, "DELETE FROM records WHERE record = 6")
+    assert repaired(out).pages_reset == 3  # of the fourth one nothing is known
+    is_as_before(out, finished, pages=4)
+
+
+def test_a_killed_run_is_brought_up_to_date(tmp_path: Path) -> None:
+    out, killed = tmp_path / "out", tmp_path / "killed"
+    write_run(out, on_page=lambda written: shutil.copytree(out, killed) if written == 9 else None)
+    before, repairs = repair(killed, exporters=EXPORTERS)
+    assert [group.kind for group in before.groups] == [Kind.OUT_OF_DATE]
+    assert (repairs.derived_written, repairs.left.groups, repairs.pages_reset) == (True, [], 0)
+    assert len((killed / TEXTS).read_bytes().splitlines()) == 9
+    assert json.loads((killed / "run.json").read_text())["interrupted"]
+
+
+def test_documents_are_written_again_and_no_others(out: Path, finished: Path) -> None:
     (out / "documents/alpha.md").write_text("x")
     (out / "documents/gamma.json").unlink()
     (out / "run.json").write_text("{")
     untouched = (out / "documents/beta.md").stat().st_mtime_ns
-    assert mended(out).exports_made
+    assert repaired(out).derived_written
     assert (out / "documents/alpha.md").read_bytes() == (finished / "documents/alpha.md").read_bytes()
     assert (out / "documents/gamma.json").read_bytes() == (finished / "documents/gamma.json").read_bytes()
     assert (out / "documents/beta.md").stat().st_mtime_ns == untouched
@@ -143,17 +135,17 @@ def test_a_run_without_a_report_gets_none(tmp_path: Path) -> None:
     out = tmp_path / "out"
     write_run(out, report=False)
     (out / "documents/alpha.md").unlink()
-    mended(out)
+    repaired(out)
     assert not (out / "report.html").exists()
 
 
 @pytest.mark.parametrize(
     "damage", [lambda path: path.unlink(), lambda path: path.write_bytes(path.read_bytes()[:9000])]
 )
-def test_the_ledger_is_made_anew(out: Path, finished: Path, damage: Callable[[Path], Any]) -> None:
-    damage(out / LEDGER)
-    repairs = mended(out)
-    assert repairs.ledger_rebuilt
+def test_the_run_is_made_anew(out: Path, finished: Path, damage: Callable[[Path], Any]) -> None:
+    damage(out / DATABASE)
+    repairs = repaired(out)
+    assert repairs.database_rebuilt
     assert repairs.left.states == {"done": 18, "failed": 2, "skipped": 0, "waiting": 0, "running": 0}
     summary = json.loads((out / "run.json").read_text())
     assert summary["finished"]
@@ -161,8 +153,8 @@ def test_the_ledger_is_made_anew(out: Path, finished: Path, damage: Callable[[Pa
     is_as_before(out, finished, pages=0)
 
 
-def test_without_ledger_and_run_json_nobody_knows_what_run_it_was(out: Path) -> None:
-    (out / LEDGER).unlink()
+def test_without_run_and_run_json_nobody_knows_what_run_it_was(out: Path) -> None:
+    (out / DATABASE).unlink()
     (out / "run.json").unlink()
     with pytest.raises(DamagedRunError):
         repair(out, exporters=EXPORTERS)
@@ -173,8 +165,8 @@ def test_only_what_belongs_to_the_run_is_deleted(out: Path) -> None:
     others = ["crops/holiday_1.jpg", "documents/notes.md", "notes.txt"]
     for name in ours + others:
         (out / name).touch()
-    repairs = mended(out)
-    assert (repairs.files_deleted, repairs.exports_made) == (3, False)
+    repairs = repaired(out)
+    assert (repairs.files_deleted, repairs.derived_written) == (3, False)
     assert not any((out / name).exists() for name in ours)
     assert all((out / name).exists() for name in others)
 
@@ -184,7 +176,7 @@ def test_a_link_is_not_followed(out: Path, tmp_path: Path) -> None:
     precious.write_bytes(b"precious")
     (out / "crops" / "alpha_1_77.jpg").symlink_to(precious)
     (out / "crops" / "alpha_1_78.jpg").touch()
-    mended(out)
+    repaired(out)
     assert precious.read_bytes() == b"precious"
 
 
@@ -207,22 +199,20 @@ def test_the_command_says_what_it_did(out: Path) -> None:
     (out / RESULTS).write_bytes((out / RESULTS).read_bytes()[:-9])
     result = CliRunner().invoke(command, [str(out), "--repair"], standalone_mode=False)
     assert result.return_value == 0
-    assert "mended: 1 line of ocr_results.jsonl dropped" in result.output
-    assert "clean: 20 pages (17 done, 2 failed, 1 waiting)" in result.output
+    assert "repaired: ocr_results.jsonl, parsed_texts.jsonl, documents, report and run.json brought" in result.output
+    assert "clean: 20 pages (18 done, 2 failed)" in result.output
     answer = json.loads(CliRunner().invoke(command, [str(out), "--repair", "--json"], standalone_mode=False).output)
     assert not answer["damaged"]
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    name=st.sampled_from([RESULTS, TEXTS]),
+    name=st.sampled_from([RESULTS, TEXTS, DATABASE]),
     start=st.floats(0, 1, exclude_max=True),
     length=st.integers(1, 4000),
     filling=st.sampled_from([None, b"\0", b"\n", b"{", b"\xff"]),
 )
-def test_any_hole_in_the_lines(
-    finished: Path, tmp_path: Path, name: str, start: float, length: int, filling: bytes | None
-) -> None:
+def test_any_hole(finished: Path, tmp_path: Path, name: str, start: float, length: int, filling: bytes | None) -> None:
     out = tmp_path / "out"
     shutil.rmtree(out, ignore_errors=True)
     shutil.copytree(finished, out)
@@ -230,9 +220,8 @@ def test_any_hole_in_the_lines(
     begin = int(start * len(content))
     piece = content[begin : begin + length]
     (out / name).write_bytes(content[:begin] + (filling or b"") * len(piece) + content[begin + length :])
-    if (out / name).read_bytes() == content:
-        return
-    mended(out)
+    _, repairs = repair(out, exporters=EXPORTERS)
+    assert not repairs.left.damaged, repairs.left.groups
     write_run(out)
     assert verify(out, exporters=EXPORTERS).groups == []
     assert records_of(out) == records_of(finished)

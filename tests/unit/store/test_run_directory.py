@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from contextlib import suppress
 from dataclasses import replace
@@ -15,7 +16,8 @@ from pagemill.document.page import PageError, PageResult
 from pagemill.store import run_directory
 from pagemill.store.database import Database
 from pagemill.store.exporters import Exporters
-from pagemill.store.files import write_whole
+from pagemill.store.files import write_synced, write_whole
+from pagemill.store.reading import RunReader
 from pagemill.store.run_directory import PREVIEW_PAGES
 from pagemill.store.verify import verify
 
@@ -50,7 +52,7 @@ def test_a_run_from_start_to_end(store) -> None:
     assert store.files() == {
         *("ocr_results.jsonl", "parsed_texts.jsonl", "run.json", "report.html", crops[0][0]),
         *("documents/doc.md", "documents/doc.json"),
-        *(".pagemill/ledger.sqlite", ".pagemill/lock", ".pagemill/previews"),
+        *(".pagemill/run.sqlite", ".pagemill/lock", ".pagemill/derived.lock"),
     }
 
 
@@ -87,23 +89,39 @@ def test_duplicates_are_parsed_after_all(store) -> None:
         store.check(run)
 
 
-def test_run_json_is_on_the_disk_before_the_run_counts_as_safe(store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_crops_are_on_the_disk_before_the_transaction_that_names_them(store, monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[str] = []
     with store.open() as run:
-        real_replace, real_sync = Path.replace, run_directory.sync_directory
+        page = store.page(1)
+        crops = store.with_crops(page, b"one", b"two")
+        real_write, real_sync = run_directory.write_synced, run_directory.sync_directory
+        real_transaction = Database.transaction
 
-        def replace(path: Path, target: Path) -> Path:
-            order.append(target.name)
-            return real_replace(path, target)
+        def write(path: Path, content: bytes) -> None:
+            real_write(path, content)
+            order.append(path.name)
 
         def sync(path: Path) -> None:
-            order.append(path.name)
             real_sync(path)
+            order.append(path.name)
 
-        monkeypatch.setattr(Path, "replace", replace)
+        def transaction(database: Database):
+            order.append("transaction")
+            return real_transaction(database)
+
+        monkeypatch.setattr(run_directory, "write_synced", write)
         monkeypatch.setattr(run_directory, "sync_directory", sync)
-        run.sync()
-    assert order == ["run.json", "crops", "documents", ".pagemill", "out"]
+        monkeypatch.setattr(Database, "transaction", transaction)
+        run.write_page(page, crops)
+    assert order[:4] == ["doc_1_0.jpg", "doc_1_1.jpg", "crops", "transaction"]
+
+
+def test_a_crop_is_flushed_before_it_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    real = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda fd: (synced.append(os.fstat(fd).st_size), real(fd))[1])
+    write_synced(tmp_path / "crop", b"twelve bytes")
+    assert synced == [12]
 
 
 def test_failures_are_counted_by_kind(store) -> None:
@@ -125,10 +143,10 @@ def test_finish_writes_the_documents_that_have_changed(store) -> None:
     assert store.files("documents") == {f"documents/a.v{n}.{suffix}" for n in (1, 2) for suffix in ("md", "json")}
     assert store.run_json()["interrupted"]
     with store.open() as run:
-        assert run.summary.documents == 2
         (store.out / "documents" / "a.v1.md").unlink()
         run.write_page(store.page(2, "a.v2"))
-        assert run.summary.documents == 1
+        with RunReader.open(store.out) as reader:
+            assert reader.summary.documents == 1
         run.finish()
         assert run.summary.documents == 2
     assert (store.out / "documents" / "a.v2.json").read_text() == "[1, 2]"
@@ -138,8 +156,8 @@ def test_neither_skipped_pages_nor_documents_made_at_the_end_let_the_journal_gro
     store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_directory, "SYNC_EVERY_S", 0.0)  # every sync is due
-    monkeypatch.setattr("pagemill.store.ledger._CHUNK_ROWS", 2)
-    journal, sizes, checkpoint = store.out / ".pagemill" / "ledger.sqlite-wal", [0], Database.checkpoint
+    monkeypatch.setattr("pagemill.store.run_database._CHUNK_ROWS", 2)
+    journal, sizes, checkpoint = store.out / ".pagemill" / "run.sqlite-wal", [0], Database.checkpoint
 
     def measured(database: Database) -> None:
         sizes.append(journal.stat().st_size)
@@ -162,7 +180,7 @@ def test_neither_skipped_pages_nor_documents_made_at_the_end_let_the_journal_gro
 
 
 def test_documents_that_were_deleted_are_made_anew(store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pagemill.store.documents._CHUNK_ROWS", 2)
+    monkeypatch.setattr("pagemill.store.run_database._CHUNK_ROWS", 2)
     with store.open() as run:
         for source in "abcde":
             run.write_page(store.page(1, source))
@@ -219,7 +237,7 @@ def test_a_death_at_the_end_of_a_run_is_no_damage(store, number: int, monkeypatc
 
         return call
 
-    monkeypatch.setattr("pagemill.store.run_directory.write_whole", counted(write_whole))
+    monkeypatch.setattr("pagemill.store.derived.write_whole", counted(write_whole))
     for name in ("transaction", "durable_transaction", "checkpoint"):
         monkeypatch.setattr(Database, name, counted(getattr(Database, name)))
     with suppress(KeyboardInterrupt):
@@ -245,7 +263,7 @@ def test_failed_pages_are_tried_again_when_asked(store) -> None:
     with store.open(retry_failed=True) as run:
         assert (run.resumed, run.summary.failed, run.summary.failures_by_kind) == (2, 0, {})
         assert run.catalogue.meet(store.digest("doc"), "doc.pdf").waiting[2].attempts == 0
-        assert store.ids() == ["doc_1", "doc_3"]
+        assert store.states() == {"doc_1": "DONE", "doc_2": "WAITING", "doc_3": "DONE"}
         run.write_page(store.page(2))
         run.finish()
         store.check(run)
@@ -296,7 +314,8 @@ def test_no_report_keeps_no_previews(store) -> None:
         run.write_page(store.page(1), preview=b"x")
         run.finish()
     assert not (store.out / "report.html").exists()
-    assert (store.out / ".pagemill" / "previews").stat().st_size == 0
+    with RunReader.open(store.out) as reader:
+        assert not reader.has_previews()
 
 
 def test_a_closed_directory_is_closed(store) -> None:

@@ -41,11 +41,11 @@ class StoreMachine(RuleBasedStateMachine):
         self.safe: dict[tuple[int, str], str] = {}  # those that a power cut does not take
         self.started: set[tuple[int, str]] = set()
         self.note_journal()
-        self.stray: set[str] = set()  # crops of pages that the ledger may have lost all knowledge of
+        self.stray: set[str] = set()  # crops of pages that the database may have lost all knowledge of
 
     def note_journal(self) -> None:
-        """What the ledger's journal holds now is safe: lines were dropped."""
-        journal = self.store.out / ".pagemill" / "ledger.sqlite-wal"
+        """What the database's journal holds now is safe."""
+        journal = self.store.out / ".pagemill" / "run.sqlite-wal"
         self.journal = journal.stat().st_size
 
     def teardown(self) -> None:
@@ -133,14 +133,14 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(complete=st.booleans())
     def finish(self, complete: bool) -> None:
         self.run.finish(complete=complete)
-        waiting = {row.page_id for row in self.run._ledger.rows("p.state IN (1, 2)")}
+        waiting = {row.page_id for row in self.run._run.rows("p.state IN (1, 2)")}
         if complete:
             assert waiting == {f"{source}_{number}" for number, source in self.started}
         self.store.check(self.run, stray=self.stray)
         self.run.close()
         self.run = self.store.open()
         self.note_journal()
-        self.final = {(row.key.page, row.doc_id): row.state.name for row in self.run._ledger.rows("p.state > 2")}
+        self.final = {(row.key.page, row.doc_id): row.state.name for row in self.run._run.rows("p.state > 2")}
         self.safe = dict(self.final)
         self.started.clear()
 
@@ -149,36 +149,20 @@ class StoreMachine(RuleBasedStateMachine):
         self.copy()
         self.run = self.store.open(death=death)
         self.note_journal()
-        assert {(row.key.page, row.doc_id) for row in self.run._ledger.rows("p.state > 2")} == set(self.final)
+        assert {(row.key.page, row.doc_id) for row in self.run._run.rows("p.state > 2")} == set(self.final)
         self.safe = dict(self.final)
 
     @rule(data=st.data())
     def cut_power(self, data: st.DataObject) -> None:
         """What was written since the last sync is there, or cut short, or full of zeros."""
-        ((synced,),) = self.run._ledger.database.query("SELECT synced_results FROM run")
-        ((synced_texts,),) = self.run._ledger.database.query(
-            "SELECT max(max(coalesce((SELECT max(text_offset + text_length) FROM pages WHERE offset < ?), 0),"
-            " coalesce((SELECT max(offset + length) FROM dropped WHERE file = 1), 0)))",
-            (synced,),
-        )
-        safe_crops = {
-            crop["path"]
-            for line in self.store.lines()
-            if (int(line["page_number"]), line["doc_id"]) in self.safe
-            for crop in line["image_crops"]
-        }
         self.copy()
-        for name, least in (("ocr_results.jsonl", synced), ("parsed_texts.jsonl", synced_texts)):
-            self.damage(data, self.store.out / name, least)
-        self.damage(data, self.store.out / ".pagemill" / "previews", 0)
-        self.damage(data, self.store.out / ".pagemill" / "ledger.sqlite-wal", self.journal, zeros=False)
-        for path in sorted((self.store.out / "crops").iterdir()):
-            if f"crops/{path.name}" not in safe_crops:
-                self.stray.add(f"crops/{path.name}")
-                self.damage(data, path, 0)
+        for name in ("ocr_results.jsonl", "parsed_texts.jsonl"):
+            self.damage(data, self.store.out / name, 0)
+        self.damage(data, self.store.out / ".pagemill" / "run.sqlite-wal", self.journal, zeros=False)
+        self.stray.update(f"crops/{path.name}" for path in (self.store.out / "crops").iterdir())
         self.run = self.store.open()
         self.note_journal()
-        rows = {(row.key.page, row.doc_id): row.state.name for row in self.run._ledger.rows("p.state > 2")}
+        rows = {(row.key.page, row.doc_id): row.state.name for row in self.run._run.rows("p.state > 2")}
         for page, state in self.safe.items():
             assert rows[page] == state
         self.final = rows
@@ -205,7 +189,7 @@ class StoreMachine(RuleBasedStateMachine):
     def is_consistent(self) -> None:
         if hasattr(self, "run"):
             self.store.check(self.run, stray=self.stray)
-            rows = {(row.key.page, row.doc_id): row.state.name for row in self.run._ledger.rows("p.state > 2")}
+            rows = {(row.key.page, row.doc_id): row.state.name for row in self.run._run.rows("p.state > 2")}
             assert rows == self.final
 
 

@@ -1,10 +1,10 @@
-"""Pages and sources that this process meets or does not meet: what is new, gone, changed or tried again."""
+"""Pages and sources that this process finds or does not find in its input: new, gone, changed, tried again."""
 
 from __future__ import annotations
 
 import pytest
 
-from pagemill.store.ledger import NO_LONGER_IN_THE_INPUT
+from pagemill.store.run_database import NO_LONGER_IN_THE_INPUT
 
 
 def test_a_page_ends_once(store) -> None:

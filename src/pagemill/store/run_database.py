@@ -1,0 +1,466 @@
+"""The truth of a run: its pages, records, documents and crops as transactions on its database."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pagemill._version import __version__
+from pagemill.document.page import Status
+from pagemill.store import paths
+from pagemill.store.database import Database
+from pagemill.store.records import compress, decode_page, decompress
+from pagemill.store.rows import PAGE_ROWS, PageRow, PageState, Place, page_row, state_is
+from pagemill.store.summary import Counters, RunSummary, failure_kind
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from pagemill.document.identity import PageKey
+    from pagemill.document.page import PageResult
+
+NO_LONGER_IN_THE_INPUT = "no longer in the input"
+"""Reason for skipping a page of an earlier invocation that the input does not hold any more."""
+SUMMARY = "SELECT identity, settings, version, started, finished, interrupted, counters FROM run, counts"
+"""Each row is for :func:`summary_of`."""
+MAX_TEXT = 1_000
+"""Characters of a message that are kept."""
+MAX_URI = 8_192
+_SAMPLES = 200
+_CHUNK_ROWS = 1_000
+_OF_PAGE = "WHERE (source, page) = (SELECT source, ? FROM sources WHERE digest = ? AND copy = ?)"
+"""WHERE clause for ``pages``; takes :func:`_key_values`."""
+
+
+class RunDatabase:
+    """Thread-safe; every change is one transaction.
+
+    Args:
+        path: The database file, created when it is missing.
+        discard: As in :class:`~pagemill.store.database.Database`.
+
+    Raises:
+        DamagedRunError: It exists and is not an intact database of a run.
+        OutputError: It cannot be used; NoSpaceError when the disk is full.
+    """
+
+    def __init__(self, path: Path, *, discard: bool = False) -> None:
+        self.database = Database(path, discard=discard)
+        self.new_documents: dict[str, str] = {}
+        """Names of documents that have no page yet, by their key."""
+        self.new_document_keys: dict[str, str] = {}
+        """The inverse, by the name in lower case."""
+        self.new_names: set[str] = set()
+        """Names, in lower case, given to pages that have no row yet."""
+
+    def begin(self, summary: RunSummary) -> None:
+        """Start a run in a new database."""
+        with self.database.transaction() as connection:
+            connection.execute(
+                "INSERT INTO run (identity, settings, version, started) VALUES (?, ?, ?, ?)",
+                (_json(summary.identity), _json(summary.settings), summary.version, summary.started.isoformat()),
+            )
+            connection.execute("INSERT INTO counts VALUES (?)", (summary.counters().decode(),))
+            connection.executemany("INSERT INTO derived VALUES (?, 0, 0)", [(paths.RESULTS,), (paths.TEXTS,)])
+
+    def summary(self) -> RunSummary | None:
+        """The counts as of now; None in a new database."""
+        rows = self.database.query(SUMMARY)
+        return summary_of(rows[0]) if rows else None
+
+    def documents_written(self) -> int:
+        """Documents whose files are up to date."""
+        return int(self.database.query("SELECT count(*) FROM documents WHERE written = 1")[0][0])
+
+    def is_fruitless(self) -> bool:
+        """Whether no page came of the run: the inputs did not open, for example for a misspelt name."""
+        return not self.database.query("SELECT 1 FROM pages WHERE page > 0 AND record IS NOT NULL LIMIT 1")
+
+    def unopened(self) -> int:
+        """Failures of sources that could not be read; these are tried again each time."""
+        return int(self.database.query(f"SELECT count(*) FROM pages WHERE page = 0 AND {_ENDED_BADLY}")[0][0])
+
+    def start_session(self, settings: Mapping[str, Any]) -> None:
+        """Note that this process continues the run, with these settings.
+
+        What another version derived from the records is made again: this version may make it otherwise.
+        """
+        with self.database.transaction() as connection:
+            if connection.execute("SELECT version FROM run").fetchone() != (__version__,):
+                connection.execute("DELETE FROM derived")
+                connection.execute("UPDATE documents SET written = 0 WHERE written = 1")
+            connection.execute(
+                "UPDATE run SET session = session + 1, finished = NULL, interrupted = 0, settings = ?, version = ?",
+                (_json(settings), __version__),
+            )
+
+    def finish(self, summary: RunSummary) -> None:
+        """Note durably that the run has ended, and how."""
+        with self.database.durable_transaction() as connection:
+            connection.execute(
+                "UPDATE run SET finished = ?, interrupted = ?",
+                (summary.finished.isoformat() if summary.finished else None, summary.interrupted),
+            )
+        self.database.checkpoint()
+
+    def set_total(self, total: int | None) -> None:
+        """Note how many pages the input holds."""
+        with self.database.lazily() as connection:
+            connection.execute("UPDATE run SET total = ?", (total,))
+
+    def state(self, key: PageKey) -> PageRow | None:
+        """What is known of a page."""
+        rows = self.rows("s.digest = ? AND s.copy = ? AND p.page = ?", (bytes.fromhex(key.digest), key.copy, key.page))
+        return rows[0] if rows else None
+
+    def rows(self, where: str, parameters: Iterable[Any] = ()) -> list[PageRow]:
+        """The pages that a WHERE clause on ``p`` selects, all at once: for small answers."""
+        return [page_row(row) for row in self.database.query(f"{PAGE_ROWS} WHERE {where}", tuple(parameters))]
+
+    def set_state(
+        self,
+        connection: sqlite3.Connection,
+        key: PageKey,
+        place: Place,
+        state: PageState,
+        *,
+        alone: bool = False,
+        attempts: int = 0,
+        category: str | None = None,
+        message: str | None = None,
+    ) -> None:
+        """Set the state of a page, inside a transaction; a page without a row gets one."""
+        source = self._source(connection, key, place.uri)
+        document = self._document(connection, place)
+        page_id = plain(place.page_id)
+        self.new_names.discard(page_id.casefold())
+        connection.execute(
+            "INSERT INTO pages (source, page, state, alone, attempts, page_id, name, document, page_number, page_idx,"
+            " category, message) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (source, page) DO UPDATE SET"
+            " state = excluded.state, alone = excluded.alone, attempts = max(attempts, excluded.attempts),"
+            " page_id = excluded.page_id, name = excluded.name, document = excluded.document,"
+            " page_number = excluded.page_number, page_idx = excluded.page_idx, category = excluded.category,"
+            " message = excluded.message",
+            (
+                *(source, key.page, state, alone, attempts, page_id, page_id.casefold(), document),
+                *(place.page_number, place.page_idx, _short(category), _short(message)),
+            ),
+        )
+
+    def _source(self, connection: sqlite3.Connection, key: PageKey, uri: str) -> int:
+        digest = bytes.fromhex(key.digest)
+        row = connection.execute(
+            "SELECT source FROM sources WHERE digest = ? AND copy = ?", (digest, key.copy)
+        ).fetchone()
+        if row is None:
+            row = connection.execute(
+                "INSERT INTO sources (digest, copy, uri) VALUES (?, ?, ?) RETURNING source",
+                (digest, key.copy, plain(uri[:MAX_URI])),
+            ).fetchone()
+        return int(row[0])
+
+    def _document(self, connection: sqlite3.Connection, place: Place) -> int:
+        doc_id = plain(place.doc_id)
+        name = doc_id.casefold()
+        row = connection.execute("SELECT document FROM documents WHERE name = ?", (name,)).fetchone()
+        if row is None:
+            key = self.new_document_keys.pop(name, None)
+            if key is not None:
+                del self.new_documents[key]
+            row = connection.execute(
+                "INSERT INTO documents (key, doc_id, name, uri) VALUES (?, ?, ?, ?) RETURNING document",
+                (key, doc_id, name, plain(place.uri[:MAX_URI])),
+            ).fetchone()
+        return int(row[0])
+
+    def postpone(self, key: PageKey, *, attempts: int, category: str, message: str) -> None:
+        """Note that an attempt failed and that the page is to be tried again."""
+        with self.database.transaction() as connection:
+            connection.execute(
+                f"UPDATE pages SET state = ?, attempts = ?, category = ?, message = ? {_OF_PAGE} AND state < ?",
+                (PageState.WAITING, attempts, _short(category), _short(message), *_key_values(key), PageState.DONE),
+            )
+
+    def end_page(
+        self, connection: sqlite3.Connection, page: PageResult, key: PageKey, line: bytes, preview: bytes | None = None
+    ) -> int:
+        """Store the record of a page that ended, inside a transaction.
+
+        Args:
+            connection: Of the transaction.
+            page: The record.
+            key: Its key.
+            line: The record as a line of JSON.
+            preview: Small image of the page for the report.
+
+        Returns:
+            The number of the record.
+        """
+        failed = page.status is Status.FAILED
+        place = Place.of(page)
+        self.set_state(
+            connection,
+            key,
+            place,
+            PageState.FAILED if failed else PageState.DONE,
+            attempts=page.attempts,
+            category=failure_kind(page) if failed else None,
+            message=page.errors[0].message if failed and page.errors else None,
+        )
+        number = connection.execute("INSERT INTO records (data) VALUES (?)", (compress(line),)).lastrowid
+        assert number is not None
+        connection.execute(
+            f"UPDATE pages SET record = ?, length = ?, crc = ? {_OF_PAGE}",
+            (number, len(line), zlib.crc32(line), *_key_values(key)),
+        )
+        connection.execute(
+            "UPDATE documents SET written = 0 WHERE name = ? AND written = 1", (plain(place.doc_id).casefold(),)
+        )
+        if preview is not None:
+            connection.execute("INSERT INTO previews VALUES (?, ?)", (number, preview))
+        connection.executemany(
+            "INSERT OR REPLACE INTO crops VALUES (?, ?, ?, ?)",
+            [(crop.path, number, crop.size, crop.sha256) for crop in page.image_crops],
+        )
+        return number
+
+    def count(self, connection: sqlite3.Connection, summary: Counters) -> None:
+        """Store the counts, inside a transaction."""
+        connection.execute("UPDATE counts SET counters = ?", (summary.counters().decode(),))
+
+    def drop(self, summary: RunSummary, rows: Iterable[PageRow], *, forget: bool, keep_documents: bool = False) -> None:
+        """Remove the records of pages, with all that belongs to them; their files become garbage.
+
+        Args:
+            summary: Counts of the run; those of the pages are subtracted.
+            rows: The pages.
+            forget: Forget the pages, too; else they wait to be parsed again.
+            keep_documents: Keep the names of documents without pages, as they are about to get one.
+
+        Raises:
+            OutputError: The database cannot be written; nothing has changed then. NoSpaceError when the disk is full.
+        """
+        before = summary.copy()
+        try:
+            # Durable: their files are deleted next, and no power cut must bring pages back without them.
+            with self.database.durable_transaction() as connection:
+                intact = True
+                documents: set[str] = set()
+                for row in rows:
+                    documents.add(row.doc_id)
+                    intact &= _drop(connection, summary, row, forget=forget)
+                for doc_id in documents:
+                    _release_document(connection, doc_id, keep=keep_documents)
+                connection.execute("DELETE FROM derived")  # they hold lines that are no longer true
+                if not intact:
+                    summary.restore(recounted(connection))
+                self.count(connection, summary)
+        except BaseException:
+            summary.restore(before)
+            raise
+
+    def garbage(self) -> list[str]:
+        """Files of removed pages that are to be deleted, relative to the run directory."""
+        return [path for (path,) in self.database.query("SELECT path FROM garbage")]
+
+    def garbage_deleted(self) -> None:
+        """Note that these files are gone."""
+        with self.database.transaction() as connection:
+            connection.execute("DELETE FROM garbage")
+
+    def unwritten_documents(self) -> Iterator[str]:
+        """Ids of documents whose files are not up to date, each once; they may be written meanwhile."""
+        for document, doc_id in self._each_document("AND written = 0"):
+            if self.database.query(
+                "SELECT 1 FROM pages WHERE document = ? AND record IS NOT NULL LIMIT 1", (document,)
+            ):
+                yield doc_id
+
+    def documents(self) -> Iterator[str]:
+        """Ids of all documents whose files are said to be up to date."""
+        for _, doc_id in self._each_document("AND written = 1"):
+            yield doc_id
+
+    def _each_document(self, condition: str) -> Iterator[tuple[int, str]]:
+        last = 0
+        while rows := self.database.query(
+            f"SELECT document, doc_id FROM documents WHERE document > ? {condition} ORDER BY document LIMIT ?",
+            (last, _CHUNK_ROWS),
+        ):
+            yield from rows
+            last = rows[-1][0]
+
+    def set_written(self, doc_ids: Iterable[str], *, written: bool) -> None:
+        """Note whether the files of documents are up to date and on the disk."""
+        with self.database.transaction() as connection:
+            connection.executemany(
+                "UPDATE documents SET written = ? WHERE name = ?",
+                [(written, plain(doc_id).casefold()) for doc_id in doc_ids],
+            )
+
+    def derived(self, name: str) -> tuple[int, int]:
+        """Number of the last record in a derived file and the file's size then; -1 as the size: write it anew."""
+        rows = self.database.query("SELECT record, bytes FROM derived WHERE name = ?", (name,))
+        return rows[0] if rows else (0, -1)
+
+    def set_derived(self, name: str, record: int, size: int) -> None:
+        """Note how far a derived file goes; what it says is on the disk."""
+        with self.database.transaction() as connection:
+            connection.execute("INSERT OR REPLACE INTO derived VALUES (?, ?, ?)", (name, record, size))
+
+    def add_sample(self, ended: int) -> None:
+        """Note how many pages have ended by now; all that was committed before is durable then."""
+        with self.database.durable_transaction() as connection:
+            connection.execute("INSERT OR REPLACE INTO samples SELECT ?, session, ? FROM run", (time.time(), ended))
+            connection.execute(
+                "DELETE FROM samples WHERE time < (SELECT time FROM samples ORDER BY time DESC LIMIT 1 OFFSET ?)"
+                " AND time <> (SELECT min(time) FROM samples WHERE session = (SELECT session FROM run))",
+                (_SAMPLES,),
+            )
+
+    def forget_previews(self) -> None:
+        """Delete all previews."""
+        with self.database.transaction() as connection:
+            connection.execute("DELETE FROM previews")
+
+    def in_flight(self) -> list[str]:
+        """Ids of the pages in flight."""
+        return [page_id for (page_id,) in self.database.query(f"SELECT page_id FROM pages WHERE {_RUNNING}")]
+
+    def release_in_flight(self) -> None:
+        """Return the pages in flight to waiting: the process did not die of them."""
+        with self.database.transaction() as connection:
+            connection.execute(f"UPDATE pages SET state = {PageState.WAITING:d} WHERE {_RUNNING}")
+
+    def recover_in_flight(self, death: str | None) -> None:
+        """Return the pages that were in flight when a process died to waiting.
+
+        Args:
+            death: How it died; None when nobody saw it, and then it does not count as an attempt at the pages.
+        """
+        with self.database.transaction() as connection:
+            if death is None:
+                connection.execute(
+                    f"UPDATE pages SET state = {PageState.WAITING:d}, deaths = deaths + 1 WHERE {_RUNNING}"
+                )
+            else:
+                connection.execute(
+                    f"UPDATE pages SET state = {PageState.WAITING:d}, attempts = attempts + 1,"
+                    f" death = iif(alone, ?, death), category = 'crash', message = ? WHERE {_RUNNING}",
+                    (_short(death), _short(f"the process died of {death}")),
+                )
+
+    def close(self) -> None:
+        """Close the file. Idempotent."""
+        self.database.close()
+
+
+_ENDED_BADLY = f"state >= {PageState.DONE:d} AND state <> {PageState.DONE:d}"
+_RUNNING = state_is(PageState.RUNNING)
+TO_WAITING = (
+    f"state = {PageState.WAITING:d}, alone = 0, attempts = 0, deaths = 0, death = NULL, category = NULL,"
+    " message = NULL, record = NULL, length = NULL, crc = NULL"
+)
+"""SET clause for ``pages``: as if the page had just been found in the input."""
+
+
+def summary_of(row: tuple[Any, ...]) -> RunSummary:
+    """The summary from a row of :data:`SUMMARY`."""
+    identity, settings, version, started, finished, interrupted, counters = row
+    return RunSummary(
+        **msgspec.structs.asdict(msgspec.json.decode(counters, type=Counters)),
+        version=version,
+        identity=msgspec.json.decode(identity),
+        settings=msgspec.json.decode(settings),
+        started=datetime.fromisoformat(started),
+        finished=datetime.fromisoformat(finished) if finished else None,
+        interrupted=bool(interrupted),
+    )
+
+
+def recounted(connection: sqlite3.Connection) -> Counters:
+    """The counts, from the records themselves: for when a record that was counted cannot be read any more."""
+    counters = Counters()
+    for (data,) in connection.execute("SELECT data FROM pages JOIN records USING (record) ORDER BY record"):
+        page = _decoded(data)
+        if page is not None:
+            counters.add(page)
+    for reason, pages in connection.execute(
+        f"SELECT category, count(*) FROM pages WHERE {state_is(PageState.SKIPPED)} GROUP BY category"
+    ):
+        counters.add_skipped(reason, pages)
+    return counters
+
+
+def _drop(connection: sqlite3.Connection, summary: RunSummary, row: PageRow, *, forget: bool) -> bool:
+    """Remove one page; False when its record cannot be read, so that all must be counted again."""
+    intact = True
+    if row.state is PageState.SKIPPED:
+        summary.add_skipped(row.category or "", -1)
+    elif row.record is not None:
+        data = connection.execute("SELECT data FROM records WHERE record = ?", (row.record,)).fetchone()
+        page = _decoded(data[0]) if data else None
+        if page is None:
+            intact = False
+        else:
+            summary.remove(page)
+        remove_record(connection, row.record)
+    if forget:
+        connection.execute(f"DELETE FROM pages {_OF_PAGE}", _key_values(row.key))
+    else:
+        connection.execute(f"UPDATE pages SET {TO_WAITING} {_OF_PAGE}", _key_values(row.key))
+    return intact
+
+
+def remove_record(connection: sqlite3.Connection, record: int) -> None:
+    """Remove a record, its preview and its crops, whose files become garbage, inside a transaction."""
+    connection.execute("INSERT OR IGNORE INTO garbage SELECT path FROM crops WHERE record = ?", (record,))
+    for table in ("crops", "previews", "records"):
+        connection.execute(f"DELETE FROM {table} WHERE record = ?", (record,))
+
+
+def _release_document(connection: sqlite3.Connection, doc_id: str, *, keep: bool) -> None:
+    """A document has lost pages: its files are out of date, and garbage when no record is left."""
+    (document,) = connection.execute(
+        "UPDATE documents SET written = 0 WHERE name = ? RETURNING document", (doc_id.casefold(),)
+    ).fetchone()
+    pages, records = connection.execute(
+        "SELECT count(*), count(record) FROM"
+        " (SELECT record FROM pages WHERE document = ? ORDER BY record DESC LIMIT 1)",
+        (document,),
+    ).fetchone()
+    if not records:
+        names = paths.document_names(doc_id)
+        connection.executemany("INSERT OR IGNORE INTO garbage VALUES (?)", [(name,) for name in names])
+    if not pages and not keep:
+        connection.execute("DELETE FROM documents WHERE document = ?", (document,))
+
+
+def plain(text: str) -> str:
+    """Text that UTF-8 can hold, of any text: lone surrogates (file names of other encodings) become escapes."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _decoded(data: bytes) -> PageResult | None:
+    try:
+        return decode_page(decompress(data))
+    except ValueError:  # msgspec's are some
+        return None
+
+
+def _key_values(key: PageKey) -> tuple[int, bytes, int]:
+    return key.page, bytes.fromhex(key.digest), key.copy
+
+
+def _short(text: str | None) -> str | None:
+    return None if text is None else plain(text[:MAX_TEXT])
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    return msgspec.json.encode(value).decode()
