@@ -2,8 +2,8 @@
 
 Writes runs of ``--pages`` records as the store writes them, each as one document of all pages and as a document a
 page; then ends each in a process that has just started, and again with all documents deleted, so that they are made
-anew. Prints the seconds of the end, the peak memory of the process before and in it, and the most that the ledger's
-journal took. Memory and journal must not grow with the pages; the ratio of the largest run to the smallest is the last
+anew. Prints the seconds of the end, the peak memory of the process before and in it, and the most that the
+database's journal took. Memory and journal must not grow with the pages; the ratio of the largest run to the smallest is the last
 line of each kind.
 
     python benchmarks/run_end.py
@@ -25,13 +25,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pagemill.store.ledger import Ledger
-
 from pagemill.app.exporters import default_exporters
 from pagemill.document.identity import PageKey
 from pagemill.document.labels import Label
 from pagemill.document.page import PageResult, Region
 from pagemill.store import paths
+from pagemill.store.database import Database
 from pagemill.store.opening import OpenMode
 from pagemill.store.run_directory import RunDirectory
 
@@ -77,12 +76,12 @@ def write_run(out: Path, pages: int, kilobytes: int, *, one_document: bool) -> N
         for number in range(pages):
             page = make_page(number, kilobytes, one_document=one_document)
             run.write_page(page, preview=PREVIEW if run.wants_preview(number) else None)
-    ledger = Ledger(out / paths.LEDGER)
-    with ledger.database.transaction() as connection:
+    database = Database(out / paths.DATABASE)
+    with database.transaction() as connection:
         for (doc_id,) in connection.execute("UPDATE documents SET written = 1 RETURNING doc_id").fetchall():
             for file in paths.document_files(out, doc_id):
                 file.touch()
-    ledger.close()
+    database.close()
 
 
 def open_run(out: Path, mode: OpenMode = OpenMode.RESUME) -> RunDirectory:
@@ -92,7 +91,7 @@ def open_run(out: Path, mode: OpenMode = OpenMode.RESUME) -> RunDirectory:
 
 def end_run(out: Path) -> dict[str, Any]:
     """End a run; what that took."""
-    journal = out / ".pagemill" / "ledger.sqlite-wal"
+    journal = out / ".pagemill" / "run.sqlite-wal"
     ended = threading.Event()
     largest = 0
 
