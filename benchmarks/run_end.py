@@ -3,8 +3,8 @@
 Writes runs of ``--pages`` records as the store writes them, each as one document of all pages and as a document a
 page; then ends each in a process that has just started, and again with all documents deleted, so that they are made
 anew. Prints the seconds of the end, the peak memory of the process before and in it, and the most that the
-database's journal took. Memory and journal must not grow with the pages; the ratio of the largest run to the smallest is the last
-line of each kind.
+database's journal took. Memory and journal must not grow with the pages; the ratio of the largest run to the smallest
+is the last line of each kind.
 
     python benchmarks/run_end.py
     python benchmarks/run_end.py --pages 1000 5000 --record-kb 4
