@@ -14,9 +14,9 @@ from PIL import Image, ImageDraw, ImageFont
 from pagemill.errors import LanguageError, MissingDependencyError, PageTimeoutError
 from pagemill.evaluation.character_error_rate import character_error_rate
 from pagemill.imaging.transforms import crop_quad
-from pagemill.recognition import rapidocr_engine, tesseract_engine
+from pagemill.recognition import rapidocr_engine, reader, tesseract_engine
 from pagemill.recognition.languages import plan
-from pagemill.recognition.reader import PageReader
+from pagemill.recognition.reader import POORLY_READ, PageReader
 
 pytestmark = pytest.mark.integration
 
@@ -139,6 +139,30 @@ async def test_a_script_without_an_engine_is_an_error_and_never_garbage():
         await Engines(korean=False).read(render(KOREAN, "korean"))
     with pytest.raises(LanguageError):
         await Engines(korean="ko" in tesseract_engine.installed_languages()).read(render(RUSSIAN))
+
+
+HEBREW = [
+    "כל בני האדם נולדו בני חורין",
+    "ושווים בערכם ובזכויותיהם כולם",
+    "חוננו בתבונה ובמצפון לפיכך חובה",
+    "עליהם לנהוג איש ברעהו ברוח",
+]
+ARMENIAN = [
+    "Բոլոր մարդիկ ծնվում են ազատ ու",
+    "հավասար իրենց արժանապատվությամբ",
+    "ու իրավունքներով Նրանք ունեն",
+    "բանականություն ու խիղճ և միմյանց",
+]
+
+
+@pytest.mark.parametrize("lines", [HEBREW, ARMENIAN])
+async def test_look_alikes_are_of_poor_quality_also_without_script_detection(lines, monkeypatch):
+    monkeypatch.setattr(reader, "detect_script", lambda page: None)
+    try:
+        result = await Engines(korean=False).read(render(lines))
+    except LanguageError:
+        return
+    assert result.quality is not None and result.quality < POORLY_READ
 
 
 def test_latin_alone_reads_latin_text_the_same():

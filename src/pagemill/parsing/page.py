@@ -24,6 +24,9 @@ from pagemill.parsing.regions import finish_page, prepare_page
 from pagemill.parsing.text_layer_soundness import judge, merge_lines
 from pagemill.parsing.upright import turn_page, turn_to_upright, turned_lines
 from pagemill.parsing.whole_pages import UnreadPageError, finish_whole_page, prepare_whole_page
+from pagemill.recognition.languages import remedy_for
+from pagemill.recognition.reader import POORLY_READ
+from pagemill.recognition.script_detection import LANGUAGE_OF_SCRIPT
 from pagemill.sources.items import located
 
 if TYPE_CHECKING:
@@ -396,8 +399,7 @@ async def _read_lines(run: _PageRun, layer: _TextLayerUse) -> _Lines:
     if layer.judged is not None and layer.judged.partial and not read.rotation:
         found.lines = merge_lines(_text_layer_lines(run.page, run.settings), read.lines)
         found.source = "text-layer+ocr"
-    if not found.lines:
-        found.problem = _nothing_read(read)
+    found.problem = _poorly_read(read) if found.lines else _nothing_read(read)
     return found
 
 
@@ -416,6 +418,21 @@ def _nothing_read(read: ReadPage) -> PageError | None:
     found = "1 line of text was" if read.illegible == 1 else f"{read.illegible} lines of text were"
     return PageError(
         component="recognition", category="empty_text", message=f"{found} found, but nothing could be read in any"
+    )
+
+
+def _poorly_read(read: ReadPage) -> PageError | None:
+    """What to say about a page whose text is not to be relied upon."""
+    if read.quality is None or read.quality >= POORLY_READ:
+        return None
+    what = f"it is probably in {read.script} script" if read.script else "another script, handwriting or a bad scan"
+    return PageError(
+        component="recognition",
+        category="poorly_read",
+        message=f"the text is not reliable (quality {read.quality:.2f} of 1): {what}",
+        remedy="Install the language of the page and name it with --lang (docs/languages.md)."
+        if read.script is None
+        else remedy_for([LANGUAGE_OF_SCRIPT[read.script]]),
     )
 
 

@@ -25,6 +25,7 @@ from pagemill.recognition.orientation import (
     turned,
     upright_rotation,
 )
+from pagemill.recognition.script_detection import LANGUAGE_OF_SCRIPT, detect_script
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -49,6 +50,9 @@ _LATIN = frozenset({"LATIN"})
 _STRAY = 0.05  # share of other letters in a line that is all Latin: misread signs
 _UNSURE = 0.9  # confidence of a figure whose last syllable was read as a sign
 _DOUBTFUL = 0.8  # confidence under which a reading needs a second look
+POORLY_READ = 0.82
+"""Quality of a page under which its text is not to be relied upon: pages of scripts of which the engine reads Latin
+look-alikes (Thai, Hebrew, Armenian, Khmer) have 0.36 to 0.78, print and legible handwriting 0.87 and more."""
 
 
 _NOT_READ = RecognizedText(text="", confidence=0.0)
@@ -82,6 +86,11 @@ class ReadPage:
     """Degrees clockwise by which the page must be turned to stand upright."""
     illegible: int = 0
     """Detected lines left out, those not counted that are too short for their height to be surely text."""
+    quality: float | None = None
+    """Mean over the lines, weighted by length, of confidence x share of the ink that was read, 0-1; None for too few
+    lines to tell. Print has over 0.8; under ``POORLY_READ`` the text is not to be relied upon."""
+    script: str | None = None
+    """Of a page that was read poorly: its script, where that is known and none of those that the engines read."""
 
 
 @dataclass(slots=True)
@@ -118,12 +127,32 @@ class PageReader:
             rotation = (rotation + flip) % 360
             page, found = await self._turned(page, flip)
             lines, language = await self._read_lines(page, found)
-        if self._plan.languages is None and language is None and _is_foreign(lines):
+        script = await self._unknown_script(page, lines) if language is None else None
+        return await self._services.compute(_finish, lines, self._plan, rotation, script)
+
+    async def _unknown_script(self, page: Pixels, lines: list[_Line]) -> str | None:
+        """The script of a page that was read badly, where it is known and no installed engine of the plan reads it.
+
+        Raises:
+            LanguageError: Languages are to be detected, and the page is surely in a script that no engine reads.
+        """
+        foreign = _is_foreign(lines)
+        quality = _quality(lines)
+        if not foreign and (quality is None or quality >= POORLY_READ):
+            return None
+        script = await self._services.compute(detect_script, page)
+        if script is not None and LANGUAGE_OF_SCRIPT[script] in {language for language, _ in self._plan.others}:
+            script = None  # its engine has tried
+        # A low quality alone fails no page: handwriting and bad scans have it, too.
+        if self._plan.languages is None and (foreign or script is not None):
+            named = f"{script} script, which" if script else "a script that"
+            example = "" if script else "for Korean: "
             raise LanguageError(
-                "the page is in a script that no installed engine reads",
-                remedy=f"Install its language and name it with --lang; for Korean: {remedy_for(['ko'])}",
+                f"the page is in {named} no installed engine reads",
+                remedy="Install its language and name it with --lang; "
+                f"{example}{remedy_for([LANGUAGE_OF_SCRIPT[script] if script else 'ko'])}",
             )
-        return await self._services.compute(_finish, lines, self._plan, rotation)
+        return script
 
     async def _turned(self, page: Pixels, degrees: int) -> tuple[Pixels, list[DetectedLine]]:
         page = await self._services.compute(rotate_quarter, page, degrees)
@@ -237,12 +266,18 @@ def _may_be_mixed(line: _Line) -> bool:
 
 
 def _is_doubtful(lines: list[_Line]) -> bool:
-    """Whether the text, weighted by length, reads so badly that the page may be upside down."""
+    """Whether the text reads so badly that the page may be upside down."""
+    quality = _quality(lines)
+    return quality is not None and quality < _DOUBTFUL
+
+
+def _quality(lines: list[_Line]) -> float | None:
+    """As :attr:`ReadPage.quality`."""
     weights = np.array([size_of(line.quad)[0] for line in lines])
     if len(lines) < _ENOUGH_LINES or not weights.sum():
-        return False
+        return None
     quality = np.array([line.text.confidence * (1 - line.unread) for line in lines])
-    return bool((quality * weights).sum() / weights.sum() < _DOUBTFUL)
+    return float((quality * weights).sum() / weights.sum())
 
 
 def _is_foreign(lines: list[_Line]) -> bool:
@@ -258,7 +293,7 @@ def _is_long(line: _Line) -> bool:
     return length > _LONG * height
 
 
-def _finish(lines: list[_Line], plan: Plan, rotation: int) -> ReadPage:
+def _finish(lines: list[_Line], plan: Plan, rotation: int, script: str | None) -> ReadPage:
     """Turn lines into records, with the boxes of their words."""
     legible = [line for line in lines if line.text.text]
     languages = plan.languages or tags_of_text("".join(line.text.text for line in legible))
@@ -267,6 +302,8 @@ def _finish(lines: list[_Line], plan: Plan, rotation: int) -> ReadPage:
         languages=languages,
         rotation=rotation,
         illegible=sum(_is_long(line) and not line.text.text for line in lines),
+        quality=_quality(lines),
+        script=script,
     )
 
 

@@ -119,6 +119,18 @@ async def test_a_line_left_out_beside_others_is_not_worth_a_word():
     assert not page.record.errors
 
 
+@pytest.mark.parametrize(
+    ("quality", "script", "said"), [(0.9, None, None), (0.5, None, "handwriting"), (0.5, "Thai", "Thai")]
+)
+async def test_a_page_whose_text_is_not_to_be_relied_upon_is_not_done_without_a_word(quality, script, said):
+    line = TextLine(text="CUCLIU", box=(2.0, 2.0, 30.0, 10.0), engine="e")
+    read = ReadPage(lines=[line], quality=quality, script=script)
+    page = await parse_page(REF, Services(read=read), ParseSettings())
+    assert page.record.status is Status.DONE
+    assert [error.category for error in page.record.errors] == (["poorly_read"] if said else [])
+    assert not said or said in page.record.errors[0].message
+
+
 async def test_waiting_to_be_decoded_does_not_use_up_the_time_of_a_page():
     turn = asyncio.Event()
     asyncio.get_running_loop().call_later(0.2, turn.set)

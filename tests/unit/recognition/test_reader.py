@@ -1,16 +1,27 @@
 """The reader against engines made of rules: dark lines hold Latin text, darker ones Korean."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from pagemill.errors import LanguageError
+from pagemill.recognition import reader
 from pagemill.recognition.base import DetectedLine, RecognizedText
 from pagemill.recognition.languages import Plan
-from pagemill.recognition.reader import PageReader
+from pagemill.recognition.reader import POORLY_READ, PageReader
 
-LATIN_INK, CHINESE_INK, KOREAN_INK = 100, 140, 20
+LATIN_INK, CHINESE_INK, KOREAN_INK, LOOKALIKE_INK = 100, 140, 20, 160
 KOREAN = Plan("rapidocr", (("ko", "tesseract:ko"),))
 QUICKER = Plan("rapidocr", (("ko", "tesseract:ko"),), latin="rapidocr:latin")
+
+
+@pytest.fixture(autouse=True)
+def script(monkeypatch):
+    """What script detection says of every page, set as its ``name``; nothing unless a test says otherwise."""
+    found = SimpleNamespace(name=None)
+    monkeypatch.setattr(reader, "detect_script", lambda page: found.name)
+    return found
 
 
 def page_of(*inks: int) -> np.ndarray:
@@ -55,6 +66,8 @@ class RuleEngines:
         knows = (ink > 60) == engine.startswith("rapidocr")
         if not upright or not knows:
             return RecognizedText(text="", confidence=0.0)
+        if ink == LOOKALIKE_INK:
+            return RecognizedText(text="CUCLIU UXLO CC", confidence=0.7, centers=tuple(np.linspace(0.01, 0.99, 40)))
         if ink == CHINESE_INK:
             text = "mill" if engine == "rapidocr:latin" else "古老的手艺和纸张的制造" * 3
             centers = tuple((index + 0.5) / 33 for index in range(len(text)))
@@ -92,6 +105,41 @@ async def test_a_script_no_engine_reads_is_an_error():
     with pytest.raises(LanguageError) as caught:
         await read(page_of(*[KOREAN_INK] * 4), Plan("rapidocr"))
     assert "tesseract-ocr-kor" in (caught.value.remedy or "")
+
+
+async def test_an_unread_script_is_named_where_it_is_known(script):
+    script.name = "Devanagari"
+    with pytest.raises(LanguageError, match="Devanagari") as caught:
+        await read(page_of(*[KOREAN_INK] * 4), Plan("rapidocr"))
+    assert "tesseract-ocr-hin" in (caught.value.remedy or "")
+
+
+async def test_look_alikes_of_a_script_that_is_detected_fail(script):
+    script.name = "Hebrew"
+    with pytest.raises(LanguageError, match="Hebrew") as caught:
+        await read(page_of(*[LOOKALIKE_INK] * 4))
+    assert "tesseract-ocr-heb" in (caught.value.remedy or "")
+
+
+async def test_look_alikes_of_an_unknown_script_are_of_poor_quality():
+    result, _ = await read(page_of(*[LOOKALIKE_INK] * 4))
+    assert len(result.lines) == 4
+    assert result.quality is not None and result.quality < POORLY_READ
+    assert result.script is None
+
+
+async def test_look_alikes_in_a_named_language_are_of_poor_quality_and_the_script_is_told(script):
+    script.name = "Thai"
+    result, _ = await read(page_of(*[LOOKALIKE_INK] * 4), Plan("rapidocr", (), ("en",)))
+    assert result.quality is not None and result.quality < POORLY_READ
+    assert result.script == "Thai"
+
+
+async def test_a_page_that_reads_well_is_never_asked_for_its_script(script):
+    script.name = "Thai"
+    result, _ = await read(page_of(*[LATIN_INK] * 5))
+    assert result.quality is not None and result.quality > POORLY_READ
+    assert result.script is None
 
 
 async def test_a_user_who_named_the_language_gets_what_there_is():
