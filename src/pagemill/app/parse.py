@@ -41,63 +41,63 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 BEAT_S = 0.5
-"""How often a supervised run gives a sign of life."""
+"""Interval of the heartbeats of a supervised run."""
 
 
 class ParseDisplay(Protocol):
-    """Told about a run as it goes."""
+    """Shows the progress of a run."""
 
-    def opened(self, ended_before: int) -> None:
-        """The run directory is open; ``ended_before`` pages in it ended in an earlier sitting."""
+    def opened(self, finished_before: int) -> None:
+        """The run directory is open; ``finished_before`` pages in it are finished."""
         ...
 
     def page(self, page: ParsedPage, *, total: int | None, skipped: int) -> None:
-        """A page is written.
+        """A page is finished and written.
 
         Args:
             page: The page.
-            total: Pages in the input where that is known.
+            total: Pages in the input, if known.
             skipped: How many of these need no parsing: they finished in an earlier invocation, or are duplicates.
         """
         ...
 
     def postponed(self, page: ParsedPage) -> None:
-        """A page failed and will be tried again, alone."""
+        """A page failed and will be retried in isolation."""
         ...
 
     def hangs(self, *, fresh_process: bool) -> None:
-        """A computation hangs for good, the first one of the run.
+        """A computation hangs for good: the first one of the run.
 
         Args:
-            fresh_process: The run goes on in one when the pages under way have ended; else in this one.
+            fresh_process: The run continues in a new process when the pages in flight are finished; else in this one.
         """
         ...
 
-    def stopping(self, under_way: int) -> None:
-        """A signal came: the run ends when the pages that are under way have ended."""
+    def stopping(self, in_flight: int) -> None:
+        """A signal was received: the run stops when the pages in flight are finished."""
         ...
 
 
 @dataclass(slots=True)
 class RunOutcome:
-    """How a run ended."""
+    """The outcome of a run."""
 
     summary: RunSummary
-    """Of the whole directory, over all sittings."""
+    """Of the whole directory, over all invocations."""
     failures: list[tuple[str, str, str | None]] = field(default_factory=list)
     """What is wrong with which page or input, and the remedy: this process's first errors (at most ``MAX_FAILURES``),
     warnings on good pages included."""
     errors: int = 0
-    """All of them."""
+    """Number of all errors."""
     unopened: int = 0
-    """Inputs that could not be opened; every resume tries them again, unlike other failures."""
+    """Inputs that could not be opened; unlike other failures, they are retried whenever the run is resumed."""
     recycle: bool = False
-    """The run is not at its end: it goes on in a fresh process."""
+    """The run is not finished: it continues in a new process."""
 
     MAX_FAILURES = 20
 
     def add(self, page: ParsedPage) -> None:
-        """Take note of a page's errors."""
+        """Note the errors of a page."""
         self.unopened += page.record.page_number is None
         self.errors += len(page.record.errors)
         self.failures += islice(page.failures(), max(0, self.MAX_FAILURES - len(self.failures)))
@@ -127,10 +127,10 @@ async def parse_into(
     life: Life | None = None,
     progress: ParseDisplay | None = None,
 ) -> RunOutcome:
-    """Parse all pages of the inputs that have not ended in ``out`` yet.
+    """Parse all pages of the inputs that are not finished in ``out``.
 
-    A first SIGINT or SIGTERM drains the run: the pages under way end and are written, no other is begun, and the
-    documents, the report and the summary are made. A second one ends the process at once.
+    A first SIGINT or SIGTERM drains the run: the pages in flight are finished and written, no other is started, and
+    the documents, the report and the summary are written. A second one stops the process at once.
 
     Args:
         out: The run directory.
@@ -139,14 +139,14 @@ async def parse_into(
         options: What to take of the inputs.
         report: Write ``report.html``.
         mode: Whether to resume what ``out`` holds.
-        retry_failed: Parse pages again that failed in an earlier sitting.
-        max_attempts: Attempts at a page before it is failed.
+        retry_failed: Retry pages that failed in an earlier invocation.
+        max_attempts: Attempts at a page before it counts as failed.
         life: What a supervised process knows about itself.
-        progress: Told as the run goes.
+        progress: Shows the progress.
 
     Raises:
         OutputError: ``out`` holds another run, is in use, or cannot be written; NoSpaceError when the disk is full.
-            What was written until then is valid and can be resumed.
+            What was written so far is valid and can be resumed.
         PagemillError: No page could be parsed with these settings (a language, the layout model), which is found
             before ``out`` is touched; or the inputs hold no page.
     """
