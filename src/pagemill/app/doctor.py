@@ -71,7 +71,7 @@ PURPOSE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Diagnosis:
+class CheckResult:
     """What a check of an area found."""
 
     area: Area
@@ -90,7 +90,7 @@ class _Found(NamedTuple):
 
 def examine(
     areas: Iterable[Area], *, servers: Sequence[str] = (), vllm: str | None = None, token: str | None = None
-) -> Iterator[Diagnosis]:
+) -> Iterator[CheckResult]:
     """Check what the areas need, one after the other.
 
     Args:
@@ -119,7 +119,7 @@ def examine(
     }
     for area in areas:
         for check in checks[area]:
-            yield Diagnosis(area, *check())
+            yield CheckResult(area, *check())
 
 
 def _python() -> _Found:

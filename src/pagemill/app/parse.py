@@ -172,7 +172,7 @@ async def parse_into(
             directory = await _on(writer, open_directory)
             try:
                 vitals.has_opened()
-                run = _Run(directory, writer, pipeline, life, progress)
+                run = _RunWriter(directory, writer, pipeline, life, progress)
                 return await run.parse(inputs, options, max_attempts)
             finally:
                 await _on(writer, directory.close)
@@ -192,7 +192,7 @@ async def find_nothing_to_do(
         directory: What to do with what ``out`` holds.
 
     Returns:
-        None where there is work left, or where that cannot be told for certain.
+        None if there is work left, or if that is not certain.
 
     Raises:
         OutputError: The run cannot be opened; see :func:`pagemill.store.opening.inspected`.
@@ -226,7 +226,7 @@ def _require_one(inputs: Sequence[str | Path], options: SourceOptions) -> None:
 
 
 async def _is_page_left(run: RunDatabase, inputs: Sequence[str | Path], options: SourceOptions) -> bool:
-    """Whether the inputs hold a page that has not ended, or the run a source that they do not hold any more.
+    """Whether the inputs hold a page that is not finished, or the run a source that was removed from them.
 
     Sources that did not open are tried each time, and need no server as long as they do not.
     """
@@ -247,7 +247,7 @@ def _no_page() -> InputError:
     return InputError("the inputs hold no page", remedy="Check that the files and datasets are not empty.")
 
 
-class _Run:
+class _RunWriter:
     """Writes pages on the one writing thread, and documents when their last page is there.
 
     Implements :class:`pagemill.runtime.stream.Journal`.
@@ -366,9 +366,10 @@ class _Run:
 
     @asynccontextmanager
     async def _watched(self) -> AsyncIterator[None]:
-        """While entered, a computation that hangs for good is told; a supervised run drains then, and gives signs of
-        life until then.
-        """  # noqa: D205 - one sentence
+        """Within the block a computation that hangs for good is reported.
+
+        A supervised run drains then. Until then it sends heartbeats.
+        """
 
         async def beat() -> None:
             while True:
@@ -396,7 +397,7 @@ class _Run:
 
 
 def _place(ref: PageRef) -> Place:
-    """What the run directory is told of a page when it is met."""
+    """What the run directory notes of a page that is met in the input."""
     return Place(ref.page_id, ref.document.doc_id, ref.document.uri, ref.page_number, ref.position)
 
 
@@ -407,7 +408,7 @@ async def _on(writer: ThreadPoolExecutor, work: Callable[[], T]) -> T:
         return await asyncio.shield(writing)
     except asyncio.CancelledError:  # the directory is closed next: not while somebody writes into it
         await asyncio.wait({writing})
-        writing.exception()  # marks it as seen: the first error is the one that is told
+        writing.exception()  # marks it as seen: the first error is the one reported
         raise
 
 

@@ -29,7 +29,7 @@ from pagemill.serving.servers import ModelServers
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pagemill.app.doctor import Diagnosis
+    from pagemill.app.doctor import CheckResult
     from pagemill.serving.spec import Tell
 
 EMBEDDED = "ngram"
@@ -154,7 +154,7 @@ def server_commands(serving: Serving) -> list[str]:
     return lines
 
 
-def check(options: RunOptions, steps: Sequence[StepPlan], report: Callable[[Diagnosis], None]) -> None:
+def check(options: RunOptions, steps: Sequence[StepPlan], report: Callable[[CheckResult], None]) -> None:
     """Check what the steps need before anything is started.
 
     Args:

@@ -1,4 +1,4 @@
-"""How a run stands, read from its directory while it goes on or afterwards."""
+"""The status of a run, read from its directory during the run or afterwards."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _Number = TypeVar("_Number", int, float)
 
 
 class RunState(StrEnum):
-    """What became of a run so far."""
+    """State of a run."""
 
     RUNNING = "running"
     FINISHED = "finished"
     INTERRUPTED = "interrupted"
     CUT_OFF = "cut off"
-    """Its process ended without a word: killed, crashed, or the machine went down. It can be resumed."""
+    """Its process is gone: killed, crashed, or the machine went down. The run can be resumed."""
 
 
 class Process(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,17 +50,17 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     since: datetime
     certain: bool = True
-    """Off where it cannot be told whether it is still there: it was started on another host."""
+    """False for a process on another host, of which it is unknown whether it is still running."""
 
 
-class SittingStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """From a start or resume of the run to its end, or to now; pauses between sittings count nowhere."""
+class InvocationStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """From a start or resume of the run until it stopped, or until now, without pauses between invocations."""
 
     pages: int
-    """Done or failed in it."""
+    """Pages done or failed."""
     seconds: float
     rate: float | None
-    """Pages a second; None where no page ended."""
+    """Pages per second; None if no page is finished."""
 
 
 class FailureExample(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,47 +88,47 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     started: datetime
     finished: datetime | None
     total: int | None
-    """Pages in the input of the last sitting; None while that is not known."""
+    """Pages in the input of the last invocation; None while unknown."""
     pages: dict[str, int]
     """By state: ``done``, ``failed``, ``skipped``, ``running``, ``waiting``."""
     documents: int
     """Documents that are complete."""
     rate: float | None
-    """Pages a second of late; None while the run does not go on or too little is known."""
-    sitting: SittingStatus | None
-    """What the last sitting has done, or does; None while too little is known."""
+    """Recent pages per second; None if the run is not in progress or too little is known."""
+    invocation: InvocationStatus | None
+    """The last or current invocation; None while too little is known."""
     seconds_left: float | None
     failures: list[FailureKind]
     """The most frequent first."""
     skipped: dict[str, int]
     """Skipped pages by reason."""
     warnings: dict[str, int]
-    """Pages that are there but incomplete, by the category of the error."""
-    under_way: list[str]
-    """Ids of the pages that are being parsed."""
+    """Number of incomplete pages by category of the error."""
+    in_flight: list[str]
+    """Ids of the pages in flight."""
     seconds_by_stage: dict[str, float]
-    """Work, the largest share first; stages of different pages overlap."""
+    """Work in seconds, the largest share first; stages of different pages overlap."""
     bytes_on_disk: dict[str, int]
-    """By part of the directory, the largest first."""
+    """Bytes by part of the directory, the largest first."""
 
     @property
-    def ended(self) -> int:
-        """Pages that need no more work, but for those skipped because they are not in the input any more."""
+    def completed(self) -> int:
+        """Pages that need no more work, except those that were removed from the input."""
         return self.pages["done"] + self.pages["failed"] + self.pages["skipped"] - self.gone
 
     @property
     def gone(self) -> int:
-        """Pages skipped because they are not in the input any more: they are not part of ``total`` either."""
+        """Pages skipped because they were removed from the input; they are not part of ``total`` either."""
         return self.skipped.get(NO_LONGER_IN_THE_INPUT, 0)
 
 
 def read_status(reader: RunReader, *, examples: int = 3, sizes: dict[str, int] | None = None) -> RunStatus:
-    """Read how a run stands.
+    """Read the status of a run.
 
     Args:
         reader: The run.
-        examples: Most failed pages to name of each category.
-        sizes: Result of :func:`bytes_on_disk`, which takes a while in a large directory; measured when it is not given.
+        examples: Maximum number of failed pages to name per category.
+        sizes: Result of :func:`bytes_on_disk`, which takes a while in a large directory; measured if not given.
 
     Raises:
         OutputError: The directory cannot be read; DamagedRunError when its database is damaged.
@@ -147,7 +147,7 @@ def read_status(reader: RunReader, *, examples: int = 3, sizes: dict[str, int] |
         pages=pages,
         documents=summary.documents,
         rate=rate,
-        sitting=_sitting(reader.session()),
+        invocation=_invocation(reader.session()),
         seconds_left=None,
         failures=[
             FailureKind(
@@ -162,17 +162,17 @@ def read_status(reader: RunReader, *, examples: int = 3, sizes: dict[str, int] |
         ],
         skipped=summary.skipped_by_kind,
         warnings=summary.warnings_by_kind,
-        under_way=running.pages if owner else [],
+        in_flight=running.pages if owner else [],
         seconds_by_stage=_largest_first(summary.seconds_by_stage),
         bytes_on_disk=bytes_on_disk(reader.path) if sizes is None else sizes,
     )
     if status.total is None or not rate:
         return status
-    return msgspec.structs.replace(status, seconds_left=max(0, status.total - status.ended) / rate)
+    return msgspec.structs.replace(status, seconds_left=max(0, status.total - status.completed) / rate)
 
 
 def bytes_on_disk(path: Path) -> dict[str, int]:
-    """Bytes in the files that a run wrote, by part, the largest first; what comes and goes meanwhile counts or not."""
+    """Bytes in the files of a run, by part, the largest first. Files that change meanwhile may or may not count."""
     sizes = {part: _size(path / name) for name, part in _PARTS.items()}
     return _largest_first({part: size for part, size in sizes.items() if size})
 
@@ -205,11 +205,11 @@ def _process(owner: Owner) -> Process:
     return Process(pid=owner.pid, host=owner.host, since=since, certain=owner.alive() is not None)
 
 
-def _sitting(sitting: Session | None) -> SittingStatus | None:
-    if sitting is None:
+def _invocation(invocation: Session | None) -> InvocationStatus | None:
+    if invocation is None:
         return None
-    pages, seconds = sitting
-    return SittingStatus(pages=pages, seconds=seconds, rate=pages / seconds if pages and seconds > 0 else None)
+    pages, seconds = invocation
+    return InvocationStatus(pages=pages, seconds=seconds, rate=pages / seconds if pages and seconds > 0 else None)
 
 
 def _largest_first(numbers: dict[str, _Number]) -> dict[str, _Number]:

@@ -43,7 +43,7 @@ SILENCE_MARGIN_S = 5.0
     is_flag=True,
     cls=GroupedOption,
     heading=RESUME,
-    help="Only tell whether there is work left: exit code 15 if there is. Needs no server.",
+    help="Check only whether there is work left: exit status 15 if there is. Needs no server.",
 )
 def command(
     inputs: tuple[str, ...], output: Path, quiet: bool, check: bool, options: ParseOptions, directory: DirectoryOptions

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pagemill.config.model_cards import ModelCard
-    from pagemill.serving.planning import Plan
+    from pagemill.serving.planning import ServingPlan
 
 _BOUNDS = {
     "client": "requests in flight",
@@ -42,7 +42,7 @@ def command(options: ServingOptions, as_json: bool) -> None:
     click.echo(_json(plan) if as_json else "\n".join(_lines(card, plan)))
 
 
-def summary(card: ModelCard, plan: Plan) -> str:
+def summary(card: ModelCard, plan: ServingPlan) -> str:
     """How a model fits on a machine, in a sentence."""
     budget, bounds = plan.budget, plan.bounds
     return (
@@ -52,7 +52,7 @@ def summary(card: ModelCard, plan: Plan) -> str:
     )
 
 
-def _json(plan: Plan) -> str:
+def _json(plan: ServingPlan) -> str:
     import msgspec
 
     answer = msgspec.to_builtins(plan)
@@ -61,7 +61,7 @@ def _json(plan: Plan) -> str:
     return msgspec.json.format(msgspec.json.encode(answer), indent=2).decode()
 
 
-def _lines(card: ModelCard, plan: Plan) -> Iterator[str]:
+def _lines(card: ModelCard, plan: ServingPlan) -> Iterator[str]:
     budget, bounds = plan.budget, plan.bounds
     yield f"{card.title} ({plan.dtype}) on {plan.profile.title}"
     yield ""
@@ -86,7 +86,7 @@ def _lines(card: ModelCard, plan: Plan) -> Iterator[str]:
         yield f"Note: {note}"
 
 
-def _memory(plan: Plan) -> Iterator[str]:
+def _memory(plan: ServingPlan) -> Iterator[str]:
     budget = plan.budget
     rows = (
         ("memory", budget.memory_gib, ""),

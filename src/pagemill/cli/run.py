@@ -27,7 +27,7 @@ from pagemill.config.settings import OUTPUT, RecognitionSettings
 from pagemill.errors import ExitCode
 
 if TYPE_CHECKING:
-    from pagemill.app.doctor import Diagnosis
+    from pagemill.app.doctor import CheckResult
     from pagemill.app.run import Step
 
 _STEPS: dict[str, Any] = {"cls": GroupedOption, "heading": "What to do"}
@@ -147,7 +147,7 @@ def command(dry_run: bool, quiet: bool, **options: Any) -> int:
     return asyncio.run(StepRunner([each.planned for each in steps], _Display(quiet=quiet)).run())
 
 
-def _print_finding(finding: Diagnosis, *, quiet: bool) -> None:
+def _print_finding(finding: CheckResult, *, quiet: bool) -> None:
     if finding.verdict == "ok" or (finding.verdict == "warning" and quiet):
         return
     click.echo(f"{finding.verdict}: {finding.what}: {finding.detail}", err=True)

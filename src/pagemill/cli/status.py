@@ -154,9 +154,9 @@ def status_lines(status: RunStatus, width: int) -> Iterator[_Line]:
         yield from _styled("warnings", counts(status.warnings), width, "yellow")
     if status.skipped:
         yield from _styled("skipped", counts(status.skipped), width)
-    if status.under_way:
-        more = len(status.under_way) - _MAX_IN_FLIGHT
-        ids = status.under_way[:_MAX_IN_FLIGHT] + ([f"and {more} more"] if more > 0 else [])
+    if status.in_flight:
+        more = len(status.in_flight) - _MAX_IN_FLIGHT
+        ids = status.in_flight[:_MAX_IN_FLIGHT] + ([f"and {more} more"] if more > 0 else [])
         yield from _styled("in flight", ids, width)
     if stages := shares(status.seconds_by_stage):
         yield from _styled("stages", stages, width)
@@ -183,9 +183,9 @@ def _moment(moment: datetime) -> str:
 
 
 def _pages(status: RunStatus) -> list[str]:
-    items = [f"{status.ended:,} finished"]
+    items = [f"{status.completed:,} finished"]
     if whole := _whole(status):
-        items = [f"{status.ended:,} of {whole:,} finished ({status.ended / whole:.0%})"]
+        items = [f"{status.completed:,} of {whole:,} finished ({status.completed / whole:.0%})"]
     elif status.total:
         items.append(f"{status.total:,} in the input now")
     items += [f"{name} {count:,}" for name, count in status.pages.items() if count or name in ("done", "failed")]
@@ -198,10 +198,10 @@ def _rates(status: RunStatus) -> list[str]:
     items = []
     if status.rate is not None:
         items.append(f"{status.rate:.2f} pages/s recently")
-    if status.sitting is not None and status.sitting.rate is not None:
+    if status.invocation is not None and status.invocation.rate is not None:
         which = "this" if status.state is RunState.RUNNING else "the last"
-        done = f"{number(status.sitting.pages, 'page')} in {duration(status.sitting.seconds)}"
-        items.append(f"{status.sitting.rate:.2f} pages/s in {which} invocation ({done})")
+        done = f"{number(status.invocation.pages, 'page')} in {duration(status.invocation.seconds)}"
+        items.append(f"{status.invocation.rate:.2f} pages/s in {which} invocation ({done})")
     if status.seconds_left is not None:
         items.append(f"about {duration(status.seconds_left)} left")
     return items
@@ -209,7 +209,7 @@ def _rates(status: RunStatus) -> list[str]:
 
 def _whole(status: RunStatus) -> int | None:
     """Pages in the input, unless more are finished: parsed documents may have been removed from it."""
-    return None if status.total is None or status.ended > status.total else status.total
+    return None if status.total is None or status.completed > status.total else status.total
 
 
 def _one_line(status: RunStatus) -> str:
@@ -217,7 +217,7 @@ def _one_line(status: RunStatus) -> str:
     total = f" of {whole:,}" if whole else ""
     rate = "" if status.rate is None else f", {status.rate:.2f} pages/s"
     left = "" if status.seconds_left is None else f", {duration(status.seconds_left)} left"
-    return f"{status.state}: {status.ended:,}{total} pages{rate}{left}, {status.pages['failed']:,} failed"
+    return f"{status.state}: {status.completed:,}{total} pages{rate}{left}, {status.pages['failed']:,} failed"
 
 
 def _styled(name: str, items: list[str], width: int, style: str = "") -> Iterator[_Line]:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from pagemill.cli.options import json_option, run_directory
+from pagemill.cli.wording import number
 from pagemill.errors import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pagemill.store.findings import FindingGroup, Verdict
     from pagemill.store.repair import Repairs
 
 
 @click.command(name="verify")
-@click.argument("directory", metavar="OUT", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@run_directory
 @click.option(
     "--repair",
     "repairing",
@@ -25,8 +27,8 @@ if TYPE_CHECKING:
     help="Repair what is damaged; lost pages are parsed by the next 'pagemill parse'.",
 )
 @click.option("--quick", is_flag=True, help="Check only the size of crops, and that documents and report exist.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of lines.")
-def command(directory: Path, repairing: bool, quick: bool, as_json: bool) -> int:
+@json_option
+def command(out: Path, repairing: bool, quick: bool, as_json: bool) -> int:
     """Check that everything in OUT, an output directory of 'pagemill parse', is complete and consistent.
 
     Needs neither the inputs nor a network. The exit status is 0 if nothing is damaged, even if the run is unfinished,
@@ -43,13 +45,13 @@ def command(directory: Path, repairing: bool, quick: bool, as_json: bool) -> int
     exporters = default_exporters()
     repairs: Repairs | None = None
     if repairing:
-        verdict, repairs = repair(directory, exporters=exporters, quick=quick)
+        verdict, repairs = repair(out, exporters=exporters, quick=quick)
     else:
-        verdict = verify(directory, exporters=exporters, quick=quick)
+        verdict = verify(out, exporters=exporters, quick=quick)
     if as_json:
         click.echo(_json(verdict, repairs))
     else:
-        _print(directory, verdict, repairs, quick=quick)
+        _print(out, verdict, repairs, quick=quick)
     left = repairs.left if repairs else verdict
     return int(ExitCode.DAMAGED if left.damaged else ExitCode.OK)
 
@@ -88,9 +90,9 @@ def _repaired(repairs: Repairs) -> Iterator[str]:
     if repairs.database_rebuilt:
         yield "database rebuilt from the records that can still be read"
     if repairs.pages_reset:
-        yield f"{_number(repairs.pages_reset, 'page')} lost: the next 'pagemill parse' parses them again"
+        yield f"{number(repairs.pages_reset, 'page')} lost: the next 'pagemill parse' parses them again"
     if repairs.files_deleted:
-        yield f"{_number(repairs.files_deleted, 'file')} deleted"
+        yield f"{number(repairs.files_deleted, 'file')} deleted"
     if repairs.derived_written:
         yield "ocr_results.jsonl, parsed_texts.jsonl, documents, report and run.json brought up to date"
 
@@ -100,18 +102,18 @@ def _summary(directory: Path, verdict: Verdict, *, quick: bool) -> Iterator[str]
 
     out = shlex.quote(str(directory))
     states = ", ".join(f"{count} {state}" for state, count in verdict.states.items() if count)
-    pages = _number(sum(verdict.states.values()), "page") + (f" ({states})" if states else "")
+    pages = number(sum(verdict.states.values()), "page") + (f" ({states})" if states else "")
     found = sum(group.count for group in verdict.groups if group.kind.is_damage)
-    judgement = f"damaged in {_number(found, 'place')}" if found else "clean"
-    yield f"{judgement}: {pages}, {_number(verdict.crops, 'crop')}, {_number(verdict.documents, 'document')}"
+    judgement = f"damaged in {number(found, 'place')}" if found else "clean"
+    yield f"{judgement}: {pages}, {number(verdict.crops, 'crop')}, {number(verdict.documents, 'document')}"
     if verdict.in_use_by is not None:
         owner = verdict.in_use_by
         yield (
             f"In use by process {owner.pid} on {owner.host}: what it has committed was checked, "
-            "not the documents, the report and what is under way."
+            "not the documents, the report and pages in flight."
         )
     elif verdict.waiting:
-        yield f"Unfinished: {_number(verdict.waiting, 'page')} to go; 'pagemill parse INPUT... -o {out}' goes on."
+        yield f"Unfinished: {number(verdict.waiting, 'page')} left; to resume: pagemill parse INPUT... -o {out}"
     if verdict.other_version is not None:
         yield (
             f"Written by pagemill {verdict.other_version}: texts, documents and report were not compared, "
@@ -121,7 +123,3 @@ def _summary(directory: Path, verdict: Verdict, *, quick: bool) -> Iterator[str]
         yield "Quick: the contents of crops and documents were not compared."
     if found and verdict.in_use_by is None:
         yield f"Repair it with: pagemill verify {out} --repair"
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count} {noun}" + ("" if count == 1 else "s")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pagemill.config.model_cards import ModelCard
-    from pagemill.serving.planning import Plan
+    from pagemill.serving.planning import ServingPlan
 
 VARIABLE = "PAGEMILL_VLLM"
 """Environment variable with the location of vLLM."""
@@ -94,7 +94,7 @@ def check_version(vllm: Vllm, card: ModelCard) -> None:
 def server_arguments(
     vllm: Vllm,
     card: ModelCard,
-    plan: Plan | None,
+    plan: ServingPlan | None,
     *,
     model: str | None = None,
     served_name: str | None = None,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class ServingPlan:
     """How a model is served on a machine."""
 
     model: str
@@ -45,7 +45,9 @@ class Plan:
         return [argument for flag in self.flags for argument in flag.arguments]
 
 
-def make_plan(card: ModelCard, profile: Profile, wishes: Wishes | None = None, weights: Weights | None = None) -> Plan:
+def make_plan(
+    card: ModelCard, profile: Profile, wishes: Wishes | None = None, weights: Weights | None = None
+) -> ServingPlan:
     """Size a server.
 
     Args:
@@ -83,7 +85,7 @@ def make_plan(card: ModelCard, profile: Profile, wishes: Wishes | None = None, w
         batched_tokens=max(1, profile.max_num_batched_tokens // workload.prefill_tokens),
     )
     cache_tokens = max(profile.max_num_batched_tokens, profile.encoder_cache_tokens)
-    return Plan(
+    return ServingPlan(
         model=card.name,
         profile=profile,
         dtype=dtype,

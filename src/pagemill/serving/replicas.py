@@ -16,7 +16,7 @@ from pagemill.serving.addresses import free_port
 from pagemill.serving.checkpoint import read_weights
 from pagemill.serving.command import WHEREVER_IT_IS, Vllm, check_version, find_vllm, server_arguments
 from pagemill.serving.detection import device_count, resolve_profile, visible_devices
-from pagemill.serving.planning import Plan, make_plan
+from pagemill.serving.planning import ServingPlan, make_plan
 from pagemill.serving.spec import FIRST_PORT, ServerSpec
 
 if TYPE_CHECKING:
@@ -35,14 +35,14 @@ class Serving:
     """Servers that can be started."""
 
     card: ModelCard
-    plan: Plan
+    plan: ServingPlan
     vllm: Vllm
     specs: tuple[ServerSpec, ...]
     lacking: tuple[PagemillError, ...] = ()
     """What this machine lacks, where the servers are only to be shown."""
 
 
-def plan_for(options: ServingOptions) -> tuple[ModelCard, Plan]:
+def plan_for(options: ServingOptions) -> tuple[ModelCard, ServingPlan]:
     """The card and the memory plan of what is wanted; needs no vLLM.
 
     Raises:

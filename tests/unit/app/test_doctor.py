@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from pagemill.app import doctor
-from pagemill.app.doctor import Area, Diagnosis, Readiness, examine
+from pagemill.app.doctor import Area, CheckResult, Readiness, examine
 from pagemill.cli.doctor import command
 from pagemill.config.model_files import MODELS_VARIABLE
 from pagemill.serving.command import VARIABLE
@@ -27,7 +27,7 @@ def nothing_installed(monkeypatch, tmp_path):
     monkeypatch.setattr(doctor.subprocess, "run", lambda *args, **options: answer)
 
 
-def found(area: Area, what: str, **options) -> Diagnosis:
+def found(area: Area, what: str, **options) -> CheckResult:
     return next(finding for finding in examine([area], **options) if finding.what == what)
 
 

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from synthetic_run import failed_page, key_of, open_run, page, sample_pages, start, write, write_run
 
-from pagemill.app.status import RunState, RunStatus, SittingStatus, bytes_on_disk, read_status
+from pagemill.app.status import InvocationStatus, RunState, RunStatus, bytes_on_disk, read_status
 from pagemill.document.page import PageError
 from pagemill.store.opening import OpenMode
 from pagemill.store.reading import RunReader
@@ -41,16 +41,16 @@ def test_a_run_that_goes_on(tmp_path: Path) -> None:
     assert status.process is not None
     assert status.process.pid == os.getpid()
     assert status.pages == {"done": 3, "failed": 1, "skipped": 1, "running": 1, "waiting": 1}
-    assert (status.total, status.ended) == (10, 5)
-    assert status.under_way == ["late_1"]
+    assert (status.total, status.completed) == (10, 5)
+    assert status.in_flight == ["late_1"]
     assert status.skipped == {"duplicate": 1}
     (kind,) = status.failures
     assert (kind.category, kind.pages) == ("timeout", 1)
     assert kind.examples[0].page_id == "report_3"
     assert kind.examples[0].attempts == 2
     assert status.finished is None
-    assert status.sitting is not None
-    assert status.sitting.pages == 4
+    assert status.invocation is not None
+    assert status.invocation.pages == 4
 
 
 def test_a_finished_run(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_a_finished_run(tmp_path: Path) -> None:
     status = status_of(tmp_path)
     assert status.state is RunState.FINISHED
     assert status.process is None
-    assert status.under_way == []
+    assert status.in_flight == []
     assert status.rate is None
     assert status.seconds_left is None
 
@@ -77,7 +77,7 @@ def test_a_run_that_ended_without_a_word_is_cut_off(tmp_path: Path) -> None:
     status = status_of(tmp_path)
     assert status.state is RunState.CUT_OFF
     assert status.process is None
-    assert status.under_way == []
+    assert status.in_flight == []
 
 
 def test_failures_are_grouped_the_most_frequent_first(tmp_path: Path) -> None:
@@ -111,10 +111,10 @@ def test_pages_no_longer_in_the_input_have_not_ended(tmp_path: Path) -> None:
         run.finish()
     status = status_of(tmp_path)
     assert status.pages["skipped"] == 1
-    assert (status.total, status.ended, status.gone) == (1, 1, 1)
+    assert (status.total, status.completed, status.gone) == (1, 1, 1)
 
 
-def test_pauses_between_sittings_count_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pauses_between_invocations_count_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1e9
     monkeypatch.setattr("time.time", lambda: now)
     with open_run(tmp_path) as run:
@@ -127,8 +127,8 @@ def test_pauses_between_sittings_count_nowhere(tmp_path: Path, monkeypatch: pyte
         write(run, page("d", 3), 2)
         now += 4.0
         run.finish()
-    assert status_of(tmp_path).sitting == SittingStatus(pages=2, seconds=4.0, rate=0.5)
+    assert status_of(tmp_path).invocation == InvocationStatus(pages=2, seconds=4.0, rate=0.5)
     with open_run(tmp_path, OpenMode.AUTO) as run:
         now += 1.0
         run.finish()
-    assert status_of(tmp_path).sitting == SittingStatus(pages=0, seconds=1.0, rate=None)
+    assert status_of(tmp_path).invocation == InvocationStatus(pages=0, seconds=1.0, rate=None)

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from synthetic_run import sample_pages, write_run
 
-from pagemill.app.status import FailureExample, FailureKind, Process, RunState, RunStatus, SittingStatus
+from pagemill.app.status import FailureExample, FailureKind, InvocationStatus, Process, RunState, RunStatus
 from pagemill.cli import status as status_module
 from pagemill.cli.progress import LenientConsole
 from pagemill.cli.status import StatusDisplay, command, status_lines
@@ -33,7 +33,7 @@ def status(**fields: Any) -> RunStatus:
         "pages": {"running": 2, "waiting": 1, "done": 240, "failed": 9, "skipped": 1},
         "documents": 12,
         "rate": 2.5,
-        "sitting": SittingStatus(pages=240, seconds=120.0, rate=2.0),
+        "invocation": InvocationStatus(pages=240, seconds=120.0, rate=2.0),
         "seconds_left": 300.0,
         "failures": [
             FailureKind(
@@ -44,7 +44,7 @@ def status(**fields: Any) -> RunStatus:
         ],
         "skipped": {"duplicate": 1},
         "warnings": {"table": 3},
-        "under_way": ["b_1", "b_2"],
+        "in_flight": ["b_1", "b_2"],
         "seconds_by_stage": {"recognition": 60.0, "layout": 40.0},
         "bytes_on_disk": {"records": 2_000_000, "crops": 500},
     }
@@ -84,12 +84,12 @@ def test_a_run_about_which_little_is_known() -> None:
             process=None,
             total=None,
             rate=None,
-            sitting=None,
+            invocation=None,
             seconds_left=None,
             failures=[],
             skipped={},
             warnings={},
-            under_way=[],
+            in_flight=[],
             seconds_by_stage={},
             bytes_on_disk={},
             pages={"running": 0, "waiting": 0, "done": 0, "failed": 0, "skipped": 0},
@@ -102,7 +102,7 @@ def test_a_run_about_which_little_is_known() -> None:
 
 
 def test_lines_keep_to_the_width() -> None:
-    crowded = status(under_way=[f"page-{number:04}" for number in range(50)], failures=[])
+    crowded = status(in_flight=[f"page-{number:04}" for number in range(50)], failures=[])
     assert max(map(len, text_of(crowded, 72).splitlines())) <= 72
     assert "and 38 more" in text_of(crowded, 72)
 
@@ -112,7 +112,7 @@ def test_a_finished_run_tells_of_its_last_invocation_and_counts_no_pauses() -> N
     text = text_of(done)
     assert re.search(r"out: finished 2026-01-0\d \d\d:05$", text, re.MULTILINE)
     assert "2.00 pages/s in the last invocation (240 pages in 2 min 0 s)" in text
-    nothing_done = status(rate=None, seconds_left=None, sitting=SittingStatus(pages=0, seconds=1.0, rate=None))
+    nothing_done = status(rate=None, seconds_left=None, invocation=InvocationStatus(pages=0, seconds=1.0, rate=None))
     assert "rate" not in text_of(nothing_done)
 
 

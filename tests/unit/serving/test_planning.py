@@ -17,7 +17,7 @@ from pagemill.serving.memory import (
     kv_bytes_per_token,
     weights_of,
 )
-from pagemill.serving.planning import Plan, make_plan
+from pagemill.serving.planning import ServingPlan, make_plan
 
 GLM = load_card("glm-ocr")
 EIGHT_BILLION = Weights(
@@ -26,7 +26,7 @@ EIGHT_BILLION = Weights(
 )
 
 
-def plan_of(profile: str, card: ModelCard = GLM, weights: Weights | None = None, **wishes: object) -> Plan:
+def plan_of(profile: str, card: ModelCard = GLM, weights: Weights | None = None, **wishes: object) -> ServingPlan:
     found = load_profile(profile)
     memory = {} if found.memory_gib or "memory_gib" in wishes else {"memory_gib": 32.0}
     return make_plan(card, found, Wishes(**(memory | wishes)), weights)
