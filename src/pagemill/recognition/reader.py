@@ -14,7 +14,7 @@ from pagemill.errors import LanguageError
 from pagemill.imaging.transforms import crop_quad, rotate_quarter
 from pagemill.recognition.base import RecognizedText
 from pagemill.recognition.languages import remedy_for, script_of, script_share, scripts_of_language, tags_of_text
-from pagemill.recognition.legibility import unread_share
+from pagemill.recognition.legibility import holds_writing, unread_share
 from pagemill.recognition.merge import replace, stretches
 from pagemill.recognition.orientation import (
     evidence,
@@ -85,7 +85,7 @@ class ReadPage:
     rotation: int = 0
     """Degrees clockwise by which the page must be turned to stand upright."""
     illegible: int = 0
-    """Detected lines left out, those not counted that are too short for their height to be surely text."""
+    """Detected lines of writing left out, those not counted that are too short for their height to be surely text."""
     quality: float | None = None
     """Mean over the lines, weighted by length, of confidence x share of the ink that was read, 0-1; None for too few
     lines to tell. Print has over 0.8; under ``POORLY_READ`` the text is not to be relied upon."""
@@ -301,7 +301,7 @@ def _finish(lines: list[_Line], plan: Plan, rotation: int, script: str | None) -
         lines=[_record(line) for line in legible],
         languages=languages,
         rotation=rotation,
-        illegible=sum(_is_long(line) and not line.text.text for line in lines),
+        illegible=sum(_is_long(line) and not line.text.text and holds_writing(line.image) for line in lines),
         quality=_quality(lines),
         script=script,
     )

@@ -31,6 +31,7 @@ def page_of(*inks: int) -> np.ndarray:
         top = 20 + 60 * row
         page[top + 8 : top + 32, 20:600:8] = ink
         page[top + 8 : top + 32, 10:30] = ink
+        page[top + 13 : top + 15, 30:600] = 255  # letters, unlike strokes, are crossed twice
     return page
 
 
