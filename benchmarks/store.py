@@ -4,8 +4,9 @@ Writes ``--pages`` records of ``--record-kb`` through a run directory (start, wr
 lines to two plain files, alternately, in the same run; prints microseconds a page and their ratio. ``--crops`` adds
 crops.
 
-Then builds ledgers of ``--rows`` pages of one dataset and of as many sources of one page, and times opening each and
-asking what has ended.
+Then builds databases of ``--rows`` pages of one dataset and of as many sources of one page, and times opening each and
+asking what has ended. ``--derive N`` writes a run of N pages, prints the size of its database beside that of
+``ocr_results.jsonl``, and times writing both JSONL files anew, with the growth of memory meanwhile.
 
     python benchmarks/store.py
     python benchmarks/store.py --rows 40781 1000000 --pages 5000
@@ -21,13 +22,17 @@ import shutil
 import statistics
 import tempfile
 import time
+from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
+from pagemill.app.exporters import default_exporters
 from pagemill.document.identity import PageKey
 from pagemill.document.labels import Label
 from pagemill.document.names import crop_path
 from pagemill.document.page import ImageCrop, PageResult, Region
 from pagemill.store import paths
+from pagemill.store.derived import LineFile, result_lines, text_lines
 from pagemill.store.exporters import Exporters
 from pagemill.store.rows import PageState, Place
 from pagemill.store.run_database import RunDatabase
@@ -40,20 +45,24 @@ EXPORTERS = Exporters(
 )
 DIGEST = hashlib.sha256(b"benchmark").hexdigest()
 CROP_BYTES = 30_000
+_LETTERS = random.Random(0)
+VOCABULARY = ["".join(_LETTERS.choices("abcdefghijklmnopqrstuvwxyz", k=_LETTERS.randint(2, 10))) for _ in range(8_000)]
+WEIGHTS = list(accumulate(1 / rank for rank in range(1, len(VOCABULARY) + 1)))
+"""Words as frequent as those of a language, so that records compress as those of real pages do."""
 
 
 def make_page(
     number: int, kilobytes: int, crops: int, dice: random.Random
 ) -> tuple[PageResult, list[tuple[str, bytes]]]:
     """A record of about that size, like those of a page of text, and its crops."""
-    words = ["".join(dice.choices("abcdefghijklmnopqrstuvwxyz", k=dice.randint(2, 10))) for _ in range(60)]
     regions = [
         Region(
             index=index,
             label=Label.TEXT,
             bbox_2d=(50, 10 * index, 950, 10 * index + 9),
-            bbox=(85.0, 22.0 * index, 1615.0, 22.0 * index + 20),
-            content=" ".join(words),
+            bbox=tuple(round(dice.uniform(0, 2200), 1) for _ in range(4)),  # type: ignore[arg-type]
+            confidence=round(dice.random(), 4),
+            content=" ".join(dice.choices(VOCABULARY, cum_weights=WEIGHTS, k=60)),
         )
         for index in range(max(1, kilobytes * 1024 // 800))
     ]
@@ -187,6 +196,36 @@ def time_opening(folder: Path, rows: int, *, sources: int) -> None:
     shutil.rmtree(out)
 
 
+def time_deriving(folder: Path, pages: int, kilobytes: int) -> None:
+    """Print the size of a database and what deriving both JSONL files from it takes."""
+    out, dice = folder / "derived", random.Random(2)
+    exporters = default_exporters(report=False)
+    options: dict[str, Any] = {"exporters": exporters, "identity": {"benchmark": 1}, "settings": {}}
+    with RunDirectory.open(out, **options) as run:
+        for number in range(pages):
+            run.write_page(make_page(number, kilobytes, 0, dice)[0])
+    size, lines = (out / paths.DATABASE).stat().st_size, (out / paths.RESULTS).stat().st_size
+    print(f"{pages} pages: database {size / 2**20:.0f} MiB, {size / lines:.3f} of {paths.RESULTS}")
+    run_database = RunDatabase(out / paths.DATABASE)
+    before, start, busy = peak_mib(), time.perf_counter(), time.process_time()
+    for name, make in (
+        (paths.RESULTS, result_lines),
+        (paths.TEXTS, lambda records: text_lines(records, exporters.embedding_text)),
+    ):
+        file = LineFile(out / name, run_database, make)
+        file.distrust()
+        file.update()
+    seconds, busy = time.perf_counter() - start, time.process_time() - busy
+    run_database.close()
+    growth = peak_mib() - before
+    print(f"  both JSONL files in {seconds:.1f} s ({busy:.1f} s of the processor), memory + {growth:.0f} MiB")
+
+
+def peak_mib() -> float:
+    """Peak resident memory of this process (Linux)."""
+    return int(Path("/proc/self/status").read_text(encoding="ascii").split("VmHWM:")[1].split()[0]) / 1024
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -194,11 +233,14 @@ def main() -> None:
     parser.add_argument("--record-kb", type=int, default=20)
     parser.add_argument("--crops", type=int, default=0, help="of 30 KB each")
     parser.add_argument("--rows", type=int, nargs="*", default=[40_781])
+    parser.add_argument("--derive", type=int, metavar="N", help="pages of a run whose JSONL files are derived")
     parser.add_argument("--folder", type=Path, help="where to write; the system's folder for temporary files otherwise")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.folder) as name:
         folder = Path(name)
         time_writing(folder, arguments.pages, arguments.record_kb, arguments.crops)
+        if arguments.derive:
+            time_deriving(folder, arguments.derive, arguments.record_kb)
         for rows in arguments.rows:
             time_opening(folder, rows, sources=1)
             time_opening(folder, rows, sources=rows)

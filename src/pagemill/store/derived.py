@@ -98,7 +98,7 @@ class LineFile:
         with self._database.database.lock:
             if start == self._size:
                 self._record, self._size = record, start + len(line)
-            else:  # it holds lines that are no longer true, or somebody else has written to it
+            else:  # it holds lines that are no longer true
                 self._size = -1
 
     def update(self) -> None:
@@ -109,8 +109,10 @@ class LineFile:
         """
         going_live = self._live is not None
         self.close()
+        size = size_of(self._path)
         try:
-            if self._size <= 0 or size_of(self._path) < self._size:
+            # Of a file that was followed line by line the size is known; else a killed process may have added lines.
+            if self._size <= 0 or size < self._size or (going_live and size > self._size):
                 self._rewrite()
             else:
                 self._append_missing()

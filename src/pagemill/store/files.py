@@ -89,8 +89,8 @@ def write_whole(path: Path, chunks: Iterable[bytes], *, durable: bool = False) -
         raise
 
 
-def write_synced(path: Path, content: bytes) -> None:
-    """Write a file that nobody reads yet, and wait until it is on the disk; its name is once the directory is synced.
+def write_new(path: Path, content: bytes) -> None:
+    """Write a file that nobody reads yet, in place: no second name, no rename.
 
     Raises:
         OutputError: The file cannot be written; NoSpaceError when the disk is full.
@@ -99,7 +99,6 @@ def write_synced(path: Path, content: bytes) -> None:
         view = memoryview(content)
         while view:
             view = view[stream.write(view) or 0 :]
-        os.fsync(stream.fileno())
 
 
 def size_of(path: Path) -> int:

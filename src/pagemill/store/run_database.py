@@ -258,6 +258,8 @@ class RunDatabase:
                 for doc_id in documents:
                     _release_document(connection, doc_id, keep=keep_documents)
                 connection.execute("DELETE FROM derived")  # they hold lines that are no longer true
+                # Numbers at the end are given again.
+                connection.execute(f"UPDATE run SET synced = min(synced, ({_LAST_RECORD}))")
                 if not intact:
                     summary.restore(recounted(connection))
                 self.count(connection, summary)
@@ -314,9 +316,24 @@ class RunDatabase:
         with self.database.transaction() as connection:
             connection.execute("INSERT OR REPLACE INTO derived VALUES (?, ?, ?)", (name, record, size))
 
-    def add_sample(self, ended: int) -> None:
-        """Note how many pages have ended by now; all that was committed before is durable then."""
+    def unsynced_crops(self) -> Iterator[tuple[int, str, int, str]]:
+        """Record number, path, size and SHA-256 of crops that may not be on the disk, although a record names them."""
+        return iter(
+            self.database.query(
+                "SELECT record, path, size, sha256 FROM crops WHERE record > (SELECT synced FROM run) ORDER BY record"
+            )
+        )
+
+    def synced(self, ended: int, *, crops: bool) -> None:
+        """Make all that was committed before durable, and note how many pages have ended by now.
+
+        Args:
+            ended: Pages.
+            crops: All crops that records name are on the disk.
+        """
         with self.database.durable_transaction() as connection:
+            if crops:
+                connection.execute(f"UPDATE run SET synced = ({_LAST_RECORD})")
             connection.execute("INSERT OR REPLACE INTO samples SELECT ?, session, ? FROM run", (time.time(), ended))
             connection.execute(
                 "DELETE FROM samples WHERE time < (SELECT time FROM samples ORDER BY time DESC LIMIT 1 OFFSET ?)"
@@ -363,6 +380,7 @@ class RunDatabase:
 
 _ENDED_BADLY = f"state >= {PageState.DONE:d} AND state <> {PageState.DONE:d}"
 _RUNNING = state_is(PageState.RUNNING)
+_LAST_RECORD = "SELECT ifnull(max(record), 0) FROM records"
 TO_WAITING = (
     f"state = {PageState.WAITING:d}, alone = 0, attempts = 0, deaths = 0, death = NULL, category = NULL,"
     " message = NULL, record = NULL, length = NULL, crc = NULL"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
@@ -22,7 +23,7 @@ from pagemill.store.derived import (
     write_document,
     write_run_json,
 )
-from pagemill.store.files import output_errors, sync_directory, sync_files, write_synced
+from pagemill.store.files import output_errors, sync_directory, sync_files, write_new
 from pagemill.store.lock import RunLock
 from pagemill.store.opening import OpenMode, clear_folder, crops_of, open_database, refuse
 from pagemill.store.reading import RunReader
@@ -71,6 +72,8 @@ class RunDirectory:
         """Pages that this process has begun and not ended; of sources that do not open, also those ended."""
         self._new_documents: dict[str, None] = {}
         """Documents written since the last sync."""
+        self._unsynced_crops: set[Path] = set()
+        self._sync_failed = False
         self._preview_bytes = int(run.database.query("SELECT ifnull(sum(length(image)), 0) FROM previews")[0][0])
         self._last_sync = time.monotonic()
         self._closed = False
@@ -193,9 +196,7 @@ class RunDirectory:
         with contextlib.ExitStack() as undo:
             for path, data in files:
                 undo.callback(path.unlink, missing_ok=True)
-                write_synced(path, data)
-            if files:
-                sync_directory(self.path / paths.CROPS)
+                write_new(path, data)
             if preview is not None and not self.wants_preview(page.page_idx):
                 preview = None
             with self._counting() as connection:
@@ -203,6 +204,7 @@ class RunDirectory:
                 number = self._run.end_page(connection, page, key, line, preview)
             undo.pop_all()
         self._preview_bytes += len(preview or b"")
+        self._unsynced_crops.update(path for path, _ in files)
         self._new_documents.pop(page.doc_id, None)
         self._ended(key)
         self._results.append(number, line)
@@ -246,13 +248,20 @@ class RunDirectory:
         """
         documents = list(self._new_documents)
         self._new_documents.clear()  # when this fails, they are written once more
-        sync_files([file for doc_id in documents for file in paths.document_files(self.path, doc_id)])
-        self._results.sync()
-        for name in (paths.CROPS, paths.DOCUMENTS, paths.FOLDER, "."):
-            sync_directory(self.path / name)
+        try:
+            sync_files(self._unsynced_crops)
+            sync_files([file for doc_id in documents for file in paths.document_files(self.path, doc_id)])
+            self._results.sync()
+            for name in (paths.CROPS, paths.DOCUMENTS, paths.FOLDER, "."):
+                sync_directory(self.path / name)
+        except OutputError:
+            self._sync_failed = True  # a second sync may succeed without what the first one lost
+            raise
+        self._unsynced_crops.clear()
         if documents:
             self._run.set_written(documents, written=True)
-        self._run.add_sample(self.summary.pages)
+        # The crops before the transaction that makes the records durable that name them.
+        self._run.synced(self.summary.pages, crops=not self._sync_failed)
         self._run.database.checkpoint()
         self._last_sync = time.monotonic()
 
@@ -330,6 +339,7 @@ class RunDirectory:
                     (self.path / name).unlink(missing_ok=True)
                 for name in (".", paths.DOCUMENTS):
                     clear_folder(self.path / name)
+            self._check_crops()
         self._run.recover_in_flight(death)
         again: list[PageRow] = []
         if retry_failed:
@@ -342,6 +352,22 @@ class RunDirectory:
         self.resumed = self.summary.pages + self.summary.skipped - self._run.unopened()
         write_run_json(self.path, self.summary)  # it says what the run is, should the database be lost
         self._results.go_live()
+
+    def _check_crops(self) -> None:
+        """Let pages wait whose crops did not come to the disk before a power cut: those since the last sync."""
+        lost: set[int] = set()
+        for record, name, size, sha256 in self._run.unsynced_crops():
+            path = paths.crop_file(self.path, name)
+            try:
+                content = path.read_bytes()
+            except FileNotFoundError:
+                content = b""
+            if len(content) == size and hashlib.sha256(content).hexdigest() == sha256:
+                self._unsynced_crops.add(path)  # the process that wrote it may have died before the sync
+            else:
+                lost.add(record)
+        if lost:
+            self._drop([row for record in lost for row in self._run.rows("p.record = ?", (record,))], forget=False)
 
     def _admit(self, key: PageKey) -> None:
         """Make room for a page that begins or ends: what is known of it may be from an earlier invocation.

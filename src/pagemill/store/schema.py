@@ -12,10 +12,11 @@ PAGE_SIZE = 8192
 """Bytes. A compressed record of a page of text (3 to 7 KB) then fits into one or two pages."""
 
 TABLES = f"""
-CREATE TABLE run (          -- one row
+CREATE TABLE run (          -- one row; synced: the crops of all records up to this one are on the disk
     identity TEXT NOT NULL, settings TEXT NOT NULL, version TEXT NOT NULL,
     started TEXT NOT NULL, finished TEXT, interrupted INTEGER NOT NULL DEFAULT 0,
-    total INTEGER, session INTEGER NOT NULL DEFAULT 0) STRICT;
+    total INTEGER, session INTEGER NOT NULL DEFAULT 0,
+    synced INTEGER NOT NULL DEFAULT 0) STRICT;
 CREATE TABLE counts (       -- one row, changed by every page
     counters TEXT NOT NULL) STRICT;
 CREATE TABLE sources (

@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import errno
 import json
+import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -33,6 +36,34 @@ def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
         assert not target.exists()
     assert target.read_bytes() == b"half"
     assert names(tmp_path / "new") == ["a.jsonl"]
+
+
+@pytest.fixture
+def dead() -> int:
+    """The number of a process that has ended."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="cannot tell there whether a process is alive")
+def test_what_killed_exports_left_behind_goes(tmp_path: Path, dead: int) -> None:
+    alive = os.getppid()
+    for owner in (dead, os.getpid(), alive):
+        (tmp_path / f"a.jsonl.{owner}.pagemill-tmp").write_text("half")
+        (tmp_path / f"a.{owner}.pagemill-tmp").mkdir()
+        (tmp_path / f"a.{owner}.pagemill-tmp" / "half").touch()
+    (tmp_path / f"b.jsonl.{dead}.pagemill-tmp").write_text("of another export")
+    (tmp_path / "a.jsonl.x.pagemill-tmp").write_text("not ours")
+    with whole_file(tmp_path / "a.jsonl") as stream:
+        stream.write(b"whole")
+    export_to(tmp_path / "a", "1")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        [
+            *("a", "a.jsonl", f"a.{alive}.pagemill-tmp", f"a.jsonl.{alive}.pagemill-tmp"),
+            *(f"b.jsonl.{dead}.pagemill-tmp", "a.jsonl.x.pagemill-tmp"),
+        ]
+    )
 
 
 def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:

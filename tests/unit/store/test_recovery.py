@@ -124,6 +124,20 @@ def test_a_power_cut_takes_the_newest_transactions(store, keep: float) -> None:
 
 
 @pytest.mark.usefixtures("run")
+@pytest.mark.parametrize("content", [None, b"", b"crop X"])
+def test_a_power_cut_takes_a_crop(store, content: bytes | None) -> None:
+    path = store.out / "crops" / "doc_5_0.jpg"
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
+    with store.open() as run:
+        assert waiting(store) == ["doc_5", "doc_7"]
+        assert not path.exists()
+        store.check(run)
+    finish(store)
+
+
+@pytest.mark.usefixtures("run")
 def test_lines_that_somebody_deleted_are_written_again(store) -> None:
     before = store.lines()
     cut(store.out / "ocr_results.jsonl", 200)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from contextlib import suppress
 from dataclasses import replace
@@ -13,10 +12,10 @@ import msgspec
 import pytest
 
 from pagemill.document.page import PageError, PageResult
-from pagemill.store import run_directory
+from pagemill.store import files, run_directory
 from pagemill.store.database import Database
 from pagemill.store.exporters import Exporters
-from pagemill.store.files import write_synced, write_whole
+from pagemill.store.files import write_whole
 from pagemill.store.reading import RunReader
 from pagemill.store.run_directory import PREVIEW_PAGES
 from pagemill.store.verify import verify
@@ -89,17 +88,14 @@ def test_duplicates_are_parsed_after_all(store) -> None:
         store.check(run)
 
 
-def test_crops_are_on_the_disk_before_the_transaction_that_names_them(store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_crops_are_on_the_disk_before_the_transaction_that_makes_their_record_durable(
+    store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     order: list[str] = []
     with store.open() as run:
         page = store.page(1)
-        crops = store.with_crops(page, b"one", b"two")
-        real_write, real_sync = run_directory.write_synced, run_directory.sync_directory
-        real_transaction = Database.transaction
-
-        def write(path: Path, content: bytes) -> None:
-            real_write(path, content)
-            order.append(path.name)
+        run.write_page(page, store.with_crops(page, b"one", b"two"))
+        real_sync, real_transaction = files.sync_file, Database.durable_transaction
 
         def sync(path: Path) -> None:
             real_sync(path)
@@ -109,19 +105,11 @@ def test_crops_are_on_the_disk_before_the_transaction_that_names_them(store, mon
             order.append("transaction")
             return real_transaction(database)
 
-        monkeypatch.setattr(run_directory, "write_synced", write)
-        monkeypatch.setattr(run_directory, "sync_directory", sync)
-        monkeypatch.setattr(Database, "transaction", transaction)
-        run.write_page(page, crops)
-    assert order[:4] == ["doc_1_0.jpg", "doc_1_1.jpg", "crops", "transaction"]
-
-
-def test_a_crop_is_flushed_before_it_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    synced: list[int] = []
-    real = os.fsync
-    monkeypatch.setattr(os, "fsync", lambda fd: (synced.append(os.fstat(fd).st_size), real(fd))[1])
-    write_synced(tmp_path / "crop", b"twelve bytes")
-    assert synced == [12]
+        monkeypatch.setattr(files, "sync_file", sync)
+        monkeypatch.setattr(Database, "durable_transaction", transaction)
+        run.sync()
+    assert sorted(order[:2]) == ["doc_1_0.jpg", "doc_1_1.jpg"]
+    assert order[2:] == ["transaction"]
 
 
 def test_failures_are_counted_by_kind(store) -> None:
