@@ -19,6 +19,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "integration"))
+
 Damage = Callable[[bytearray, random.Random], None]
 
 
@@ -122,6 +124,13 @@ def parse(folder: Path, out: Path, limit_s: float, options: list[str]) -> tuple[
     return done.returncode, done.stderr
 
 
+def decode(folder: Path, out: Path) -> tuple[int | None, str]:
+    """The same of a run that opens and renders all pages and reads none, in this process."""
+    from decoding_run import run
+
+    return int(run(out, folder).exit_code), ""
+
+
 def outcome(out: Path) -> dict[str, list[tuple[str, str, int]]]:
     """Of each file: page id, how it ended and how much is missing."""
     files: dict[str, list[tuple[str, str, int]]] = {}
@@ -142,6 +151,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--limit", type=float, default=3600.0, metavar="SECONDS", help="time limit of a run")
     parser.add_argument("--options", default="", help="further options for pagemill parse, as one string")
+    parser.add_argument("--decode-only", action="store_true", help="open and render the pages, and do not read them")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the files there")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
@@ -149,14 +159,20 @@ def main() -> int:
         folder.mkdir(parents=True, exist_ok=True)
         out = Path(scratch) / "out"
         files = write_damaged(arguments.pdf, folder, arguments.count, arguments.seed)
+
+        def parse_or_decode() -> tuple[int | None, str]:
+            if arguments.decode_only:
+                return decode(folder, out)
+            return parse(folder, out, arguments.limit, arguments.options.split())
+
         start = time.perf_counter()
-        code, messages = parse(folder, out, arguments.limit, arguments.options.split())
+        code, messages = parse_or_decode()
         seconds = time.perf_counter() - start
         if code is None:
             print(f"the run hung: it took more than {arguments.limit:.0f} s")
             return 1
         first = outcome(out)
-        again, _ = parse(folder, out, arguments.limit, arguments.options.split())
+        again, _ = parse_or_decode()
         same = outcome(out) == first and again == code
     ends = Counter(ended for entries in first.values() for _, ended, _ in entries)
     missing = sum(count for entries in first.values() for _, _, count in entries)

@@ -31,7 +31,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::UserWarning"),  # of Pillow, which counts the pages of damaged files here
 ]
 
-EXAMPLES = int(os.environ.get("PAGEMILL_DAMAGE_EXAMPLES", "5"))
+EXAMPLES = int(os.environ.get("PAGEMILL_DAMAGE_EXAMPLES", "4"))
 ROWS = 20
 Damage = list[tuple[str, float, int]]
 """Kinds with their place, as a share of the file, and their size or bit."""
