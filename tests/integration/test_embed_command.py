@@ -141,7 +141,7 @@ def test_what_it_says(out: Path, environment: dict[str, str], tmp_path: Path) ->
     for arguments, code, message in (
         (["--what", "tables"], ExitCode.USAGE, "some of text, images, regions"),
         (["--what", "images"], ExitCode.USAGE, "cannot embed images"),
-        (["--input", tmp_path], ExitCode.USAGE, "page images alone"),
+        (["--input", tmp_path], ExitCode.USAGE, "--input is for page images"),
         ([], ExitCode.OUTPUT, "float32, not float16"),
         (["--engine", "nobody"], ExitCode.USAGE, "Installed: ngram"),
         (["--model", "x"], ExitCode.USAGE, "has no model"),
