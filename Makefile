@@ -5,7 +5,8 @@ VLLM_VENV ?= .venv-vllm
 OUT ?= out
 BIN := $(VENV)/bin
 WORKERS ?= logical
-PYTEST = $(BIN)/python -m pytest --numprocesses=$(WORKERS) --maxprocesses=8 --dist=worksteal
+# Compiled test modules are kept, whatever the environment says: each process that runs tests reads all of them.
+PYTEST = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --numprocesses=$(WORKERS) --maxprocesses=8 --dist=worksteal
 
 .PHONY: run test test-all test-vllm lint typecheck docs lines samples system-packages clean
 

@@ -241,6 +241,7 @@ def huge_png(path: Path, side: int) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak memory in KiB")
 @pytest.mark.parametrize("payload", ["path=path", "data=path.read_bytes()"])
 def test_a_huge_image_takes_little_memory(tmp_path: Path, payload: str):

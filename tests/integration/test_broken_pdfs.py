@@ -52,6 +52,7 @@ def test_pages_that_are_there_are_read_and_one_failure_stands_for_the_others(tmp
     assert (ended.done, ended.missing) == (["liar_3"], 1)
 
 
+@pytest.mark.slow
 def test_a_cycle_behind_real_pages_costs_none_of_them(tmp_path: Path):
     path = tmp_path / "cycle.pdf"
     path.write_bytes(page_tree("3 0 R 4 0 R 3 0 R", 1_000_000, b"<</Type/Pages/Kids[3 0 R 2 0 R]/Count 1000000>>"))
@@ -93,6 +94,7 @@ def test_what_only_qpdf_opens_is_read_and_its_record_says_so(tmp_path: Path):
     assert run(tmp_path / "out", path).records == ended.records
 
 
+@pytest.mark.slow
 def test_pages_that_a_repaired_copy_lacks_are_missing(tmp_path: Path):
     path = tmp_path / "cut.pdf"
     data = pages(5)
@@ -104,6 +106,7 @@ def test_pages_that_a_repaired_copy_lacks_are_missing(tmp_path: Path):
     assert ended.missing == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("revision", "there", "instead"),
     [
@@ -130,6 +133,7 @@ def test_an_empty_user_password_that_only_qpdf_accepts_needs_none(
         assert all("qpdf" in record["metadata"]["notes"][0] for record in ended.records)
 
 
+@pytest.mark.slow
 def test_what_nobody_can_repair_says_that_it_was_tried(tmp_path: Path):
     path = tmp_path / "noise.pdf"
     path.write_bytes(b"%PDF-1.4\n" + b"noise " * 100)
