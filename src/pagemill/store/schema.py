@@ -8,8 +8,8 @@ APPLICATION_ID = 0x504D494C
 """``PMIL``: marks an SQLite file as the database of a run."""
 FORMAT = 2
 """Version of the tables."""
-PAGE_SIZE = 8192
-"""Bytes. A compressed record of a page of text (3 to 7 KB) then fits into one or two pages."""
+PAGE_SIZE = 4096
+"""Bytes. Real records of 22 KB take 0.28 of their lines in the database; pages of 8192 bytes 0.29."""
 
 TABLES = f"""
 CREATE TABLE run (          -- one row; synced: the crops of all records up to this one are on the disk
