@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import math
+import os
 import struct
 import warnings
 import zlib
@@ -331,7 +332,7 @@ def _read_shrunk(
         if isinstance(file, io.BytesIO):
             read = getattr(pyvips.Image, f"{loader}_buffer")(file.getvalue(), **options)
         else:
-            read = getattr(pyvips.Image, loader)(file.name, **options)
+            read = getattr(pyvips.Image, loader)(os.fsencode(file.name), **options)  # it takes str for UTF-8
         if read.interpretation not in _VIPS_PLAIN or read.format not in ("uchar", "ushort"):
             return None
         if read.format == "ushort":

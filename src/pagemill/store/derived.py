@@ -10,7 +10,7 @@ import msgspec
 from pagemill.errors import DamagedRunError
 from pagemill.store import paths
 from pagemill.store.database import REPAIR
-from pagemill.store.files import AppendFile, encoded, output_errors, size_of, sync_files, write_whole
+from pagemill.store.files import AppendFile, encoded, output_errors, size_of, sync_directory, sync_files, write_whole
 from pagemill.store.records import decode_page, decompress, text_line
 
 if TYPE_CHECKING:
@@ -117,6 +117,7 @@ class LineFile:
             else:
                 self._append_missing()
             sync_files([self._path])
+            sync_directory(self._path.parent)  # or what is noted of the new file might be taken for the old one's
             self._note()
         finally:
             if going_live:

@@ -19,7 +19,7 @@ from pagemill.store import paths
 from pagemill.store.database import Snapshots
 from pagemill.store.files import output_errors, size_of, sync_directory
 from pagemill.store.lock import RunLock
-from pagemill.store.rebuilding import rebuild_database
+from pagemill.store.rebuilding import holds_pages, rebuild_database
 from pagemill.store.records import decode_page
 from pagemill.store.rows import PageState
 from pagemill.store.run_database import RunDatabase
@@ -220,7 +220,7 @@ def open_database(
         try:
             run, summary = _resume(out, identity, mode)
         except DamagedRunError:
-            if mode is OpenMode.RESUME or size_of(out / paths.RESULTS):  # else nobody would miss anything
+            if mode is OpenMode.RESUME or holds_pages(out):  # else nobody would miss anything
                 rebuild_database(out)
                 run, summary = _resume(out, identity, mode)
     cut_off = summary is not None and summary.finished is None
@@ -278,11 +278,7 @@ def discard(out: Path) -> None:
     with output_errors(out):
         marker.touch()
         sync_directory(marker.parent)
-        try:
-            named = _named_in_database(out)
-        except (DamagedRunError, OutputError):  # missing, cut short or of another format
-            named = _named_in_records(out)
-        for name in named:
+        for name in _named(out):
             try:
                 paths.own_file(out, name).unlink(missing_ok=True)
             except ValueError:
@@ -299,19 +295,22 @@ def discard(out: Path) -> None:
         marker.unlink()
 
 
+def _named(out: Path) -> Iterator[str]:
+    """Files that a run names."""
+    try:
+        yield from _named_in_database(out)
+    except (DamagedRunError, OutputError):  # missing, damaged somewhere, or of another format
+        yield from _named_in_records(out)
+
+
 def _named_in_database(out: Path) -> Iterator[str]:
     """Files that the database names, among them crops that a page in flight may have written."""
-    view = Snapshots(out / paths.DATABASE)  # here, not when the first name is asked for
-
-    def names() -> Iterator[str]:
-        with closing(view):
-            in_flight = view.all("SELECT page_id FROM pages WHERE state = ?", (PageState.RUNNING,))
-            yield from crops_of(out, {file_stem(page_id) for (page_id,) in in_flight})
-            yield from (path for (path,) in view.each("SELECT path FROM crops UNION ALL SELECT path FROM garbage"))
-            for (doc_id,) in view.each("SELECT doc_id FROM documents"):
-                yield from paths.document_names(doc_id)
-
-    return names()
+    with closing(Snapshots(out / paths.DATABASE)) as view:
+        in_flight = view.all("SELECT page_id FROM pages WHERE state = ?", (PageState.RUNNING,))
+        yield from crops_of(out, {file_stem(page_id) for (page_id,) in in_flight})
+        yield from (path for (path,) in view.each("SELECT path FROM crops UNION ALL SELECT path FROM garbage"))
+        for (doc_id,) in view.each("SELECT doc_id FROM documents"):
+            yield from paths.document_names(doc_id)
 
 
 def _named_in_records(out: Path) -> Iterator[str]:

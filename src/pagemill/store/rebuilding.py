@@ -12,7 +12,7 @@ from pagemill.document.identity import PageKey
 from pagemill.errors import DamagedRunError, OutputError
 from pagemill.store import paths
 from pagemill.store.database import Snapshots
-from pagemill.store.files import output_errors, reading_errors, sync_directory
+from pagemill.store.files import output_errors, reading_errors, size_of, sync_directory
 from pagemill.store.records import MAX_LINE_BYTES, decode_page, decompress, encode_line
 from pagemill.store.run_database import SUMMARY, RunDatabase, remove_record, summary_of
 from pagemill.store.summary import Counters, RunSummary
@@ -72,6 +72,15 @@ def rebuild_database(out: Path) -> None:
     with output_errors(final):
         temporary.replace(final)
     sync_directory(final.parent)
+
+
+def holds_pages(out: Path) -> bool:
+    """Whether a run directory holds anything that a new database can be made from.
+
+    Raises:
+        OutputError: It cannot be read.
+    """
+    return size_of(out / paths.RESULTS) > 0 or next(_stored_pages(out / paths.DATABASE), None) is not None
 
 
 def read_run_json(out: Path) -> RunSummary | None:

@@ -108,12 +108,12 @@ def _reset(path: Path, found: Examination) -> tuple[int, int]:
     with contextlib.closing(RunDatabase(path / paths.DATABASE)) as run:
         summary = run.summary()
         assert summary is not None
-        rows = [row for number in found.lost for row in run.rows("p.record = ?", (number,))]
+        rows = run.rows_of(found.lost)
         rows += [row for key in found.without_record if (row := run.state(key)) is not None]
         if rows:
             run.drop(summary, rows, forget=False)
         # Their names may be wrong: they are forgotten, and found in the input again.
-        unsure = [row for number in found.disagreeing for row in run.rows("p.record = ?", (number,))]
+        unsure = run.rows_of(found.disagreeing)
         if unsure:
             run.drop(summary, unsure, forget=True, keep_documents=True)
         with run.database.transaction() as connection:

@@ -19,7 +19,7 @@ from pagemill.store.summary import Counters, RunSummary, failure_kind
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pagemill.document.identity import PageKey
@@ -34,6 +34,7 @@ MAX_TEXT = 1_000
 MAX_URI = 8_192
 _SAMPLES = 200
 _CHUNK_ROWS = 1_000
+_CHUNK_RECORDS = 10_000
 _OF_PAGE = "WHERE (source, page) = (SELECT source, ? FROM sources WHERE digest = ? AND copy = ?)"
 """WHERE clause for ``pages``; takes :func:`_key_values`."""
 
@@ -122,6 +123,14 @@ class RunDatabase:
     def rows(self, where: str, parameters: Iterable[Any] = ()) -> list[PageRow]:
         """The pages that a WHERE clause on ``p`` selects, all at once: for small answers."""
         return [page_row(row) for row in self.database.query(f"{PAGE_ROWS} WHERE {where}", tuple(parameters))]
+
+    def rows_of(self, records: Sequence[int]) -> list[PageRow]:
+        """The pages that have these records."""
+        rows: list[PageRow] = []
+        for start in range(0, len(records), _CHUNK_RECORDS):  # each looks at all pages
+            chunk = records[start : start + _CHUNK_RECORDS]
+            rows += self.rows(f"p.record IN ({', '.join('?' * len(chunk))})", chunk)
+        return rows
 
     def set_state(
         self,
@@ -258,8 +267,6 @@ class RunDatabase:
                 for doc_id in documents:
                     _release_document(connection, doc_id, keep=keep_documents)
                 connection.execute("DELETE FROM derived")  # they hold lines that are no longer true
-                # Numbers at the end are given again.
-                connection.execute(f"UPDATE run SET synced = min(synced, ({_LAST_RECORD}))")
                 if not intact:
                     summary.restore(recounted(connection))
                 self.count(connection, summary)

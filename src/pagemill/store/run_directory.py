@@ -47,6 +47,8 @@ PREVIEW_BYTES = 300 * 2**20
 """Most bytes of previews that a run keeps."""
 SYNC_EVERY_S = 5.0
 """A power cut costs what was written since the last sync."""
+_DROPPED_TOGETHER = 10_000
+"""Pages of a changed source: a dataset shard can have millions."""
 DERIVED_WAIT_S = 600.0
 """How long the end of a run waits for an export that writes the same files."""
 
@@ -355,7 +357,7 @@ class RunDirectory:
 
     def _check_crops(self) -> None:
         """Let pages wait whose crops did not come to the disk before a power cut: those since the last sync."""
-        lost: set[int] = set()
+        lost: dict[int, None] = {}
         for record, name, size, sha256 in self._run.unsynced_crops():
             path = paths.crop_file(self.path, name)
             try:
@@ -365,9 +367,9 @@ class RunDirectory:
             if len(content) == size and hashlib.sha256(content).hexdigest() == sha256:
                 self._unsynced_crops.add(path)  # the process that wrote it may have died before the sync
             else:
-                lost.add(record)
+                lost[record] = None
         if lost:
-            self._drop([row for record in lost for row in self._run.rows("p.record = ?", (record,))], forget=False)
+            self._drop(self._run.rows_of(list(lost)), forget=False)
 
     def _admit(self, key: PageKey) -> None:
         """Make room for a page that begins or ends: what is known of it may be from an earlier invocation.
@@ -399,7 +401,8 @@ class RunDirectory:
 
     def _replace_source(self, source: int) -> None:
         """Remove the pages of a source (its number in the database) whose content has changed."""
-        self._drop(self._run.rows("p.source = ?", (source,)), forget=True)
+        while rows := self._run.rows("p.source = ? LIMIT ?", (source, _DROPPED_TOGETHER)):
+            self._drop(rows, forget=True)
         with self._run.database.transaction() as connection:
             connection.execute("DELETE FROM sources WHERE source = ?", (source,))
 

@@ -39,7 +39,8 @@ CREATE TABLE pages (        -- page 0: a source, or a part of one, that could no
 CREATE INDEX pages_document ON pages (document);
 CREATE INDEX pages_not_done ON pages (state) WHERE state <> {PageState.DONE:d};
 CREATE TABLE records (      -- data: the line of ocr_results.jsonl without its newline, compressed with zstd
-    record INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT;
+    record INTEGER PRIMARY KEY AUTOINCREMENT,  -- no number is used twice: readers tell by it whether a run has changed
+    data BLOB NOT NULL) STRICT;
 CREATE TABLE previews (     -- small page images for the report
     record INTEGER PRIMARY KEY, image BLOB NOT NULL) STRICT;
 CREATE TABLE crops (

@@ -1,5 +1,7 @@
 import io
+import os
 import struct
+import sys
 import zlib
 from pathlib import Path
 
@@ -166,6 +168,14 @@ def test_big_images_are_shrunk_and_say_so(file_format: str):
     assert abs(width / height - 4 / 3) < 0.03
     assert close(page.pixels[5, 5], BLUE, 12)
     assert "400 x 300" in page.notes[0]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
+def test_a_big_image_may_have_a_name_that_is_no_utf8(tmp_path: Path):
+    path = tmp_path / os.fsdecode(b"\xff.png")
+    path.write_bytes(encoded(two_colours(400, 300), "PNG"))
+    page = decode_image(path, limits=DecodeLimits(max_pixels=10_000))
+    assert close(page.pixels[5, 5], BLUE, 12)
 
 
 def huge_images() -> dict[str, bytes]:

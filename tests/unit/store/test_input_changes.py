@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pagemill.store import run_directory
 from pagemill.store.run_database import NO_LONGER_IN_THE_INPUT
 
 
@@ -89,6 +90,21 @@ def test_a_file_with_new_content_replaces_the_old_one(store) -> None:
     assert store.files("crops") == {crops[0][0]}
     assert (store.out / crops[0][0]).read_bytes() == b"three"
     assert (store.out / "documents" / "doc.md").read_text() == "new\n"
+
+
+def test_a_long_source_is_replaced_in_parts(store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_directory, "_DROPPED_TOGETHER", 2)
+    with store.open() as run:
+        run.catalogue.meet(store.digest("doc"), "doc.pdf")
+        for number in range(1, 6):
+            run.write_page(store.page(number))
+        run.finish()
+    with store.open() as run:
+        run.catalogue.meet(store.digest("new"), "doc.pdf")
+        assert run.summary.pages == 0
+        run.finish()
+        store.check(run)
+    assert store.ids() == []
 
 
 def test_a_document_goes_with_its_last_page(store) -> None:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pagemill.errors import DifferentRunError, ExitCode, OutputError
+from pagemill.store import paths
 from pagemill.store.reading import RunReader
 from pagemill.store.repair import repair
 from pagemill.store.run_directory import OpenMode
+from pagemill.store.schema import PAGE_SIZE
 from pagemill.store.verify import verify
 
 
@@ -168,6 +172,37 @@ def test_after_a_fresh_that_was_cut_off_the_same_command_goes_on(
             store.check(run, stray={"crops/mine.png"})
         assert verify(store.out, exporters=store.exporters).damaged is False
     assert cut_off > 8
+
+
+def damage_table(out: Path, name: str) -> None:
+    """Overwrite the first page of a table in the database."""
+    with closing(sqlite3.connect(out / paths.DATABASE)) as connection:
+        ((page,),) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (name,))
+    with (out / paths.DATABASE).open("r+b") as stream:
+        stream.seek((page - 1) * PAGE_SIZE)
+        stream.write(b"\xff" * PAGE_SIZE)
+
+
+@pytest.mark.parametrize("table", ["pages", "crops", "documents"])
+def test_fresh_replaces_a_run_whose_database_is_damaged(store, table: str) -> None:
+    fill(store, 1, 2)
+    damage_table(store.out, table)
+    with store.open(mode=OpenMode.FRESH) as run:
+        assert store.files("crops") == set()
+        run.write_page(store.page(1))
+        run.finish()
+        store.check(run)
+
+
+def test_a_damaged_database_is_not_given_up_while_it_holds_records(store) -> None:
+    fill(store, 1, 2)
+    damage_table(store.out, "counts")
+    (store.out / "ocr_results.jsonl").unlink()
+    with store.open() as run:
+        assert run.resumed == 2
+        run.finish()
+        store.check(run)
+    assert store.ids() == ["doc_1", "doc_2"]
 
 
 def test_fresh_follows_no_forged_path(store, tmp_path: Path) -> None:

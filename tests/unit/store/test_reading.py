@@ -210,3 +210,17 @@ def test_a_directory_that_cannot_be_written(store, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(sqlite3, "connect", read_only)
     with RunReader.open(store.out) as reader:
         assert len(list(reader.pages())) == 1
+
+
+def test_the_stamp_tells_a_page_that_was_parsed_again(store) -> None:
+    with store.open() as run:
+        run.write_page(store.page(1))
+        run.write_page(store.failed(2))
+        run.finish()
+    with RunReader.open(store.out) as reader:
+        before = reader.stamp()
+    with store.open(retry_failed=True) as run:
+        run.write_page(store.page(2))
+        run.finish()
+    with RunReader.open(store.out) as reader:
+        assert reader.stamp() != before
