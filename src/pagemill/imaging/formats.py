@@ -52,6 +52,8 @@ SUFFIXES: dict[str, FileFormat] = {
     ".png": FileFormat.PNG,
     ".jpg": FileFormat.JPEG,
     ".jpeg": FileFormat.JPEG,
+    ".jpe": FileFormat.JPEG,
+    ".jfif": FileFormat.JPEG,
     ".webp": FileFormat.WEBP,
     ".bmp": FileFormat.BMP,
     ".tif": FileFormat.TIFF,

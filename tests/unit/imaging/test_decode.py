@@ -275,6 +275,60 @@ def test_a_progressive_jpeg_cut_off_is_an_error_too():
         decode_image(data[: len(data) // 2])
 
 
+def with_half_its_data(tiff: bytes) -> bytes:
+    """A TIFF whose directory says that its one strip is half as long."""
+    with Image.open(io.BytesIO(tiff)) as image:
+        (length,) = image.tag_v2[279]
+    entry = struct.pack("<HHII", 279, 4, 1, length)
+    assert entry in tiff
+    return tiff.replace(entry, struct.pack("<HHII", 279, 4, 1, length // 2))
+
+
+@pytest.mark.parametrize(
+    ("compression", "mode"),
+    [("tiff_ccitt", "1"), ("group3", "1"), ("group4", "1"), ("jpeg", "L"), ("jpeg", "RGB"), ("jpeg", "CMYK")],
+)
+def test_damaged_data_that_libtiff_decodes_all_the_same_never_give_half_a_page(compression: str, mode: str):
+    noise = Image.effect_noise((320, 240), 90).convert(mode)
+    tiff = encoded(noise, "TIFF", compression=compression, tiffinfo={278: 240})
+    assert decode_image(tiff).pixels.shape == (240, 320, 3)
+    with pytest.raises(CorruptInputError):
+        decode_image(with_half_its_data(tiff))
+
+
+@pytest.mark.parametrize("compression", ["group4", "jpeg"])
+@pytest.mark.parametrize("options", [{"tiffinfo": {278: 16}}, {"big_tiff": True}])
+def test_odd_tags_are_no_damage(compression: str, options: dict[str, object]):
+    tiff = encoded(
+        Image.effect_noise((320, 240), 90).convert("1" if compression == "group4" else "L"),
+        "TIFF",
+        compression=compression,
+        **options,
+    )
+    if "big_tiff" not in options:  # two tags in the wrong order
+        (place,) = struct.unpack("<I", tiff[4:8])
+        first, second = tiff[place + 2 : place + 14], tiff[place + 14 : place + 26]
+        tiff = tiff[: place + 2] + second + first + tiff[place + 26 :]
+    assert decode_image(tiff).pixels.shape == (240, 320, 3)
+
+
+def test_a_truncated_jpeg_of_four_colours_with_an_end_marker_is_an_error():
+    data = encoded(Image.effect_noise((320, 240), 90).convert("CMYK"), "JPEG")
+    assert decode_image(data).pixels.shape == (240, 320, 3)
+    with pytest.raises(CorruptInputError):
+        decode_image(data[: len(data) // 2] + b"\xff\xd9")
+
+
+@pytest.mark.parametrize("file_format", ["PNG", "TIFF"])
+@pytest.mark.parametrize("bits", [8, 10, 12, 16])
+def test_samples_of_fewer_bits_stored_in_16_do_not_turn_black(file_format: str, bits: int):
+    samples = np.full((20, 30), 2**bits - 1, np.uint16)
+    samples[5:10] = 0
+    pixels = decode_image(encoded(Image.fromarray(samples), file_format)).pixels
+    assert pixels[0, 0].tolist() == [255, 255, 255]
+    assert pixels[7, 7].tolist() == [0, 0, 0]
+
+
 def test_a_file_that_lacks_only_its_end_marker_is_read():
     jpeg = encoded(two_colours(), "JPEG", quality=95, subsampling=0)
     assert jpeg.endswith(b"\xff\xd9")

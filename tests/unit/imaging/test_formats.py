@@ -40,3 +40,8 @@ def test_any_bytes_get_an_answer(head: bytes):
 def test_every_format_is_an_image_a_table_or_a_pdf():
     assert all(f.is_image + f.is_table + (f is FileFormat.PDF) == 1 for f in FileFormat)
     assert set(SUFFIXES.values()) <= set(FileFormat)
+
+
+@pytest.mark.parametrize("suffix", [".jfif", ".jpe"])
+def test_every_usual_suffix_of_a_jpeg_promises_one(suffix: str):
+    assert SUFFIXES[suffix] is FileFormat.JPEG
