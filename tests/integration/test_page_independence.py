@@ -105,6 +105,7 @@ async def records(runs: Sequence[Sequence[bytes]], threads: int) -> list[bytes]:
     return encoded
 
 
+@pytest.mark.slow
 async def test_a_record_is_the_same_alone_among_others_and_with_more_threads():
     pages = [page_image(seed) for seed in range(3)]
     alone = await records([[page] for page in pages], 1)

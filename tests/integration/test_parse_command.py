@@ -98,6 +98,7 @@ def test_good_inputs_are_parsed_beside_bad_ones_and_names_stay_apart(inputs: Pat
     assert all(line == line.rstrip() for line in ended.stdout.splitlines())
 
 
+@pytest.mark.slow
 def test_a_run_is_replaced_only_when_asked(inputs: Path, tmp_path: Path):
     out = tmp_path / "out"
     assert parse(inputs / "a.png", "-o", out).returncode == ExitCode.OK
@@ -222,6 +223,7 @@ def test_a_limit_on_file_size_stops_the_run_and_without_it_the_run_goes_on(input
     assert (tmp_path / "out" / "report.html").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 def test_a_run_survives_that_nobody_takes_its_messages(inputs: Path, tmp_path: Path, stream: str):

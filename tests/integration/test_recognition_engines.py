@@ -125,7 +125,9 @@ async def test_korean_and_english_on_one_page():
 
 
 @needs_korean
-@pytest.mark.parametrize("degrees", [90, 180, 270])
+@pytest.mark.parametrize(
+    "degrees", [pytest.param(90, marks=pytest.mark.slow), 180, pytest.param(270, marks=pytest.mark.slow)]
+)
 async def test_turned_pages_come_upright(degrees):
     for lines, script in ((ENGLISH, "latin"), (KOREAN, "korean")):
         turned = np.ascontiguousarray(np.rot90(render(lines, script), degrees // 90))

@@ -53,6 +53,7 @@ def read(pixels: Pixels) -> list[TextLine]:
     return lines
 
 
+@pytest.mark.slow
 def test_mean_teds_on_pubtabnet() -> None:
     root = os.environ.get("PAGEMILL_TEST_DATA")
     if not root:

@@ -42,6 +42,7 @@ def fault_options(seed: int, factor: float = 1.0) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_one_of_two_servers_dies_and_both_fail_now_and_then(scratch, pages, undisturbed):
     servers = [[*fault_options(1, 3), "--dies-after", "40"], fault_options(2, 3)]
     outcome = parse(scratch, "two-servers", pages, servers, request_timeout_s=1)
@@ -50,6 +51,7 @@ def test_one_of_two_servers_dies_and_both_fail_now_and_then(scratch, pages, undi
     assert all(outcome.happened(name) for name in FAULTS)
 
 
+@pytest.mark.slow
 def test_the_only_server_dies_again_and_again_and_returns(scratch, pages, undisturbed):
     servers = [["--latency-ms", "20", "--dies-after", "60", "--returns-after-s", "0.3"]]
     outcome = parse(scratch, "returning", pages, servers, request_timeout_s=60)

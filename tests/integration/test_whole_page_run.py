@@ -99,6 +99,7 @@ def test_every_page_is_one_request_and_tells_its_regions(undisturbed: Path, stub
     assert "Figure 1" in (undisturbed / "report.html").read_text()
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_goes_on_and_ends_as_one_that_was_not(
     corpus: Corpus, stub: StubProcess, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
 ):
@@ -111,6 +112,7 @@ def test_a_run_that_is_killed_goes_on_and_ends_as_one_that_was_not(
     assert leftovers(out) == []
 
 
+@pytest.mark.slow
 def test_another_way_of_reading_is_another_run(
     corpus: Corpus, stub: StubProcess, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
 ):
@@ -158,6 +160,7 @@ def test_flawed_answers_are_told_and_what_was_read_is_kept(
     assert bool(record["markdown"]) == bool(regions)
 
 
+@pytest.mark.slow
 def test_a_page_that_servers_refuse_has_failed_and_may_be_retried(
     corpus: Corpus, stub: StubProcess, surroundings: dict[str, str], tmp_path: Path
 ):
