@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def with_marks(lines: Sequence[TextLine], marks: Sequence[TextLine]) -> list[TextLine]:
-    """Add the marks of a page to its lines.
+    """Add the marks of a page to its lines, in the place of what was read there from the pixels.
 
     A check box becomes the word of its label's line that its place says; without a label near it is a line of its own.
 
@@ -33,9 +33,9 @@ def with_marks(lines: Sequence[TextLine], marks: Sequence[TextLine]) -> list[Tex
     # A mark has no direction of its own: it is level where its page is.
     marks = [msgspec.structs.replace(mark, polygon=None) for mark in marks]
     boxes = [mark for mark in marks if mark.text in (CHECKED, UNCHECKED)]
-    if boxes:
-        places = as_array(mark.box for mark in boxes)
-        lines = [line for line in lines if not _is_read_box(line, places)]
+    values = [mark for mark in marks if mark.text not in (CHECKED, UNCHECKED)]
+    lines = [line for line in lines if not (_is_sign(line) and _lies_in(line, boxes))]
+    lines = [line for line in lines if not (_is_read(line) and _lies_in(line, values))]
     result = list(lines)
     found = as_array(line.box for line in result)
     for mark in boxes:
@@ -45,16 +45,21 @@ def with_marks(lines: Sequence[TextLine], marks: Sequence[TextLine]) -> list[Tex
         else:
             result[label] = _beside(result[label], mark)
             found[label] = result[label].box
-    return [*result, *(mark for mark in marks if mark.text not in (CHECKED, UNCHECKED))]
+    return [*result, *values]
 
 
-def _is_read_box(line: TextLine, places: NDArray[np.float64]) -> bool:
-    """Whether a line of one sign is a check box as printed on the page, or as read from the pixels."""
-    if len(line.text.strip()) > 1:
-        return False
-    return any(
-        intersection(line.box, tuple(place)) > PARSING.mark_in_line * area(line.box) for place in places.tolist()
-    )
+def _is_sign(line: TextLine) -> bool:
+    """Whether a line may be a check box as printed on the page, or as read from the pixels."""
+    return len(line.text.strip()) <= 1
+
+
+def _is_read(line: TextLine) -> bool:
+    """Whether a line was read from the pixels, in which fields are drawn with their values."""
+    return line.engine not in ("text-layer", ANNOTATION)
+
+
+def _lies_in(line: TextLine, marks: Sequence[TextLine]) -> bool:
+    return any(intersection(line.box, mark.box) > PARSING.mark_in_line * area(line.box) for mark in marks)
 
 
 def _label(mark: TextLine, lines: Sequence[TextLine], found: NDArray[np.float64]) -> int | None:

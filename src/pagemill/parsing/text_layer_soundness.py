@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import cv2
 import numpy as np
 
-from pagemill.document.geometry import areas, as_array, intersection_matrix
+from pagemill.document.geometry import areas, as_array, shared_areas
 from pagemill.parsing.thresholds import PARSING
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _over_ink(layer: TextLayer, pixels: Pixels) -> list[TextLine]:
     if not hidden:
         return []
     boxes = as_array(line.box for line in hidden)
-    covered = intersection_matrix(boxes, as_array(line.box for line in layer.lines)).sum(axis=1)
+    covered = shared_areas(boxes, as_array(line.box for line in layer.lines))
     apart = covered < PARSING.strip_covered * np.maximum(areas(boxes), 1e-9)
     return [line for line, alone in zip(hidden, apart.tolist(), strict=True) if alone and _is_inked(pixels, line.box)]
 
@@ -124,7 +124,7 @@ def unread_ink(pixels: Pixels, boxes: Sequence[Box]) -> float:
         return 1.0
     size = areas(strips)
     known = as_array(boxes) * scale
-    covered = np.minimum(intersection_matrix(strips, known).sum(axis=1) / size, 1.0)
+    covered = np.minimum(shared_areas(strips, known) / size, 1.0)
     return float(size[covered < PARSING.strip_covered].sum() / size.sum())
 
 
@@ -164,5 +164,5 @@ def merge_lines(layer: Sequence[TextLine], read: Sequence[TextLine]) -> list[Tex
     if not layer or not read:
         return [*layer, *read]
     known, found = as_array(line.box for line in layer), as_array(line.box for line in read)
-    covered = intersection_matrix(found, known).sum(axis=1) / np.maximum(areas(found), 1e-9)
+    covered = shared_areas(found, known) / np.maximum(areas(found), 1e-9)
     return [*layer, *(line for line, share in zip(read, covered, strict=True) if share < PARSING.strip_covered)]

@@ -296,7 +296,7 @@ class ParsingThresholds:
     mark_reach: float = 2.5
     """Farthest that a check box is from its label."""
     mark_in_line: float = 0.5
-    """Share of a line in a check box from which the line is the box, read as a letter."""
+    """Share of a line in a check box or field from which the line is the mark or the value, read from the pixels."""
 
     # Soundness of a text layer.
     unmapped: float = 0.05

@@ -53,3 +53,11 @@ def test_values_are_lines_of_their_own():
     value = TextLine(text="Ada", box=(100, 200, 200, 220), engine="annotation")
     assert with_marks([line("Name", 100)], [value]) == [line("Name", 100), value]
     assert with_marks([], [value, box(True, 10)]) == [box(True, 10), value]
+
+
+@pytest.mark.parametrize(("engine", "left"), [("rapidocr", []), ("text-layer", ["D K 4 7"])])
+def test_a_value_is_there_once_where_its_field_was_read_from_the_pixels(engine, left):
+    drawn = TextLine(text="D K 4 7", box=(102, 102, 188, 118), engine=engine)
+    label = TextLine(text="Code:", box=(20, 100, 90, 120), engine=engine)
+    value = TextLine(text="DK47", box=(100, 100, 190, 120), engine="annotation")
+    assert [one.text for one in with_marks([label, drawn], [value])] == ["Code:", *left, "DK47"]

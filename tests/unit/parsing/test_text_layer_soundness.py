@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -142,3 +144,16 @@ def test_merging_keeps_the_layer_where_both_have_a_line():
     )
     assert [item.text for item in merged] == ["layer", "new"]
     assert merge_lines([], [line("read")])[0].text == "read"
+
+
+def test_memory_does_not_grow_with_the_square_of_the_lines():
+    lines = tuple(line("word", (x, y, x + 20.0, y + 10.0)) for x in range(0, 700, 14) for y in range(0, 590, 20))
+    crowded = TextLayer(
+        lines=lines, hidden_lines=lines, characters=4 * len(lines), unmapped=0, invisible=0, image_coverage=0.0
+    )
+    tracemalloc.start()
+    try:
+        assert judge(crowded, BLANK).sound
+        assert tracemalloc.get_traced_memory()[1] < 40_000_000
+    finally:
+        tracemalloc.stop()

@@ -174,12 +174,6 @@ def shared_predictor(choice: ModelChoice) -> Predictor:
         return _loaded[choice]
 
 
-def release_models() -> None:
-    """Let go of all models that this process keeps; engines that use one keep it until they are gone."""
-    with _loading:
-        _loaded.clear()
-
-
 def load_predictor(choice: ModelChoice) -> Predictor:
     """Load a model onto its device.
 
