@@ -111,7 +111,7 @@ def test_what_the_hub_spoils_is_seen(run, hub):
     hub.spoil = True
     ended = to_hub(run, hub)
     assert ended.returncode == ExitCode.DAMAGED
-    assert "not as they were uploaded" in ended.stderr
+    assert "uploaded, first:" in ended.stderr
 
 
 @pytest.mark.slow
@@ -144,7 +144,7 @@ def test_without_a_token(run, hub):
 
 def test_a_place_that_is_none_is_told_before_the_files_are_made(run):
     ended = publish(run, "--to", "https://mill.example/pages", "--licence", "cc0-1.0")
-    assert (ended.returncode, "only be read" in ended.stderr) == (ExitCode.OUTPUT, True)
+    assert (ended.returncode, "read-only" in ended.stderr) == (ExitCode.OUTPUT, True)
     assert not (run / STAGING).exists()
 
 

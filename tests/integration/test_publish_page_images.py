@@ -104,5 +104,5 @@ def test_page_images_of_files_that_were_moved(tmp_path):
     assert f"the input '{tmp_path / 'nowhere'}' does not exist" in nowhere.stderr
     elsewhere = publish(out, *place, "--input", str(Path(__file__).parents[2] / "samples" / "report.pdf"))
     assert elsewhere.returncode == ExitCode.PAGES_FAILED
-    assert f"{sources / 'one.png'}, as it was when it was parsed, is not in " in elsewhere.stderr
+    assert f"{sources / 'one.png'}, unchanged since it was parsed, is not in " in elsewhere.stderr
     assert publish(out, *place, "--input", str(tmp_path / "moved")).returncode == 0

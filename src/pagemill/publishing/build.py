@@ -1,4 +1,4 @@
-"""The files of a dataset, made out of a run: once, and kept in the run directory until the run changes."""
+"""The files of a dataset, built from a run and kept in the run directory until the run changes."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ if TYPE_CHECKING:
     from pagemill.store.summary import RunSummary
 
 STAGING = f"{paths.FOLDER}/publish"
-"""Below the run directory."""
+"""Folder below the run directory."""
 LOCK = f"{paths.FOLDER}/publish.lock"
-"""Held by who makes or uploads the files: another one would delete them."""
+"""Held while the files are built or uploaded: another process would delete them."""
 SHARD_BYTES = 400 * 2**20
-"""Of a shard, about: the Hub's viewer likes some hundred megabytes."""
+"""Approximate size of a shard: the Hub's viewer prefers some hundred megabytes."""
 EMBEDDINGS = "embeddings"
 _RUN_FILE = "run.json"
 
 
 OpenImages = Callable[[], contextlib.AbstractContextManager[Callable[[PageResult], bytes | None]]]
-"""Makes what gives the encoded image of a page, or None for one that cannot be had."""
+"""Opens a lookup of encoded page images; None for an image that cannot be read."""
 
 
 class Shape(StrEnum):
-    """What the dataset looks like."""
+    """The form of a dataset."""
 
     PARQUET = "parquet"
     """Rows for ``datasets.load_dataset`` and the Hub's viewer, pictures in them."""
@@ -78,7 +78,7 @@ class BuildOptions:
     page_images: bool = False
     """Parquet: the image of each page, too."""
     partial: bool = False
-    """Also a run that is not at its end, or lacks what its sources could not give."""
+    """Also publish an unfinished run, or one with unreadable sources."""
     shard_bytes: int = SHARD_BYTES
 
 
@@ -89,24 +89,24 @@ def build(
     tell: Callable[[PageResult], None] | None = None,
     open_images: OpenImages | None = None,
 ) -> tuple[Path, Manifest]:
-    """Make the dataset's files, or find those of an earlier call for the very same run and options.
+    """Build the dataset's files, or find those of an earlier call for the same run state and options.
 
-    Those of an earlier call that lacked images of pages are made again: a disk may be back, or ``--input`` be right.
-    Whoever calls holds ``LOCK`` until the files are of no more use.
+    Files that lacked page images are rebuilt: a disk may be back, or ``--input`` corrected. The caller holds ``LOCK``
+    while it needs the files.
 
     Args:
         reader: The run.
         out: Its directory.
-        options: What to make.
-        tell: Called with each page that is written.
-        open_images: For ``page_images``: makes what gives them. Not called when the files are there already.
+        options: Options of the dataset.
+        tell: Called with each page written.
+        open_images: For ``page_images``; not called if the files exist.
 
     Returns:
-        The folder with the files, and what is in it.
+        The folder with the files, and its manifest.
 
     Raises:
-        OutputError: The run is not at its end, or lacks what its sources could not give, and ``partial`` is off; or the
-            files cannot be written (NoSpaceError when the disk is full).
+        OutputError: The run is unfinished or has unreadable sources and ``partial`` is off; or the files cannot be
+            written (NoSpaceError when the disk is full).
         InputError: The run has no page.
         DamagedRunError: A record or crop is not as it was written.
     """
@@ -158,7 +158,7 @@ class _DatasetBuilder:
         else:
             self._write_files()
         if not self._pages:
-            raise InputError(f"{self._out} holds no page to publish", remedy="Parse something first.")
+            raise InputError(f"{self._out} has no pages to publish", remedy="Parse something first.")
         vectors = self._copy_embeddings()
         summary = _public(self._reader.summary)
         (self._folder / _RUN_FILE).write_bytes(msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n")
@@ -202,7 +202,7 @@ class _DatasetBuilder:
         rows = next(groups, None)
         while rows is not None:
             shards.append(data / f"shard-{len(shards)}")
-            # A stream, as pyarrow takes no path that is no text of Unicode.
+            # A stream: pyarrow rejects paths that are not valid Unicode.
             with shards[-1].open("wb") as stream, pq.ParquetWriter(stream, schema, compression="zstd") as writer:
                 while rows is not None:
                     writer.write_table(pa.Table.from_pylist(rows, schema))
@@ -213,7 +213,7 @@ class _DatasetBuilder:
             shard.rename(data / f"train-{number:05d}-of-{len(shards):05d}.parquet")
 
     def _write_files(self) -> None:
-        """The reference layout. Crops go into tar files: the Hub does not like a hundred thousand small ones."""
+        """The reference layout. Crops go into tar files: the Hub handles a hundred thousand small files badly."""
         with (
             (self._folder / paths.RESULTS).open("wb") as results,
             (self._folder / paths.TEXTS).open("wb") as texts,
@@ -246,17 +246,19 @@ class _DatasetBuilder:
         except (OSError, ValueError) as error:
             raise DamagedRunError(f"{crop.path} cannot be read: {error}", remedy=_REPAIR) from error
         if crop.sha256 and hashlib.sha256(data).hexdigest() != crop.sha256:
-            raise DamagedRunError(f"{crop.path} is not the picture that its record names", remedy=_REPAIR)
+            raise DamagedRunError(f"{crop.path} is not the picture that its record describes", remedy=_REPAIR)
         return data
 
     def _copy_embeddings(self) -> list[str]:
-        """Take the vector files along, if there are any; gives the names of the arrays."""
+        """Add the vector files, if any; returns the names of the arrays."""
         source = self._out / EMBEDDINGS
         if not self._options.embeddings or not source.is_dir():
             return []
         target = self._folder / EMBEDDINGS
         target.mkdir()
-        lock = RunLock(self._out / paths.EMBEDDINGS_LOCK, wait_s=1)  # an array and its ids change one after the other
+        lock = RunLock(
+            self._out / paths.EMBEDDINGS_LOCK, wait_s=1
+        )  # an array and its ids are replaced one after the other
         try:
             return copy_vectors(source, target)
         finally:
@@ -264,7 +266,7 @@ class _DatasetBuilder:
 
 
 class _TarShards:
-    """Files into tar archives of about a size. The archives say nothing of this machine: no owner, no times."""
+    """Files into tar archives of about a size. The archives contain nothing of this machine: no owner, no times."""
 
     def __init__(self, folder: Path, shard_bytes: int) -> None:
         self._folder = folder
@@ -306,8 +308,8 @@ def _refuse_unfinished(reader: RunReader, out: Path, options: BuildOptions) -> N
     left = counts[PageState.RUNNING] + counts[PageState.WAITING]
     if (left or reader.summary.finished is None or reader.summary.interrupted) and not options.partial:
         raise OutputError(
-            f"the run in {out} is not at its end",
-            remedy="Finish it with the same pagemill parse command, or publish what is there with --partial.",
+            f"the run in {out} is not finished",
+            remedy="Finish it with the same pagemill parse command, or publish what exists with --partial.",
         )
     if missing := 0 if options.partial else reader.summary.missing:
         raise OutputError(
@@ -319,7 +321,7 @@ def _refuse_unfinished(reader: RunReader, out: Path, options: BuildOptions) -> N
 
 
 def _fingerprint(reader: RunReader, out: Path, options: BuildOptions) -> str:
-    """Changes whenever the files would: with the records, the vectors, the options and this program."""
+    """A fingerprint that changes with the records, the vectors, the options and the version."""
     run = (reader.summary.started.isoformat(), reader.stamp(), reader.summary.counters().decode())
     state: list[Any] = [__version__, msgspec.to_builtins(options), *run]
     for path in sorted((out / EMBEDDINGS).glob("*")):
@@ -330,5 +332,5 @@ def _fingerprint(reader: RunReader, out: Path, options: BuildOptions) -> str:
 
 
 def _public(summary: RunSummary) -> RunSummary:
-    """The summary without what is this machine's: paths and addresses in the settings."""
+    """The summary without paths and addresses of this machine."""
     return msgspec.structs.replace(summary, settings={}, identity=public_values(summary.identity))

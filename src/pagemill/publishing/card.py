@@ -1,4 +1,4 @@
-"""The dataset card: what is in the dataset, how it was made, how to read it. Written from the run, nothing assumed."""
+"""The dataset card: contents, provenance, and how to read it; all from the run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardFacts:
-    """What the card tells."""
+    """Facts for the card."""
 
     title: str
     licence: str
@@ -78,7 +78,7 @@ def _body(facts: CardFacts) -> str:
     parts = [
         f"# {_plain(facts.title)}",
         f"{facts.pages:,} pages parsed with pagemill {__version__}: layout"
-        " regions in reading order, text, HTML tables, formulas and Markdown, one row a page.",
+        " regions in reading order, text, HTML tables, formulas and Markdown, one row per page.",
         "## How to read it\n\n" + _sample_code(facts),
         "## What is in it\n\n" + _counts(facts),
         "## How it was made\n\n" + _settings(facts.summary),
@@ -91,13 +91,13 @@ def _body(facts: CardFacts) -> str:
     if facts.vectors:
         parts.append(
             "## Vectors\n\n"
-            "`embeddings/` holds NumPy arrays with one row a vector; the `.ids.parquet` beside each says which page and"
-            " region a row belongs to. Join by these ids, never by position.\n\n"
+            "`embeddings/` contains NumPy arrays with one row per vector; the `.ids.parquet` beside each"
+            " maps each row to its page and region. Join by these ids, never by position.\n\n"
             + "\n".join(f"- {_plain(name)}" for name in facts.vectors)
         )
     parts.append(
-        "## Whole and unchanged?\n\n`pagemill.json` lists every file with its size and SHA-256. What is wrong on a page"
-        " stands in its `errors`; text was read by machines and holds their mistakes."
+        "## Whole and unchanged?\n\n`pagemill.json` lists every file with its size and SHA-256. Problems of a page"
+        " are in its `errors`; text was recognised by machines and contains their mistakes."
     )
     return "\n\n".join(parts) + "\n"
 
@@ -157,10 +157,10 @@ def _table(head: tuple[str, str], rows: list[tuple[str, str]]) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text that is no Markdown and no HTML, on one line."""
+    """Text escaped for Markdown and HTML, on one line."""
     return re.sub(r"([\\`*_\[\]<>|#&])", r"\\\1", _printable(text))
 
 
 def _printable(text: str) -> str:
-    """Text on one line without what neither YAML nor UTF-8 takes: control characters and lone surrogates."""
+    """Text on one line, valid in YAML and UTF-8: without control characters and lone surrogates."""
     return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())

@@ -1,4 +1,4 @@
-"""Columns of a Parquet file as the ``datasets`` library and the Hub's viewer want them told."""
+"""Columns of a Parquet file as the ``datasets`` library and the Hub's viewer expect them described."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def with_features(schema: pa.Schema, images: Collection[str]) -> pa.Schema:
     """The schema with the metadata that makes image columns images.
 
     Args:
-        schema: Of the file.
+        schema: Schema of the file.
         images: Columns that hold images (struct of bytes and path) or lists of them.
 
     Source: the ``huggingface`` key of the Parquet metadata, as ``datasets`` writes it: features under ``info``.

@@ -1,4 +1,4 @@
-"""A dataset on the Hugging Face Hub: files first, then one commit that shows them all at once."""
+"""A dataset on the Hugging Face Hub: files first, then one commit that publishes them together."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from pagemill.publishing.manifest import Manifest
 
 _MAY_PASS = frozenset({408, 409, 412, 425, 429})
-"""Statuses of a request that was not wrong: too slow, too early, beside another commit, one of too many."""
+"""Statuses of requests that may succeed later: timeout, too early, concurrent commit, rate limit."""
 _TOKEN = re.compile(r"hf_\w{8,}")
-_AGAIN = "Run the same command again: what is uploaded already is not sent again."
+_AGAIN = "Run the same command again: uploaded files are not sent again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class HubDataset:
 
     Args:
         repository: ``USER/NAME``.
-        token: Of the user; None for ``HF_TOKEN`` or the Hub's own login. It is neither stored nor shown.
+        token: The user's token; None for ``HF_TOKEN`` or the Hub's own login. Neither stored nor shown.
         revision: Branch.
-        private: Whether a repository that is made now is private; one that is there must be as wished.
+        private: Whether a new repository is private; an existing one must already be.
     """
 
     repository: str
@@ -41,7 +41,7 @@ class HubDataset:
     private: bool = False
 
     def check(self, run: Path) -> None:
-        """Find out what would fail after hours of making the files.
+        """Check what would otherwise fail after hours of building the files.
 
         Args:
             run: The run directory.
@@ -58,16 +58,15 @@ class HubDataset:
             raise OutputError("there is no token for the Hub", remedy=_LOGIN)
 
     def publish(self, folder: Path, manifest: Manifest, tell: Tell | None = None) -> str:
-        """Upload what is not there yet, commit, and compare what is there then with the manifest.
+        """Upload missing files, commit, and verify the result against the manifest.
 
-        A repository shows the new dataset when all of it is uploaded, and the old one until then. Files of an earlier
-        one that are in this one no longer are deleted; what else is in the repository stays.
+        The repository shows the old dataset until everything is uploaded. Files of an earlier dataset that are not in
+        this one are deleted; all other files stay.
 
         Args:
-            folder: With the files.
-            manifest: Of the files.
-            tell: Called with each file before it is uploaded, and with the bytes that are there then: 0, and again
-                with its size when it has arrived, or was there.
+            folder: Folder with the files.
+            manifest: Their manifest.
+            tell: Called with each file and 0 before its upload, and with its size once it is there.
 
         Returns:
             The address of the dataset.
@@ -75,7 +74,7 @@ class HubDataset:
         Raises:
             MissingDependencyError: The Hub's client is not installed.
             OutputError: The Hub refuses: no token, no right to write, or a repository of the other visibility.
-            NetworkError: The Hub cannot be reached, or fails; the same command goes on where it stopped.
+            NetworkError: The Hub is unreachable or fails; the same command resumes.
             DamagedRunError: The dataset on the Hub is not what was uploaded.
         """
         try:
@@ -83,14 +82,14 @@ class HubDataset:
             from huggingface_hub.utils.tqdm import disable_progress_bars
         except ImportError as error:
             raise _no_client(error) from error
-        disable_progress_bars()  # the terminal is the caller's
+        disable_progress_bars()  # the caller owns the terminal
         api: Any = HfApi(token=self.token and self.token.strip(), library_name="pagemill", library_version=__version__)
         repository = {"repo_id": self.repository, "repo_type": "dataset"}
         with self._hub_errors():
-            # Before all else, not after hours of uploading: the Hub knows which licences and so on there are.
+            # First, not after hours of uploading: the Hub validates licences and other metadata.
             card = (folder / "README.md").read_text(encoding="utf-8")
             self._check_card(DatasetCard(card, ignore_metadata_errors=True))
-            # None: private where the organisation's repositories are so unless told otherwise.
+            # None: the organisation's default
             url = api.create_repo(**repository, private=self.private or None, exist_ok=True)
             self._check_visibility(api)
             if self.revision != "main":
@@ -105,7 +104,7 @@ class HubDataset:
                     tell(file, 0)
                 if not _is_same(before.get(file.path), file, folder):
                     operation = CommitOperationAdd(file.path, folder / file.path)
-                    # One at a time: each that has arrived need not be sent again when this is interrupted.
+                    # One at a time: an interrupted upload need not repeat finished files.
                     api.preupload_lfs_files(
                         **repository, additions=[operation], revision=self.revision, free_memory=False
                     )
@@ -128,7 +127,7 @@ class HubDataset:
         private = bool(api.repo_info(self.repository, repo_type="dataset").private)
         if self.private and not private:
             raise OutputError(
-                f"{self.repository} is there already, and public",
+                f"{self.repository} exists and is public",
                 remedy="Make it private on its page, publish under another name, or leave --private out.",
             )
 
@@ -141,13 +140,13 @@ class HubDataset:
             card.validate(repo_type="dataset")
         except ValueError as error:
             raise OutputError(
-                f"the Hub does not take the card: {self._without_token(str(error))}",
+                f"the Hub rejects the card: {self._without_token(str(error))}",
                 remedy="Name another --licence: https://huggingface.co/docs/hub/repositories-licenses lists them.",
             ) from error
 
     def _refuse_mixing(self, listed: dict[str, Any], earlier: set[str] | None, manifest: Manifest) -> None:
-        """Files of somebody else that ours would replace, or that would be read as a part of the dataset."""
-        if earlier is not None:  # replacing is what was asked for
+        """Foreign files that ours would replace, or that would be read as part of the dataset."""
+        if earlier is not None:  # replacing is intended
             return
         ours = {file.path for file in manifest.files}
         folders = {path.rpartition("/")[0] for path in ours} - {""}
@@ -163,7 +162,7 @@ class HubDataset:
             )
 
     def _published_before(self, api: Any, listed: dict[str, Any]) -> set[str] | None:
-        """Files that an earlier dataset of ours is made of; None where there is none."""
+        """Files of an earlier dataset of ours; None without one."""
         if MANIFEST not in listed or listed[MANIFEST].size > MAX_MANIFEST:
             return None
         with _own_temporary_folder() as folder:
@@ -180,13 +179,13 @@ class HubDataset:
             wrong.append(MANIFEST)
         if wrong:
             raise DamagedRunError(
-                f"{len(wrong)} files of {self.repository} are not as they were uploaded, the first: {wrong[0]}",
+                f"{len(wrong)} files of {self.repository} differ from what was uploaded, first: {wrong[0]}",
                 remedy=_AGAIN,
             )
 
     @contextlib.contextmanager
     def _hub_errors(self) -> Iterator[None]:
-        """Turn the client's many exceptions into ours; a token never is in a message."""
+        """Turn the client's exceptions into ours; a message never contains a token."""
         from huggingface_hub.errors import HFValidationError, LocalTokenNotFoundError, OfflineModeIsEnabled
 
         try:
@@ -196,14 +195,16 @@ class HubDataset:
         except LocalTokenNotFoundError as error:
             raise OutputError("there is no token for the Hub", remedy=_LOGIN) from error
         except OfflineModeIsEnabled as error:
-            raise OutputError("the Hub's client is told to stay offline", remedy="Unset HF_HUB_OFFLINE.") from error
+            raise OutputError("the Hub's client is set to offline mode", remedy="Unset HF_HUB_OFFLINE.") from error
         except HFValidationError as error:
-            raise OutputError(f"{self.repository!r} is no name of a repository", remedy="As in USER/NAME.") from error
+            raise OutputError(
+                f"{self.repository!r} is not the name of a repository", remedy="As in USER/NAME."
+            ) from error
         except Exception as error:
             raise self._of_client(error) from error
 
     def _of_client(self, error: Exception) -> PagemillError:
-        """What an exception of the client means, or of its HTTP and transfer libraries, which have no common base."""
+        """Our error for an exception of the client or of its HTTP and transfer libraries."""
         from huggingface_hub.errors import HfHubHTTPError
 
         refused: BaseException | None = error
@@ -238,7 +239,7 @@ def _no_client(error: ImportError) -> MissingDependencyError:
 
 
 def _is_same(entry: Any, file: PublishedFile, folder: Path) -> bool:
-    """Whether what the Hub lists is this file: by SHA-256 where it keeps one, else by Git's digest."""
+    """Whether the Hub's listing matches a file: by SHA-256 if it has one, else by Git's digest."""
     if entry is None or entry.size != file.size:
         return False
     if entry.lfs is not None:

@@ -1,4 +1,4 @@
-"""What a published dataset is made of: every file with its size and digest. It is published beside the files."""
+"""The manifest of a published dataset: every file with its size and digest. Published with the files."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 MANIFEST = "pagemill.json"
 """Its name in the dataset."""
 MAX_MANIFEST = 64 * 2**20
-"""Bytes of a manifest that is read back; somebody else may have written it."""
+"""Most bytes of a manifest that is read back; it may be foreign."""
 
 
 class PublishedFile(msgspec.Struct, frozen=True):
     """A file of the dataset."""
 
     path: str
-    """In the dataset, with forward slashes."""
+    """Path in the dataset, with forward slashes."""
     size: int
     sha256: str
 
 
 Tell = Callable[[PublishedFile, int], object]
-"""Called with a file and 0 before it is sent, and with its size when it is there."""
+"""Called with a file and 0 before it is sent, and with its size once it is there."""
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,19 +39,19 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     generator: str = "pagemill"
     version: str = __version__
     fingerprint: str = ""
-    """Of the run's state and the options it was made with."""
+    """Fingerprint of the run's state and the options."""
     pages: int
     pages_without_image: int = 0
-    """Pages whose image was asked for and could not be had: where there are some, they are tried once more."""
+    """Pages whose image was requested but unreadable; with any, the files are rebuilt next time."""
     files: tuple[PublishedFile, ...]
 
     def encoded(self) -> bytes:
-        """As it is written."""
+        """The manifest as JSON."""
         return msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n"
 
 
 def read_manifest(data: bytes) -> Manifest | None:
-    """A manifest from its bytes; None where they are none of ours."""
+    """A manifest from its bytes; None if it is not ours."""
     try:
         manifest = msgspec.json.decode(data, type=Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

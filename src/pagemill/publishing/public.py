@@ -1,4 +1,4 @@
-"""What the world may see of a run: names and contents, not where they lay on the machine that parsed them."""
+"""What may be published of a run: names and contents, no paths of the machine that parsed them."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def public_page(page: PageResult) -> PageResult:
 
 
 def public_source(source: str) -> str:
-    """What may be known of where a document came from: its address, or the name of its file.
+    """The public form of a source: its address, or its file name.
 
-    Of an address the credentials and the query go, which may be a signature; of a path the folders.
+    An address loses its credentials and its query, which may be a signature; a path loses its folders.
     """
     if "://" not in source or source.startswith("file:"):
         return re.split(r"[/\\]", source.rstrip("/\\"))[-1]
@@ -48,21 +48,21 @@ def public_text(text: str, source: str = "") -> str:
     """A message without paths and addresses.
 
     Args:
-        text: Of an error.
-        source: Of the page that it is about: it is called by its public name.
+        text: Message of an error.
+        source: Source of its page; replaced by its public form.
     """
     if source:
         text = text.replace(source, public_source(source))
-        if "://" in source:  # its address may stay
+        if "://" in source:  # an address may stay
             return _PATH.sub(_base, text)
         folder = source.removesuffix(public_source(source))
         if _is_absolute(folder) and len(folder) > 1:
-            text = text.replace(folder, "")  # it may have spaces, where a path in a sentence seems to end
+            text = text.replace(folder, "")  # a path with spaces seems to end early in a sentence
     return _PATH.sub(_base, _ADDRESS.sub("(address)", text))
 
 
 def public_values(value: Any) -> Any:
-    """Settings as plain values: a text that is an absolute path becomes its last part, an address loses what is secret.
+    """Settings as plain values: absolute paths are reduced to their last part, addresses lose their secrets.
 
     Args:
         value: Mappings, lists and plain values.

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from pagemill.publishing.manifest import Manifest
 
 _CHUNK = 4 * 2**20
-_AGAIN = "Run the same command again: what is there already is not sent again."
+_AGAIN = "Run the same command again: existing files are not sent again."
 _UNFINISHED = ".pagemill-tmp"
 _PENDING = f"{MANIFEST}.pending"
-"""A manifest of all that may be there until the dataset is whole: what was begun, and what was there before."""
+"""Manifest of everything that may exist until the dataset is complete: new and earlier files."""
 _READ_ONLY = ("http://", "https://")
 
 
@@ -48,14 +48,14 @@ class StoredDataset:
     url: str
 
     def check(self, run: Path) -> None:
-        """Find out what would fail after hours of making the files.
+        """Check what would otherwise fail after hours of building the files.
 
         Args:
             run: The run directory.
 
         Raises:
-            OutputError: The place can only be read, or is in the run directory.
-            PagemillError: There is no such filesystem.
+            OutputError: The target is read-only, or inside the run directory.
+            PagemillError: Unknown filesystem.
         """
         with self._errors():
             filesystem, root = self._filesystem()
@@ -66,23 +66,23 @@ class StoredDataset:
                 )
 
     def publish(self, folder: Path, manifest: Manifest, tell: Tell | None = None) -> str:
-        """Copy what is not there yet and read all of it back; the manifest comes last.
+        """Copy missing files and read everything back; the manifest is written last.
 
-        Files of an earlier dataset of ours that are in this one no longer are deleted.
+        Files of an earlier dataset that are not in this one are deleted.
 
         Args:
-            folder: With the files.
-            manifest: Of the files.
-            tell: Called with each file before it is copied and 0, and with its size when it is there.
+            folder: Folder with the files.
+            manifest: Their manifest.
+            tell: Called with each file and 0 before it is copied, and with its size once it is there.
 
         Returns:
             The address of the dataset.
 
         Raises:
             MissingDependencyError: The filesystem's package is not installed.
-            OutputError: The place holds something else, or cannot be written; NoSpaceError when it is full.
-            NetworkError: It cannot be reached; the same command goes on where it stopped.
-            DamagedRunError: What is read back is not what was written.
+            OutputError: The target contains something else, or cannot be written; NoSpaceError when it is full.
+            NetworkError: It is unreachable; the same command resumes.
+            DamagedRunError: The data read back differs from what was written.
         """
         with self._errors():
             filesystem, root = self._filesystem()
@@ -101,7 +101,7 @@ class StoredDataset:
                 if not _is_same(filesystem, target, file):
                     self._copy(filesystem, folder / file.path, target)
                     if not _is_same(filesystem, target, file):
-                        raise DamagedRunError(f"{file.path} is not there as it was written", remedy=_AGAIN)
+                        raise DamagedRunError(f"{file.path} differs from what was written", remedy=_AGAIN)
                 if tell is not None:
                     tell(file, file.size)
             for path in sorted(stale):
@@ -120,9 +120,7 @@ class StoredDataset:
         from fsspec.core import url_to_fs
 
         if self.url.lower().startswith(_READ_ONLY):
-            raise OutputError(
-                f"{self._shown} can only be read", remedy="Name a folder, or a URL such as s3://bucket/x."
-            )
+            raise OutputError(f"{self._shown} is read-only", remedy="Name a folder, or a URL such as s3://bucket/x.")
         if self.url.lower().startswith("hf://"):
             raise OutputError(
                 f"{self.url} is on the Hub", remedy="Name it with --repo USER/NAME: one commit shows all."
@@ -139,8 +137,8 @@ class StoredDataset:
         return filesystem, str(root).rstrip("/")
 
     def _listed(self, filesystem: Any, path: str) -> list[PublishedFile] | None:
-        """The files of a manifest that is there, none that leads out of the place; None where there is no manifest."""
-        filesystem.invalidate_cache()  # what was written a moment ago counts
+        """The files of an existing manifest, none outside the target; None without a manifest."""
+        filesystem.invalidate_cache()  # include recent writes
         try:
             with filesystem.open(path, "rb") as file:
                 found = read_manifest(file.read(MAX_MANIFEST))
@@ -154,9 +152,9 @@ class StoredDataset:
         ]
 
     def _refuse_foreign(self, filesystem: Any, root: str, manifest: Manifest) -> None:
-        """A place with files of somebody else is not written to."""
+        """Refuse a target with foreign files."""
         ours = {file.path for file in manifest.files} | {f"{_PENDING}{_UNFINISHED}"}
-        for folder, _, names in filesystem.walk(root):  # not all of a large bucket: the first says it
+        for folder, _, names in filesystem.walk(root):  # the first one suffices, a bucket may be large
             below = str(folder).removeprefix(root).strip("/")
             for name in sorted(names):
                 path = f"{below}/{name}" if below else name
@@ -172,7 +170,7 @@ class StoredDataset:
             self._copy(filesystem, source, target)
 
     def _copy(self, filesystem: Any, source: Path, target: str) -> None:
-        """Copy a file; on a disk it gets its name when it is whole, object stores do so by themselves."""
+        """Copy a file; on a disk it is renamed when complete, object stores are atomic."""
         local = _is_local(filesystem)
         written = f"{target}{_UNFINISHED}" if local else target
         with contextlib.suppress(FileExistsError, NotImplementedError):  # object stores have no folders
@@ -217,8 +215,8 @@ def _is_local(filesystem: Any) -> bool:
 
 
 def _is_same(filesystem: Any, path: str, file: PublishedFile) -> bool:
-    """Whether a file is there and has the content: it is read, as filesystems agree on no digest."""
-    filesystem.invalidate_cache()  # of listings: what was written a moment ago counts
+    """Whether a file exists with the right content: it is read, since filesystems share no digest."""
+    filesystem.invalidate_cache()  # include recent writes
     try:
         if filesystem.size(path) != file.size:
             return False

@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _INFO = b"pagemill.embeddings"
-"""Key of the Parquet metadata under which the engine and model are told, as JSON."""
+"""Key of the Parquet metadata with the engine and model, as JSON."""
 
 
 def copy_vectors(source: Path, target: Path) -> list[str]:
-    """Copy arrays, what their rows are, and what an engine keeps of its corpus; gives the names of the arrays.
+    """Copy arrays, their ids, and an engine's corpus statistics; returns the names of the arrays.
 
     Raises:
-        DamagedRunError: Arrays and ids are not as they were written.
+        DamagedRunError: Arrays or ids are damaged.
     """
     for part in Part:
-        with contextlib.suppress(MissingInputError):  # not each part is embedded
+        with contextlib.suppress(MissingInputError):  # not every part is embedded
             VectorFile.open_in(VectorPaths(source, part)).close()
     arrays = []
     for path in sorted(source.iterdir()):
@@ -43,7 +43,7 @@ def copy_vectors(source: Path, target: Path) -> list[str]:
 
 
 def _copy_ids(source: Path, target: Path) -> None:
-    """Copy what tells the rows of vectors. Its metadata names the model, which may be a folder of this machine."""
+    """Copy the ids of vectors, without a model path of this machine in the metadata."""
     try:
         with source.open("rb") as stream:
             table = pq.read_table(stream)

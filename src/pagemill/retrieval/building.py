@@ -1,8 +1,8 @@
-"""Making an index, and bringing it up to date: only pages that are new or changed are read again.
+"""Build and update an index: only new and changed pages are read.
 
-Pages go in by transactions of many; the rows of vectors are bound in the last one. What is cut off is gone on with by
-the next call, and until then the index says that it is not complete. From the first page that goes or changes until
-then it holds no vectors: their rows are bound to pages by numbers, which SQLite gives out again.
+Pages are added in large transactions; the rows of vectors are bound in the last one. An interrupted update is completed
+by the next call, and until then the index reports that it is incomplete. From the first removed or changed page until
+then it has no vectors: their rows refer to pages by numbers, which SQLite reuses.
 """
 
 from __future__ import annotations
@@ -41,35 +41,35 @@ if TYPE_CHECKING:
 
 _PAGES_A_TRANSACTION = 500
 _EXAMPLES = 3
-_STAMP_BYTES = 7  # SQLite's integers have 63 bits and a sign
+_STAMP_BYTES = 7  # SQLite's integers are signed 64-bit
 EMBEDDED = (Part.IMAGES, Part.TEXT, Part.REGIONS)
 
 
 class PartCount(NamedTuple):
-    """Vectors of a part."""
+    """Vectors of one part."""
 
     vectors: int
     missing: int
-    """Pages, or regions, that could have one and have none: they were parsed after the last ``pagemill embed``."""
+    """Pages or regions without a vector: parsed after the last ``pagemill embed``."""
     dimension: int
     engine: str
 
 
 @dataclass(slots=True)
 class IndexReport:
-    """What making an index came to."""
+    """Outcome of an index update."""
 
     pages: int = 0
-    """In the index."""
+    """Pages in the index."""
     regions: int = 0
     added: int = 0
-    """Pages that are new or were changed."""
+    """New and changed pages."""
     removed: int = 0
-    """Pages that are not in the run any more."""
+    """Pages no longer in the run."""
     failed: int = 0
-    """Pages of the run that failed, and are not in the index."""
+    """Failed pages of the run, which are not indexed."""
     damages: list[str] = field(default_factory=list)
-    """Records that cannot be read; their pages are left out."""
+    """Unreadable records; their pages are not indexed."""
     parts: dict[Part, PartCount] = field(default_factory=dict)
 
 
@@ -80,16 +80,16 @@ class _Wanted(NamedTuple):
 
 
 def build_index(out: Path, *, tell: Callable[[int, int], None] | None = None) -> IndexReport:
-    """Make the index of a run directory, or bring it up to date; also while the run goes on.
+    """Build or update the index of a run directory, also while the run is in progress.
 
     Args:
         out: The run directory.
-        tell: Called with pages put in and pages to put in, after each.
+        tell: Called with pages done and pages in total, after each.
 
     Raises:
-        DifferentRunError: Vectors were made of other contents than the pages have now.
-        DamagedRunError: The ledger or a file of vectors is damaged. (An index that is damaged is made anew.)
-        LockedError: Another process makes the index.
+        DifferentRunError: Vectors belong to earlier contents of pages.
+        DamagedRunError: The ledger or a file of vectors is damaged. (A damaged index is rebuilt.)
+        LockedError: Another process updates the index.
         OutputError: It cannot be written; NoSpaceError when the disk is full.
     """
     with ExitStack() as stack:
@@ -106,7 +106,7 @@ def build_index(out: Path, *, tell: Callable[[int, int], None] | None = None) ->
         except sqlite3.DatabaseError as error:
             if not is_damage(error):
                 raise
-            database.delete(path)  # it can be made anew, of what it was made of
+            database.delete(path)  # it can be rebuilt from the run
             return _build(reader, out, tell)
 
 
@@ -133,7 +133,7 @@ class _IndexBuilder:
     def build(self) -> IndexReport:
         connection = self._connection
         started = self._reader.summary.started.isoformat()
-        size, end = self._reader.stamp()  # before they are read: what comes later is not in the index
+        size, end = self._reader.stamp()  # before the pages are read: later ones are not in the index
         wanted = {
             row.page_id: _Wanted(row.doc_id, row.crc or 0, row.length or 0)
             for row in self._reader.rows("p.record IS NOT NULL")
@@ -178,12 +178,12 @@ class _IndexBuilder:
         documents = {row.doc_id for row in changed.values()}
         for doc_id, pages in self._reader.documents(on_damage=damaged):
             if doc_id in documents:
-                # A run that goes on may have replaced a record since its checksum was read: the next call sees that.
+                # A run in progress may have replaced the record since its checksum was read: the next call sees that.
                 yield from (page for page in pages if page.page_id in changed)
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
-        """All of what is done inside, or nothing."""
+        """A transaction."""
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -194,7 +194,7 @@ class _IndexBuilder:
             raise
 
     def _remove(self, page: int) -> None:
-        """Take a page out; a contentless full-text table has to be told what was in it."""
+        """Remove a page. Deleting from a contentless full-text table needs the old text."""
         execute = self._connection.execute
         regions = execute("SELECT id, label, text FROM regions WHERE page = ? ORDER BY region", (page,)).fetchall()
         words_of_regions = [indexed(text) for _, _, text in regions]
@@ -213,7 +213,7 @@ class _IndexBuilder:
         earlier = execute("SELECT page FROM pages WHERE page_id = ?", (page.page_id,)).fetchone()
         if earlier:
             self._remove(earlier[0])
-        if page.status is not Status.DONE:  # it was, a moment ago: the run goes on
+        if page.status is not Status.DONE:  # it was a moment ago: the run is in progress
             return
         self._report.added += 1
         regions = list(contents(page, Part.REGIONS, images=True))
@@ -266,10 +266,10 @@ class _IndexBuilder:
             )
 
     def _bind(self) -> None:
-        """Say of each row of the vectors what it is of, all in one transaction."""
+        """Bind each row of the vectors to its page and region, in one transaction."""
         there = [part for part in parts_of(self._out) if part in EMBEDDED]
         with ExitStack() as stack:
-            # Stamped before they are opened: files that are replaced meanwhile are found out when one searches.
+            # Stamped before they are opened: a search notices files that were replaced meanwhile.
             stamps = {part: vectors_stamp(VectorPaths(self._out / VECTORS, part)) for part in there}
             files = {part: stack.enter_context(VectorFile.open(self._out, part)) for part in there}
             bound = {part: self._bound(file) for part, file in files.items()}
@@ -288,7 +288,7 @@ class _IndexBuilder:
         """For each row the numbers of its page and its region (0 for a whole page), little-endian int64.
 
         Raises:
-            DifferentRunError: A row is of an earlier content, or of a page that is not there any more.
+            DifferentRunError: A row belongs to an earlier content, or to a removed page.
         """
         part = file.info.part
         pages = np.zeros(len(file), dtype="<i8")
@@ -310,8 +310,8 @@ class _IndexBuilder:
         if stale := [*changed, *gone]:
             examples = ", ".join(stale[:_EXAMPLES]) + (", ..." if len(stale) > _EXAMPLES else "")
             raise DifferentRunError(
-                f"{len(stale)} vectors of {part.plural} are of pages that have changed or gone since: {examples}",
-                remedy=f"Bring the vectors up to date, then the index: pagemill embed {self._out}",
+                f"{len(stale)} vectors of {part.plural} belong to changed or removed pages: {examples}",
+                remedy=f"Update the vectors, then the index: pagemill embed {self._out}",
             )
         identity = file.info.identity
         self._report.parts[part] = PartCount(len(file), missing, identity.dimension, identity.engine)
@@ -341,7 +341,7 @@ def vectors_stamp(files: VectorPaths) -> tuple[int, int]:
 
 
 def _languages_of(settings: dict[str, Any]) -> list[str]:
-    """What the run was told to read; nothing where it looked for itself."""
+    """The languages that the user gave; empty if they were detected."""
     parse = settings.get("parse")
     languages = parse.get("languages") if isinstance(parse, dict) else None
     return [each for each in languages if each != "auto"] if isinstance(languages, list) else []
@@ -353,7 +353,7 @@ def _page_words(words_of_regions: list[str]) -> str:
 
 
 def _sound(text: str) -> str:
-    """Composed (NFC), and without lone surrogates, which SQLite does not take."""
+    """NFC, without lone surrogates, which SQLite rejects."""
     return unicodedata.normalize("NFC", text).encode("utf-8", "replace").decode()
 
 

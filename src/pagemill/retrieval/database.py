@@ -1,4 +1,4 @@
-"""The index's file: one SQLite database with two full-text tables, and what its errors mean."""
+"""The index file: an SQLite database with two full-text tables, and its errors."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def index_errors(path: Path) -> Iterator[None]:
 
     Raises:
         NoSpaceError: The disk is full.
-        DamagedRunError: The file is no whole index.
+        DamagedRunError: The file is not an intact index.
         OutputError: It cannot be read or written for another reason.
     """
     try:
@@ -70,7 +70,7 @@ def index_errors(path: Path) -> Iterator[None]:
 
 
 def open_for_writing(path: Path) -> sqlite3.Connection:
-    """Open an index, made where there is none; one of another version is made anew, as is one that is not whole.
+    """Open an index, created if missing; a damaged one, or one of another version, is rebuilt.
 
     Raises:
         OutputError: It cannot be written.
@@ -103,27 +103,27 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
 
 
 def open_for_reading(path: Path) -> sqlite3.Connection:
-    """Open an index that is there.
+    """Open an existing index.
 
     Raises:
-        MissingInputError: There is none.
-        OutputError: It cannot be read; DamagedRunError when it is not whole or of another version.
+        MissingInputError: There is no index.
+        OutputError: It cannot be read; DamagedRunError if it is damaged or of another version.
     """
     out = path.parent.parent
     if not path.is_file():
-        raise MissingInputError(f"{out} has no search index", remedy=f"Make it: pagemill index {out}")
+        raise MissingInputError(f"{out} has no search index", remedy=f"Build it: pagemill index {out}")
     require_sqlite()
     _require_full_text()
     with index_errors(path):
         try:
             connection = _connect(path, "mode=ro")
-        except sqlite3.OperationalError:  # SQLite may not make its own files there
+        except sqlite3.OperationalError:  # SQLite may not create its own files there
             require_no_journal(path)
             connection = _connect(path, "immutable=1")
         version = _version(connection)
         if version != (APPLICATION_ID, FORMAT):
             connection.close()
-            raise _damaged(path, "it is of another version of pagemill, or was never finished")
+            raise _damaged(path, "it was made by another version of pagemill, or never finished")
     return connection
 
 
@@ -158,7 +158,7 @@ def _require_full_text() -> None:
             connection.execute("CREATE VIRTUAL TABLE texts USING fts5(words)")
         except sqlite3.OperationalError as error:
             raise MissingDependencyError(
-                "the SQLite of this Python has no full-text search (FTS5)",
+                "SQLite of this Python has no full-text search (FTS5)",
                 remedy="Use a Python whose SQLite has it: one from python.org, uv, conda or a Linux distribution.",
             ) from error
 
@@ -168,4 +168,4 @@ def _damaged(path: Path, reason: str) -> DamagedRunError:
 
 
 def _anew(path: Path) -> str:
-    return f"Make it anew: pagemill index {path.parent.parent}"
+    return f"Rebuild it: pagemill index {path.parent.parent}"

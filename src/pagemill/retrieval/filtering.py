@@ -1,4 +1,4 @@
-"""Which pages and regions of an index may be found: filters by document, page, language and label."""
+"""Filters of a search by document, page, language and label."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _EXAMPLES = 5
 
 
 class Allowed(NamedTuple):
-    """What the filters leave; None where they say nothing."""
+    """What the filters admit; None without a restriction."""
 
     pages: NDArray[np.bool_] | None
-    """By the number of a page: whether it may be found."""
+    """By page number: whether it may be found."""
     regions: NDArray[np.int64] | None
-    """By the number of a region: its page, 0 where it may not be found."""
+    """By region number: its page, 0 if it may not be found."""
 
     def rows(self, mapped: MappedVectors) -> NDArray[np.bool_] | None:
         """Which rows of a part may be found; None for all."""
@@ -41,10 +41,10 @@ class Allowed(NamedTuple):
 
 
 def allowed(index: IndexReader, filters: Filters) -> Allowed:
-    """Put filters to an index.
+    """Apply filters to an index.
 
     Raises:
-        UsageError: One of them names what is nowhere in the index; the remedy tells what is there.
+        UsageError: One of them matches nothing in the index; the remedy lists what exists.
     """
     pages = regions = None
     if filters.documents or filters.pages or filters.languages:
@@ -77,12 +77,12 @@ def _highest(index: IndexReader, table: str, column: str) -> int:
 
 
 def _refuse_unfitting(index: IndexReader, patterns: list[tuple[str, re.Pattern[str]]], filters: Filters) -> None:
-    """Raise an error where the patterns of one filter fit nothing at all."""
+    """Raise an error if the patterns of a filter match nothing."""
     for (column, pattern), asked in zip(patterns, filter(None, (filters.documents, filters.pages)), strict=True):
         if not any(pattern.match(name) for name in _names(index, column)):
             some = ", ".join(list(dict.fromkeys(_names(index, column)))[:_EXAMPLES])
             raise UsageError(
-                f"no {column} in the index fits {', '.join(asked)}", remedy=f"There are: {some or 'none'}, ..."
+                f"no {column} in the index matches {', '.join(asked)}", remedy=f"There are: {some or 'none'}, ..."
             )
 
 
@@ -91,19 +91,19 @@ def _names(index: IndexReader, column: str) -> Iterator[str]:
 
 
 def _refuse_unknown_codes(index: IndexReader, languages: Collection[str]) -> None:
-    """Raise an error where a language is none: ``english`` would be taken for one that has no page of its own."""
+    """Raise an error for an invalid language: ``english`` would otherwise be a language without pages."""
     unknown = {language for language in languages if not is_known(language)}
     if unknown:  # an engine of another package may read more languages
         unknown -= {tag.lower() for (tag,) in index.query("SELECT DISTINCT language FROM pages")}
     if unknown:
         raise UsageError(
-            f"no code of a language: {', '.join(sorted(unknown))}",
+            f"not a language code: {', '.join(sorted(unknown))}",
             remedy=f"The codes are: {', '.join(LANGUAGES)}; und-Latn for any in Latin letters.",
         )
 
 
 def _refuse_unknown(index: IndexReader, column: str, table: str, asked: Collection[str]) -> None:
-    """Raise an error that names what there is, where a filter names nothing that is there."""
+    """Raise an error that lists what exists if a filter matches nothing."""
     counts = index.query(f"SELECT {column}, count(*) FROM {table} GROUP BY 1 ORDER BY 2 DESC")
     known = {value.lower() for value, _ in counts}
     if not known & {value.lower() for value in asked}:

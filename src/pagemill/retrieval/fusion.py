@@ -1,4 +1,4 @@
-"""Several rankings of the same things made into one."""
+"""Fusion of several rankings into one."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ K = 60
 
 
 def reciprocal_rank_fusion(rankings: Iterable[Sequence[int]], *, k: int = K) -> list[tuple[int, float]]:
-    """Rank by the sum of ``1 / (k + rank)`` over the rankings in which something stands, ranks from 1.
+    """Reciprocal rank fusion: rank by the sum of ``1 / (k + rank)`` over the rankings, ranks from 1.
 
-    Scores of the rankings play no part, so that they need not be comparable.
+    Only ranks count, so scores need not be comparable.
 
     Args:
-        rankings: The best first, each thing at most once.
-        k: How much the first ranks stand out: the less, the more.
+        rankings: Best first, each item at most once.
+        k: Dampens the weight of the first ranks.
 
     Returns:
-        Things with their scores, the best first; at equal scores the smaller one.
+        Items with their scores, best first; of equal scores the smaller item first.
     """
     scores: defaultdict[int, float] = defaultdict(float)
     for ranking in rankings:

@@ -1,4 +1,4 @@
-"""What is asked of an index and what it answers."""
+"""Search request and result types."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class IndexPart(StrEnum):
     TEXT = "text"
     """Vectors of page texts."""
     REGIONS = "regions"
-    """Vectors of regions: a page stands where its best region does."""
+    """Vectors of regions: a page ranks with its best region."""
     FULL_TEXT = "full-text"
     """Words (BM25)."""
 
@@ -35,20 +35,20 @@ class IndexPart(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which pages and regions may be found; all that is given must hold."""
+    """Which pages and regions may be found; all given filters must match."""
 
     documents: tuple[str, ...] = ()
-    """Patterns of document ids (``*``, ``?``, ``[...]``), any of which must fit."""
+    """Patterns of document ids (``*``, ``?``, ``[...]``), any of which must match."""
     pages: tuple[str, ...] = ()
     """Patterns of page ids, likewise."""
     languages: tuple[str, ...] = ()
-    """Such as ``ko``."""
+    """Language codes such as ``ko``."""
     labels: tuple[str, ...] = ()
-    """Classes of regions, such as ``table``: regions alone are searched, by their words and vectors."""
+    """Region classes such as ``table``: only regions are searched, by words and vectors."""
 
     @property
     def classes(self) -> list[str]:
-        """The labels as records have them: ``Figure title`` is ``figure_title``."""
+        """The labels as in records: ``Figure title`` is ``figure_title``."""
         return [label.strip().lower().replace(" ", "_") for label in self.labels]
 
     def patterns(self) -> list[tuple[str, str]]:
@@ -58,12 +58,12 @@ class Filters:
 
 
 class PartRank(msgspec.Struct, frozen=True):
-    """Where a page stands in one part."""
+    """The rank of a page in one part."""
 
     rank: int
     """From 1."""
     score: float
-    """Cosine, or BM25: the more the better."""
+    """Cosine or BM25: higher is better."""
 
 
 class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,21 +76,21 @@ class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
     page_id: str
     doc_id: str
     source: str
-    """The file, as it was named."""
+    """The input as it was named."""
     page_number: int | None
     language: str
     region: int | None
-    """Index of the region that answers best; None where the page as a whole does."""
+    """Index of the best region; None if the page as a whole matches."""
     label: str | None
     bbox_2d: tuple[int, int, int, int] | None
-    """Of the region, in thousandths of the page."""
+    """Box of the region in thousandths of the page."""
     crop: str | None
     """The region's picture, relative to the run directory."""
     snippet: str
     marks: tuple[tuple[int, int], ...]
     """Start and end of each hit in the snippet, in characters."""
     parts: dict[IndexPart, PartRank]
-    """Where the page stands in the parts that found it."""
+    """The page's rank in each part that found it."""
 
 
 class Ranked(NamedTuple):
@@ -103,4 +103,4 @@ class Ranked(NamedTuple):
 
 
 Rankings = dict[IndexPart, "Sequence[Ranked]"]
-"""The best first."""
+"""Best first."""

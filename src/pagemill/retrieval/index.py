@@ -1,4 +1,4 @@
-"""Searching an index: each part ranks the pages, the ranks are fused, the best are shown with the place of the hit."""
+"""Search an index: each part ranks the pages, the ranks are fused, the best pages are shown with their hits."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from pagemill.retrieval.filtering import Allowed
 
 DEPTH = 1000
-"""Pages of each part that take part in the fusion."""
+"""Pages of each part that enter the fusion."""
 _REGIONS_A_PAGE = 8
-"""Rows of regions that are looked at for each page wanted, at first: on average a page has that many."""
+"""Rows of regions examined at first per wanted page: about as many as a page has."""
 _COMPARED = 200
-"""Pages without a word of the query whose text is looked at for one that is spelt much like it: the nearest."""
+"""Nearest pages without a word of the query whose text is searched for a similar spelling."""
 _NO_WORDS = hashlib.sha256(b"").digest()
 
 
@@ -51,9 +51,9 @@ class SearchIndex:
         """Open the index of a run directory.
 
         Raises:
-            MissingInputError: There is none.
+            MissingInputError: There is no index.
             DifferentRunError: The run was started over since.
-            DamagedRunError: It is not whole.
+            DamagedRunError: It is damaged.
             OutputError: It cannot be read.
         """
         with ExitStack() as stack:
@@ -63,17 +63,17 @@ class SearchIndex:
 
     @property
     def parts(self) -> list[IndexPart]:
-        """What there is to rank by."""
+        """The parts to rank by."""
         return self._reader.parts
 
     @property
     def vectors(self) -> dict[IndexPart, VectorsInfo]:
-        """Who made the vectors, by part."""
+        """The engine of the vectors, by part."""
         return self._reader.vectors
 
     @property
     def behind(self) -> str | None:
-        """Why the index is not up to date; None when it is."""
+        """Why the index is not up to date; None if it is."""
         return self._reader.behind
 
     def page_ids(self) -> list[str]:
@@ -93,13 +93,13 @@ class SearchIndex:
 
         Args:
             query: Words to look for; None to search by vectors alone.
-            vectors: The query as a vector, for each part of vectors that is to be searched.
-            parts: Which ones; None for all that the query can be put to.
+            vectors: The query as a vector, for each part of vectors to search.
+            parts: Parts to search; None for all that the query fits.
             filters: Which pages and regions may be found.
-            top: Most pages to give.
+            top: The most pages to return.
 
         Raises:
-            DifferentRunError: The vectors are not those that the index was made with.
+            DifferentRunError: The vectors are not those of the index.
         """
         rankings = self.rankings(query, vectors=vectors, parts=parts, filters=filters, depth=max(DEPTH, top))
         return hits_of(
@@ -132,17 +132,16 @@ class SearchIndex:
     def fused(
         self, query: str | None, rankings: Rankings, *, filters: Filters | None = None, top: int = DEPTH
     ) -> list[tuple[int, float]]:
-        """Numbers of the pages and their scores, the best first.
+        """Numbers of the pages and their scores, best first.
 
-        Vectors of the embedded engine compare spellings, and are a little like each other by chance: a page that they
-        alone find is left out unless one of its words is spelt much like one of the query's. Its place is as if it were
-        there.
+        Vectors of the embedded engine compare spellings and are slightly similar by chance: a page that only they find
+        is dropped unless one of its words is spelt like one of the query's. Other pages keep their ranks.
 
         Args:
-            query: Words; None where there are vectors alone, which are believed.
-            rankings: Of the parts, as :meth:`rankings` gave them for this query and these filters.
-            filters: Where labels are named, the words of such regions alone count.
-            top: Most pages to give.
+            query: Words; None for vectors alone, which are trusted then.
+            rankings: The result of :meth:`rankings` for this query and these filters.
+            filters: If labels are given, only words of such regions count.
+            top: The most pages to return.
         """
         fused = reciprocal_rank_fusion([[ranked.page for ranked in ranking] for ranking in rankings.values()])
         filters = filters or Filters()
@@ -150,7 +149,7 @@ class SearchIndex:
         if query is None or not spelling:
             return fused[:top]
         believed = {ranked.page for part in rankings.keys() - spelling for ranked in rankings[part]}
-        if IndexPart.FULL_TEXT not in rankings:  # the words were not asked for, and still say what is no noise
+        if IndexPart.FULL_TEXT not in rankings:  # words were not requested, but still separate hits from noise
             fitting = allowed(self._reader, filters)
             believed |= {ranked.page for ranked in self._by_words(query, fitting, filters.classes, DEPTH)}
         words = SpeltWords(query)
@@ -175,7 +174,7 @@ class SearchIndex:
         ]
 
     def near_duplicates(self, page_id: str, *, similarity: float) -> list[str]:
-        """Pages that say the same words, or whose image or text has a vector very much like this page's.
+        """Near-duplicates: pages with the same words, or with an image or text vector close to this page's.
 
         Args:
             page_id: A page of the index.
@@ -197,7 +196,7 @@ class SearchIndex:
         return self.names(sorted(same - {page}))
 
     def close(self) -> None:
-        """Close all files; a second call does nothing."""
+        """Close all files. Idempotent."""
         self._stack.close()
 
     def __enter__(self) -> Self:
@@ -253,5 +252,5 @@ class SearchIndex:
 
 
 def _compares_spelling(info: VectorsInfo) -> bool:
-    """Whether vectors tell how alike texts are spelt; those of a model tell what they mean."""
+    """Whether vectors compare spelling; those of a model compare meaning."""
     return info.identity.engine == DEFAULT_ENGINE

@@ -1,4 +1,4 @@
-"""The language of a page, as far as its script and its run can tell."""
+"""The language of a page, from its script and the languages of its run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SCRIPTS = {
         "Latn": "A-Za-z\u00c0-\u024f",
     }.items()
 }
-"""Codes of ISO 15924, and the blocks in which their letters stand."""
+"""Codes of ISO 15924, and the Unicode blocks of their letters."""
 _LANGUAGES = {
     "Kore": ("ko",),
     "Jpan": ("ja",),
@@ -59,8 +59,8 @@ _LANGUAGES = {
     "Khmr": ("km",),
     "Armn": ("hy",),
 }
-"""That are written in a script, the likeliest first; all others in Latin letters. The script alone tells a language
-where it is the only one here, and Chinese, as Japanese is hardly ever written without kana.
+"""Languages by script, likeliest first; all others use Latin letters. The script determines a language if it is the
+only one here, and Chinese, since Japanese is hardly ever written without kana.
 """
 _NOT_LATIN = frozenset(name for names in _LANGUAGES.values() for name in names)
 _LATIN = (
@@ -69,23 +69,23 @@ _LATIN = (
     *("sw", "tl", "tr", "uz", "vi"),
 )
 LANGUAGES = tuple(sorted({*_NOT_LATIN, *_LATIN}))
-"""That one may ask for: those that pages are read in."""
+"""Languages that a search can filter by: those that pages are read in."""
 _ALONE = {script: names[0] for script, names in _LANGUAGES.items() if len(names) == 1 or script == "Hani"}
 _ENOUGH = 0.25
-"""Share of the letters from which a script that is written beside Latin letters decides: Korean reports are full of
-Latin names and units.
+"""Share of letters from which a script mixed with Latin letters decides: Korean reports are full of Latin names and
+units.
 """
 
 
 def language_of(text: str, candidates: Sequence[str]) -> str:
-    """The language of a text, as a BCP 47 tag: by its main script, and by what its page was read as.
+    """The language of a text, as a BCP 47 tag: by its main script and the languages of its page.
 
     Args:
-        text: Of the page.
-        candidates: The languages that it was read with; none where that is not known.
+        text: Text of the page.
+        candidates: Languages that it was read with; empty if unknown.
 
     Returns:
-        Such as ``ko`` or ``en``; ``und-Latn`` where the script alone is known, ``und`` for a text without letters.
+        A tag such as ``ko`` or ``en``; ``und-Latn`` if only the script is known, ``und`` without letters.
     """
     script = _script(text)
     if script is None:
@@ -97,7 +97,7 @@ def language_of(text: str, candidates: Sequence[str]) -> str:
 
 
 def is_known(language: str) -> bool:
-    """Whether somebody may ask for a language by this name: a code such as ``en`` or ``zh-Hant``, or ``und-Latn``."""
+    """Whether this is a language that a search can filter by: a code such as ``en`` or ``zh-Hant``, or ``und-Latn``."""
     primary, _, rest = language.lower().partition("-")
     if primary == "und":
         return not rest or rest.title() in _SCRIPTS
@@ -109,7 +109,7 @@ def may_be(tag: str, language: str) -> bool:
 
     Args:
         tag: As :func:`language_of` gives it.
-        language: As somebody asks for it, such as ``en``, which admits ``und-Latn``.
+        language: The filter, such as ``en``, which admits ``und-Latn``.
     """
     if tag.lower() == language.lower():
         return True

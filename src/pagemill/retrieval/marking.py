@@ -1,4 +1,4 @@
-"""Which region of a page answers a query best, and the piece of it to show."""
+"""The region of a page that matches a query best, and its snippet."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _ELLIPSIS = "…"
 
 
 class Snippet(NamedTuple):
-    """A piece of text with what was found in it."""
+    """A snippet with its hits."""
 
     text: str
     """On one line."""
     marks: tuple[tuple[int, int], ...]
-    """Start and end of each hit in it, in characters, in order, apart from each other."""
+    """Start and end of each hit in characters, in order, not overlapping."""
 
     def marked(self, before: str, after: str) -> str:
         """The text with something before and after each hit."""
@@ -33,21 +33,21 @@ class Snippet(NamedTuple):
 
 
 class Marked(NamedTuple):
-    """A text that has words of the query in it."""
+    """A text that contains words of the query."""
 
     key: int
     hits: tuple[Token, ...]
-    """In order; pairs of characters overlap."""
+    """Hits in order; pairs of characters overlap."""
 
 
 def matches(texts: Iterable[tuple[int, str]], expression: str) -> list[Marked]:
-    """Those of some texts that match, the best first (BM25 among them), with what matches in them.
+    """The matching texts, best first (by BM25 among them), with their hits.
 
-    SQLite decides, with the tokens of the index, so that nothing is marked that would not be found.
+    SQLite matches with the tokens of the index, so that only text that can be found is marked.
 
     Args:
-        texts: Each with a key.
-        expression: Of FTS5 (:func:`pagemill.retrieval.tokens.match_expression`).
+        texts: Texts by key.
+        expression: FTS5 expression (:func:`pagemill.retrieval.tokens.match_expression`).
     """
     known: dict[int, list[Token]] = {}
     with contextlib.closing(sqlite3.connect(":memory:")) as connection:
@@ -72,16 +72,16 @@ def matches(texts: Iterable[tuple[int, str]], expression: str) -> list[Marked]:
 
 
 def snippet(text: str, hits: Iterable[Token], *, width: int = 160) -> Snippet:
-    """The piece of a text with the most hits; its beginning where there is none. What is no letter or sign is a space.
+    """The snippet of a text with the most hits; its start without hits. Unprintable characters become spaces.
 
     Args:
-        text: Of a region.
-        hits: In it, in order.
-        width: Most characters to show.
+        text: Text of a region.
+        hits: Its hits in order.
+        width: The most characters to show.
     """
     spans = _joined(hits)
     start = _densest(spans, width)
-    if start:  # begin with a whole word, where one begins soon
+    if start:  # start with a whole word if one starts soon
         space = max(text.rfind(" ", start - 20, start), text.rfind("\n", start - 20, start))
         start = space + 1 if space >= 0 else start
     end = min(len(text), start + width)
@@ -103,7 +103,7 @@ def _joined(hits: Iterable[Token]) -> list[tuple[int, int]]:
 
 
 def _densest(spans: list[tuple[int, int]], width: int) -> int:
-    """Where a piece of this width begins that holds the most characters of hits; a little before its first hit."""
+    """Start of the snippet of this width with the most characters of hits; slightly before its first hit."""
     best = best_length = 0
     first = length = 0
     for index, (start, end) in enumerate(spans):

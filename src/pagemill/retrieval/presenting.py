@@ -1,4 +1,4 @@
-"""The pages that were found, as hits: where each one is, which of its regions answers, and a piece of its text."""
+"""Found pages as hits: page, best region, and snippet."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def hits_of(
 
     Args:
         index: The index.
-        query: Words that are marked where they stand.
-        fused: Numbers of pages and their scores, the best first.
-        rankings: Of each part.
+        query: Words to mark.
+        fused: Numbers of pages and their scores, best first.
+        rankings: The ranking of each part.
         filters: Regions of other labels are not shown.
     """
     places = {
@@ -72,7 +72,7 @@ def hits_of(
 
 
 def _marked(index: IndexReader, expression: str | None, pages: list[int], filters: Filters) -> dict[int, Marked]:
-    """The regions of some pages that hold words of the query, the best of each page."""
+    """The best region with words of the query, for each page."""
     if expression is None or not pages:
         return {}
     marks = ", ".join("?" * len(pages))
@@ -89,7 +89,7 @@ def _marked(index: IndexReader, expression: str | None, pages: list[int], filter
 
 
 def _telling(index: IndexReader, expression: str) -> str:
-    """The words of a query that tell pages apart, as those that BM25 counts: not on more than half of all pages."""
+    """The words of a query that BM25 counts: not on more than half of all pages."""
     most = index.query("SELECT count(*) FROM pages")[0][0] / 2
     words = expression.split(" OR ")
     telling = [

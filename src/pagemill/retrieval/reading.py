@@ -1,4 +1,4 @@
-"""An index that is opened for searching: its tables, and the files of vectors that it says the rows of."""
+"""An index opened for search: its tables and files of vectors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class MappedVectors(NamedTuple):
-    """The vectors of a part, and what each row is of."""
+    """The vectors of a part, with page and region of each row."""
 
     info: VectorsInfo
     vectors: NDArray[Any]
@@ -35,7 +35,7 @@ class MappedVectors(NamedTuple):
 
 
 class IndexReader:
-    """The index of a run directory as it is when it is opened; for one thread at a time.
+    """A snapshot of the index of a run directory; for one thread at a time.
 
     Args:
         out: The run directory.
@@ -44,7 +44,7 @@ class IndexReader:
     Raises:
         MissingInputError: There is no index.
         DifferentRunError: The run was started over since.
-        DamagedRunError: It is not whole.
+        DamagedRunError: It is damaged.
         OutputError: It cannot be read.
     """
 
@@ -56,11 +56,11 @@ class IndexReader:
         self._mapped: dict[IndexPart, MappedVectors] = {}
         stack.callback(self._mapped.clear)
         with database.index_errors(self._file):
-            self._connection.execute("BEGIN")  # all is of one moment, whatever is put into the index meanwhile
+            self._connection.execute("BEGIN")  # one snapshot, whatever is added to the index meanwhile
             state = self._connection.execute("SELECT * FROM state").fetchone()
             stored = self._connection.execute("SELECT part, info, size, content FROM vectors").fetchall()
         if state is None:
-            raise DamagedRunError(f"{self._file} was never finished", remedy=f"Go on with it: pagemill index {out}")
+            raise DamagedRunError(f"{self._file} was never finished", remedy=f"Finish it: pagemill index {out}")
         started, *stamp, complete = state
         self._stamp, self._complete = tuple(stamp), bool(complete)
         parts = {part.vectors: part for part in IndexPart if part.vectors}
@@ -72,42 +72,42 @@ class IndexReader:
 
     @property
     def parts(self) -> list[IndexPart]:
-        """What there is to rank by."""
+        """The parts to rank by."""
         return [part for part in IndexPart if part is IndexPart.FULL_TEXT or part in self._stored]
 
     @property
     def vectors(self) -> dict[IndexPart, VectorsInfo]:
-        """Who made the vectors, by part."""
+        """The engine of the vectors, by part."""
         return {part: info for part, (info, _) in self._stored.items()}
 
     @property
     def behind(self) -> str | None:
         """Why the index is not up to date; None when it is."""
         if not self._complete:
-            return "the index is not complete: making it was cut off, or goes on"
+            return "the index is incomplete: indexing was interrupted, or is still running"
         with RunReader.open(self.path) as reader:
             if reader.stamp() != self._stamp:
                 return "pages were parsed after the index was made"
         return None
 
     def query(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
-        """All rows of an answer."""
+        """All rows of a query."""
         with database.index_errors(self._file):
             return self._connection.execute(statement, parameters).fetchall()
 
     def each(self, statement: str, parameters: Sequence[Any] = ()) -> Iterator[Any]:
-        """One row of an answer after the other."""
+        """The rows of a query, one at a time."""
         with database.index_errors(self._file):
             # Not "yield from": that would close the cursor of a generator left half-way, perhaps after the connection.
             for row in self._connection.execute(statement, parameters):  # noqa: UP028
                 yield row
 
     def mapped(self, part: IndexPart) -> MappedVectors:
-        """The vectors of a part, which were checked row by row when the index was made, mapped into memory.
+        """The vectors of a part, memory-mapped; the rows were verified when the index was built.
 
         Raises:
-            DifferentRunError: They are not those that the index was made with.
-            DamagedRunError: They are not whole.
+            DifferentRunError: They are not those of the index.
+            DamagedRunError: They are damaged.
         """
         if part not in self._mapped:
             info, stamp = self._stored[part]
@@ -115,7 +115,7 @@ class IndexReader:
             path = files.vectors
             if vectors_stamp(files) != stamp:
                 raise DifferentRunError(
-                    f"the vectors of {info.part.plural} are not those that the index was made with",
+                    f"the vectors of {info.part.plural} have changed since the index was built",
                     remedy=f"Bring it up to date: pagemill index {self.path}",
                 )
             rows = self.query("SELECT pages, regions FROM vectors WHERE part = ?", (info.part,))[0]
@@ -133,5 +133,5 @@ class IndexReader:
         with RunReader.open(self.path) as reader:
             if reader.summary.started.isoformat() != started:
                 raise DifferentRunError(
-                    f"the index of {self.path} is of an earlier run", remedy=f"Make it anew: pagemill index {self.path}"
+                    f"the index of {self.path} is of an earlier run", remedy=f"Rebuild it: pagemill index {self.path}"
                 )

@@ -1,4 +1,4 @@
-"""Exact similarities of one vector to all of a file, over the memory-mapped array."""
+"""Exact similarities of one vector to all vectors of a memory-mapped file."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _ROWS = 4096
-"""That are turned into float32 at a time."""
+"""Rows converted to float32 at a time."""
 
 
 def similarities(vectors: NDArray[Any], query: NDArray[np.float32]) -> NDArray[np.float32]:
     """Inner products of a vector with every row: the cosines, as all are of length 1.
 
-    Every row is looked at. Half-precision rows are read as they are by numkong, where that is installed; numpy has to
-    widen them first, block by block, which takes about fifteen times as long.
+    Half-precision rows are read directly by numkong if it is installed; numpy has to widen them block by block, which
+    takes about fifteen times as long.
 
     Args:
         vectors: Shape (rows, dimension), float32 or float16, C-contiguous, perhaps memory-mapped.
@@ -47,14 +47,14 @@ def _by_numkong(vectors: NDArray[Any], query: NDArray[np.float32]) -> NDArray[np
 
 
 def best_first(scores: NDArray[np.float32], wanted: NDArray[np.bool_] | None, count: int) -> NDArray[np.int64]:
-    """The rows with the highest scores above zero, the best first; equal ones by their place.
+    """The rows with the highest scores above zero, best first; equal ones by position.
 
-    Zero and less is no likeness at all: such rows would only stand in an order that means nothing.
+    Scores of zero and below mean no similarity: their order would be meaningless.
 
     Args:
         scores: Shape (rows,).
         wanted: Shape (rows,): rows that may be taken; None for all.
-        count: Most rows to give.
+        count: The most rows to return.
     """
     rows = np.flatnonzero(scores > 0 if wanted is None else (scores > 0) & wanted)
     if len(rows) > count:

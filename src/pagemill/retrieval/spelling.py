@@ -1,8 +1,8 @@
-"""Whether a text has a word that is spelt much like one of a query.
+"""Whether a text contains a word spelt similarly to one of a query.
 
-Vectors of character n-grams are a little like each other by chance, whatever is asked: in a text of some length, every
-letter sequence of a nonsense word stands somewhere, and two n-grams may share a component. No floor under the cosines
-tells that noise from a word that is misspelt (measured in docs/search.md). The edit distance of whole words does.
+Vectors of character n-grams are slightly similar by chance: every letter sequence of a nonsense word occurs somewhere
+in a text of some length, and two n-grams may share a component. No threshold on the cosine separates that noise from a
+misspelt word (measured in docs/search.md); the edit distance of whole words does.
 """
 
 from __future__ import annotations
@@ -20,19 +20,20 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
 LEAST_SIMILARITY = 0.7
-"""Of two words: 1 - edits / letters of the longer one. One edit in four letters, two in seven, three in ten."""
+"""Least similarity of two words, 1 - edits / letters of the longer: one edit in four letters, two in seven, three in
+ten."""
 _LEAST_INSIDE = 5
-"""Letters of a word that is found inside a longer one, or across spaces: shorter ones are inside of something."""
+"""Least letters of a word that counts inside a longer one or across spaces; shorter ones occur everywhere."""
 _MOST_WORDS = 64
-"""Of a query; those behind are not looked at."""
+"""Words of a query that are compared."""
 
 
 class SpeltWords:
-    """The words of a query, to be compared with texts.
+    """The words of a query, for comparison with texts.
 
-    Letters are compared without case, accents and width, Korean by its single letters (jamo): an edit is a letter that
-    is missing, added, another one, or in the place of its neighbour (optimal string alignment). A number is not like
-    another one; it may be a part of one.
+    Letters are compared without case, accents and width, Korean by its letters (jamo): an edit inserts, deletes or
+    replaces a letter, or swaps two neighbours (optimal string alignment). A number is not similar to another one, but
+    may be part of one.
 
     Args:
         query: Words in any language.
@@ -42,14 +43,14 @@ class SpeltWords:
         self._words = _letters(dict.fromkeys(words(query)))[:_MOST_WORDS]
 
     def are_like_some_of(self, text: str) -> bool:
-        """Whether one of the words is spelt much like a word of a text, or stands in it with other spaces around.
+        """Whether one of the words is spelt similarly to a word of a text, or occurs in it with other spaces.
 
-        The time is that of as many comparisons as both have different words: some 0.05 ms a word and page.
+        Takes about 0.05 ms per word and page: every word is compared with every different word of the text.
         """
         if not self._words:
             return False
         found = list(words(text))
-        pairs = (first + second for first, second in pairwise(found) if not first.isdigit())  # a space too many
+        pairs = (first + second for first, second in pairwise(found) if not first.isdigit())  # with an extra space
         known, joined = _letters(dict.fromkeys(chain(found, pairs))), _letters(["".join(found)])[0]
         return any(_is_like(word, known, joined) for word in self._words)
 

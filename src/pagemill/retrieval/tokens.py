@@ -1,8 +1,8 @@
 """Words of any language as the full-text index knows them.
 
-Scripts that are written without spaces, and Korean, whose words carry their particles with them, are cut into
-overlapping pairs of characters; all else into words. Pairs need no dictionary, forgive wrong spacing, which scans are
-full of, and find a part of a compound. English endings are cut off by SQLite (:data:`TOKENIZER`).
+Scripts without spaces, and Korean, whose words include their particles, are split into overlapping pairs of characters;
+everything else into words. Pairs need no dictionary, tolerate wrong spacing, which is common in scans, and find parts
+of compounds. SQLite stems English words (:data:`TOKENIZER`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 VERSION = 1
-"""Of what :func:`tokens` gives: an index made with another one is made anew."""
+"""Version of :func:`tokens`: an index with another one is rebuilt."""
 TOKENIZER = "porter ascii"
-"""Of SQLite's FTS5: takes our tokens apart at spaces and cuts English endings off (Porter's algorithm)."""
+"""FTS5 tokenizer: splits our tokens at spaces and stems English words (Porter's algorithm)."""
 _MOST_CHARACTERS = 64
 _MOST_QUERY_TOKENS = 128
 
@@ -36,18 +36,18 @@ _RUN = re.compile(
 
 
 class Token(NamedTuple):
-    """A token and where it stands."""
+    """A token and its position."""
 
     text: str
-    """Letters, digits and marks only: SQLite takes it for one."""
+    """Letters, digits and marks only: SQLite keeps it as one token."""
     start: int
     end: int
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """The tokens of a text, from its first to its last character.
+    """The tokens of a text in order.
 
-    Case, width and accents are folded, separators of thousands are left out. The time is linear in the text.
+    Case, width and accents are folded, thousands separators removed. Linear in the length of the text.
     """
     for match in _RUN.finditer(text):
         start, end = match.span()
@@ -56,15 +56,15 @@ def tokens(text: str) -> Iterator[Token]:
             for offset in range(len(run) - 1):
                 if token := _folded(run[offset : offset + 2]):
                     yield Token(token, start + offset, start + offset + 2)
-        # Only the beginning of what is far too long for a word is looked at.
+        # Only the start of an overlong word is used.
         elif token := _folded(run[:_MOST_CHARACTERS].replace(",", "")):
             yield Token(token, start, end)
 
 
 def words(text: str) -> Iterator[str]:
-    """The words of a text as they are written, folded as tokens are: of scripts without spaces, all between two signs.
+    """The words of a text, folded like tokens; in scripts without spaces everything between two punctuation marks.
 
-    Only the beginning of a very long one is given.
+    Overlong words are truncated.
     """
     for match in _RUN.finditer(text):
         if word := _folded(match[0][:_MOST_CHARACTERS].replace(",", "")):
@@ -72,15 +72,15 @@ def words(text: str) -> Iterator[str]:
 
 
 def indexed(text: str) -> str:
-    """A text as it is given to FTS5."""
+    """A text in the form that FTS5 indexes."""
     return " ".join(token.text for token in tokens(text))
 
 
 def match_expression(query: str) -> str | None:
-    """What FTS5 is asked for a query: any of its tokens. None for a query without letters and digits.
+    """The FTS5 expression for a query: any of its tokens. None for a query without letters and digits.
 
-    Tokens are quoted, so that nothing in a query is taken for syntax. A single character of a paired script stands for
-    all pairs that begin with it. Of a very long query the first tokens count.
+    Tokens are quoted, so nothing in a query is syntax. A single character of a paired script matches all pairs that
+    start with it. Only the first tokens of a very long query count.
     """
     asked: dict[str, None] = {}
     for token in tokens(unicodedata.normalize("NFC", query)):
@@ -101,9 +101,9 @@ def _folded(run: str) -> str:
 
 
 def _is_accent(character: str) -> bool:
-    """Whether it is a mark that readers do without: accents, Hebrew points, Arabic vowels; no vowel of an Indic script.
+    """Whether a mark is optional for readers: accents, Hebrew points, Arabic vowels, but no vowel of an Indic script.
 
-    Told apart by the canonical combining class (Unicode Standard Annex 44, table 15).
+    Decided by the canonical combining class (Unicode Standard Annex 44, table 15).
     """
     kind = unicodedata.combining(character)
     return 10 <= kind <= 35 or kind >= 200

@@ -107,7 +107,7 @@ def test_a_build_that_is_cut_off_is_gone_on_with(run: Path, monkeypatch: pytest.
     with pytest.raises(KeyboardInterrupt):
         build_index(run, tell=stop)
     with SearchIndex.open(run) as index:
-        assert "not complete" in (index.behind or "")
+        assert "incomplete" in (index.behind or "")
         assert len(index.page_ids()) == 2
     assert build_index(run).added == 2
     with SearchIndex.open(run) as index:
@@ -154,7 +154,7 @@ def test_vectors_of_an_earlier_content_are_refused(run: Path, tmp_path: Path) ->
         build_index(other)
     assert "pagemill embed" in (caught.value.remedy or "")
     with SearchIndex.open(other) as index:
-        assert "not complete" in (index.behind or "")
+        assert "incomplete" in (index.behind or "")
 
 
 def test_vectors_of_pages_that_are_gone_are_refused(run: Path, tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_until_vectors_are_bound_anew_words_alone_are_searched(run: Path, tmp_pa
     write_run(other, [*runs.pages()[:2], page("later", 1, [region(0, Label.TEXT, "Nothing of the kind")])])
     for name in (FOLDER, database.FOLDER):
         (run / name).rename(other / name)
-    with pytest.raises(DifferentRunError, match="pages that have changed or gone"):
+    with pytest.raises(DifferentRunError, match="changed or removed pages"):
         build_index(other)
     with SearchIndex.open(other) as index:
         assert index.parts == [IndexPart.FULL_TEXT]
@@ -199,7 +199,7 @@ def test_half_of_a_pair_of_files_is_named(run: Path, suffix: str) -> None:
     runs.embed(run, Part.TEXT)
     build_index(run)
     (run / FOLDER / f"{Part.TEXT}{suffix}").unlink()
-    with SearchIndex.open(run) as index, pytest.raises(DifferentRunError, match="not those that the index was made"):
+    with SearchIndex.open(run) as index, pytest.raises(DifferentRunError, match="have changed since the index was built"):
         index.search("wheel", vectors={IndexPart.TEXT: runs.letters("wheel")})
     if suffix == ".npy":
         assert not build_index(run).parts  # an array that is gone is none
