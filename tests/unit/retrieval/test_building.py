@@ -199,7 +199,10 @@ def test_half_of_a_pair_of_files_is_named(run: Path, suffix: str) -> None:
     runs.embed(run, Part.TEXT)
     build_index(run)
     (run / FOLDER / f"{Part.TEXT}{suffix}").unlink()
-    with SearchIndex.open(run) as index, pytest.raises(DifferentRunError, match="have changed since the index was built"):
+    with (
+        SearchIndex.open(run) as index,
+        pytest.raises(DifferentRunError, match="have changed since the index was built"),
+    ):
         index.search("wheel", vectors={IndexPart.TEXT: runs.letters("wheel")})
     if suffix == ".npy":
         assert not build_index(run).parts  # an array that is gone is none
