@@ -15,6 +15,8 @@ import msgspec
 from pagemill.errors import LockedError, OutputError
 from pagemill.store.files import output_errors
 
+DERIVED_WAIT_S = 600.0
+"""How long a run waits for an export that writes the same files, at its end and with ``--fresh``."""
 _POLL_S = 0.05
 _AT = 1 << 30  # byte that Windows locks: beyond the text, which others may read
 

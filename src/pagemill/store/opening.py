@@ -18,7 +18,7 @@ from pagemill.errors import DamagedRunError, DifferentRunError, OutputError
 from pagemill.store import paths
 from pagemill.store.database import Snapshots
 from pagemill.store.files import output_errors, size_of, sync_directory
-from pagemill.store.lock import RunLock
+from pagemill.store.lock import DERIVED_WAIT_S, RunLock
 from pagemill.store.rebuilding import holds_pages, rebuild_database
 from pagemill.store.records import decode_page
 from pagemill.store.rows import PageState
@@ -272,10 +272,12 @@ def discard(out: Path) -> None:
     A process that dies in between leaves a marker; whoever opens the directory next continues. Only the lock stays.
 
     Raises:
+        LockedError: ``pagemill export OUT`` writes derived files, and does not end.
         OutputError: Something cannot be deleted.
     """
     marker = out / paths.DISCARDING
-    with output_errors(out):
+    derived = RunLock(out / paths.DERIVED_LOCK, wait_s=DERIVED_WAIT_S, wait_for_living=True)
+    with closing(derived), output_errors(out):
         marker.touch()
         sync_directory(marker.parent)
         for name in _named(out):

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     from pagemill.document.page import PageResult
 
+_JOURNAL = ("-wal", "-shm")
+_SUFFIXES = ("", *_JOURNAL)
+"""Of the files of a database."""
 _MAX_RUN_JSON_BYTES = 64 * 2**20
 
 
@@ -48,7 +51,7 @@ def rebuild_database(out: Path) -> None:
             remedy=f"Keep {paths.RESULTS}, which holds what was parsed, and start over with --fresh or another -o.",
         )
     temporary = final.with_name(final.name + paths.TEMPORARY_SUFFIX)
-    _delete_database(temporary)
+    _delete(temporary, *_SUFFIXES)
     summary.restore(Counters())
     run = RunDatabase(temporary)
     try:
@@ -68,7 +71,7 @@ def rebuild_database(out: Path) -> None:
         run.database.checkpoint()
     finally:
         run.close()
-    _delete_database(final)
+    _delete(final, *_JOURNAL)  # or it would be taken for the new database's; the old one stays until that is there
     with output_errors(final):
         temporary.replace(final)
     sync_directory(final.parent)
@@ -144,8 +147,7 @@ def _address(uri: str) -> str:
     return uri if "://" in uri else os.path.abspath(uri)  # noqa: PTH100 - Path.resolve would follow links
 
 
-def _delete_database(path: Path) -> None:
-    """Delete a database and SQLite's own files beside it."""
-    for suffix in ("", "-wal", "-shm"):  # a database without its journal would be one of an earlier time
+def _delete(path: Path, *suffixes: str) -> None:
+    for suffix in suffixes:
         with output_errors(path):
             path.with_name(path.name + suffix).unlink(missing_ok=True)

@@ -13,11 +13,11 @@ from pagemill.errors import LockedError
 from pagemill.store import paths
 from pagemill.store.derived import text_lines, write_document, write_run_json
 from pagemill.store.files import output_errors, write_whole
-from pagemill.store.lock import RunLock, owner_of
+from pagemill.store.lock import DERIVED_WAIT_S, RunLock, owner_of
 from pagemill.store.opening import OpenMode
 from pagemill.store.reading import RunReader
 from pagemill.store.rebuilding import read_run_json
-from pagemill.store.run_directory import DERIVED_WAIT_S, RunDirectory
+from pagemill.store.run_directory import RunDirectory
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -24,7 +24,7 @@ from pagemill.store.derived import (
     write_run_json,
 )
 from pagemill.store.files import output_errors, sync_directory, sync_files, write_new
-from pagemill.store.lock import RunLock
+from pagemill.store.lock import DERIVED_WAIT_S, RunLock
 from pagemill.store.opening import OpenMode, clear_folder, crops_of, open_database, refuse
 from pagemill.store.reading import RunReader
 from pagemill.store.records import encode_line
@@ -49,8 +49,6 @@ SYNC_EVERY_S = 5.0
 """A power cut costs what was written since the last sync."""
 _DROPPED_TOGETHER = 10_000
 """Pages of a changed source: a dataset shard can have millions."""
-DERIVED_WAIT_S = 600.0
-"""How long the end of a run waits for an export that writes the same files."""
 
 
 class RunDirectory:

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from pagemill.errors import DifferentRunError, ExitCode, OutputError
-from pagemill.store import paths
+from pagemill.errors import DifferentRunError, ExitCode, LockedError, OutputError
+from pagemill.store import opening, paths
+from pagemill.store.lock import RunLock
 from pagemill.store.reading import RunReader
 from pagemill.store.repair import repair
 from pagemill.store.run_directory import OpenMode
@@ -174,6 +175,18 @@ def test_after_a_fresh_that_was_cut_off_the_same_command_goes_on(
     assert cut_off > 8
 
 
+def test_fresh_waits_for_an_export(store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else that would write files of the old run beside those of the new one."""
+    fill(store, 1)
+    monkeypatch.setattr(opening, "DERIVED_WAIT_S", 0.0)
+    before = store.files()
+    with closing(RunLock(store.out / paths.DERIVED_LOCK)), pytest.raises(LockedError):
+        store.open(mode=OpenMode.FRESH)
+    assert store.files() >= before
+    with store.open(mode=OpenMode.FRESH) as run:
+        assert run.resumed == 0
+
+
 def damage_table(out: Path, name: str) -> None:
     """Overwrite the first page of a table in the database."""
     with closing(sqlite3.connect(out / paths.DATABASE)) as connection:
@@ -203,6 +216,25 @@ def test_a_damaged_database_is_not_given_up_while_it_holds_records(store) -> Non
         run.finish()
         store.check(run)
     assert store.ids() == ["doc_1", "doc_2"]
+
+
+def test_a_database_stays_until_its_repaired_one_is_there(store, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(store, 1, 2)
+    damage_table(store.out, "counts")
+    (store.out / "ocr_results.jsonl").unlink()
+    real = Path.replace
+
+    def replace(path: Path, target: Path) -> Path:
+        if target == store.out / paths.DATABASE:
+            raise CutOffError
+        return real(path, target)
+
+    monkeypatch.setattr(Path, "replace", replace)
+    with pytest.raises(CutOffError):
+        store.open()
+    monkeypatch.undo()
+    with store.open() as run:
+        assert run.resumed == 2
 
 
 def test_fresh_follows_no_forged_path(store, tmp_path: Path) -> None:
