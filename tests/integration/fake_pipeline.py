@@ -54,7 +54,7 @@ class FakePipeline:
     """
 
     total: int | None = None
-    passed_over = 0
+    skipped_earlier = 0
     complete = True
 
     def __init__(

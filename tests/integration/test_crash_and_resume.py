@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -19,7 +20,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="watches processes through /proc"),
 ]
 
-KILLS = 100
+KILLS = 100 if os.environ.get("PAGEMILL_TEST_LARGE") else 40
 
 
 @pytest.fixture(scope="module")

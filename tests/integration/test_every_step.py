@@ -1,7 +1,7 @@
 """A process that dies, or a disk that fails, before any single step of a run: the next one ends as if nothing had been.
 
 A step is a change to the directory: a file made, written, cut, renamed, deleted or flushed, or a statement of SQLite.
-PAGEMILL_EVERY_STEP=1 tries each of them; else every seventh.
+PAGEMILL_TEST_LARGE=1 tries each of them; else every seventh.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.skipif(not 
 
 DEAD, NO_SPACE, OTHER = 99, 28, 70
 """How a child ends."""
-STRIDE = 1 if os.environ.get("PAGEMILL_EVERY_STEP") else 7
+STRIDE = 1 if os.environ.get("PAGEMILL_TEST_LARGE") else 7
 EXPORTERS = default_exporters()
 SETTINGS = {"languages": ["en"]}
 EARLIER = (("a", "alpha", 8), ("b", "beta", 2), ("c", "gamma", 2))

@@ -61,7 +61,7 @@ def assert_it_goes_on(mill: Mill, pages: int = PAGES) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_lets_pages_under_way_end_and_stops_the_server(mill: Mill, number: signal.Signals):
+def test_a_signal_lets_pages_in_flight_end_and_stops_the_server(mill: Mill, number: signal.Signals):
     for page in range(PAGES, MANY):
         draw_page(mill.scans / f"page-{page}.png", page)
     mill.words = (SLOW,)

@@ -267,7 +267,7 @@ class _RunWriter:
         self._pipeline = pipeline
         self._life = life
         self._progress = progress
-        self._under_way: set[str] = set()
+        self._in_flight: set[str] = set()
         self._left: dict[str, int] = {}
         self._total: int | None = None
         self._skipped = 0
@@ -302,8 +302,8 @@ class _RunWriter:
     async def started(self, ref: PageRef, *, alone: bool) -> None:
         """Note that an attempt at a page begins."""
         await _on(self._writer, lambda: self._directory.start_page(ref.key, _place(ref), alone=alone))
-        self._under_way.add(str(ref.key))
-        self._life.vitals.under_way = len(self._under_way)
+        self._in_flight.add(str(ref.key))
+        self._life.vitals.in_flight = len(self._in_flight)
 
     async def postponed(self, page: ParsedPage) -> None:
         """Note that an attempt failed and that another one will follow."""
@@ -328,12 +328,12 @@ class _RunWriter:
         self._landed(page)
         self.outcome.add(page)
         if self._progress:
-            skipped = self._pipeline.passed_over + self._skipped
+            skipped = self._pipeline.skipped_earlier + self._skipped
             self._progress.page(page, total=self._pipeline.total, skipped=skipped)
 
     def _landed(self, page: ParsedPage) -> None:
-        self._under_way.discard(page.record.page_key)
-        self._life.vitals.under_way = len(self._under_way)
+        self._in_flight.discard(page.record.page_key)
+        self._life.vitals.in_flight = len(self._in_flight)
 
     def _skip(self, page: SkippedPage) -> None:
         self._directory.skip_page(page.ref.key, _place(page.ref), reason=page.reason)
@@ -362,7 +362,7 @@ class _RunWriter:
     def _stop(self) -> None:
         self._pipeline.stop_admitting()
         if self._progress:
-            self._progress.stopping(len(self._under_way))
+            self._progress.stopping(len(self._in_flight))
 
     @asynccontextmanager
     async def _watched(self) -> AsyncIterator[None]:

@@ -97,9 +97,9 @@ class Pipeline:
         return self._source.total if self._source else None
 
     @property
-    def passed_over(self) -> int:
+    def skipped_earlier(self) -> int:
         """Pages of the stream so far that had ended in an earlier run and were not given again."""
-        return self._source.passed_over if self._source else 0
+        return self._source.skipped_earlier if self._source else 0
 
     @property
     def complete(self) -> bool:

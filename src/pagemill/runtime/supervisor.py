@@ -82,12 +82,12 @@ class Vitals:
         self._counters[self._HUNG] = 1
 
     @property
-    def under_way(self) -> int:
+    def in_flight(self) -> int:
         """Pages that are being parsed."""
         return self._counters[self._UNDER_WAY]
 
-    @under_way.setter
-    def under_way(self, pages: int) -> None:
+    @in_flight.setter
+    def in_flight(self, pages: int) -> None:
         self._counters[self._UNDER_WAY] = pages
 
     def page_ended(self, *, failed: bool) -> None:
@@ -181,12 +181,12 @@ def supervise(
                 break
             if vitals.attempts != attempts:
                 idle = busy = 0
-            idle, busy = (idle, busy + 1) if vitals.under_way else (idle + 1, busy)
+            idle, busy = (idle, busy + 1) if vitals.in_flight else (idle + 1, busy)
             if idle >= IDLE_DEATHS or busy >= busy_deaths:
                 raise _given_up(death, idle + busy)
             foreign += death == _FOREIGN
             is_forgiven = death == _FOREIGN and foreign <= FOREIGN_KILLS
-            say(_notice(death, 0 if is_forgiven else vitals.under_way))
+            say(_notice(death, 0 if is_forgiven else vitals.in_flight))
             death = None if is_forgiven else death
             number += 1
     return ExitCode.INTERRUPTED

@@ -136,7 +136,7 @@ class PageSource(Protocol):
     """Whether the input was read to its end; False when a limit or the consumer stopped it earlier."""
 
     @property
-    def passed_over(self) -> int:
+    def skipped_earlier(self) -> int:
         """Pages so far that ended in an earlier run and are not given again."""
         ...
 

@@ -59,7 +59,7 @@ class Intake:
     ) -> None:
         self.position = 0
         """Pages so far, given or passed over."""
-        self.passed_over = 0
+        self.skipped_earlier = 0
         self.files = 0
         """Files before the current one."""
         self.exhausted = False
@@ -114,7 +114,7 @@ class Intake:
     def pass_over(self, pages: int) -> None:
         """Count pages that ended in an earlier run."""
         self.position += pages
-        self.passed_over += pages
+        self.skipped_earlier += pages
 
     def wanted(self, pages: int, file_format: FileFormat | None) -> Sequence[int]:
         """The pages to take of a file that has so many, ascending from 1, as far as the limit goes."""

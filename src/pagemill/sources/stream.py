@@ -59,9 +59,9 @@ class InputStream:
         self._references = PageReferences(self._intake, options, catalogue, limits)
 
     @property
-    def passed_over(self) -> int:
+    def skipped_earlier(self) -> int:
         """Pages so far that ended in an earlier run and are not given again."""
-        return self._intake.passed_over
+        return self._intake.skipped_earlier
 
     async def pages(self) -> AsyncGenerator[PageRef]:
         """Yield page references in input order, reading no further ahead than it is asked."""

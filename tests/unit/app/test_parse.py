@@ -125,7 +125,7 @@ class Interrupting:
         self.number = number
         self.pages = 0
         self.before: int | None = None
-        self.under_way: int | None = None
+        self.in_flight: int | None = None
 
     def opened(self, ended_before: int) -> None:
         self.before = ended_before
@@ -141,8 +141,8 @@ class Interrupting:
     def hangs(self, *, fresh_process: bool) -> None:
         raise AssertionError("no page hangs")
 
-    def stopping(self, under_way: int) -> None:
-        self.under_way = under_way
+    def stopping(self, in_flight: int) -> None:
+        self.in_flight = in_flight
         assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL  # the next one ends the process
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
@@ -153,7 +153,7 @@ async def test_a_signal_drains_the_run_and_the_handlers_come_back(tmp_path, numb
     progress = Interrupting(number)
     outcome = await run(tmp_path / "out", FakePipeline(page(1), page(2), page(3), endless=True), progress)
     assert outcome.exit_code is ExitCode.INTERRUPTED
-    assert progress.under_way is not None
+    assert progress.in_flight is not None
     assert records(tmp_path / "out") == ["d_1", "d_2", "d_3"]  # the third was under way
     assert (tmp_path / "out" / "documents" / "d.md").exists()
     assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == before
@@ -166,7 +166,7 @@ async def test_an_ignored_signal_stays_ignored(tmp_path):
         outcome = await run(tmp_path / "out", FakePipeline(page(1), page(2), page(3)), progress)
     finally:
         signal.signal(signal.SIGINT, before)
-    assert (outcome.exit_code, progress.pages, progress.under_way) == (ExitCode.OK, 3, None)
+    assert (outcome.exit_code, progress.pages, progress.in_flight) == (ExitCode.OK, 3, None)
 
 
 async def test_a_cancelled_run_does_not_close_the_directory_under_a_write(tmp_path, monkeypatch):
@@ -215,17 +215,17 @@ async def test_a_page_that_is_tried_again_is_counted_once(tmp_path):
     outcome = await run(tmp_path / "out", FakePipeline(good, postponed=(bad,)), Listening(signal.SIGINT), life=mine)
     assert (outcome.exit_code, outcome.summary.pages, outcome.summary.failed) == (ExitCode.OK, 1, 0)
     assert told == records(tmp_path / "out") == ["d_1"]
-    assert (mine.vitals.done, mine.vitals.failed, mine.vitals.attempts, mine.vitals.under_way) == (1, 0, 2, 0)
+    assert (mine.vitals.done, mine.vitals.failed, mine.vitals.attempts, mine.vitals.in_flight) == (1, 0, 2, 0)
     assert mine.vitals.beats > 0
 
 
-async def test_pages_under_way_are_known_to_the_parent(tmp_path):
+async def test_pages_in_flight_are_known_to_the_parent(tmp_path):
     mine = life()
     seen: list[int] = []
 
     class Listening(Interrupting):
         def page(self, page: ParsedPage, *, total: int | None, skipped: int) -> None:
-            seen.append(mine.vitals.under_way)
+            seen.append(mine.vitals.in_flight)
 
     class TwoAtOnce(FakePipeline):
         async def stream(self, inputs, options, *, catalogue, journal, max_attempts):
@@ -288,7 +288,7 @@ async def test_skipped_pages_are_no_failure_and_have_no_record(tmp_path):
     assert told == [1]
 
 
-async def test_pages_of_earlier_sittings_count_for_the_exit_code(tmp_path):
+async def test_pages_of_earlier_invocations_count_for_the_exit_code(tmp_path):
     out = tmp_path / "out"
     assert (await run(out, FakePipeline(page(1, BAD), page(2)))).exit_code is ExitCode.PAGES_FAILED
     progress = Interrupting(signal.SIGINT)
@@ -296,7 +296,7 @@ async def test_pages_of_earlier_sittings_count_for_the_exit_code(tmp_path):
     assert (again.exit_code, again.failures, progress.before) == (ExitCode.PAGES_FAILED, [], 2)
 
 
-async def test_a_document_counts_its_pages_of_earlier_sittings(tmp_path, monkeypatch):
+async def test_a_document_counts_its_pages_of_earlier_invocations(tmp_path, monkeypatch):
     finished: list[str] = []
     monkeypatch.setattr(RunDirectory, "finish_document", lambda self, doc_id: finished.append(doc_id))
     monkeypatch.setattr(RunDirectory, "finish", lambda self, **how: None)

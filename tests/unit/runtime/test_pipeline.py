@@ -229,7 +229,7 @@ async def test_stopping_leaves_the_rest_of_the_input(fake):
         assert await records(running, [image(GOOD)]) == {}
 
 
-async def test_a_pipeline_that_is_left_in_the_middle_ends_what_is_under_way(fake):
+async def test_a_pipeline_that_is_left_in_the_middle_ends_what_is_in_flight(fake):
     async with asyncio.timeout(60):
         async with make(pages_in_flight=2) as running:
             pages = running.stream([image(shade) for shade in (GOOD, GOOD, HANGS, HANGS)], SourceOptions())
@@ -252,9 +252,9 @@ async def test_an_interruption_while_the_stream_is_closed_leaves_nothing_open(fa
 
 async def test_an_input_read_to_its_end_is_complete(fake):
     async with make() as running:
-        assert (running.total, running.passed_over, running.complete) == (None, 0, False)
+        assert (running.total, running.skipped_earlier, running.complete) == (None, 0, False)
         await records(running, [image(GOOD)])
-        assert (running.total, running.passed_over, running.complete) == (1, 0, True)
+        assert (running.total, running.skipped_earlier, running.complete) == (1, 0, True)
 
 
 async def test_identity_holds_what_decides_about_results_and_nothing_else(tmp_path):

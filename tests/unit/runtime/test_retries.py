@@ -56,12 +56,12 @@ class World:
     plans: list[Plan]
     given: int = 0
     begun: Counter[int] = field(default_factory=Counter)
-    under_way: set[int] = field(default_factory=set)
+    in_flight: set[int] = field(default_factory=set)
     alone: int | None = None
     calls: list[tuple[str, int]] = field(default_factory=list)
     """What the journal was told: ``together``, ``alone`` or ``postponed``, and the page's position."""
     total: int | None = None
-    passed_over: int = 0
+    skipped_earlier: int = 0
     complete: bool = True
 
     async def pages(self):
@@ -86,8 +86,8 @@ class World:
 
     async def started(self, ref: PageRef, *, alone: bool) -> None:
         assert self.alone is None, "a page began beside one that was to be alone"
-        assert not (alone and self.under_way), "a page that was to be alone was not"
-        self.under_way.add(ref.position)
+        assert not (alone and self.in_flight), "a page that was to be alone was not"
+        self.in_flight.add(ref.position)
         self.alone = ref.position if alone else None
         self.calls.append(("alone" if alone else "together", ref.position))
         await asyncio.sleep(0)
@@ -99,7 +99,7 @@ class World:
         self.landed(page.record.page_idx)
 
     def landed(self, position: int) -> None:
-        self.under_way.discard(position)
+        self.in_flight.discard(position)
         if self.alone == position:
             self.alone = None
 
@@ -251,7 +251,7 @@ def test_whenever_it_is_stopped_or_left_no_attempt_is_lost_and_nothing_goes_on(
         begun = told["together", position] + told["alone", position]
         ended_here = outcomes.get(position, 0) > plan.attempts
         assert begun == told["postponed", position] + ended_here
-    assert not world.under_way
+    assert not world.in_flight
 
 
 def test_bad_attempts_are_repeated_when_the_source_has_ended():
@@ -280,7 +280,7 @@ def test_what_given_up_pages_have_left_running_ends_before_a_page_runs_alone():
     settled = []
 
     async def settle():
-        assert not world.under_way
+        assert not world.in_flight
         settled.append(len(world.calls))
 
     run_instantly(world.run(settled=settle))

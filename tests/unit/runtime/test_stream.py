@@ -47,7 +47,7 @@ def ended(ref: PageRef, *, retryable: bool | None = None) -> ParsedPage:
 
 
 class Source:
-    passed_over = 0
+    skipped_earlier = 0
     complete = False
 
     def __init__(self, *refs: PageRef, error: Exception | None = None) -> None:

@@ -123,9 +123,9 @@ def test_a_death_is_told_to_the_next_worker_and_to_the_user(way: str, death: str
 def work(life):
     tell(life.number, life.death)
     if life.number == 0:
-        life.vitals.under_way = 6
+        life.vitals.in_flight = 6
         {way}
-    tell(life.vitals.under_way)
+    tell(life.vitals.in_flight)
     return 0
 run(work)
 """)
@@ -155,7 +155,7 @@ module.out_of_memory_kills = lambda: {kills}
 def work(life):
     tell(life.death)
     if life.number < 4:
-        life.vitals.under_way = 2
+        life.vitals.in_flight = 2
         life.vitals.page_postponed()
         os.kill(os.getpid(), signal.SIGKILL)
     return 0
@@ -196,11 +196,11 @@ run(work)
     assert status == 11
 
 
-def test_with_pages_under_way_there_is_more_patience():
+def test_with_pages_in_flight_there_is_more_patience():
     told, _, _ = run("""
 def work(life):
     tell(life.number)
-    life.vitals.under_way = life.number != 2
+    life.vitals.in_flight = life.number != 2
     os.abort()
 run(work, busy_deaths=5)
 """)
@@ -216,7 +216,7 @@ def work(life):
     tell(life.number, life.death)
     if life.number == 1:
         return 0
-    life.vitals.under_way = 1
+    life.vitals.in_flight = 1
     life.vitals.beat()
     ctypes.PyDLL(None).sleep(60)  # holds the interpreter lock
 module.CHECK_S = 0.02
@@ -461,11 +461,11 @@ def test_vitals_count_over_all_lives():
     vitals.page_ended(failed=False)
     vitals.page_ended(failed=True)
     vitals.page_postponed()
-    vitals.under_way = 4
+    vitals.in_flight = 4
     vitals.leave()
-    assert (vitals.done, vitals.failed, vitals.attempts, vitals.under_way, vitals.orderly) == (1, 1, 3, 4, True)
+    assert (vitals.done, vitals.failed, vitals.attempts, vitals.in_flight, vitals.orderly) == (1, 1, 3, 4, True)
     vitals.begin()
-    assert (vitals.done, vitals.failed, vitals.attempts, vitals.under_way, vitals.orderly) == (1, 1, 3, 0, False)
+    assert (vitals.done, vitals.failed, vitals.attempts, vitals.in_flight, vitals.orderly) == (1, 1, 3, 0, False)
 
 
 def test_the_parent_is_light():

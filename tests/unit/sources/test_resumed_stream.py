@@ -1,4 +1,4 @@
-"""Streams of several sittings: what ended is not given again, nothing is left out, ids stay."""
+"""Streams of several invocations: what ended is not given again, nothing is left out, ids stay."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sittings import Pdfs, RememberingCatalogue, image, pdf, read, shard, write
+from invocations import Pdfs, RememberingCatalogue, image, pdf, read, shard, write
 
 from pagemill.document.identity import PageKey
 from pagemill.errors import NoSpaceError, OutputError
@@ -90,7 +90,7 @@ async def test_an_interrupted_run_gives_what_an_undisturbed_one_gives(
                 assert ref.document.finished == len(ended & set(pages))
         if first is None:
             assert found.keys() | ended == expected.keys()
-            assert source.passed_over == len(ended)
+            assert source.skipped_earlier == len(ended)
             assert source.total == len(expected)
             assert source.complete == (limit is None or limit > len(expected))
         ended |= sit_through(catalogue, refs, data)
@@ -111,7 +111,7 @@ async def test_moved_and_reordered_inputs_are_the_same_pages(
     refs, source = await read([corpus["moved"][pick] for pick in again], catalogue, **options)
     assert Counter([ref.key for ref in refs] + list(ended)) == Counter(ref.key for ref in whole)
     assert [ref.position for ref in refs] == sorted({ref.position for ref in refs})
-    assert source.passed_over == len(ended)
+    assert source.skipped_earlier == len(ended)
     assert source.total == len(whole)
     ids = {ref.key: ref.page_id for ref in met}
     assert all(ref.page_id == ids[ref.key] for ref in refs if ref.key in ids)
@@ -149,7 +149,7 @@ async def test_files_that_have_ended_are_not_opened(tmp_path: Path, selection: s
     refs, source = await read(paths, catalogue, pdfs=pdfs, **options)
     assert {ref.document.doc_id for ref in refs} == {"last"}
     assert set(pdfs.opened) == {"last.pdf"}
-    assert source.total == source.passed_over + len(refs)
+    assert source.total == source.skipped_earlier + len(refs)
 
 
 async def test_what_ended_is_passed_over_on_one_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -166,7 +166,7 @@ async def test_what_ended_is_passed_over_on_one_thread(tmp_path: Path, monkeypat
     monkeypatch.setattr("pagemill.sources.stream.asyncio.to_thread", counted)
     refs, source = await read([tmp_path], catalogue)
     assert not refs
-    assert source.passed_over == source.total == 300
+    assert source.skipped_earlier == source.total == 300
     assert source.complete
     assert len(hops) == 1
 
@@ -175,7 +175,7 @@ async def test_the_total_needs_no_file_opened_that_has_ended(tmp_path: Path):
     paths = [pdf(tmp_path / f"{name}.pdf", 2, name) for name in "abc"]
     catalogue = await end_all(paths)
     del catalogue.ended[next(iter(catalogue.ended))]
-    catalogue.sit_down()
+    catalogue.begin()
     pdfs = Pdfs()
     source = resolve(paths, options=SourceOptions(), decoder=pdfs, catalogue=catalogue)
     pages = source.pages()
@@ -216,7 +216,7 @@ async def test_row_groups_that_have_ended_are_not_decoded(tmp_path: Path):
     write(path, data[:4] + b"\0" * (end - 4) + data[end:])
     refs, source = await read([path], catalogue)
     assert [(ref.page_id, ref.position) for ref in refs] == [("x_5", 4), ("x_7", 6), ("x_8", 7)]
-    assert source.passed_over == 5
+    assert source.skipped_earlier == 5
 
 
 async def test_a_dataset_keeps_its_documents_when_its_first_shard_has_ended(tmp_path: Path):
@@ -228,7 +228,7 @@ async def test_a_dataset_keeps_its_documents_when_its_first_shard_has_ended(tmp_
         catalogue.end(ref)
     refs, _ = await read([tmp_path], catalogue)
     assert [(ref.page_id, ref.document.doc_id) for ref in refs] == [("law_4", "law")]
-    catalogue.sit_down()
+    catalogue.begin()
     refs, _ = await read([first, tmp_path / "b.parquet"], RememberingCatalogue())
     assert [ref.document.doc_id for ref in refs] == ["law", "law", "law-2", "law-2"]  # two inputs, two datasets
 
@@ -239,7 +239,7 @@ async def test_a_changed_file_is_another_source_at_the_same_address(tmp_path: Pa
     pdf(path, 3, "longer")
     refs, source = await read([path], catalogue)
     assert [ref.key.page for ref in refs] == [1, 2, 3]
-    assert source.passed_over == 0
+    assert source.skipped_earlier == 0
     assert catalogue.calls == [(refs[0].key.digest, str(path))]
     assert refs[0].key.digest == hashlib.sha256(path.read_bytes()).hexdigest()
 
@@ -291,7 +291,7 @@ async def test_the_limit_ends_within_rows_that_have_ended(tmp_path: Path):
     for ref in refs:
         catalogue.end(ref)
     refs, source = await read([path], catalogue, limit=3)
-    assert (refs, source.passed_over, source.total, source.complete) == ([], 3, 3, False)
+    assert (refs, source.skipped_earlier, source.total, source.complete) == ([], 3, 3, False)
 
 
 @pytest.mark.parametrize("selection", [None, "2-"])
@@ -317,7 +317,7 @@ async def test_remote_files_that_have_ended_are_not_fetched(
     finally:
         memory.rm("/in", recursive=True)
     assert not refs
-    assert source.passed_over == (6 if selection is None else 5)
+    assert source.skipped_earlier == (6 if selection is None else 5)
     assert [(ref.key.page, ref.document.uri) for ref in changed] == [(0, "memory://in/b.png")]
 
 

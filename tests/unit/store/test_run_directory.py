@@ -55,7 +55,7 @@ def test_a_run_from_start_to_end(store) -> None:
     }
 
 
-def test_what_is_under_way_and_what_waits(store) -> None:
+def test_what_is_in_flight_and_what_waits(store) -> None:
     with store.open() as run:
         store.start(run, 1)
         store.start(run, 2)

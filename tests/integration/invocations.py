@@ -1,4 +1,4 @@
-"""Streams of several sittings: files of made-up sources, and a catalogue that remembers what of them has ended."""
+"""Streams of several invocations: files of made-up sources, and a catalogue that remembers what of them has ended."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class MetSource:
 
 @dataclass
 class RememberingCatalogue:
-    """:meth:`sit_down` starts a sitting; what was given in the last one and not started is forgotten."""
+    """:meth:`begin` begins an invocation; what was given in the last one and not started is forgotten."""
 
     digests: dict[tuple[Path, int, int], str] = field(default_factory=dict)
     sources: list[MetSource] = field(default_factory=list)
@@ -60,12 +60,12 @@ class RememberingCatalogue:
     waiting: dict[PageKey, WaitingPage] = field(default_factory=dict)
     documents: dict[str, str] = field(default_factory=dict)
     calls: list[tuple[str, str]] = field(default_factory=list)
-    """Of :meth:`meet` in this sitting."""
+    """Of :meth:`meet` in this invocation."""
 
     def __post_init__(self) -> None:
-        self.sit_down()
+        self.begin()
 
-    def sit_down(self) -> None:
+    def begin(self) -> None:
         self.calls.clear()
         self._met: list[MetSource] = []
         self._document_names, self._page_names = UniqueNames(), UniqueNames()
@@ -157,8 +157,8 @@ async def read(
     first: int | None = None,
     **options: object,
 ) -> tuple[list[PageRef], InputStream]:
-    """The page references of one sitting, or so many of them."""
-    catalogue.sit_down()
+    """The page references of one invocation, or so many of them."""
+    catalogue.begin()
     source = resolve(
         list(inputs),
         options=SourceOptions(**options),  # type: ignore[arg-type]
