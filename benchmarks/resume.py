@@ -106,7 +106,7 @@ async def read(inputs: Path, out: Path) -> tuple[int, int]:
             )
             directory.start_page(ref.key, Place.of(page))
             directory.write_page(page)
-    return source.passed_over, given
+    return source.skipped_earlier, given
 
 
 def main() -> None:
@@ -119,8 +119,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.read:
         start = time.perf_counter()
-        passed_over, given = asyncio.run(read(*options.read))
-        print(f"{passed_over} passed over, {given} given, {time.perf_counter() - start:.2f} s")
+        skipped_earlier, given = asyncio.run(read(*options.read))
+        print(f"{skipped_earlier} passed over, {given} given, {time.perf_counter() - start:.2f} s")
         return
     for name, write in (("images", write_images), ("shards", write_shards)):
         if options.only in (None, name):
