@@ -350,13 +350,16 @@ def _read_shrunk(
             read = getattr(pyvips.Image, loader)(os.fsencode(file.name), **options)  # it takes str for UTF-8
         if read.interpretation not in _VIPS_PLAIN or read.format not in ("uchar", "ushort"):
             return None
-        if read.format == "ushort":
+        is_deep = read.format == "ushort" and read.bands == 1
+        if read.format == "ushort" and not is_deep:
             read = read.cast("uchar", shift=True)
         if read.hasalpha():
             read = read.flatten(background=WHITE)
         shrunk = read.shrink(factor, factor, ceil=True).numpy()
     except pyvips.Error:  # Pillow names the damage
         return None
+    if is_deep:
+        shrunk = _eight_bits(shrunk)
     return np.repeat(shrunk.reshape(*shrunk.shape[:2], 1), 3, axis=2) if read.bands == 1 else shrunk
 
 
@@ -374,9 +377,7 @@ def _load_within(image: PillowImage.Image, limits: DecodeLimits) -> PillowImage.
 
 def _to_rgb(image: PillowImage.Image) -> Pixels:
     if image.mode.startswith("I;16"):
-        samples = np.asarray(image).astype(np.uint16)
-        # Scanners and cameras store 10, 12 or 14 bits, and some programs 8, in 16 without scaling them up.
-        return _grey(samples >> max(int(samples.max()).bit_length() - 8, 0))
+        return _grey(_eight_bits(np.asarray(image).astype(np.uint16)))
     if image.mode in ("I", "F"):
         return _grey(_stretch(np.asarray(image, dtype=np.float64)))
     if image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
@@ -384,6 +385,14 @@ def _to_rgb(image: PillowImage.Image) -> Pixels:
         white = PillowImage.new("RGBA", rgba.size, (WHITE, WHITE, WHITE, WHITE))
         image = PillowImage.alpha_composite(white, rgba)
     return np.array(image.convert("RGB"))
+
+
+def _eight_bits(samples: np.ndarray) -> Pixels:
+    """Bring 16-bit samples to 8 bits.
+
+    Scanners and cameras store 10, 12 or 14 bits, and some programs 8, in 16 without scaling them up.
+    """
+    return (samples >> max(int(samples.max()).bit_length() - 8, 0)).astype(np.uint8)
 
 
 def _grey(samples: np.ndarray) -> Pixels:

@@ -193,6 +193,7 @@ def huge_images() -> dict[str, bytes]:
         "grey and alpha": encoded(Image.merge("LA", (grey, alpha)), "PNG"),
         "16 bits": encoded(deep, "PNG"),
         "16 bits, TIFF": encoded(deep, "TIFF"),
+        "12 bits in 16": encoded(Image.fromarray(np.asarray(grey).astype(np.uint16) << 4), "TIFF"),
         "palette": encoded(palette, "PNG"),
         "palette with transparency": encoded(palette, "PNG", transparency=3),
         "CMYK": encoded(colours.convert("CMYK"), "TIFF"),
