@@ -24,6 +24,7 @@ from pagemill.errors import (
 from pagemill.imaging.annotations import FlattenedPage, flattened
 from pagemill.imaging.formats import HEAD_BYTES, FileFormat, sniff
 from pagemill.imaging.page import PdfInfo, TextLayer
+from pagemill.imaging.pdf_damage import PdfDamage
 from pagemill.imaging.text_layer import extract_text_layer, placed_images
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ _MAX_ABSENT = 2_000
 2,000 take PDFium 0.02 to 0.4 s."""
 CHANNELS = 3
 _METADATA_CHARACTERS = 1_000
+_REMEDY = "Compare the page with another copy of the document."
 _REPAIR = "Get the file again, or repair it (for example with `qpdf in.pdf out.pdf`)."
 
 
@@ -69,6 +71,13 @@ class PdfDocument(pdfium.PdfDocument):  # type: ignore[misc] # it has no types
     """Up to the last one that can be loaded."""
     absent: frozenset[int] = frozenset()
     """Indices of pages before it that cannot."""
+    damage: PdfDamage
+    """What else is wrong with it."""
+
+    def close(self, *arguments: Any) -> None:
+        """Close the document, and the file that is looked at for damage."""
+        self.damage.close()
+        super().close(*arguments)
 
     def walk(self) -> None:
         """Find out; takes 20 to 80 microseconds a page."""
@@ -115,11 +124,14 @@ def open_pdf(path: Path, password: str | None) -> PdfDocument:
 def _opened(path: Path, password: str | None) -> PdfDocument:
     """The document, opened with the password or, where that is not its own but it needs none to be read, without."""
     try:
-        return PdfDocument(path, password=password)
+        document = PdfDocument(path, password=password)
     except pdfium.PdfiumError as error:
         if password is None or error.err_code != pdfium_c.FPDF_ERR_PASSWORD:
             raise
-    return PdfDocument(path)
+        password = None
+        document = PdfDocument(path)
+    document.damage = PdfDamage(path, password)
+    return document
 
 
 def _why_not_opened(path: Path, password: str | None, head: bytes, error: pdfium.PdfiumError) -> PagemillError:
@@ -146,7 +158,8 @@ def describe(document: PdfDocument) -> PdfInfo:
     Raises:
         CorruptInputError: None of the pages can be loaded.
     """
-    announced = len(document)
+    # PDFium gives no page beyond the number that the document announces, even where there are more.
+    announced = max(len(document), document.damage.pages)
     if not document.pages:
         what = "its only page" if announced == 1 else f"none of the {announced:,} pages that it announces"
         raise CorruptInputError(f"the document is damaged: {what} can be loaded", remedy=_REPAIR)
@@ -211,6 +224,8 @@ def render_page(
         _draw(document, page, width, height, allocate(width * height * CHANNELS))
         notes = [] if dpi == limits.dpi else [f"rendered at {dpi:.0f} dpi because of the page's size"]
         warnings = _xfa_warnings(document)
+        if (damage := document.damage.of_page(page_index)) is not None:
+            warnings.append(PageError(component="decode", category="corrupt", message=damage, remedy=_REMEDY))
         text_layer: TextLayer | None = None
         image_boxes: tuple[Box, ...] = ()
         try:
