@@ -21,6 +21,9 @@ MAX_PAGES = 1_000_000
 _BIG = 43
 _REQUIRED = {256, 257}
 """Tags of width and height; what lacks them is no page, but bytes that the chain led to by mistake."""
+_MAX_COPIED = 2
+"""Strips that have more bytes in all than so many times the file overlap: they are not checked, as a copy of them may
+not fit into memory."""
 _REMEDY = "Get the file again, or open it in an image editor and save it anew to keep what is left."
 
 _COMPRESSION = 259
@@ -103,10 +106,13 @@ def is_damaged(file: IO[bytes], tags: Mapping[int, Any]) -> bool:
     """
     if tags.get(_COMPRESSION) not in _LENIENT:
         return False
+    places, lengths = _TILES if _TILES[0] in tags else _STRIPS
+    if sum(tags[lengths]) > _MAX_COPIED * file.seek(0, io.SEEK_END):
+        return False
     import pyvips  # importing it takes 0.2 s, and few pages need it
 
     pyvips.cache_set_max(0)  # nothing is read twice
-    copy = _bare_copy(file, tags)
+    copy = _bare_copy(file, tags, places, lengths)
     try:
         pyvips.Image.tiffload_buffer(copy, access="sequential", fail_on="warning").avg()
     except pyvips.Error:
@@ -114,9 +120,8 @@ def is_damaged(file: IO[bytes], tags: Mapping[int, Any]) -> bool:
     return False
 
 
-def _bare_copy(file: IO[bytes], tags: Mapping[int, Any]) -> bytes:
+def _bare_copy(file: IO[bytes], tags: Mapping[int, Any], places: int, lengths: int) -> bytes:
     """A TIFF of one page with the compressed data of another and the tags that decoding them takes."""
-    places, lengths = _TILES if _TILES[0] in tags else _STRIPS
     pieces = []
     for place, length in zip(tags[places], tags[lengths], strict=True):
         file.seek(place)

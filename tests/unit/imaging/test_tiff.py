@@ -1,5 +1,6 @@
 import io
 import struct
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -75,3 +76,26 @@ def test_a_file_without_a_page_is_corrupt():
     for data in (b"II*\0", b"II*\0\0\0\0\0", b"MM\0*\0\0\0\x08", b"II+\0\x08\0\0\0"):
         with pytest.raises(CorruptInputError):
             count_pages(data)
+
+
+def test_strips_that_overlap_do_not_fill_the_memory():
+    """Each of 400 strips is all of the file, by its tags."""
+    strips = 400
+    buffer = io.BytesIO()
+    Image.effect_noise((200, strips), 90).convert("1").save(buffer, "TIFF", compression="group4")
+    data = bytearray(buffer.getvalue()) + bytes(100_000)
+    (first,) = directories(bytes(data))
+    (entries,) = struct.unpack_from("<H", data, first)
+    tags = {tag: rest for tag, *rest in struct.iter_unpack("<HHII", data[first + 2 : first + 2 + 12 * entries])}
+    for tag, value in ((273, 8), (279, 100_000)):
+        tags[tag] = [4, strips, len(data)]
+        data += struct.pack(f"<{strips}I", *[value] * strips)
+    tags[278] = [4, 1, 1]
+    struct.pack_into("<I", data, 4, len(data))
+    data += struct.pack("<H", entries) + b"".join(struct.pack("<HHII", tag, *rest) for tag, rest in tags.items())
+    tracemalloc.start()
+    try:
+        decode_image(bytes(data + bytes(4)))
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
