@@ -224,8 +224,11 @@ def render_page(
         _draw(document, page, width, height, allocate(width * height * CHANNELS))
         notes = [] if dpi == limits.dpi else [f"rendered at {dpi:.0f} dpi because of the page's size"]
         warnings = _xfa_warnings(document)
-        if (damage := document.damage.of_page(page_index)) is not None:
-            warnings.append(PageError(component="decode", category="corrupt", message=damage, remedy=_REMEDY))
+        try:
+            if (damage := document.damage.of_page(page_index)) is not None:
+                warnings.append(PageError(component="decode", category="corrupt", message=damage, remedy=_REMEDY))
+        except Exception as error:  # as below
+            notes.append(f"the page cannot be checked for damage ({type(error).__name__}: {error})")
         text_layer: TextLayer | None = None
         image_boxes: tuple[Box, ...] = ()
         try:

@@ -88,7 +88,7 @@ class PdfDamage:
                     suppress_warnings=True,
                 )
                 len(pdf.pages)  # walks the page tree
-            except (pikepdf.PdfError, OSError, ValueError, TypeError, AttributeError, KeyError):
+            except Exception:  # pikepdf passes on whatever C++ throws; PDFium reads the file all the same
                 return None
             self._pdf = pdf
         return self._pdf

@@ -11,6 +11,7 @@ import pikepdf
 import pytest
 from PIL import Image
 
+from pagemill.imaging import pdf_damage
 from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.pdf import describe, open_pdf, render_page
 
@@ -115,3 +116,19 @@ def test_pages_beyond_the_page_count_are_announced(tmp_path: Path):
     finally:
         document.close()
     assert (info.page_count, info.announced) == (2, 4)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("INTERNAL ERROR"), MemoryError()])
+@pytest.mark.parametrize(("owner", "name"), [(pikepdf, "open"), (pdf_damage, "_is_sound")])
+def test_a_page_is_rendered_whatever_becomes_of_the_check(
+    tmp_path: Path, owner: object, name: str, error: Exception, monkeypatch: pytest.MonkeyPatch
+):
+    path = one_page(tmp_path / "page.pdf", flate(LINES))
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(owner, name, fail)
+    with open_pdf(path, None) as document:
+        assert describe(document).page_count == 1
+        assert not render_page(document, 0, DecodeLimits(), bytearray).warnings
