@@ -57,12 +57,14 @@ def mark_margins(blocks: Sequence[Block], width: int, height: int, body: float) 
     """
     result = [part for block in blocks for part in _peeled(block, height)]
     for block in result:
+        if block.label in _FURNITURE and block.rows and _is_inside(block, width, height) and not _is_number(block):
+            block.label = Label.TEXT
         if _is_aside(block, width, height):
             block.label = Label.ASIDE_TEXT
     for top in (True, False):
         _mark_edge(result, height, body, top=top)
     for block in result:
-        if block.label in _FURNITURE and len(block.rows) == 1 and PAGE_NUMBER.match(block.plain.strip()):
+        if block.label in _FURNITURE and _is_number(block):
             block.label = Label.NUMBER
     _mark_footnotes(result, height, body)
     _restore_only_text(result)
@@ -76,6 +78,23 @@ def _restore_only_text(blocks: Sequence[Block]) -> None:
     for block in blocks:
         if block.label in _FURNITURE and block.rows:
             block.label = Label.TEXT
+
+
+def _is_number(block: Block) -> bool:
+    return len(block.rows) == 1 and PAGE_NUMBER.match(block.plain.strip()) is not None
+
+
+def _is_inside(block: Block, width: int, height: int) -> bool:
+    """Whether what layout takes for a head or foot is far from the edge where those are, as lone lines can be.
+
+    Those of pages that were printed sideways are at the sides, and vertical.
+    """
+    x1, y1, x2, y2 = block.box
+    at_side = x2 < PARSING.side_band * width or x1 > (1 - PARSING.side_band) * width
+    if at_side and y2 - y1 > x2 - x1:
+        return False
+    distance = y1 if block.label is Label.HEADER else height - y2
+    return distance > PARSING.furniture_reach * height
 
 
 def _edge_distance(block: Block, height: int, *, top: bool) -> float:

@@ -190,6 +190,9 @@ class ParsingThresholds:
     # Margins: running heads and feet, page numbers, footnotes.
     band: float = 0.12
     """Share of the page height at top and bottom in which running heads, feet and page numbers are."""
+    furniture_reach: float = 0.25
+    """Share of the page height beyond which nothing is a running head or foot, whatever layout detection says. It is
+    larger than ``band``: photographs of pages have wide borders."""
     outer_band: float = 0.085
     letterhead_band: float = 0.06
     side_band: float = 0.1

@@ -9,7 +9,7 @@ from pagemill.parsing.captions import is_caption, join_names
 from pagemill.parsing.headings import join_numbers
 from pagemill.parsing.lines import rows_of
 from pagemill.parsing.lists import marker
-from pagemill.parsing.margins import PAGE_NUMBER
+from pagemill.parsing.margins import PAGE_NUMBER, mark_margins
 from pagemill.parsing.paragraphs import ends_sentence
 
 
@@ -87,3 +87,32 @@ def test_two_names_or_numbers_before_one_text_are_both_kept(join, label, texts, 
     blocks = in_one_row(label, *texts)
     words = sorted(" ".join(block.plain for block in join([blocks[i] for i in order])).split())
     assert words == sorted(" ".join(texts).split())
+
+
+def block_of(label, box, text="a few words"):
+    return Block(box, label, list(rows_of([TextLine(text=text, box=box)])))
+
+
+@pytest.mark.parametrize(
+    ("label", "box", "found"),
+    [
+        (Label.HEADER, (100, 600, 300, 620), Label.TEXT),
+        (Label.HEADER, (100, 860, 300, 880), Label.TEXT),
+        (Label.FOOTER, (100, 700, 300, 720), Label.TEXT),
+        (Label.HEADER, (100, 150, 300, 170), Label.HEADER),
+        (Label.FOOTER, (100, 860, 300, 880), Label.FOOTER),
+        (Label.HEADER, (670, 400, 690, 600), Label.HEADER),  # of a page that was printed sideways
+    ],
+)
+def test_what_is_far_from_the_edge_is_no_running_head_or_foot(label, box, found):
+    head = block_of(label, box)
+    text = [block_of(Label.TEXT, (100, y, 600, y + 20)) for y in (300, 330, 360, 390)]
+    mark_margins([head, *text], 700, 1000, 20.0)
+    assert head.label is found
+
+
+def test_a_page_number_far_from_the_edge_is_one_where_layout_says_so():
+    number = block_of(Label.FOOTER, (340, 600, 360, 620), "62")
+    text = [block_of(Label.TEXT, (100, y, 600, y + 20)) for y in (300, 330, 360, 390)]
+    mark_margins([number, *text], 700, 1000, 20.0)
+    assert number.label is Label.NUMBER
