@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import ClassVar
 
 from pagemill.document.identity import PageKey
 from pagemill.document.page import PageError, PageResult, Status
@@ -55,6 +56,7 @@ class FakePipeline:
 
     total: int | None = None
     skipped_earlier = 0
+    skipped_files: ClassVar[dict[str, int]] = {}
     complete = True
 
     def __init__(

@@ -160,6 +160,19 @@ def test_files_with_the_same_content_are_skipped_where_that_was_asked(inputs: Pa
     assert [record["doc_id"] for record in records(tmp_path / "out")] == ["a"]
 
 
+def test_files_of_other_kinds_in_a_folder_are_named_and_no_failure(inputs: Path, tmp_path: Path):
+    folder = tmp_path / "scans"
+    folder.mkdir()
+    (folder / "page").write_bytes((inputs / "a.png").read_bytes())
+    (folder / "page.gif").write_bytes(b"GIF89a")
+    ended = parse(folder, "-o", tmp_path / "out")
+    assert ended.returncode == ExitCode.OK, ended.stderr
+    assert "skipped: 1 file of another kind (.gif 1)" in ended.stderr.splitlines()
+    assert [record["page_id"] for record in records(tmp_path / "out")] == ["page_1"]
+    again = parse(folder, "-o", tmp_path / "out", "--quiet")
+    assert (again.returncode, again.stderr) == (ExitCode.OK, "")
+
+
 def test_a_misspelt_name_does_not_block_the_output(inputs: Path, tmp_path: Path):
     out = tmp_path / "out"
     assert parse(inputs / "aa.png", "-o", out).returncode == ExitCode.INPUT

@@ -91,6 +91,8 @@ class RunOutcome:
     """Number of all errors."""
     unopened: int = 0
     """Inputs that could not be opened; unlike other failures, they are retried whenever the run is resumed."""
+    skipped_files: dict[str, int] = field(default_factory=dict)
+    """Files of input folders that are of no kind that pagemill reads, by suffix."""
     recycle: bool = False
     """The run is not finished: it continues in a new process."""
 
@@ -294,6 +296,7 @@ class _RunWriter:
                     await _on(self._writer, self._directory.sync)
                     return self.outcome
                 self.outcome.recycle = False
+                self.outcome.skipped_files = pipeline.skipped_files
                 await self._finish(interrupted=stop.is_set(), complete=pipeline.complete and not stop.is_set())
         if not (summary.pages or summary.skipped or stop.is_set()):
             raise _no_page()

@@ -79,7 +79,7 @@ def command(
         import asyncio
 
         from pagemill.app.parse import parse_into
-        from pagemill.cli.progress import ParseProgress, print_summary
+        from pagemill.cli.progress import ParseProgress, print_skipped_files, print_summary
         from pagemill.runtime.pipeline import Pipeline
         from pagemill.store.run_directory import PREVIEW_PAGES
 
@@ -108,6 +108,7 @@ def command(
             return RECYCLE
         if not quiet:
             print_summary(outcome, life.vitals, output, time.monotonic() - start)
+            print_skipped_files(outcome.skipped_files)
         return outcome.exit_code
 
     return supervise(

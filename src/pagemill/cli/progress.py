@@ -20,7 +20,7 @@ from pagemill.runtime.supervisor import Life
 from pagemill.serving.spec import What
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from pagemill.app.parse import RunOutcome
@@ -322,6 +322,19 @@ def print_summary(
         console.say("To retry the failed pages, repeat the command with --retry-failed.")
     elif summary.failed:
         console.say("The next run into this output retries them.")
+
+
+def print_skipped_files(by_suffix: Mapping[str, int], console: LenientConsole | None = None) -> None:
+    """Name the files of input folders that were not read; nothing where there are none.
+
+    Args:
+        by_suffix: How many files have which suffix.
+        console: Where to print; standard error by default.
+    """
+    if by_suffix:
+        files = number(sum(by_suffix.values()), "file")
+        kinds = "another kind" if files.startswith("1 ") else "other kinds"
+        (console or messages()).say(f"skipped: {files} of {kinds} ({', '.join(counts(by_suffix))})")
 
 
 def _details(summary: RunSummary) -> list[tuple[str, str, list[str]]]:

@@ -102,6 +102,11 @@ class Pipeline:
         return self._source.skipped_earlier if self._source else 0
 
     @property
+    def skipped_files(self) -> dict[str, int]:
+        """Files of folders so far that are of no kind that pagemill reads, by suffix."""
+        return self._source.skipped_files if self._source else {}
+
+    @property
     def complete(self) -> bool:
         """Whether the stream's input was read to its end."""
         return self._source is not None and self._source.complete

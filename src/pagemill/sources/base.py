@@ -140,6 +140,11 @@ class PageSource(Protocol):
         """Pages so far that ended in an earlier run and are not given again."""
         ...
 
+    @property
+    def skipped_files(self) -> dict[str, int]:
+        """Files of folders so far that are of no kind that pagemill reads, by suffix."""
+        ...
+
     def pages(self) -> AsyncGenerator[PageRef]:
         """Yield page references in input order, reading no further ahead than it is asked."""
         ...

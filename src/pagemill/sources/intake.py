@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pagemill.errors import OutputError, PagemillError, unreadable
 from pagemill.imaging.formats import SUFFIXES, FileFormat
 from pagemill.sources.digest import Identifier, StoppedError, text_digest
-from pagemill.sources.items import Item, RemoteFile, is_url
+from pagemill.sources.items import Item, RemoteFile, SkippedFiles, is_url
 from pagemill.sources.locate import expand
 from pagemill.sources.remote import unreachable
 
@@ -64,6 +64,8 @@ class Intake:
         """Files before the current one."""
         self.exhausted = False
         """All files were taken in."""
+        self.skipped_files = SkippedFiles()
+        """Files of folders so far that are of other kinds."""
         self._inputs = inputs
         self._options = options
         self._catalogue = catalogue
@@ -78,7 +80,7 @@ class Intake:
 
     def sources(self) -> Iterator[Source]:
         """Yield the files that have not ended, each once, until the limit is reached."""
-        for item in expand(self._inputs, recursive=self._options.recursive):
+        for item in expand(self._inputs, recursive=self._options.recursive, skipped=self.skipped_files):
             if self.left == 0 or self._identifier.stopped:
                 return
             try:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
@@ -35,6 +36,28 @@ class Item:
     """Which of the user's inputs it comes from, from 0; the shards of one dataset share it."""
     content: Path | bytes | RemoteFile | None = None
     error: PagemillError | None = None
+
+
+@dataclass(slots=True)
+class SkippedFiles:
+    """Files of folders that are of no kind that pagemill reads, counted by suffix."""
+
+    MAX_SUFFIXES: ClassVar = 20
+    """Suffixes that are counted apart: names are untrusted, and a folder may hold any number of them."""
+    MAX_SUFFIX: ClassVar = 16
+    """Characters of a suffix; a longer one is rather the end of a sentence."""
+    NONE: ClassVar = "no suffix"
+    OTHER: ClassVar = "other"
+
+    by_suffix: Counter[str] = field(default_factory=Counter)
+
+    def add(self, name: str) -> None:
+        """Count a file by its name."""
+        suffix = PurePosixPath(name).suffix.lower() or self.NONE
+        is_known = suffix in self.by_suffix
+        if not is_known and (len(self.by_suffix) >= self.MAX_SUFFIXES or len(suffix) > self.MAX_SUFFIX):
+            suffix = self.OTHER
+        self.by_suffix[suffix] += 1
 
 
 def natural_key(name: str) -> list[tuple[int, int, str]]:

@@ -21,7 +21,7 @@ from pagemill.errors import (
     UnsupportedInputError,
 )
 from pagemill.imaging.formats import SUFFIXES
-from pagemill.sources.items import Item, RemoteFile, base_name, natural_key
+from pagemill.sources.items import Item, RemoteFile, SkippedFiles, base_name, natural_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,8 +62,14 @@ class TemporaryCopy:
         self._remove = weakref.finalize(self, self.path.unlink, missing_ok=True)
 
 
-def expand_url(url: str, origin: int, *, recursive: bool) -> Iterator[Item]:
+def expand_url(url: str, origin: int, *, recursive: bool, skipped: SkippedFiles | None = None) -> Iterator[Item]:
     """Yield the files of a URL: itself, or what a folder or glob holds. A Hub dataset is searched to its depths.
+
+    Args:
+        url: The address.
+        origin: Which of the user's inputs it is, from 0.
+        recursive: Recurse into folders.
+        skipped: Counts the files of folders that are of other kinds.
 
     Raises:
         MissingDependencyError: The filesystem's package is not installed.
@@ -74,10 +80,11 @@ def expand_url(url: str, origin: int, *, recursive: bool) -> Iterator[Item]:
     filesystem, path = _filesystem(url)
     scheme = url.split("://", 1)[0]
     errors: list[Exception] = []
+    is_pattern = glob.has_magic(path)
     # A folder that cannot be listed counts as an empty one otherwise. fsspec tells of the outermost one only.
     told = {"on_error": errors.append} if _walks_by_itself(filesystem) else {}
     try:
-        if glob.has_magic(path):
+        if is_pattern:
             names = [str(name) for name in filesystem.glob(path, **told)]
         elif scheme in ("http", "https") or filesystem.isfile(path):
             yield Item(
@@ -90,6 +97,11 @@ def expand_url(url: str, origin: int, *, recursive: bool) -> Iterator[Item]:
     except Exception as error:
         raise unreachable(url, error) from error
     files = sorted((name for name in names if PurePosixPath(name).suffix.lower() in SUFFIXES), key=natural_key)
+    if skipped is not None:
+        for other in map(PurePosixPath, set(names).difference(files)):
+            # What has no suffix and matches a pattern may be a folder.
+            if not other.name.startswith(".") and (other.suffix or not is_pattern):
+                skipped.add(other.name)
     if not files and not errors:
         raise MissingInputError(f"{url!r} does not exist or holds no document", remedy="Check the address.")
     for name in files:

@@ -63,6 +63,11 @@ class InputStream:
         """Pages so far that ended in an earlier run and are not given again."""
         return self._intake.skipped_earlier
 
+    @property
+    def skipped_files(self) -> dict[str, int]:
+        """Files of folders so far that are of no kind that pagemill reads, by suffix."""
+        return dict(self._intake.skipped_files.by_suffix)
+
     async def pages(self) -> AsyncGenerator[PageRef]:
         """Yield page references in input order, reading no further ahead than it is asked."""
         intake = self._intake

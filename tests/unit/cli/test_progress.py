@@ -11,7 +11,7 @@ import pytest
 
 from pagemill.app.parse import RunOutcome
 from pagemill.cli import progress
-from pagemill.cli.progress import LenientConsole, ParseProgress, ProgressBar, print_summary
+from pagemill.cli.progress import LenientConsole, ParseProgress, ProgressBar, print_skipped_files, print_summary
 from pagemill.document.page import PageError, PageResult, Status
 from pagemill.errors import ExitCode
 from pagemill.parsing.page import ParsedPage
@@ -214,3 +214,15 @@ def test_a_bar_is_drawn_on_a_terminal_alone_and_not_when_quiet():
             bar.update(4, 5, "a note")
             assert bar.shown == (terminal and not quiet)
         assert all((part in file.getvalue()) == (terminal and not quiet) for part in ("texts", "4/5", "a note"))
+
+
+def test_files_of_other_kinds_are_named_in_one_line():
+    file = io.StringIO()
+    console = LenientConsole(file=file)
+    print_skipped_files({}, console)
+    print_skipped_files({".gif": 1, ".docx": 2}, console)
+    print_skipped_files({".gif": 1}, console)
+    assert file.getvalue().splitlines() == [
+        "skipped: 3 files of other kinds (.docx 2, .gif 1)",
+        "skipped: 1 file of another kind (.gif 1)",
+    ]

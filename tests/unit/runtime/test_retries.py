@@ -62,6 +62,7 @@ class World:
     """What the journal was told: ``together``, ``alone`` or ``postponed``, and the page's position."""
     total: int | None = None
     skipped_earlier: int = 0
+    skipped_files: dict[str, int] = field(default_factory=dict)
     complete: bool = True
 
     async def pages(self):

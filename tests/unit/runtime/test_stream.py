@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from typing import ClassVar
 
 import pytest
 
@@ -48,6 +49,7 @@ def ended(ref: PageRef, *, retryable: bool | None = None) -> ParsedPage:
 
 class Source:
     skipped_earlier = 0
+    skipped_files: ClassVar[dict[str, int]] = {}
     complete = False
 
     def __init__(self, *refs: PageRef, error: Exception | None = None) -> None:

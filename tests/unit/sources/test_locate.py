@@ -10,7 +10,7 @@ from pagemill.errors import (
     UnreadableInputError,
     UnsupportedInputError,
 )
-from pagemill.sources.items import base_name, natural_key
+from pagemill.sources.items import SkippedFiles, base_name, natural_key
 from pagemill.sources.locate import expand
 
 
@@ -227,3 +227,42 @@ def test_documents_in_the_folder_that_a_run_writes_into_are_read(run_below: Path
     monkeypatch.chdir(run_below / "out")
     assert names(".", recursive=True) == ["copy.pdf"]
     assert names("**/*.p*") == ["copy.pdf"]
+
+
+def skipped_in(*inputs: str | Path, recursive: bool = True) -> dict[str, int]:
+    skipped = SkippedFiles()
+    list(expand(inputs, recursive=recursive, skipped=skipped))
+    return dict(skipped.by_suffix)
+
+
+def test_files_of_other_kinds_in_folders_are_counted_by_suffix(folder: Path):
+    for name in ("a.gif", "sub/b.GIF", "sub/c.docx", "README", ".hidden.gif"):
+        (folder / name).touch()
+    assert skipped_in(folder) == {".gif": 2, ".docx": 1, ".txt": 1, "no suffix": 1}
+    assert skipped_in(folder, recursive=False) == {".gif": 1, ".txt": 1, "no suffix": 1}
+    assert skipped_in(f"{folder}/s*") == {".gif": 1, ".docx": 1}
+    assert skipped_in(f"file://{folder}") == {".gif": 2, ".docx": 1, ".txt": 1, "no suffix": 1}
+
+
+def test_suffixes_that_are_counted_apart_are_bounded(tmp_path: Path):
+    for number in range(SkippedFiles.MAX_SUFFIXES + 5):
+        (tmp_path / f"x.{number}").touch()
+    (tmp_path / f"x.{'y' * SkippedFiles.MAX_SUFFIX}").touch()
+    skipped = skipped_in(tmp_path)
+    assert len(skipped) == SkippedFiles.MAX_SUFFIXES + 1
+    assert skipped["other"] == 6
+
+
+def test_what_a_run_writes_is_not_counted(run_below: Path):
+    for name in ("run.json", "ocr_results.jsonl", "report.html", "scan.gif"):
+        (run_below / "out" / name).touch()
+    assert skipped_in(run_below) == {".txt": 1}
+    assert skipped_in(run_below / "out") == {".gif": 1}
+
+
+@pytest.mark.parametrize("head", [b"%PDF-1.7", b"\x89PNG\r\n\x1a\n", b"PAR1"])
+def test_a_file_without_a_suffix_is_read_by_its_content(tmp_path: Path, head: bytes):
+    (tmp_path / "scan").write_bytes(head)
+    (tmp_path / "note").write_bytes(b"text")
+    assert names(tmp_path) == ["scan"]
+    assert skipped_in(tmp_path) == {"no suffix": 1}
