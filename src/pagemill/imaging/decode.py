@@ -22,6 +22,7 @@ import simplejpeg
 from PIL import BmpImagePlugin, JpegImagePlugin, PngImagePlugin, TiffImagePlugin, WebPImagePlugin
 from PIL import Image as PillowImage
 
+from pagemill.document.page import PageError
 from pagemill.errors import (
     CorruptInputError,
     EmptyPageError,
@@ -64,6 +65,10 @@ _REMEDY = "Get the file again, or open it in an image editor and save it anew to
 _PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _END_OF_JPEG = b"\xff\xd9"
 _ORIENTATION = 0x0112
+_GAIN_MAPS = (b"hdrgm:Version", b"hdrgainmap")
+"""In the metadata of JPEGs whose second image is no page but the brightness of the first one on HDR screens."""
+_MP_ENTRIES = 0xB002
+_THUMBNAIL = "Large Thumbnail"
 _SIDEWAYS = frozenset({5, 6, 7, 8})
 """EXIF orientations that swap width and height."""
 
@@ -74,8 +79,9 @@ def decode_image(
     """Decode a PNG, JPEG, WebP, BMP or TIFF.
 
     EXIF orientation is applied, transparency laid on white, CMYK, grey, palette, 16-bit and float samples turned into
-    8-bit RGB. Images over the working size are shrunk, most of them while they are read, so that an image of hundreds
-    of megapixels does not take gigabytes; ``scale`` and a note say so.
+    8-bit RGB. Of an animation only the first frame is read, and a warning says so. Images over the working size are
+    shrunk, most of them while they are read, so that an image of hundreds of megapixels does not take gigabytes;
+    ``scale`` and a note say so.
 
     Args:
         source: Encoded bytes, or the path of a file.
@@ -255,7 +261,54 @@ def _decode(
         scale = width / stored[0]
         notes = (f"decoded at {scale:.3g} of its {stored[0]} x {stored[1]} pixels",)
     pixels = _upright(pixels, orientation)
-    return DecodedPage(pixels=pixels, dpi=dpi * scale if dpi else None, scale=scale, notes=notes)
+    left_out = _frames_left_out(image, file, file_format)
+    return DecodedPage(
+        pixels=pixels, dpi=dpi * scale if dpi else None, scale=scale, notes=notes, warnings=_frame_warnings(left_out)
+    )
+
+
+def _frame_warnings(left_out: int) -> tuple[PageError, ...]:
+    if not left_out:
+        return ()
+    message = f"only the first of {left_out + 1:,} frames is read; {left_out:,} left out"
+    remedy = "Save the frames as pages of a TIFF, or as files of their own."
+    return (PageError(component="decode", category="frames", message=message, remedy=remedy),)
+
+
+def _frames_left_out(image: PillowImage.Image, file: IO[bytes], file_format: FileFormat) -> int:
+    """Frames behind the first one of an animated PNG or WebP or of a JPEG of several images (MPO).
+
+    Every frame of a TIFF is a page of its own.
+    """
+    if file_format in (FileFormat.PNG, FileFormat.WEBP):
+        return max(int(getattr(image, "n_frames", 1)) - 1, 0)
+    if isinstance(image, JpegImagePlugin.JpegImageFile) and "mp" in image.info:
+        return _mpo_frames(image, _whole(file))
+    return 0
+
+
+def _mpo_frames(image: JpegImagePlugin.JpegImageFile, data: bytes) -> int:
+    """Images behind the first one that may be pages.
+
+    Cameras and phones add thumbnails, gain maps and depth maps, which are smaller: a gain map has half the width and
+    height or less. Pages of one file are of similar size.
+    """
+    if any(mark in data for mark in _GAIN_MAPS):
+        return 0
+    try:
+        entries = (image._getmp() or {}).get(_MP_ENTRIES, [])[1:]
+    except _DAMAGED:  # the first image is sound all the same
+        return 0
+    frames = 0
+    for entry in entries:
+        start = image.info["mpoffset"] + entry["DataOffset"]
+        try:
+            height, width = simplejpeg.decode_jpeg_header(data[start : start + entry["Size"]])[:2]
+        except ValueError:  # editors cut off the images behind the first and leave the index
+            continue
+        is_thumbnail = entry["Attribute"]["MPType"].startswith(_THUMBNAIL)
+        frames += not is_thumbnail and 2 * width * height > image.width * image.height
+    return frames
 
 
 def _whole(file: IO[bytes]) -> bytes:

@@ -148,7 +148,9 @@ def _decode(request: DecodeImage, allocate: Callable[[int], Any]) -> Rendered:
     page = decode_image(path, frame=request.frame, limits=request.limits, name=request.name)
     np.frombuffer(allocate(page.pixels.nbytes), dtype=np.uint8)[:] = page.pixels.reshape(-1)
     height, width = page.pixels.shape[:2]
-    return Rendered(width=width, height=height, dpi=page.dpi, scale=page.scale, notes=page.notes)
+    return Rendered(
+        width=width, height=height, dpi=page.dpi, scale=page.scale, notes=page.notes, warnings=page.warnings
+    )
 
 
 def serve(worker: Worker, requests: IO[bytes], replies: IO[bytes]) -> None:

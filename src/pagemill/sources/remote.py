@@ -98,7 +98,7 @@ def expand_url(url: str, origin: int, *, recursive: bool, skipped: SkippedFiles 
         raise unreachable(url, error) from error
     files = sorted((name for name in names if PurePosixPath(name).suffix.lower() in SUFFIXES), key=natural_key)
     if skipped is not None:
-        for other in map(PurePosixPath, set(names).difference(files)):
+        for other in map(PurePosixPath, sorted(set(names).difference(files))):
             # What has no suffix and matches a pattern may be a folder.
             if not other.name.startswith(".") and (other.suffix or not is_pattern):
                 skipped.add(other.name)

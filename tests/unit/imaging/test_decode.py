@@ -441,3 +441,27 @@ def test_only_a_whole_upright_rgb_or_grey_jpeg_is_plain():
         b"",
     ):
         assert plain_jpeg_size(other) is None
+
+
+@pytest.mark.parametrize("file_format", ["PNG", "WEBP", "MPO"])
+def test_frames_behind_the_first_one_are_a_warning(file_format: str):
+    frames = [Image.new("RGB", (64, 48), colour) for colour in (RED, BLUE, RED)]
+    page = decode_image(encoded(frames[0], file_format, save_all=True, append_images=frames[1:]))
+    assert close(page.pixels[20, 20], RED)
+    (warning,) = page.warnings
+    assert (warning.component, warning.category) == ("decode", "frames")
+    assert warning.message == "only the first of 3 frames is read; 2 left out"
+
+
+@pytest.mark.parametrize("file_format", ["PNG", "WEBP", "JPEG", "BMP"])
+def test_an_image_of_one_frame_has_no_warning(file_format: str):
+    assert decode_image(encoded(two_colours(), file_format)).warnings == ()
+
+
+def test_images_behind_a_photograph_that_are_no_pages_have_no_warning():
+    whole = encoded(two_colours(), "MPO", save_all=True, append_images=[two_colours()])
+    gain_map = encoded(two_colours(), "MPO", save_all=True, append_images=[two_colours(32, 24)])
+    cut = whole[: whole.index(b"\xff\xd8", 2)]
+    marked = whole + b"urn:com:apple:photo:2020:aux:hdrgainmap"
+    for data in (gain_map, cut, marked):
+        assert decode_image(data).warnings == ()
