@@ -129,6 +129,8 @@ def page_image(page: CodedPage) -> Image.Image:
     for index, bit in enumerate(f"{page.number << FAULT_BITS | page.fault:0{CELL_COUNT}b}"):
         if bit == "1":
             fill((x1 + index * step, y1, x1 + (index + 1) * step, y2), (0, 0, 0))
+    # A gap above the middle: like a letter, and unlike a rule, each black cell is crossed twice from top to bottom.
+    fill((x1, y1 + 0.25 * (y2 - y1), x2, y1 + 0.38 * (y2 - y1)), (255, 255, 255))
     return image
 
 
