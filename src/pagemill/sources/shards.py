@@ -112,7 +112,9 @@ def pieces(
             file = content.filesystem.open(content.path, "rb")
         stack.enter_context(file)
         if file_format is FileFormat.PARQUET:
-            parquet = stack.enter_context(pq.ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER))
+            parquet = stack.enter_context(
+                pq.ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER, page_checksum_verification=True)
+            )
             columns = _columns(parquet.schema_arrow, options)
             yield columns, _row_groups(parquet, content, columns, ended)
             return

@@ -159,3 +159,15 @@ def test_file_objects_work(tmp_path: Path):
         assert len(list(read_rows(remote, FileFormat.PARQUET, SourceOptions()))) == 3
     finally:
         memory.rm("/shard.parquet")
+
+
+def test_a_parquet_page_that_fails_its_checksum_loses_its_rows(tmp_path: Path):
+    path = tmp_path / "shard"
+    pq.write_table(table(6), path, row_group_size=3, compression="none", use_dictionary=False, write_page_checksum=True)
+    data = path.read_bytes()
+    assert [row.data for row in read_rows(data, FileFormat.PARQUET, SourceOptions())][4] == b"image 4"
+    flipped = data.replace(b"image 4", b"imagf 4")
+    rows = list(read_rows(flipped, FileFormat.PARQUET, SourceOptions()))
+    assert [row.data for row in rows] == [b"image 0", b"image 1", b"image 2", None, None, None]
+    assert [row.row_id for row in rows] == [f"doc_{number}" for number in range(6)]
+    assert all("cannot be read" in row.problem for row in rows[3:])
