@@ -77,12 +77,15 @@ def command(
     def work(life: Life) -> int:
         """What the supervised process does; nothing heavy is imported outside of it."""
         import asyncio
+        import logging
 
         from pagemill.app.parse import parse_into
         from pagemill.cli.progress import ParseProgress, print_skipped_files, print_summary
         from pagemill.runtime.pipeline import Pipeline
         from pagemill.store.run_directory import PREVIEW_PAGES
 
+        if quiet:
+            logging.getLogger("pagemill.sources").setLevel(logging.ERROR)
         pipeline = Pipeline(
             dataclasses.replace(options.settings, preview_pages=PREVIEW_PAGES if directory.report else 0),
             options.runtime,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from pagemill.imaging.formats import FileFormat
 from pagemill.imaging.tiff import TiffPages, count_pages
 from pagemill.sources.base import DocumentRef, EncodedImage, PageRef, PdfPage
 from pagemill.sources.intake import input_error
-from pagemill.sources.items import RemoteFile, located
+from pagemill.sources.items import Item, RemoteFile, located
 from pagemill.sources.remote import read_all, unreachable
 
 if TYPE_CHECKING:
@@ -26,14 +27,17 @@ if TYPE_CHECKING:
     from pagemill.sources.base import Catalogue
     from pagemill.sources.intake import Intake, Source
     from pagemill.sources.options import SourceOptions
+    from pagemill.sources.shards import Columns
     from pagemill.sources.tables import DatasetRow
+
+log = logging.getLogger(__name__)
 
 _HORIZON = 10_000
 """Pages that a file may have behind those that can be counted, to tell whether any of them is wanted."""
 _PAGE_OF_FILE = re.compile(r"(.+)_(\d{1,9})")
 _CHANNELS = 3
 _MAX_PLACES = 5
-"""Gaps of a shard that a message names."""
+"""Gaps of a shard, and columns of it, that a message names."""
 _PDF_METADATA = ("title", "author", "subject")
 
 
@@ -48,6 +52,7 @@ class PageReferences:
         self._options = options
         self._catalogue = catalogue
         self._limits = limits
+        self._inputs_of_many_columns: set[int] = set()
 
     def of_broken(
         self, source: Source, error: PagemillError, *, missing: int = 0, pages: int | None = 1, finished: int = 0
@@ -144,7 +149,9 @@ class PageReferences:
         known, item, intake = source.known, source.item, self._intake
         assert item.content is not None
         documents: dict[str | None, DocumentRef] = {}
-        rows = read_rows(item.content, file_format, self._options, known.ended)
+        rows = read_rows(
+            item.content, file_format, self._options, known.ended, lambda columns: self._note_columns(item, columns)
+        )
         missing = _MissingRows()
         count = 0
         while (left := intake.left) != 0:
@@ -174,6 +181,20 @@ class PageReferences:
         if missing:
             intake.position -= 1 if missing.count else 0  # the reference takes the place of one of them
             yield from self.of_broken(source, missing.error(), missing=max(missing.count, 1), pages=None)
+
+    def _note_columns(self, item: Item, columns: Columns) -> None:
+        """Name image columns that are not read, once per input: the shards of a dataset have the same columns."""
+        if columns.other_images and item.origin not in self._inputs_of_many_columns:
+            self._inputs_of_many_columns.add(item.origin)
+            others = ", ".join(map(repr, columns.other_images[:_MAX_PLACES]))
+            more = len(columns.other_images) - _MAX_PLACES
+            log.warning(
+                "%r: images are read from the column %r, and not from %s%s; --image-column names another",
+                item.uri,
+                columns.image,
+                others,
+                f" and {more} more" if more > 0 else "",
+            )
 
     def _row_page(
         self, source: Source, file_format: FileFormat, row: DatasetRow, documents: dict[str | None, DocumentRef]

@@ -56,6 +56,8 @@ class Columns:
     image: str
     row_id: str | None
     metadata: tuple[str, ...]
+    other_images: tuple[str, ...] = ()
+    """Columns that hold images as well and are not read, as nobody has said which of them to take."""
 
     @property
     def all(self) -> list[str]:
@@ -253,7 +255,7 @@ def _stream_batches(
 
 
 def _columns(schema: pa.Schema, options: SourceOptions) -> Columns:
-    image = _image_column(schema, options.image_column)
+    image, other_images = _image_column(schema, options.image_column)
     row_id = options.id_column
     if row_id is not None and row_id not in schema.names:
         raise UsageError(f"there is no column {row_id!r}", remedy=f"The columns are: {', '.join(schema.names)}.")
@@ -262,11 +264,15 @@ def _columns(schema: pa.Schema, options: SourceOptions) -> Columns:
             (name for name in _ID_COLUMNS if name in schema.names and _is_scalar(schema.field(name).type)), None
         )
     metadata = tuple(f.name for f in schema if f.name not in (image, row_id) and _is_scalar(f.type))
-    return Columns(image, row_id, metadata)
+    return Columns(image, row_id, metadata, other_images)
 
 
-def _image_column(schema: pa.Schema, wanted: str | None) -> str:
-    """The struct column with encoded ``bytes`` (the `datasets` library's Image feature), or a binary column."""
+def _image_column(schema: pa.Schema, wanted: str | None) -> tuple[str, tuple[str, ...]]:
+    """The struct column with encoded ``bytes`` (the `datasets` library's Image feature), or a binary column.
+
+    Returns:
+        The column, and others of its kind where none is ``wanted``.
+    """
     names = ", ".join(schema.names)
     if wanted is not None:
         if wanted not in schema.names:
@@ -275,7 +281,7 @@ def _image_column(schema: pa.Schema, wanted: str | None) -> str:
             raise UsageError(f"the column {wanted!r} holds lists of images", remedy=_ONE_IMAGE_A_ROW)
         if not (_is_image_struct(schema.field(wanted).type) or _is_binary(schema.field(wanted).type)):
             raise UsageError(f"the column {wanted!r} holds no encoded images", remedy=f"The columns are: {names}.")
-        return wanted
+        return wanted, ()
     structs = [f.name for f in schema if _is_image_struct(f.type)]
     plain = [f.name for f in schema if _is_binary(f.type) and f.name in _IMAGE_NAMES]
     candidates = structs or plain
@@ -286,7 +292,8 @@ def _image_column(schema: pa.Schema, wanted: str | None) -> str:
         raise UnsupportedInputError(
             f"no column holds encoded page images (columns: {names})", remedy="Name it with --image-column."
         )
-    return next((name for name in _IMAGE_NAMES if name in candidates), candidates[0])
+    image = next((name for name in _IMAGE_NAMES if name in candidates), candidates[0])
+    return image, tuple(name for name in candidates if name != image)
 
 
 def _is_image_struct(kind: pa.DataType) -> bool:

@@ -20,7 +20,7 @@ from pagemill.imaging.formats import FileFormat
 from pagemill.sources.shards import MAX_NAMED, EndedRows, LostPiece, damaged, pieces, reason_of
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Callable, Container, Iterator
 
     from pagemill.sources.items import RemoteFile
     from pagemill.sources.options import SourceOptions
@@ -58,12 +58,20 @@ def read_rows(
     file_format: FileFormat,
     options: SourceOptions,
     ended: Container[int] = frozenset(),
+    opened: Callable[[Columns], None] | None = None,
 ) -> Iterator[DatasetRow | EndedRows | LostRows]:
     """Yield the rows of a shard in order, and in the place of those that ``ended`` names only how many there are.
 
     Row groups of Parquet files whose rows have all ended are not decoded. A damaged row group or record batch costs its
     own rows only: those are yielded as rows that are lost, or as :class:`LostRows` where their number is unknown or
     above ``MAX_NAMED``, or where the file's filesystem failed and they may be there next time.
+
+    Args:
+        content: The shard.
+        file_format: Its format.
+        options: Which columns to take.
+        ended: Numbers of rows, from 1, that need not be read.
+        opened: Called with the columns of the shard before its rows.
 
     Raises:
         CorruptInputError: The shard cannot be read at all.
@@ -73,6 +81,8 @@ def read_rows(
     """
     try:
         with pieces(content, file_format, options, ended) as (columns, found):
+            if opened is not None:
+                opened(columns)
             first = 1
             for piece in found:
                 if isinstance(piece, EndedRows):

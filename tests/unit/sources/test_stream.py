@@ -326,3 +326,18 @@ async def test_leaving_early_closes_what_is_open(tmp_path: Path, monkeypatch: py
     await anext(pages)
     await pages.aclose()
     assert closed == [True]
+
+
+async def test_image_columns_that_are_not_read_are_named_once_an_input(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level("WARNING", "pagemill.sources")
+    image = pa.array([{"bytes": png(), "path": None}], IMAGE)
+    for name in ("a", "b"):
+        pq.write_table(pa.table({"front": image, "back": image}), tmp_path / f"{name}.parquet")
+    assert len(await take(tmp_path)) == 2
+    (message,) = caplog.messages
+    assert "images are read from the column 'front', and not from 'back'; --image-column" in message
+    caplog.clear()
+    await take(tmp_path, image_column="back")
+    assert not caplog.messages
