@@ -48,6 +48,9 @@ cost little."""
 _SCRAP = 8.0
 """Lines less than this many times as wide as high fill the input: there is little context to read them by."""
 _STEP = 8  # input columns per output step
+# The narrowest input: the width of PaddleOCR's training samples, to which its own reader pads. On a narrower one the
+# Latin model takes a Hangul syllable for a digit ("20명" for "205").
+_MIN_COLUMNS = 320
 _WIDTH_GRAIN = 32
 _STRIDE = 32  # the detector halves its input five times
 _TILE, _OVERLAP = 1024, 96
@@ -199,7 +202,7 @@ class RapidOcrRecognizer:
         nothing on lines of 128 columns and more, and 15 % on shorter ones (measured), which its padding costs again.
         """
         width = self._columns(line)
-        blob = np.zeros((1, 3, _LINE_HEIGHT, -(-width // _WIDTH_GRAIN) * _WIDTH_GRAIN), np.float32)
+        blob = np.zeros((1, 3, _LINE_HEIGHT, max(_MIN_COLUMNS, -(-width // _WIDTH_GRAIN) * _WIDTH_GRAIN)), np.float32)
         blob[0, :, :, :width] = _normalise(line, width)
         (probabilities,) = self._session.run(None, {self._input: blob})
         return self._accept(decode_greedy(probabilities, self._alphabet, [width / _STEP])[0])
