@@ -157,6 +157,8 @@ def test_tables(name: str, text_layer: str) -> None:
             assert score >= (0.9 if element["bordered"] else 0.75), f"{score:.3f} {html}"
             # Read too narrow, a cell such as "20명" becomes "205명", which hardly changes the score.
             assert not Counter(numbers(element["html"])) - Counter(numbers(html))
+            # A Korean cell that looks like ideographs: "구분" as "7是".
+            assert not {character for character in html if "一" <= character <= "鿿"} - set(element["html"])
 
 
 @of_samples(*BAR)

@@ -49,6 +49,7 @@ _SURE_LANGUAGE = 0.6  # mean over sample lines of confidence x share of letters 
 _LATIN = frozenset({"LATIN"})
 _STRAY = 0.05  # share of other letters in a line that is all Latin: misread signs
 _UNSURE = 0.9  # confidence of a figure whose last syllable was read as a sign
+_SURE = 0.97  # confidence from which no Hangul is read as ideographs: "구분" is read as "7是" at up to 0.955
 _DOUBTFUL = 0.8  # confidence under which a reading needs a second look
 POORLY_READ = 0.82
 """Quality of a page under which its text is not to be relied upon: pages of scripts of which the engine reads Latin
@@ -172,7 +173,8 @@ class PageReader:
         if language is None:
             return lines, None
         sampled = {id(line) for line in sample}
-        rest = [line for line in lines if _may_be_mixed(line) and id(line) not in sampled]
+        unsure = [line for line in lines if _may_be_mixed(line) or line.text.confidence < _SURE]
+        rest = [line for line in unsure if id(line) not in sampled]
         texts = [*texts, *await self._services.recognize(engine, [line.image for line in rest])]
         await self._take(sample + rest, texts, engine, scripts_of_language(language))
         return lines, language
@@ -219,10 +221,11 @@ class PageReader:
     async def _take(
         self, lines: list[_Line], texts: list[RecognizedText], engine: str, scripts: frozenset[str]
     ) -> None:
-        """Take an engine's reading where it found its script; have the primary read what stands between."""
+        """Take an engine's reading where it found its script and is surer; the primary reads what stands between."""
         taken: list[tuple[_Line, RecognizedText, list[Stretch]]] = []
         for line, text in zip(lines, texts, strict=True):
-            if script_share(text.text, scripts) > 0:
+            surer = _may_be_mixed(line) or text.confidence > line.text.confidence
+            if surer and script_share(text.text, scripts) > 0:
                 taken.append((line, text, stretches(text, scripts)))
         cuts = [stretch.cut(line.image) for line, _, parts in taken for stretch in parts]
         again = iter(await self._services.recognize(self._plan.primary, cuts) if cuts else [])

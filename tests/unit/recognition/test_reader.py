@@ -12,6 +12,7 @@ from pagemill.recognition.languages import Plan
 from pagemill.recognition.reader import POORLY_READ, PageReader
 
 LATIN_INK, CHINESE_INK, KOREAN_INK, LOOKALIKE_INK = 100, 140, 20, 160
+LIKE_IDEOGRAPHS_INK, HANJA_INK = 80, 120  # the primary reads both as ideographs, and Tesseract both as Hangul
 KOREAN = Plan("rapidocr", (("ko", "tesseract:ko"),))
 QUICKER = Plan("rapidocr", (("ko", "tesseract:ko"),), latin="rapidocr:latin")
 
@@ -64,6 +65,10 @@ class RuleEngines:
     def _read(self, engine, line):
         ink = int(line.min())
         upright = line[:, :31].mean() < line[:, -31:].mean()
+        if ink in (LIKE_IDEOGRAPHS_INK, HANJA_INK):
+            real = ink == HANJA_INK
+            text, confidence = ("月是" * 20, 0.99 if real else 0.94) if engine == "rapidocr" else ("구분" * 20, 0.96)
+            return RecognizedText(text=text, confidence=confidence, centers=tuple(np.linspace(0.01, 0.99, 40)))
         knows = (ink > 60) == engine.startswith("rapidocr")
         if not upright or not knows:
             return RecognizedText(text="", confidence=0.0)
@@ -76,7 +81,7 @@ class RuleEngines:
         text = ("latin text " if engine.startswith("rapidocr") else "한글 문서 ") * 6
         text = text.strip()
         centers = tuple((index + 0.5) / len(text) for index in range(len(text)))
-        return RecognizedText(text=text, confidence=0.95, word_spans=((text, 0.1, 0.9),), centers=centers)
+        return RecognizedText(text=text, confidence=0.98, word_spans=((text, 0.1, 0.9),), centers=centers)
 
     async def compute(self, function, *args, **kwargs):
         return function(*args, **kwargs)
@@ -100,6 +105,12 @@ async def test_what_the_primary_cannot_read_goes_to_the_other_engine():
     assert calls["tesseract:ko"] == 4
     assert sorted(line.engine for line in result.lines) == ["rapidocr"] + ["tesseract"] * 4
     assert result.languages == ("ko", "und-Latn")
+
+
+async def test_hangul_read_as_ideographs_goes_to_the_surer_engine_and_hanja_stays():
+    result, _ = await read(page_of(*[KOREAN_INK] * 4, LIKE_IDEOGRAPHS_INK, HANJA_INK))
+    texts = [line.text for line in sorted(result.lines, key=lambda line: line.box[1])]
+    assert texts[4:] == ["구분" * 20, "月是" * 20]
 
 
 async def test_a_script_no_engine_reads_is_an_error():
