@@ -12,9 +12,9 @@ import pytest
 from coded_pages import Corpus, mixed_corpus
 from pagemill_process import PagemillProcess, kill_when_written, lines_written, run, wait_for
 from run_contents import contents, differences, leftovers, records
+from stub_process import StubProcess
 
 from pagemill.errors import ExitCode
-from pagemill.testing.stub_process import StubProcess
 
 pytestmark = [
     pytest.mark.integration,

@@ -14,9 +14,9 @@ from coded_pages import Corpus, mixed_corpus
 from pagemill_process import kill_when_written, lines_written, run
 from PIL import Image
 from run_contents import contents, differences, leftovers, records
+from stub_process import StubProcess
 
 from pagemill.errors import ExitCode
-from pagemill.testing.stub_process import StubProcess
 
 pytestmark = [
     pytest.mark.integration,

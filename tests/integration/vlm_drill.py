@@ -14,12 +14,12 @@ import numpy as np
 from drill_layout import REGIONS
 from pagemill_process import environment, run
 from run_contents import records
+from stub_process import StubProcess
 
 from pagemill.document.labels import Label
 from pagemill.errors import ExitCode
 from pagemill.imaging.encode import encode_jpeg
 from pagemill.testing.drawn_pages import draw_page
-from pagemill.testing.stub_process import StubProcess
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,11 +1,10 @@
-"""What the stub server says: error bodies as vLLM writes them, answers good and bad, vectors made from words."""
+"""What the stub server says: error bodies as vLLM writes them, answers good and bad, vectors."""
 
 from __future__ import annotations
 
 import hashlib
 from base64 import b64decode, b64encode
 from enum import StrEnum
-from functools import lru_cache
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +13,6 @@ import numpy as np
 from PIL import Image
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import NDArray
 
 TEXT = "The quick brown fox jumps over the lazy dog. 다람쥐 헌 쳇바퀴에 타고파."
@@ -23,7 +20,7 @@ TABLE = "<table><tr><td>Item</td><td>Price</td></tr><tr><td>Apple</td><td>1.50</
 FORMULA = "\\frac{a + b}{2}"
 
 _MARKER = b";base64,"
-_WORDS_KEPT = 1 << 12
+_PIXELS_A_TOKEN = 28 * 28
 
 
 class Fault(StrEnum):
@@ -47,12 +44,12 @@ def error_body(status: int, message: str) -> bytes:
     return msgspec.json.encode({"error": error})
 
 
-def too_large_message(tokens: int, limit: int) -> str:
+def too_large_message(pixels: int, limit: int) -> str:
     """What vLLM says of an image that does not fit into its encoder cache."""
     return (
-        f"The decoder prompt contains a(n) image item with {tokens} embedding tokens, which exceeds the pre-allocated "
-        f"encoder cache size {limit}. Please reduce the input size or increase the encoder cache size by setting "
-        "--limit-mm-per-prompt at startup."
+        f"The decoder prompt contains a(n) image item with {pixels // _PIXELS_A_TOKEN} embedding tokens, which exceeds "
+        f"the pre-allocated encoder cache size {limit // _PIXELS_A_TOKEN}. Please reduce the input size or increase "
+        "the encoder cache size by setting --limit-mm-per-prompt at startup."
     )
 
 
@@ -76,7 +73,8 @@ def image_pixels(body: bytes) -> int:
 
 def prompt_text(body: bytes) -> str:
     """The text of the last message, the images left out."""
-    return " ".join(text for _, text in _parts(msgspec.json.decode(body)["messages"][-1:]) if text is not None)
+    content = msgspec.json.decode(body)["messages"][-1]["content"]
+    return content if isinstance(content, str) else " ".join(part["text"] for part in content if "text" in part)
 
 
 def spoiled(fault: Fault | None, text: str, body: bytes) -> tuple[str, str]:
@@ -101,7 +99,7 @@ def completion(model: str, number: int, text: str, finish_reason: str) -> bytes:
         "finish_reason": finish_reason,
         "stop_reason": None,
     }
-    tokens = count_tokens(text)
+    tokens = len(text) // 3 + 1  # about as many as a model would need
     usage = {"prompt_tokens": 300, "completion_tokens": tokens, "total_tokens": 300 + tokens}
     return msgspec.json.encode(
         {
@@ -115,16 +113,10 @@ def completion(model: str, number: int, text: str, finish_reason: str) -> bytes:
     )
 
 
-def count_tokens(text: str) -> int:
-    """About as many tokens as a model would need."""
-    return len(text) // 3 + 1
-
-
 def embeddings(request: dict[str, Any], dimension: int) -> list[dict[str, Any]]:
     """The ``data`` of ``/v1/embeddings``: one vector for each conversation or input.
 
-    Vectors come from words, so what shares words is near: L2-normalised sums of a vector a word, a vector an image, and
-    a little of every system message.
+    Vectors are L2-normalised random numbers, seeded by the conversation: the same in every process.
 
     Args:
         request: With ``messages`` (one conversation, or a list of them) or ``input`` (a string or a list of strings).
@@ -151,35 +143,6 @@ def embeddings(request: dict[str, Any], dimension: int) -> list[dict[str, Any]]:
 
 
 def _vector(conversation: list[dict[str, Any]], dimension: int) -> NDArray[np.float32]:
-    total = np.zeros(dimension, dtype=np.float32)
-    for message in conversation:
-        weight = 0.1 if message.get("role") == "system" else 1.0
-        for image, text in _parts([message]):
-            if image is not None:
-                total += weight * 3 * _direction("image:" + hashlib.sha256(image.encode()).hexdigest(), dimension)
-            for word in (text or "").lower().split():
-                total += weight * _direction(word.strip(".,;:!?()\"'«»"), dimension)
-    length = float(np.linalg.norm(total))
-    return total / length if length else _direction("", dimension)
-
-
-@lru_cache(maxsize=_WORDS_KEPT)
-def _direction(word: str, dimension: int) -> NDArray[np.float32]:
-    """The unit vector of a word: the same in every process."""
-    seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "little")
+    seed = int.from_bytes(hashlib.sha256(msgspec.json.encode(conversation)).digest()[:8], "little")
     vector = np.random.default_rng(seed).standard_normal(dimension, dtype=np.float32)
     return vector / np.float32(np.linalg.norm(vector))
-
-
-def _parts(messages: list[dict[str, Any]]) -> Iterable[tuple[str | None, str | None]]:
-    """The image URLs and texts of messages: pairs of which one is None."""
-    for message in messages:
-        content = message.get("content")
-        if isinstance(content, str):
-            yield None, content
-            continue
-        for part in content or ():
-            if part.get("type") == "image_url":
-                yield part["image_url"]["url"], None
-            elif part.get("type") == "text":
-                yield None, part["text"]

