@@ -79,7 +79,13 @@ MAKERS: dict[str, Callable[[Path], Path]] = {
 PAGES = {"tiff": 6, "pdf": 5}
 
 
-@pytest.fixture(scope="module", params=MAKERS)
+DAILY = {"parquet", "arrow-stream", "pdf"}
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(kind, marks=[pytest.mark.slow] if kind not in DAILY else []) for kind in MAKERS],
+)
 def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     return request.param, MAKERS[request.param](tmp_path_factory.mktemp("source"))
 

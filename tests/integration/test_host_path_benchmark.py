@@ -32,6 +32,7 @@ def test_what_is_in_flight_counts_from_the_first_request_to_the_last(monkeypatch
     assert mean_in_flight(samples, full=4) is mean_in_flight([]) is mean_in_flight([(0.0, 0, 4), (1.0, 0, 4)]) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])
 def test_a_comment_changes_the_file_and_no_pixel(kind, monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARK.parent))

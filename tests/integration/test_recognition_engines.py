@@ -125,9 +125,8 @@ async def test_korean_and_english_on_one_page():
 
 
 @needs_korean
-@pytest.mark.parametrize(
-    "degrees", [pytest.param(90, marks=pytest.mark.slow), 180, pytest.param(270, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("degrees", [90, 180, 270])
 async def test_turned_pages_come_upright(degrees):
     for lines, script in ((ENGLISH, "latin"), (KOREAN, "korean")):
         turned = np.ascontiguousarray(np.rot90(render(lines, script), degrees // 90))
@@ -157,6 +156,7 @@ ARMENIAN = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lines", [HEBREW, ARMENIAN])
 async def test_look_alikes_are_of_poor_quality_also_without_script_detection(lines, monkeypatch):
     monkeypatch.setattr(reader, "detect_script", lambda page: None)
@@ -167,6 +167,7 @@ async def test_look_alikes_are_of_poor_quality_also_without_script_detection(lin
     assert result.quality is not None and result.quality < POORLY_READ
 
 
+@pytest.mark.slow
 def test_latin_alone_reads_latin_text_the_same():
     _, full = loaded()
     latin = rapidocr_engine.create(rapidocr_engine.RapidOcrSettings(latin=True))
@@ -193,6 +194,7 @@ def test_odd_line_images_are_answered_in_order():
     assert recognizer.recognize([]) == []
 
 
+@pytest.mark.slow
 def test_small_type_on_a_large_page_is_found():
     """Two columns of 22 pixel type on a strip of 6,000 pixels: shrunk to 1,280, an em is 4.7 pixels high."""
     words = [f"{word}{number % 7}" for number, word in enumerate((" ".join(ENGLISH).split() * 5)[:150])]

@@ -145,6 +145,7 @@ def test_an_input_that_is_not_there_is_told_before_a_server_is_started(mill: Mil
     assert not mill.out.exists()
 
 
+@pytest.mark.slow
 def test_a_directory_in_use_is_told_before_a_server_is_started(mill: Mill):
     from pagemill.store.lock import RunLock
 
@@ -158,6 +159,7 @@ def test_a_directory_in_use_is_told_before_a_server_is_started(mill: Mill):
     assert not served(mill)
 
 
+@pytest.mark.slow
 def test_an_output_that_cannot_be_a_directory_is_told_before_a_server_is_started(mill: Mill):
     mill.out.write_text("a letter")
     assert mill.run() == ExitCode.OUTPUT

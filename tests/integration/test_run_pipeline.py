@@ -102,6 +102,7 @@ def test_each_step_alone(mill: Mill, hub: LocalHub):
     mill.assert_all_read()
 
 
+@pytest.mark.slow
 def test_a_server_that_dies_comes_back_and_nothing_is_lost(mill: Mill):
     mill.words = ("dies-after=5",)
     assert mill.run(*mill.arguments("--step", "ocr")) == ExitCode.OK, mill.said

@@ -48,6 +48,7 @@ def test_pages_come_from_their_seed():
     assert sample_page(1, "PNG") != sample_page(2, "PNG")
 
 
+@pytest.mark.slow
 def test_pages_have_the_sizes_of_the_reference():
     jpeg, png = sample_page(0, "JPEG"), sample_page(0, "PNG")
     assert 2.1e6 < len(jpeg) < 2.6e6
@@ -61,6 +62,7 @@ def test_regions_cover_five_million_pixels():
     assert len(crop_bench.BOXES) == 8
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_pages")
 def test_without_glmocr_ours_are_measured():
     jpeg, png = crop_tables(pages=3)

@@ -208,6 +208,7 @@ def test_html_is_ours():
     assert html == ("<p>a &lt;b&gt;<br>c</p>\n<ul><li>x</li>\n<li>&lt;y&gt;</li></ul>\n<pre>&lt;z&gt;</pre>")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece", ["`", "``` ", "\\", "<", "$", "](", "[", "~~~\n", "`a`` ", "\n", " \n", "- ", "\\<a", "•"]
 )
