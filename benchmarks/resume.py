@@ -27,7 +27,8 @@ import pyarrow.parquet as pq
 from pagemill.document.page import PageResult
 from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.page import PdfInfo, PdfRepair
-from pagemill.sources import SourceOptions, resolve
+from pagemill.sources import SourceOptions
+from pagemill.sources.stream import InputStream
 from pagemill.store.exporters import Exporters
 from pagemill.store.rows import Place
 from pagemill.store.run_directory import RunDirectory
@@ -93,7 +94,7 @@ async def read(inputs: Path, out: Path) -> tuple[int, int]:
     """
     given = 0
     with RunDirectory.open(out, exporters=EXPORTERS, identity={}, settings={}) as directory:
-        source = resolve([inputs], options=SourceOptions(), decoder=NoPdfs(), catalogue=directory.catalogue)
+        source = InputStream([inputs], options=SourceOptions(), decoder=NoPdfs(), catalogue=directory.catalogue)
         async for ref in source.pages():
             given += 1
             page = PageResult(

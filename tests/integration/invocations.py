@@ -17,7 +17,7 @@ from pagemill.document.names import UniqueNames
 from pagemill.errors import CorruptInputError
 from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.page import PdfInfo, PdfRepair
-from pagemill.sources import SourceOptions, resolve
+from pagemill.sources import SourceOptions
 from pagemill.sources.base import PageRef
 from pagemill.sources.stream import InputStream
 
@@ -159,13 +159,12 @@ async def read(
 ) -> tuple[list[PageRef], InputStream]:
     """The page references of one invocation, or so many of them."""
     catalogue.begin()
-    source = resolve(
+    source = InputStream(
         list(inputs),
         options=SourceOptions(**options),  # type: ignore[arg-type]
         decoder=pdfs or Pdfs(),
         catalogue=catalogue,
     )
-    assert isinstance(source, InputStream)
     refs: list[PageRef] = []
     pages = source.pages()
     while first is None or len(refs) < first:

@@ -16,7 +16,8 @@ from PIL import Image
 from pagemill.errors import PagemillError
 from pagemill.imaging.encode import encode_jpeg
 from pagemill.runtime.decoding import DecodingService
-from pagemill.sources import PageRanges, SourceOptions, resolve
+from pagemill.sources import PageRanges, SourceOptions
+from pagemill.sources.stream import InputStream
 
 pytestmark = pytest.mark.integration
 
@@ -42,7 +43,7 @@ async def outcomes(inputs: list[str | Path | bytes], **options: object) -> dict[
     """Page id to its shape, or to the category of its error and the stage that found it."""
     found: dict[str, str] = {}
     async with DecodingService(workers=1) as service:
-        source = resolve(inputs, options=SourceOptions(**options), decoder=service)  # type: ignore[arg-type]
+        source = InputStream(inputs, options=SourceOptions(**options), decoder=service)  # type: ignore[arg-type]
         async for ref in source.pages():
             if ref.payload is None:
                 assert ref.error is not None

@@ -16,9 +16,10 @@ from pagemill.errors import MissingInputError, PagemillError, error_class
 from pagemill.imaging.transforms import rotate_quarter
 from pagemill.runtime.decoding import DecodingService
 from pagemill.runtime.flight import FlightControl
-from pagemill.sources import SourceOptions, resolve
+from pagemill.sources import SourceOptions
 from pagemill.sources.catalogue import NewCatalogue
 from pagemill.sources.items import is_url
+from pagemill.sources.stream import InputStream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
@@ -115,7 +116,7 @@ class PageImages:
         addresses = await asyncio.to_thread(self._reader.source_addresses)
         inputs = self._inputs or [addresses[digest] for digest in addresses if digest in digests]
         known = await asyncio.to_thread(self._reader.remembered_digests)
-        source = resolve(inputs, options=self._options, decoder=self._decoding, catalogue=_OnlyThese(wanted, known))
+        source = InputStream(inputs, options=self._options, decoder=self._decoding, catalogue=_OnlyThese(wanted, known))
         problems: dict[str, PagemillError] = {}
         async with aclosing(source.pages()) as refs:
             async for ref in refs:

@@ -18,8 +18,8 @@ from pagemill.parsing.page import SkippedPage
 from pagemill.runtime.decoding import DecodingService
 from pagemill.runtime.identity import settings_identity
 from pagemill.runtime.supervisor import Life
-from pagemill.sources import resolve
 from pagemill.sources.locate import expand
+from pagemill.sources.stream import InputStream
 from pagemill.store.catalogue import RunCatalogue
 from pagemill.store.derived import is_complete
 from pagemill.store.opening import OpenMode, inspected
@@ -136,7 +136,7 @@ async def parse_into(
 
     Args:
         out: The run directory.
-        inputs: As for :func:`pagemill.sources.resolve`.
+        inputs: As for :class:`pagemill.sources.stream.InputStream`.
         pipeline: Not entered yet.
         options: What to take of the inputs.
         report: Write ``report.html``.
@@ -189,7 +189,7 @@ async def find_nothing_to_do(
 
     Args:
         out: The run directory; it need not exist.
-        inputs: As for :func:`pagemill.sources.resolve`.
+        inputs: As for :class:`pagemill.sources.stream.InputStream`.
         options: What to parse, and how; the server of a model need not be there.
         directory: What to do with what ``out`` holds.
 
@@ -235,7 +235,7 @@ async def _is_page_left(run: RunDatabase, inputs: Sequence[str | Path], options:
     changed: list[int] = []
     unopened = 0
     async with DecodingService(workers=1) as decoding:
-        source = resolve(inputs, options=options, decoder=decoding, catalogue=RunCatalogue(run, changed.append))
+        source = InputStream(inputs, options=options, decoder=decoding, catalogue=RunCatalogue(run, changed.append))
         async with aclosing(source.pages()) as refs:
             async for ref in refs:
                 known = await asyncio.to_thread(run.state, ref.key)

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from pagemill.config.modes import ReadingMode, TextLayerMode
 from pagemill.document.page import PageError, PageResult, Status
-from pagemill.errors import ExitCode, NetworkError, PagemillError, PageTimeoutError, UsageError, WorkerCrashError
+from pagemill.errors import (
+    ExitCode,
+    NetworkError,
+    PagemillError,
+    PageTimeoutError,
+    UsageError,
+    WorkerCrashError,
+    error_class,
+)
 from pagemill.export.markdown import page_markdown
 from pagemill.imaging.encode import encode_preview
 from pagemill.imaging.transforms import rotate_quarter
@@ -159,7 +167,7 @@ async def parse_page(
     """
     run = _PageRun(ref, services, settings, ticket)
     if ref.error is not None:
-        return _failed(ref, ref.error, ExitCode(ref.exit_code or ExitCode.INPUT), run.clock)
+        return _failed(ref, ref.error, error_class(ref.error.category).exit_code, run.clock)
     try:
         async with run.limit:
             await run.decode()

@@ -27,7 +27,7 @@ from pagemill.runtime.region_reading import RegionReadingService
 from pagemill.runtime.stream import PageStream
 from pagemill.runtime.text_reading import TextReading
 from pagemill.runtime.threads import STUCK_AFTER_S, ComputeThreads
-from pagemill.sources import resolve
+from pagemill.sources.stream import InputStream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pagemill.runtime.flight import Ticket
     from pagemill.runtime.stream import Journal
     from pagemill.sources import SourceOptions
-    from pagemill.sources.base import Catalogue, EncodedImage, PageRef, PageSource, PdfPage
+    from pagemill.sources.base import Catalogue, EncodedImage, PageRef, PdfPage
 
 EMBEDDED_LAYOUT = "onnx"
 """The layout engine that is always there."""
@@ -86,7 +86,7 @@ class Pipeline:
         self._layout_settings = LayoutSettings(
             model_path=Path(layout_model) if layout_model else None, max_batch=self.runtime.layout_batch or None
         )
-        self._source: PageSource | None = None
+        self._source: InputStream | None = None
         self._stream: PageStream | None = None
         self._stopped = False
         self._stuck = asyncio.Event()
@@ -208,14 +208,14 @@ class Pipeline:
         """Parse all pages of the inputs and yield each when it has ended for good, in no particular order.
 
         Args:
-            inputs: As :func:`pagemill.sources.resolve` takes them.
+            inputs: As :class:`pagemill.sources.stream.InputStream` takes them.
             options: What to take of them.
             catalogue: What is known of the inputs from earlier runs; None for a stream on its own.
             journal: Told about attempts before they begin and when they end badly.
             max_attempts: Most attempts of a page that fails for a cause that may be gone next time (a crash, a time
                 limit, an engine's error), those of earlier processes included; all but the first are made alone.
         """
-        self._source = resolve(inputs, options=options, decoder=self._decoding, catalogue=catalogue)
+        self._source = InputStream(inputs, options=options, decoder=self._decoding, catalogue=catalogue)
         self._stream = PageStream(
             self._source,
             self._parse,

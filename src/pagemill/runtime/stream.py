@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from pagemill.runtime.flight import FlightControl, Ticket
-    from pagemill.sources.base import PageRef, PageSource
+    from pagemill.sources.base import PageRef
+    from pagemill.sources.stream import InputStream
 
 UNKNOWN_PAGE_BYTES = 32 * 2**20
 """Estimate for a page whose size the source cannot tell: A4 at 200 dpi (2480x1754 RGB is 13 MB) with its copies."""
@@ -61,7 +62,7 @@ class PageStream:
 
     def __init__(
         self,
-        source: PageSource,
+        source: InputStream,
         parse: Callable[[PageRef, Ticket], Awaitable[ParsedPage]],
         flight: FlightControl,
         *,

@@ -10,8 +10,6 @@ from pagemill.document.identity import KnownSource, PageKey
 from pagemill.document.page import PageError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
     from pagemill.imaging.limits import DecodeLimits
     from pagemill.imaging.page import PdfInfo, PdfRepair
 
@@ -71,8 +69,6 @@ class PageRef:
     payload: PdfPage | EncodedImage | None
     error: PageError | None = None
     """Set when the page cannot even be referred to: a broken row, a document that does not open."""
-    exit_code: int | None = None
-    """The :class:`~pagemill.errors.ExitCode` of ``error``."""
     estimated_bytes: int = 0
     """Bytes the decoded page will take, for flight control; 0 when unknown."""
     metadata: dict[str, Any] = field(default_factory=dict)
@@ -124,29 +120,6 @@ class Catalogue(Protocol):
 
     def page_id(self, wanted: str) -> str:
         """An id for a page that has none yet: ``wanted`` made unique."""
-        ...
-
-
-class PageSource(Protocol):
-    """A lazy stream of pages."""
-
-    total: int | None
-    """Pages in the input where that is known, for the ETA; may be set while iterating."""
-    complete: bool
-    """Whether the input was read to its end; False when a limit or the consumer stopped it earlier."""
-
-    @property
-    def skipped_earlier(self) -> int:
-        """Pages so far that ended in an earlier run and are not given again."""
-        ...
-
-    @property
-    def skipped_files(self) -> dict[str, int]:
-        """Files of folders so far that are of no kind that pagemill reads, by suffix."""
-        ...
-
-    def pages(self) -> AsyncGenerator[PageRef]:
-        """Yield page references in input order, reading no further ahead than it is asked."""
         ...
 
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pagemill.errors import PagemillError
 from pagemill.imaging.formats import FileFormat
 from pagemill.imaging.tiff import count_pages
-from pagemill.sources.detect import format_of
-from pagemill.sources.locate import expand
+from pagemill.sources.digest import format_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from pagemill.sources.base import Catalogue, PdfProbe
     from pagemill.sources.digest import Identifier
     from pagemill.sources.items import Item
@@ -35,10 +31,6 @@ class PageCounter:
         self._identifier = identifier
         self._pdfs = 0
 
-    def after(self, inputs: Sequence[str | Path | bytes], files: int) -> Iterator[Item]:
-        """The files of the inputs without so many at their start."""
-        return islice(expand(inputs, recursive=self._options.recursive), files, None)
-
     async def count(self, item: Item) -> int | None:
         """Page references that a file will give; None where counting would cost too much.
 
@@ -46,39 +38,29 @@ class PageCounter:
         """
         if item.error is not None:
             return 1
-        if not isinstance(item.content, Path):
+        if not isinstance(path := item.content, Path):
             return None
         try:
-            known, file_format = await asyncio.to_thread(self._look_up, item)
-            if known is not None:
-                return known
-            if file_format is FileFormat.PDF:
+            pages, file_format = await asyncio.to_thread(self._count, item, path)
+            if pages is None and file_format is FileFormat.PDF and self._pdfs < MAX_PDFS:
                 self._pdfs += 1
-                if self._pdfs > MAX_PDFS:
-                    return None
-                info = await self._decoder.probe_pdf(item.content, self._options.password)
+                info = await self._decoder.probe_pdf(path, self._options.password)
                 pages = info.page_count + (info.announced > info.page_count)  # one record for those that are missing
-            elif file_format is not None and file_format.is_table:
-                return await asyncio.to_thread(_count_rows, item.content, file_format)
-            elif file_format is FileFormat.TIFF:
-                found = await asyncio.to_thread(count_pages, item.content)
-                pages = found.pages + (found.problem is not None)
-            else:
-                return 1
         except (PagemillError, OSError):
             return 1
-        return len(self._options.wanted(pages, file_format)) or 1
+        return None if pages is None else len(self._options.wanted(pages, file_format)) or min(pages, 1)
 
-    def _look_up(self, item: Item) -> tuple[int | None, FileFormat | None]:
-        """What :meth:`count` is to say where the catalogue knows it, without opening the file; its format elsewhere."""
+    def _count(self, item: Item, path: Path) -> tuple[int | None, FileFormat | None]:
+        """Pages and format of a file; no pages of a PDF that the catalogue does not know, and of a damaged shard."""
         identified = self._identifier.remembered(item)
-        pages = None if identified is None else self._catalogue.page_count(identified.digest)
-        if identified is None or pages is None:
-            return None, format_of(item)
-        return len(self._options.wanted(pages, identified.file_format)) or min(pages, 1), identified.file_format
+        if identified is not None and (pages := self._catalogue.page_count(identified.digest)) is not None:
+            return pages, identified.file_format
+        file_format = format_of(item)
+        if file_format.is_table:
+            from pagemill.sources.tables import count_rows  # importing pyarrow takes a while
 
-
-def _count_rows(path: Path, file_format: FileFormat) -> int | None:
-    from pagemill.sources.tables import count_rows  # on a thread: importing pyarrow takes a while
-
-    return count_rows(path, file_format)
+            return count_rows(path, file_format), file_format
+        if file_format is FileFormat.TIFF:
+            found = count_pages(path)
+            return found.pages + (found.problem is not None), file_format
+        return None if file_format is FileFormat.PDF else 1, file_format

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import time
 from dataclasses import dataclass, replace
 from io import FileIO
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from pagemill.imaging.formats import HEAD_BYTES, SUFFIXES, FileFormat
-from pagemill.sources.detect import format_of, format_of_head
+from pagemill.errors import CorruptInputError, UnsupportedInputError
+from pagemill.imaging.formats import HEAD_BYTES, SUFFIXES, FileFormat, sniff
 from pagemill.sources.items import Item, RemoteFile
-from pagemill.sources.remote import copy_to_disk, read_all, remote_version, unreachable
+from pagemill.sources.remote import copy_to_disk, read_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pagemill.sources.base import Catalogue
 
+_CHUNK = 2**20
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_TAGS = (
+    *("blob_id", "xet_hash", "sha", "ETag", "etag", "e_tag", "Content-MD5", "Digest", "md5Hash", "content_md5"),
+    *("checksum", "generation", "VersionId", "version_id", "LastModified", "last_modified", "Last-Modified"),
+    *("updated", "mtime", "modified", "modificationTime", "modify", "created"),
+)
+"""Fields in which fsspec filesystems tell one version of a file from the next: digests, then versions, then times."""
 RACY_NS = 2_000_000_000
 """A file that was modified this shortly before it was read may change once more without its time of modification
 showing it (file systems count in steps of up to 2 s), so its digest is not remembered. Git does the same for its index,
@@ -63,9 +70,8 @@ class Identifier:
         """Take the digest of a file, or remember it.
 
         Raises:
-            PagemillError: It cannot be fetched.
-            OSError: It cannot be read.
             StoppedError: See :attr:`stopped`.
+            Exception: It cannot be read; :func:`pagemill.sources.intake.input_error` says why.
         """
         content = item.content
         if isinstance(content, Path):
@@ -73,7 +79,7 @@ class Identifier:
         if isinstance(content, RemoteFile):
             return self._identify_remote(item, content)
         data = content or b""
-        file_format = format_of_head(data[:HEAD_BYTES], item.name)
+        file_format = _format_of_head(data, item.name)
         return IdentifiedFile(item=item, digest=hashlib.sha256(data).hexdigest(), file_format=file_format)
 
     def remembered(self, item: Item) -> IdentifiedFile | None:
@@ -100,7 +106,7 @@ class Identifier:
             head = file.read(HEAD_BYTES)
             digest = self._digest(file)
             after = os.fstat(file.fileno())
-        file_format = format_of_head(head, item.name)
+        file_format = _format_of_head(head, item.name)
         unchanged = (after.st_size, after.st_mtime_ns) == (status.st_size, status.st_mtime_ns)
         settled = started - after.st_mtime_ns > RACY_NS
         # A remembered file is not opened again to see what it is, so its name has to tell.
@@ -110,46 +116,70 @@ class Identifier:
 
     def _identify_remote(self, item: Item, file: RemoteFile) -> IdentifiedFile:
         """By what the filesystem says of the content; without that by the content, which PDFs and images need whole."""
-        try:
-            version = remote_version(file)
-            if version.sha256:
-                return IdentifiedFile(item=item, digest=version.sha256)
-            if version.tag:
-                return IdentifiedFile(item=item, digest=text_digest(f"{item.uri}\n{version.size}\n{version.tag}"))
-            file_format = format_of(item)
-            if file_format.is_table:  # read in pieces
-                digest = text_digest(f"{item.uri}\n{version.size}")
-                return IdentifiedFile(item=item, digest=digest, file_format=file_format)
-            if file_format.is_image:
-                data = read_all(file, self._max_bytes)
-                digest = hashlib.sha256(data).hexdigest()
-                return IdentifiedFile(item=replace(item, content=data), digest=digest, file_format=file_format)
-            copy = copy_to_disk(file, ".pdf")
-        except Exception as error:
-            raise unreachable(item.uri, error) from error
+        info = file.filesystem.info(file.path)
+        large = info.get("lfs")  # where the Hub keeps the digest of a large file
+        sha256 = (large.get("sha256") if isinstance(large, dict) else getattr(large, "sha256", None)) or ""
+        if _SHA256.fullmatch(sha256):
+            return IdentifiedFile(item=item, digest=sha256)
+        tag = next((f"{name}={info[name]}" for name in _TAGS if info.get(name)), None)
+        by_address = text_digest(f"{item.uri}\n{info.get('size')}\n{tag}")
+        if tag is not None:
+            return IdentifiedFile(item=item, digest=by_address)
+        file_format = format_of(item)
+        if file_format.is_table:  # read in pieces
+            return IdentifiedFile(item=item, digest=by_address, file_format=file_format)
+        if file_format.is_image:
+            data = read_all(file, self._max_bytes)
+            digest = hashlib.sha256(data).hexdigest()
+            return IdentifiedFile(item=replace(item, content=data), digest=digest, file_format=file_format)
+        copy = copy_to_disk(file)
         with FileIO(copy.path) as opened:
             digest = self._digest(opened)
         return IdentifiedFile(item=replace(item, content=copy.path), digest=digest, file_format=file_format, keep=copy)
 
     def _digest(self, file: FileIO) -> str:
+        digest = hashlib.sha256()
         file.seek(0)
-        return hashlib.file_digest(_StoppableFile(file, lambda: self.stopped), "sha256").hexdigest()
+        while chunk := file.read(_CHUNK):
+            if self.stopped:  # a large file takes minutes
+                raise StoppedError
+            digest.update(chunk)
+        return digest.hexdigest()
 
 
-class _StoppableFile:
-    """A file whose reading ends early when it is told to: a digest of a large one takes minutes."""
+def format_of(item: Item) -> FileFormat:
+    """The format of a file by its first bytes.
 
-    def __init__(self, file: FileIO, stopped: Callable[[], bool]) -> None:
-        self._file = file
-        self._stopped = stopped
+    Raises:
+        CorruptInputError: The file is empty.
+        UnsupportedInputError: It is nothing that pagemill reads.
+        Exception: It cannot be read.
+    """
+    content = item.content
+    if isinstance(content, Path):
+        with content.open("rb") as file:
+            head = file.read(HEAD_BYTES)
+    elif isinstance(content, RemoteFile):
+        head = content.filesystem.cat_file(content.path, start=0, end=HEAD_BYTES)
+    else:
+        head = content or b""
+    if not head:
+        raise CorruptInputError(f"{item.name!r} is empty (0 bytes)", remedy="Get the file again.")
+    file_format = _format_of_head(head, item.name)
+    if file_format is None:
+        raise UnsupportedInputError(
+            f"{item.name!r} is no document that pagemill reads",
+            remedy="Convert it to PDF, PNG, JPEG, WebP, BMP, TIFF, Arrow or Parquet; content decides, not the name.",
+        )
+    return file_format
 
-    def readable(self) -> bool:
-        return self._file.readable()
 
-    def readinto(self, buffer: bytearray) -> int:
-        if self._stopped():
-            raise StoppedError
-        return self._file.readinto(buffer) or 0
+def _format_of_head(head: bytes, name: str) -> FileFormat | None:
+    """The format of a file by its first bytes; None for nothing that pagemill reads."""
+    file_format = sniff(head[:HEAD_BYTES])
+    if file_format is None and head and PurePosixPath(name).suffix.lower() == ".pdf":
+        return FileFormat.PDF  # PDFium finds and repairs more than the first bytes show
+    return file_format
 
 
 def text_digest(text: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pagemill.errors import OutputError, PagemillError, unreadable
 from pagemill.imaging.formats import SUFFIXES, FileFormat
-from pagemill.sources.digest import Identifier, StoppedError, text_digest
+from pagemill.sources.digest import IdentifiedFile, Identifier, StoppedError, text_digest
 from pagemill.sources.items import Item, RemoteFile, SkippedFiles, is_url
 from pagemill.sources.locate import expand
 from pagemill.sources.remote import unreachable
@@ -26,16 +26,10 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class Source(IdentifiedFile):
     """A file of the input that may have pages to give."""
 
-    item: Item
-    digest: str
     known: KnownSource
-    file_format: FileFormat | None = None
-    """None while nobody has looked."""
-    keep: object = None
-    """Owner of a temporary file that holds the content."""
     error: PagemillError | None = None
     """Why it cannot be read at all."""
     duplicate_of: str | None = None
@@ -124,19 +118,17 @@ class Intake:
         return numbers if self.left is None else numbers[: self.left]
 
     def _meet(self, item: Item) -> Source:
-        error = item.error
-        identified = None
-        if error is None:
-            try:
-                identified = self._identifier.identify(item)
-            except OutputError:
-                raise  # of the catalogue
-            except (PagemillError, OSError) as raised:
-                error = input_error(item, raised)
         address = _address(item)
-        if identified is None:
+        try:
+            if item.error is not None:
+                raise item.error
+            identified = self._identifier.identify(item)
+        except (OutputError, StoppedError):  # of the catalogue; at the end of the stream
+            raise
+        except Exception as error:
             digest = text_digest(address)
-            return Source(item=item, digest=digest, known=self._catalogue.meet(digest, address), error=error)
+            known = self._catalogue.meet(digest, address)
+            return Source(item=item, digest=digest, known=known, error=input_error(item, error))
         known = self._catalogue.meet(identified.digest, address)
         duplicate_of = None
         if self._options.skip_duplicates:

@@ -16,7 +16,7 @@ _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 _DIGITS = re.compile(r"(\d+)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class RemoteFile:
     """A file on an fsspec filesystem."""
 

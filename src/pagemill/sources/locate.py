@@ -6,10 +6,11 @@ import functools
 import glob
 import os
 import stat
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pagemill.errors import MissingInputError, PagemillError, UnreadableInputError, UnsupportedInputError
+from pagemill.errors import MissingInputError, PagemillError, UnsupportedInputError, unreadable
 from pagemill.imaging.formats import HEAD_BYTES, SUFFIXES, sniff
 from pagemill.sources.items import Item, SkippedFiles, base_name, is_url, natural_key
 from pagemill.sources.remote import expand_url
@@ -46,55 +47,119 @@ def expand(
             if isinstance(given, str) and is_url(given):
                 yield from expand_url(given, origin, recursive=recursive, skipped=skipped)
             else:
-                yield from _expand_path(text, origin, recursive=recursive, skipped=skipped)
+                yield from _Search(origin, recursive, skipped).path(text)
         except PagemillError as error:
             yield Item(uri=text, name=base_name(text), origin=origin, error=error)
         except (OSError, ValueError) as error:  # a null byte in a name is a ValueError
-            yield _unreadable(text, origin, error)
+            problem = unreadable(repr(text), OSError(*error.args))
+            yield Item(uri=text, name=base_name(text), origin=origin, error=problem)
 
 
-def _unreadable(text: str, origin: int, error: OSError | ValueError) -> Item:
-    reason = getattr(error, "strerror", None) or str(error)
-    unreadable = UnreadableInputError(f"{text!r} cannot be read: {reason}", remedy="Check its permissions and name.")
-    return Item(uri=text, name=base_name(text), origin=origin, error=unreadable)
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """Looks for the files of one input."""
 
+    origin: int
+    recursive: bool
+    skipped: SkippedFiles
 
-def _expand_path(text: str, origin: int, *, recursive: bool, skipped: SkippedFiles) -> Iterator[Item]:
-    path = Path(text).expanduser()
-    try:
-        mode = path.stat().st_mode
-    except FileNotFoundError:
-        if not glob.has_magic(text):
-            raise MissingInputError(f"{text!r} does not exist", remedy="Check the path.") from None
-        yield from _expand_glob(path, text, origin, recursive=recursive, skipped=skipped)
-        return
-    if stat.S_ISDIR(mode):
-        yield from _expand_folder(path, text, origin, recursive=recursive, skipped=skipped)
-    elif stat.S_ISREG(mode):
-        yield Item(uri=text, name=path.name, origin=origin, content=path)
-    else:
-        raise UnsupportedInputError(f"{text!r} is neither a file nor a folder", remedy="Save it to a file first.")
-
-
-def _expand_glob(pattern: Path, text: str, origin: int, *, recursive: bool, skipped: SkippedFiles) -> Iterator[Item]:
-    found = glob.glob(str(pattern), recursive=True)  # noqa: PTH207 - may be absolute
-    matches = sorted(_without_runs(found, pattern), key=natural_key)
-    unreadable = list(_unreadable_folders(pattern, origin))
-    yield from unreadable
-    if not matches and not unreadable:
-        raise MissingInputError(f"nothing matches {text!r}", remedy="Check the pattern, and quote it in the shell.")
-    for match in matches:
-        path = Path(match)
-        if os.path.isdir(path):  # noqa: PTH112 - of a path that cannot be looked up, False
-            if recursive:
-                yield from _walk(path, origin, recursive=True, named=False, skipped=skipped)
-        elif os.path.isfile(path):  # noqa: PTH113
-            yield Item(uri=match, name=path.name, origin=origin, content=path)
+    def path(self, text: str) -> Iterator[Item]:
+        """The files of a path or glob."""
+        path = Path(text).expanduser()
+        try:
+            mode = path.stat().st_mode
+        except FileNotFoundError:
+            if not glob.has_magic(text):
+                raise MissingInputError(f"{text!r} does not exist", remedy="Check the path.") from None
+            yield from self._glob(path, text)
+            return
+        if stat.S_ISDIR(mode):
+            yield from self._folder(path, text)
+        elif stat.S_ISREG(mode):
+            yield self._file(path, text)
         else:
-            yield from _lost(path, match, origin)
+            raise UnsupportedInputError(f"{text!r} is neither a file nor a folder", remedy="Save it to a file first.")
+
+    def _file(self, path: Path, uri: str) -> Item:
+        return Item(uri=uri, name=path.name, origin=self.origin, content=path)
+
+    def _broken(self, uri: str, error: PagemillError) -> Item:
+        return Item(uri=uri, name=base_name(uri), origin=self.origin, error=error)
+
+    def _glob(self, pattern: Path, text: str) -> Iterator[Item]:
+        found = glob.glob(str(pattern), recursive=True)  # noqa: PTH207 - may be absolute
+        matches = sorted(_without_runs(found, pattern), key=natural_key)
+        broken = [self._broken(place, error) for place, error in _unreadable_folders(pattern)]
+        yield from broken
+        if not matches and not broken:
+            raise MissingInputError(f"nothing matches {text!r}", remedy="Check the pattern, and quote it in the shell.")
+        for match in matches:
+            path = Path(match)
+            if os.path.isdir(path):  # noqa: PTH112 - of a path that cannot be looked up, False
+                if self.recursive:
+                    yield from self._walk(path)
+            elif os.path.isfile(path):  # noqa: PTH113
+                yield self._file(path, match)
+            else:
+                yield from self._lost(path)
+
+    def _lost(self, path: Path) -> Iterator[Item]:
+        """The error of a name that promises a document, if there is none behind it; no item for what is no file."""
+        if path.suffix.lower() not in SUFFIXES:
+            return
+        uri = str(path)
+        try:
+            path.stat()
+        except FileNotFoundError:
+            yield self._broken(uri, MissingInputError(f"{uri!r} is a broken link", remedy="Check where it points."))
+        except OSError as error:
+            yield self._broken(uri, unreadable(repr(uri), error))
+
+    def _folder(self, folder: Path, text: str) -> Iterator[Item]:
+        found = False
+        for item in self._walk(folder, named=True):
+            found = True
+            yield item
+        if not found:
+            remedy = f"pagemill reads {_READABLE}." + ("" if self.recursive else " Try --recursive.")
+            raise MissingInputError(f"the folder {text!r} holds no document", remedy=remedy)
+
+    def _walk(self, folder: Path, *, named: bool = False, in_run: bool = False) -> Iterator[Item]:
+        """Files of a folder that are documents by suffix, or by content if they have no suffix, in natural order.
+
+        Hidden files and linked folders are left out. Run directories are left out, too: a run that writes below its
+        input would parse its own crops when it is resumed. Of one that the user has named only the crops are;
+        ``in_run`` says that the folder is inside of one.
+        """
+        try:
+            with os.scandir(folder) as scanned:
+                entries = list(scanned)
+                is_run = any(entry.name == _RUN and entry.is_dir(follow_symlinks=False) for entry in entries)
+                if is_run and not named:
+                    return
+                in_run = in_run or is_run
+                visible = [
+                    (entry.name, entry.is_dir(follow_symlinks=False), _may_be_file(entry))
+                    for entry in entries
+                    if not entry.name.startswith(".") and not (is_run and entry.name == _CROPS)
+                ]
+        except OSError as error:  # of one folder: the others are read all the same
+            yield self._broken(str(folder), unreadable(repr(str(folder)), error))
+            return
+        for name, is_folder, is_file in sorted(visible, key=lambda entry: natural_key(entry[0])):
+            path = folder / name
+            if is_folder:
+                if self.recursive:
+                    yield from self._walk(path, in_run=in_run)
+            elif not is_file:
+                yield from self._lost(path)
+            elif (suffix := path.suffix.lower()) in SUFFIXES or (not suffix and _begins_like_document(path)):
+                yield self._file(path, str(path))
+            elif not (in_run and suffix in _OUTPUT_SUFFIXES):
+                self.skipped.add(name)
 
 
-def _unreadable_folders(pattern: Path, origin: int) -> Iterator[Item]:
+def _unreadable_folders(pattern: Path) -> Iterator[tuple[str, PagemillError]]:
     """Folders in which a pattern looks for matches and that cannot be listed: glob passes over them in silence."""
     places = set()
     for index, part in enumerate(pattern.parts):
@@ -106,20 +171,7 @@ def _unreadable_folders(pattern: Path, origin: int) -> Iterator[Item]:
             with os.scandir(place) as entries:
                 next(entries, None)
         except OSError as error:
-            yield _unreadable(place, origin, error)
-
-
-def _lost(path: Path, uri: str, origin: int) -> Iterator[Item]:
-    """The error of a name that promises a document, if there is none behind it; no item for what is no file."""
-    if path.suffix.lower() not in SUFFIXES:
-        return
-    try:
-        path.stat()
-    except FileNotFoundError:
-        error = MissingInputError(f"{uri!r} is a broken link", remedy="Check where it points.")
-        yield Item(uri=uri, name=path.name, origin=origin, error=error)
-    except OSError as error:
-        yield _unreadable(uri, origin, error)
+            yield place, unreadable(repr(place), error)
 
 
 def _without_runs(matches: list[str], pattern: Path) -> Iterator[str]:
@@ -137,18 +189,6 @@ def _is_run(folder: Path) -> bool:
     return (folder / _RUN).is_dir()
 
 
-def _expand_folder(folder: Path, text: str, origin: int, *, recursive: bool, skipped: SkippedFiles) -> Iterator[Item]:
-    found = False
-    for item in _walk(folder, origin, recursive=recursive, named=True, skipped=skipped):
-        found = True
-        yield item
-    if not found:
-        remedy = f"pagemill reads {_READABLE}."
-        raise MissingInputError(
-            f"the folder {text!r} holds no document", remedy=remedy if recursive else f"{remedy} Try --recursive."
-        )
-
-
 def _may_be_file(entry: os.DirEntry[str]) -> bool:
     """Whether it is a file or a link to one. What cannot be told is: reading it will say what is wrong."""
     try:
@@ -164,40 +204,3 @@ def _begins_like_document(path: Path) -> bool:
             return sniff(file.read(HEAD_BYTES)) is not None
     except OSError:  # it is counted as skipped
         return False
-
-
-def _walk(
-    folder: Path, origin: int, *, recursive: bool, named: bool, skipped: SkippedFiles, in_run: bool = False
-) -> Iterator[Item]:
-    """Files of a folder that are documents by suffix, or by content if they have no suffix, in natural order.
-
-    Hidden files and linked folders are left out. Run directories are left out, too: a run that writes below its input
-    would parse its own crops when it is resumed. Of one that the user has named only the crops are; ``in_run`` says
-    that the folder is inside of one.
-    """
-    try:
-        with os.scandir(folder) as scanned:
-            entries = list(scanned)
-            is_run = any(entry.name == _RUN and entry.is_dir(follow_symlinks=False) for entry in entries)
-            if is_run and not named:
-                return
-            in_run = in_run or is_run
-            visible = [
-                (entry.name, entry.is_dir(follow_symlinks=False), _may_be_file(entry))
-                for entry in entries
-                if not entry.name.startswith(".") and not (is_run and entry.name == _CROPS)
-            ]
-    except OSError as error:  # of one folder: the others are read all the same
-        yield _unreadable(str(folder), origin, error)
-        return
-    for name, is_folder, is_file in sorted(visible, key=lambda entry: natural_key(entry[0])):
-        path = folder / name
-        if is_folder:
-            if recursive:
-                yield from _walk(path, origin, recursive=True, named=False, skipped=skipped, in_run=in_run)
-        elif not is_file:
-            yield from _lost(path, str(path), origin)
-        elif (suffix := path.suffix.lower()) in SUFFIXES or (not suffix and _begins_like_document(path)):
-            yield Item(uri=str(path), name=name, origin=origin, content=path)
-        elif not (in_run and suffix in _OUTPUT_SUFFIXES):
-            skipped.add(name)

@@ -17,7 +17,7 @@ from pagemill.imaging.tiff import TiffPages, count_pages
 from pagemill.sources.base import DocumentRef, EncodedImage, PageRef, PdfPage
 from pagemill.sources.intake import input_error
 from pagemill.sources.items import Item, RemoteFile, located
-from pagemill.sources.remote import read_all, unreachable
+from pagemill.sources.remote import read_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -77,7 +77,6 @@ class PageReferences:
             page_number=None,
             payload=None,
             error=_as_data(error, source.item.uri),
-            exit_code=int(error.exit_code),
             missing=missing,
         )
 
@@ -103,27 +102,22 @@ class PageReferences:
                 "warning": warning,
             }
 
-        absent: PagemillError | None = None
+        absent = None
         if info.announced > info.page_count:
-            absent = CorruptInputError(
-                f"{source.item.name} announces {info.announced:,} pages, and only {info.page_count:,} of them can be"
-                " loaded",
-                remedy="Get the file again.",
-            )
+            announces = f"{source.item.name} announces {info.announced:,} pages"
+            absent = f"{announces}, and only {info.page_count:,} of them can be loaded"
         yield from self._of_numbers(source, FileFormat.PDF, info.page_count, content, absent, info.announced)
 
     def of_image(self, source: Source, file_format: FileFormat) -> Iterator[PageRef]:
         """The page of an image, or the frames of a TIFF."""
         item, content = source.item, source.item.content
-        stored = 0  # a page's own size shows when it is decoded
+        found, stored = TiffPages(1, None), 0  # a page's own size shows when it is decoded
         try:
             if isinstance(content, RemoteFile):
-                try:
-                    content = read_all(content, self._limits.max_stored_bytes)
-                except Exception as error:
-                    raise unreachable(item.uri, error) from error
+                content = read_all(content, self._limits.max_stored_bytes)
             assert content is not None
-            found = count_pages(content, item.name) if file_format is FileFormat.TIFF else TiffPages(1, None)
+            if file_format is FileFormat.TIFF:
+                found = count_pages(content, item.name)
             if found.pages == 1:
                 stored = stored_pixels(content, limits=self._limits, name=item.name)
         except Exception as error:
@@ -135,16 +129,15 @@ class PageReferences:
             payload = EncodedImage(**where, frame=number - 1)
             return {"payload": payload, "estimated_bytes": self._decoded_bytes(stored)}
 
-        absent: PagemillError | None = None
+        absent = None
         if found.problem is not None:
-            message = f"{item.name} breaks off after page {found.pages:,}: {found.problem}"
-            absent = CorruptInputError(message, remedy="Get the file again.")
+            absent = f"{item.name} breaks off after page {found.pages:,}: {found.problem}"
         yield from self._of_numbers(source, file_format, found.pages, page, absent)
 
     def of_rows(self, source: Source, file_format: FileFormat) -> Iterator[PageRef]:
         """The rows of a dataset shard, and last one reference for all rows that it cannot give and cannot name."""
-        from pagemill.sources.shards import EndedRows  # importing pyarrow takes a while
-        from pagemill.sources.tables import LostRows, read_rows
+        from pagemill.sources.shards import EndedRows, LostRows  # importing pyarrow takes a while
+        from pagemill.sources.tables import read_rows
 
         known, item, intake = source.known, source.item, self._intake
         assert item.content is not None
@@ -187,14 +180,10 @@ class PageReferences:
         if columns.other_images and item.origin not in self._inputs_of_many_columns:
             self._inputs_of_many_columns.add(item.origin)
             others = ", ".join(map(repr, columns.other_images[:_MAX_PLACES]))
-            more = len(columns.other_images) - _MAX_PLACES
-            log.warning(
-                "%r: images are read from the column %r, and not from %s%s; --image-column names another",
-                item.uri,
-                columns.image,
-                others,
-                f" and {more} more" if more > 0 else "",
-            )
+            if more := columns.other_images[_MAX_PLACES:]:
+                others += f" and {len(more)} more"
+            message = "%r: images are read from the column %r, and not from %s; --image-column names another"
+            log.warning(message, item.uri, columns.image, others)
 
     def _row_page(
         self, source: Source, file_format: FileFormat, row: DatasetRow, documents: dict[str | None, DocumentRef]
@@ -202,14 +191,14 @@ class PageReferences:
         item = source.item
         match = _PAGE_OF_FILE.fullmatch(row.row_id) if row.row_id else None
         file_id, number = (match[1], int(match[2])) if match else (None, row.number)
-        document = documents.get(file_id)
-        if document is None:
-            if file_id is None:
-                document = self._document(source, None)
-            else:
-                key = f"{self._intake.dataset(source, file_format)}/{file_id}"
-                document = DocumentRef(doc_id=self._catalogue.document_id(key, safe_name(file_id)), uri=item.uri)
-            documents[file_id] = document
+        if file_id in documents:
+            document = documents[file_id]
+        elif file_id is None:
+            document = self._document(source, None)
+        else:
+            key = f"{self._intake.dataset(source, file_format)}/{file_id}"
+            document = DocumentRef(doc_id=self._catalogue.document_id(key, safe_name(file_id)), uri=item.uri)
+        documents[file_id] = document
         fields: dict[str, Any] = {
             "page_number": number,
             "metadata": {**row.metadata, "row": row.number, "shard": item.name},
@@ -220,8 +209,7 @@ class PageReferences:
             stored = stored_pixels(row.data, limits=self._limits, name="the row's image")
         except PagemillError as error:
             where = f"{item.uri}#{row.number}"
-            fields |= {"payload": None, "error": _as_data(error, where), "exit_code": int(error.exit_code)}
-            fields["missing"] = int(row.lost)
+            fields |= {"payload": None, "error": _as_data(error, where), "missing": int(row.lost)}
         else:
             fields |= {"payload": EncodedImage(data=row.data), "estimated_bytes": self._decoded_bytes(stored)}
         wanted_id = safe_name(row.row_id) if row.row_id else f"{document.doc_id}_{number}"
@@ -233,7 +221,7 @@ class PageReferences:
         file_format: FileFormat,
         pages: int,
         content: Callable[[int], dict[str, Any]],
-        absent: PagemillError | None = None,
+        absent: str | None = None,
         announced: int = 0,
     ) -> Iterator[PageRef]:
         """References to the wanted pages of a file that has ``pages``, each with what ``content`` says of it.
@@ -256,7 +244,9 @@ class PageReferences:
             missing = len(wanted(announced or pages + _HORIZON, file_format)) - len(wanted(pages, file_format))
             missing = missing if announced else min(missing, 1)
         if not numbers and not missing:
-            yield from self.of_broken(source, self._none_wanted(source, pages))
+            has = f"{source.item.name!r} has {pages} {'page' if pages == 1 else 'pages'}"
+            unwanted = InputError(f"{has}, none of them in {self._options.pages}", remedy="Check --pages.")
+            yield from self.of_broken(source, unwanted)
             return
         finished = sum(number in known.ended for number in numbers)
         references = len(numbers) + bool(missing)
@@ -268,11 +258,8 @@ class PageReferences:
                 wanted_id = f"{document.doc_id}_{number}"
                 yield self._page(source, document, number, wanted_id, page_number=number, **content(number))
         if absent is not None and missing and self._intake.left != 0:
-            yield from self.of_broken(source, absent, missing=missing, pages=references, finished=finished)
-
-    def _none_wanted(self, source: Source, pages: int) -> InputError:
-        has = f"{source.item.name!r} has {pages} {'page' if pages == 1 else 'pages'}"
-        return InputError(f"{has}, none of them in {self._options.pages}", remedy="Check --pages.")
+            error = CorruptInputError(absent, remedy="Get the file again.")
+            yield from self.of_broken(source, error, missing=missing, pages=references, finished=finished)
 
     def _document(self, source: Source, page_count: int | None, finished: int = 0) -> DocumentRef:
         item = source.item
@@ -287,15 +274,8 @@ class PageReferences:
         if waiting is None:
             waiting = WaitingPage(page_id=self._catalogue.page_id(wanted_id))
         if source.duplicate_of is not None and page:
-            skip = f"{DUPLICATE_OF}{source.duplicate_of}"
-            fields |= {
-                "skip": skip,
-                "payload": None,
-                "error": None,
-                "exit_code": None,
-                "estimated_bytes": 0,
-                "missing": 0,
-            }
+            kept: dict[str, Any] = {name: fields[name] for name in ("page_number", "metadata") if name in fields}
+            fields = {**kept, "payload": None, "skip": f"{DUPLICATE_OF}{source.duplicate_of}"}
         position = self._intake.position
         self._intake.position += 1
         return PageRef(
@@ -310,9 +290,7 @@ class PageReferences:
 
     def _rendered_bytes(self, info: PdfInfo, number: int) -> int:
         """Of a page's rendering; pages beyond the known sizes are taken to be like the last known one."""
-        if not info.sizes:
-            return 0
-        width, height = info.sizes[min(number, len(info.sizes)) - 1]
+        width, height = info.sizes[min(number, len(info.sizes)) - 1] if info.sizes else (0.0, 0.0)
         if width <= 0 or height <= 0:
             return 0
         columns, rows, _ = self._limits.render_size(width, height)
@@ -328,30 +306,24 @@ class _MissingRows:
     def __init__(self) -> None:
         self.count = 0
         """Those that can be counted."""
-        self._places: list[str] = []
-        self._first: PagemillError | None = None
+        self._errors: dict[str, PagemillError] = {}
+        """By the place of the rows."""
 
     def __bool__(self) -> bool:
-        return self._first is not None
+        return bool(self._errors)
 
     def add(self, first: int, count: int | None, error: PagemillError) -> None:
         """Take note of ``count`` rows from ``first`` on; None for an unknown number."""
-        self._first = self._first or error
         self.count += count or 0
-        place = (
-            f"rows {first:,} to {first + count - 1:,}" if count else f"an unknown number of rows from row {first:,} on"
-        )
-        if place not in self._places[-1:]:
-            self._places.append(place)
+        unknown = f"an unknown number of rows from row {first:,} on"
+        self._errors.setdefault(f"rows {first:,} to {first + count - 1:,}" if count else unknown, error)
 
     def error(self) -> PagemillError:
         """The error for all of them, of the class of the first one."""
-        assert self._first is not None
-        shown = self._places[:_MAX_PLACES]
-        if len(self._places) > len(shown):
-            shown.append(f"{len(self._places) - len(shown):,} more")
-        message = f"{', '.join(shown)} cannot be read: {self._first.message}"
-        return type(self._first)(message, remedy=self._first.remedy)
+        first, shown = next(iter(self._errors.values())), list(self._errors)[:_MAX_PLACES]
+        if more := len(self._errors) - len(shown):
+            shown.append(f"{more:,} more")
+        return type(first)(f"{', '.join(shown)} cannot be read: {first.message}", remedy=first.remedy)
 
 
 def _as_data(error: PagemillError, where: str) -> PageError:

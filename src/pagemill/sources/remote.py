@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import glob
-import re
+import shutil
 import tempfile
 import weakref
-from dataclasses import dataclass
 from http import HTTPStatus
 from importlib.metadata import metadata
 from pathlib import Path, PurePosixPath
@@ -27,26 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _CHUNK = 4 * 2**20
-_SHA256 = re.compile(r"[0-9a-f]{64}")
-_TAGS = (
-    *(
-        "blob_id",
-        "xet_hash",
-        "sha",
-        "ETag",
-        "etag",
-        "e_tag",
-        "Content-MD5",
-        "Digest",
-        "md5Hash",
-        "content_md5",
-        "checksum",
-    ),
-    *("generation", "VersionId", "version_id", "LastModified", "last_modified", "Last-Modified", "updated"),
-    *("mtime", "modified", "modificationTime", "modify", "created"),
-)
-"""Fields in which fsspec filesystems tell one version of a file from the next: digests, then versions, then times."""
-
 _GONE = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
 
 _EXTRAS = {"https": "http", "s3a": "s3", "az": "abfs", "abfss": "abfs"}
@@ -54,15 +33,15 @@ _EXTRAS = {"https": "http", "s3a": "s3", "az": "abfs", "abfss": "abfs"}
 
 
 class TemporaryCopy:
-    """A file in the temporary directory that goes away with this object."""
+    """A PDF in the temporary directory that goes away with this object."""
 
-    def __init__(self, suffix: str) -> None:
-        with tempfile.NamedTemporaryFile(prefix="pagemill-", suffix=suffix, delete=False) as file:
+    def __init__(self) -> None:
+        with tempfile.NamedTemporaryFile(prefix="pagemill-", suffix=".pdf", delete=False) as file:
             self.path = Path(file.name)
         self._remove = weakref.finalize(self, self.path.unlink, missing_ok=True)
 
 
-def expand_url(url: str, origin: int, *, recursive: bool, skipped: SkippedFiles | None = None) -> Iterator[Item]:
+def expand_url(url: str, origin: int, *, recursive: bool, skipped: SkippedFiles) -> Iterator[Item]:
     """Yield the files of a URL: itself, or what a folder or glob holds. A Hub dataset is searched to its depths.
 
     Args:
@@ -87,9 +66,7 @@ def expand_url(url: str, origin: int, *, recursive: bool, skipped: SkippedFiles 
         if is_pattern:
             names = [str(name) for name in filesystem.glob(path, **told)]
         elif scheme in ("http", "https") or filesystem.isfile(path):
-            yield Item(
-                uri=url, name=base_name(url), origin=origin, content=RemoteFile(filesystem=filesystem, path=path)
-            )
+            yield Item(uri=url, name=base_name(url), origin=origin, content=RemoteFile(filesystem, path))
             return
         else:
             depth = None if recursive or scheme == "hf" else 1
@@ -97,16 +74,15 @@ def expand_url(url: str, origin: int, *, recursive: bool, skipped: SkippedFiles 
     except Exception as error:
         raise unreachable(url, error) from error
     files = sorted((name for name in names if PurePosixPath(name).suffix.lower() in SUFFIXES), key=natural_key)
-    if skipped is not None:
-        for other in map(PurePosixPath, sorted(set(names).difference(files))):
-            # What has no suffix and matches a pattern may be a folder.
-            if not other.name.startswith(".") and (other.suffix or not is_pattern):
-                skipped.add(other.name)
+    for other in map(PurePosixPath, sorted(set(names).difference(files))):
+        # What has no suffix and matches a pattern may be a folder.
+        if not other.name.startswith(".") and (other.suffix or not is_pattern):
+            skipped.add(other.name)
     if not files and not errors:
         raise MissingInputError(f"{url!r} does not exist or holds no document", remedy="Check the address.")
     for name in files:
         uri = f"{scheme}://{name.lstrip('/')}"
-        yield Item(uri=uri, name=base_name(uri), origin=origin, content=RemoteFile(filesystem=filesystem, path=name))
+        yield Item(uri=uri, name=base_name(uri), origin=origin, content=RemoteFile(filesystem, name))
     if errors:
         yield Item(uri=url, name=base_name(url), origin=origin, error=unreachable(url, errors[0]))
 
@@ -165,33 +141,6 @@ def _lacking(uri: str, error: ImportError) -> MissingDependencyError:
     return MissingDependencyError(f"reading {scheme}:// needs another package ({error})", remedy=remedy)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteVersion:
-    """What a filesystem says of a file's content without sending it."""
-
-    size: int | None
-    sha256: str | None = None
-    """Of the content, where the filesystem keeps it, as the Hub does for large files."""
-    tag: str | None = None
-    """Changes when the content does; None where the filesystem has no such thing."""
-
-
-def remote_version(file: RemoteFile) -> RemoteVersion:
-    """Ask a filesystem for a file's version."""
-    info = file.filesystem.info(file.path)
-    size = info.get("size")
-    large = info.get("lfs")
-    sha256 = (large.get("sha256") if isinstance(large, dict) else getattr(large, "sha256", None)) or ""
-    tag = next((f"{name}={info[name]}" for name in _TAGS if info.get(name)), None)
-    return RemoteVersion(size=size, sha256=sha256 if _SHA256.fullmatch(sha256) else None, tag=tag)
-
-
-def read_head(file: RemoteFile, size: int) -> bytes:
-    """The first bytes of a file."""
-    head: bytes = file.filesystem.cat_file(file.path, start=0, end=size)
-    return head[:size]
-
-
 def read_all(file: RemoteFile, max_bytes: int) -> bytes:
     """All bytes of a file.
 
@@ -205,14 +154,13 @@ def read_all(file: RemoteFile, max_bytes: int) -> bytes:
     return data
 
 
-def copy_to_disk(source: RemoteFile | bytes, suffix: str) -> TemporaryCopy:
-    """Copy to a temporary file, for readers that need one."""
-    copy = TemporaryCopy(suffix)
+def copy_to_disk(source: RemoteFile | bytes) -> TemporaryCopy:
+    """Copy a PDF to a temporary file, for readers that need one."""
+    copy = TemporaryCopy()
     with copy.path.open("wb") as target:
         if isinstance(source, bytes):
             target.write(source)
         else:
             with source.filesystem.open(source.path, "rb") as opened:
-                while chunk := opened.read(_CHUNK):
-                    target.write(chunk)
+                shutil.copyfileobj(opened, target, _CHUNK)
     return copy

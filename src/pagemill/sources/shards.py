@@ -66,16 +66,17 @@ class Columns:
 
 
 @dataclass(frozen=True, slots=True)
-class LostPiece:
-    """Rows of a row group or record batch that cannot be read."""
+class LostRows:
+    """The next rows of a shard, which it cannot give."""
 
-    rows: int | None
+    count: int | None
+    """None when nobody can tell how many."""
     error: Exception
     row_ids: tuple[str | None, ...] = ()
     """Of the rows, where the column with the ids is whole; empty elsewhere."""
 
 
-Piece: TypeAlias = pa.RecordBatch | EndedRows | LostPiece
+Piece: TypeAlias = pa.RecordBatch | EndedRows | LostRows
 
 
 def reason_of(error: Exception, content: Path | bytes | RemoteFile) -> Exception:
@@ -150,34 +151,31 @@ def _row_groups(
     first = 1
     failures = 0
     for index, rows in enumerate(groups):
-        if all(number in ended for number in range(first, first + rows)):
-            yield EndedRows(rows)
-        else:
-            given = 0
-            error: Exception | None = None
-            try:
+        given = 0
+        error: Exception | None = None
+        try:
+            if all(number in ended for number in range(first, first + rows)):
+                yield EndedRows(rows)
+                given = rows
+            else:
                 for batch in parquet.iter_batches(batch_size=BATCH_ROWS, row_groups=[index], columns=columns.all):
                     whole = batch.slice(0, rows - given)
                     yield whole
                     given += whole.num_rows
-            except Exception as raised:
-                error = reason_of(raised, content)
-            else:
-                if given < rows:
-                    error = damaged(f"row group {index + 1} announces {rows} rows and holds {given}")
-            if error is not None:
-                yield LostPiece(rows - given, error, _row_ids(parquet, index, columns, rows)[given:])
-                failures = 0 if isinstance(error, InputError) else failures + 1
-            else:
-                failures = 0
-            if failures == _MAX_FAILURES:
-                yield LostPiece(sum(groups[index + 1 :]), error or damaged("it cannot be read"))
-                return
+            if given < rows:
+                raise damaged(f"row group {index + 1} announces {rows} rows and holds {given}")
+        except Exception as raised:
+            error = reason_of(raised, content)
+            yield LostRows(rows - given, error, _row_ids(parquet, index, columns, rows)[given:])
+        failures = 0 if error is None or isinstance(error, InputError) else failures + 1
+        if error is not None and failures == _MAX_FAILURES:
+            yield LostRows(sum(groups[index + 1 :]), error)
+            return
         first += rows
     if metadata.num_rows != sum(groups):
         more = metadata.num_rows - sum(groups)
         error = damaged(f"its footer announces {metadata.num_rows} rows, its row groups {sum(groups)}")
-        yield LostPiece(more if more > 0 else None, error)
+        yield LostRows(more if more > 0 else None, error)
 
 
 def _row_ids(parquet: pq.ParquetFile, index: int, columns: Columns, rows: int) -> tuple[str | None, ...]:
@@ -201,7 +199,7 @@ def _file_batches(file: Any, reader: pa.RecordBatchFileReader, content: Path | b
         except Exception as raised:
             error = reason_of(raised, content)
             rows = _batch_rows(file, reader.schema, index)
-            yield LostPiece(rows, error)
+            yield LostRows(rows, error)
             # Rows are known by their numbers. What a remote file does not give now it may give next time, and the rows
             # behind would have other numbers then.
             if rows is None and isinstance(content, RemoteFile):
@@ -243,7 +241,7 @@ def _stream_batches(
                 footer = damaged("there are data behind the end of the stream")
             break
         except Exception as raised:
-            yield LostPiece(None, reason_of(raised, content))
+            yield LostRows(None, reason_of(raised, content))
             if isinstance(content, RemoteFile) or file.tell() == before:
                 return  # as above; and at the end of the file
             failures += 1
@@ -251,18 +249,17 @@ def _stream_batches(
             yield batch
             failures = 0
     if footer is not None:
-        yield LostPiece(None, footer)
+        yield LostRows(None, footer)
 
 
 def _columns(schema: pa.Schema, options: SourceOptions) -> Columns:
+    for name in (options.image_column, options.id_column):
+        if name is not None and name not in schema.names:
+            raise UsageError(f"there is no column {name!r}", remedy=f"The columns are: {', '.join(schema.names)}.")
     image, other_images = _image_column(schema, options.image_column)
-    row_id = options.id_column
-    if row_id is not None and row_id not in schema.names:
-        raise UsageError(f"there is no column {row_id!r}", remedy=f"The columns are: {', '.join(schema.names)}.")
-    if row_id is None:
-        row_id = next(
-            (name for name in _ID_COLUMNS if name in schema.names and _is_scalar(schema.field(name).type)), None
-        )
+    row_id = options.id_column or next(
+        (name for name in _ID_COLUMNS if name in schema.names and _is_scalar(schema.field(name).type)), None
+    )
     metadata = tuple(f.name for f in schema if f.name not in (image, row_id) and _is_scalar(f.type))
     return Columns(image, row_id, metadata, other_images)
 
@@ -275,11 +272,10 @@ def _image_column(schema: pa.Schema, wanted: str | None) -> tuple[str, tuple[str
     """
     names = ", ".join(schema.names)
     if wanted is not None:
-        if wanted not in schema.names:
-            raise UsageError(f"there is no column {wanted!r}", remedy=f"The columns are: {names}.")
-        if _is_image_list(schema.field(wanted).type):
+        kind = schema.field(wanted).type
+        if _is_image_list(kind):
             raise UsageError(f"the column {wanted!r} holds lists of images", remedy=_ONE_IMAGE_A_ROW)
-        if not (_is_image_struct(schema.field(wanted).type) or _is_binary(schema.field(wanted).type)):
+        if not (_is_image_struct(kind) or _is_binary(kind)):
             raise UsageError(f"the column {wanted!r} holds no encoded images", remedy=f"The columns are: {names}.")
         return wanted, ()
     structs = [f.name for f in schema if _is_image_struct(f.type)]
@@ -314,10 +310,4 @@ def _is_binary(kind: pa.DataType) -> bool:
 def _is_scalar(kind: pa.DataType) -> bool:
     types = pa.types
     is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-    return bool(
-        is_text
-        or types.is_integer(kind)
-        or types.is_floating(kind)
-        or types.is_boolean(kind)
-        or types.is_temporal(kind)
-    )
+    return bool(is_text or types.is_primitive(kind))

@@ -6,25 +6,25 @@ import asyncio
 import logging
 from contextlib import aclosing, suppress
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pagemill.document.page import PageError
 from pagemill.errors import CorruptInputError, EmptyPageError, EncryptedError, PagemillError
 from pagemill.imaging.formats import FileFormat
-from pagemill.imaging.limits import DecodeLimits
+from pagemill.sources.catalogue import NewCatalogue
 from pagemill.sources.count import PageCounter
-from pagemill.sources.detect import format_of
-from pagemill.sources.digest import Identifier
+from pagemill.sources.digest import Identifier, format_of
 from pagemill.sources.intake import Intake, input_error
-from pagemill.sources.items import Item, RemoteFile
+from pagemill.sources.locate import expand
 from pagemill.sources.pages import PageReferences
-from pagemill.sources.remote import TemporaryCopy, copy_to_disk, unreachable
+from pagemill.sources.remote import TemporaryCopy, copy_to_disk
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Sequence
 
-    from pagemill.imaging.page import PdfInfo
+    from pagemill.imaging.page import PdfInfo, PdfRepair
     from pagemill.sources.base import Catalogue, PageRef, PdfProbe
     from pagemill.sources.intake import Source
     from pagemill.sources.options import SourceOptions
@@ -35,28 +35,39 @@ log = logging.getLogger(__name__)
 
 
 class InputStream:
-    """All pages of the inputs, lazily; a :class:`~pagemill.sources.base.PageSource`. File access is on threads.
+    """All pages of the inputs, lazily and in input order. File access is on threads.
 
-    Pages that the catalogue knows as ended are passed over: files that have ended whole in one go on one thread.
+    Nothing that is wrong with an input raises: it becomes a page reference with an error. Pages that the catalogue
+    knows as ended are passed over: files that have ended whole in one go on one thread.
+
+    Args:
+        inputs: Paths of files and folders, globs, URLs (``hf://``, ``s3://``, ``https://``), or bytes.
+        options: What to take of them.
+        decoder: Opens PDFs; the decoding service.
+        catalogue: What is known from earlier runs; None for a run on its own.
     """
+
+    total: int | None
+    """Pages in the input where that is known, for the ETA; may be set while iterating."""
+    complete: bool
+    """Whether the input was read to its end; False when a limit or the consumer stopped it earlier."""
 
     def __init__(
         self,
         inputs: Sequence[str | Path | bytes],
         options: SourceOptions,
         decoder: PdfProbe,
-        catalogue: Catalogue,
+        catalogue: Catalogue | None = None,
     ) -> None:
-        self.total: int | None = None
+        self.total = None
         self.complete = False
         self._inputs = inputs
         self._options = options
         self._decoder = decoder
-        self._catalogue = catalogue
-        limits: DecodeLimits = decoder.limits
-        self._identifier = Identifier(catalogue, limits.max_stored_bytes)
+        self._catalogue = catalogue = catalogue or NewCatalogue()
+        self._identifier = Identifier(catalogue, decoder.limits.max_stored_bytes)
         self._intake = Intake(inputs, options, catalogue, self._identifier)
-        self._references = PageReferences(self._intake, options, catalogue, limits)
+        self._references = PageReferences(self._intake, options, catalogue, decoder.limits)
 
     @property
     def skipped_earlier(self) -> int:
@@ -87,15 +98,14 @@ class InputStream:
             if counting is not None:
                 counting.cancel()
                 (outcome,) = await asyncio.gather(counting, return_exceptions=True)
-                if isinstance(outcome, PagemillError):
-                    log.warning("the pages of the input could not be counted: %s", outcome.message)
-                elif isinstance(outcome, Exception):
+                if isinstance(outcome, Exception):
                     log.error("the pages of the input could not be counted", exc_info=outcome)
 
     async def _count(self, files: int, pages: int) -> None:
         """Set ``total`` to ``pages``, those in the first ``files``, and those in all others, beside the stream."""
         counter = PageCounter(self._options, self._decoder, self._catalogue, self._identifier)
-        async for item in on_thread(counter.after(self._inputs, files)):
+        items = islice(expand(self._inputs, recursive=self._options.recursive), files, None)
+        async for item in on_thread(items):
             more = await counter.count(item)
             if more is None:
                 return
@@ -124,77 +134,64 @@ class InputStream:
         return self._references.of_image(source, file_format)
 
     async def _pdf_pages(self, source: Source) -> Iterator[PageRef]:
-        item, keep = source.item, source.keep
-        if isinstance(item.content, Path):
-            path = item.content
+        content, name, keep = source.item.content, source.item.name, source.keep
+        if isinstance(content, Path):
+            path = content
         else:
-            copy = await asyncio.to_thread(_copy, item)
-            path, keep = copy.path, copy
+            assert content is not None
+            keep = copy = await asyncio.to_thread(copy_to_disk, content)
+            path = copy.path
+        try:
+            return await self._read_pdf(source, path, keep)
+        except PagemillError as error:  # with the name that the user knows in place of that of a temporary file
+            error.message = error.message.replace(path.name, name)
+            raise
+
+    async def _read_pdf(self, source: Source, path: Path, keep: object) -> Iterator[PageRef]:
+        """The pages of a PDF at ``path``, or of a repaired copy where that has more."""
         info: PdfInfo | None = None
         refusal: PagemillError | None = None
         try:
             info = await self._decoder.probe_pdf(path, self._options.password)
         except (CorruptInputError, EmptyPageError, EncryptedError) as error:
             refusal = error
-        except PagemillError as error:
-            raise _of_item(error, item, path) from error
         if info is not None and info.page_count >= info.announced:
             return self._references.of_pdf(source, path, keep, info)
         try:
-            repaired = await self._repaired(path)
+            copy, repair, found = await self._repaired(path)
         except PagemillError as error:
-            if refusal is not None:
-                if isinstance(refusal, CorruptInputError) or not isinstance(error, EncryptedError):
-                    refusal.message += f"; {error.message}"
-                    refusal.remedy = "Get the file again."
-                raise _of_item(refusal, item, path) from error
-            assert info is not None
-            return self._references.of_pdf(source, path, keep, info)
-        if info is not None and not repaired.loops and repaired.info.page_count <= info.page_count - info.broken:
+            if info is not None:
+                return self._references.of_pdf(source, path, keep, info)
+            assert refusal is not None
+            if isinstance(refusal, CorruptInputError) or not isinstance(error, EncryptedError):
+                refusal.message += f"; {error.message}"
+                refusal.remedy = "Get the file again."
+            raise refusal from error
+        if info is not None and not repair.loops and found.page_count <= info.page_count - info.broken:
             return self._references.of_pdf(source, path, keep, info)
         # What the original announces and the copy does not have is missing.
-        announced = max(repaired.announced, repaired.info.announced, info.announced if info else 0)
-        whole = replace(repaired.info, announced=announced)
-        note = f"read from a copy that {repaired.program} made"
+        announced = max(repair.announced, found.announced, info.announced if info else 0)
+        whole = replace(found, announced=announced)
+        note = f"read from a copy that {repair.program} made"
         if isinstance(refusal, EncryptedError):
-            return self._references.of_pdf(source, repaired.copy.path, repaired.copy, whole, notes=(note,))
+            return self._references.of_pdf(source, copy.path, copy, whole, notes=(note,))
         warning = PageError(
             component="source",
             category="repaired",
             message=f"the file is damaged; the page was {note}, and may lack something",
             remedy="Compare the page with another copy of the document.",
         )
-        return self._references.of_pdf(source, repaired.copy.path, repaired.copy, whole, warning=warning)
+        return self._references.of_pdf(source, copy.path, copy, whole, warning=warning)
 
-    async def _repaired(self, path: Path) -> _RepairedPdf:
-        """A repaired copy of a PDF, opened.
+    async def _repaired(self, path: Path) -> tuple[TemporaryCopy, PdfRepair, PdfInfo]:
+        """A repaired copy of a PDF, and what is in it.
 
         Raises:
             PagemillError: It cannot be repaired, or the copy does not open either.
         """
-        copy = await asyncio.to_thread(TemporaryCopy, ".pdf")
+        copy = await asyncio.to_thread(TemporaryCopy)
         repair = await self._decoder.repair_pdf(path, copy.path, self._options.password)
-        info = await self._decoder.probe_pdf(copy.path)
-        return _RepairedPdf(copy, info, repair.program, repair.loops, repair.announced)
-
-
-class _RepairedPdf(NamedTuple):
-    """A repaired copy of a PDF."""
-
-    copy: TemporaryCopy
-    info: PdfInfo
-    program: str
-    loops: bool
-    """The original's page tree led back into itself, and was cut there."""
-    announced: int
-    """Pages that the original announces."""
-
-
-def _of_item(error: PagemillError, item: Item, path: Path) -> PagemillError:
-    """An error with the name that the user knows in place of that of a temporary file."""
-    if path.name != item.name:
-        error.message = error.message.replace(path.name, item.name)
-    return error
+        return copy, repair, await self._decoder.probe_pdf(copy.path)
 
 
 async def on_thread(iterator: Iterator[T]) -> AsyncGenerator[T]:
@@ -208,11 +205,3 @@ async def on_thread(iterator: Iterator[T]) -> AsyncGenerator[T]:
         if close is not None:
             with suppress(ValueError):  # a thread still runs its last step after a cancellation; it ends with that
                 close()
-
-
-def _copy(item: Item) -> TemporaryCopy:
-    assert isinstance(item.content, (bytes, RemoteFile))
-    try:
-        return copy_to_disk(item.content, ".pdf")
-    except Exception as error:
-        raise unreachable(item.uri, error) from error

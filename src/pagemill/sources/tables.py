@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from pagemill.errors import CorruptInputError
 from pagemill.imaging.formats import FileFormat
-from pagemill.sources.shards import MAX_NAMED, EndedRows, LostPiece, damaged, pieces, reason_of
+from pagemill.sources.shards import MAX_NAMED, EndedRows, LostRows, damaged, pieces, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator
@@ -42,15 +42,6 @@ class DatasetRow:
     lost: bool = False
     """The shard announces the row and cannot give it: the bytes around it are damaged."""
     metadata: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class LostRows:
-    """The next rows of a shard, which it cannot give, and which are not named one by one."""
-
-    count: int | None
-    """None when nobody can tell how many."""
-    error: Exception
 
 
 def read_rows(
@@ -88,9 +79,9 @@ def read_rows(
                 if isinstance(piece, EndedRows):
                     yield piece
                     first += piece.count
-                elif isinstance(piece, LostPiece):
+                elif isinstance(piece, LostRows):
                     yield from _lost(piece, first, ended)
-                    first += piece.rows or 0
+                    first += piece.count or 0
                 else:
                     yield from _rows(piece, columns, first, ended)
                     first += piece.num_rows
@@ -113,22 +104,20 @@ def count_rows(path: Path, file_format: FileFormat) -> int | None:
         return None
 
 
-def _lost(piece: LostPiece, first: int, ended: Container[int]) -> Iterator[DatasetRow | EndedRows | LostRows]:
+def _lost(lost: LostRows, first: int, ended: Container[int]) -> Iterator[DatasetRow | EndedRows | LostRows]:
     """Damaged rows by name, as nothing but another file will bring them back; others in one."""
-    if not isinstance(piece.error, CorruptInputError) or piece.rows is None or piece.rows > MAX_NAMED:
-        if piece.rows is None:
-            yield LostRows(None, piece.error)
-            return
-        for has_ended, numbers in groupby(range(first, first + piece.rows), key=lambda number: number in ended):
-            rows = sum(1 for _ in numbers)
-            yield EndedRows(rows) if has_ended else LostRows(rows, piece.error)
+    if lost.count is None:
+        yield lost
         return
-    ids = piece.row_ids or (None,) * piece.rows
-    for number, row_id in enumerate(ids, first):
-        if number in ended:
-            yield EndedRows(1)
-        else:
-            problem = f"cannot be read: {piece.error.message}"
+    by_name = isinstance(lost.error, CorruptInputError) and lost.count <= MAX_NAMED
+    for has_ended, numbers in groupby(range(first, first + lost.count), key=lambda number: number in ended):
+        if has_ended or not by_name:
+            rows = sum(1 for _ in numbers)
+            yield EndedRows(rows) if has_ended else LostRows(rows, lost.error)
+            continue
+        for number in numbers:
+            row_id = lost.row_ids[number - first] if lost.row_ids else None
+            problem = f"cannot be read: {lost.error}"
             yield DatasetRow(number=number, data=None, row_id=_short(row_id), problem=problem, lost=True)
 
 
@@ -145,7 +134,7 @@ def _rows(
     try:
         batch.validate(full=True)  # offsets of untrusted files may point anywhere
     except pa.ArrowException as error:
-        yield from _lost(LostPiece(batch.num_rows, damaged(str(error))), first, ended)
+        yield from _lost(LostRows(batch.num_rows, damaged(str(error))), first, ended)
         return
     for index in range(batch.num_rows):
         if first + index in ended:
@@ -184,16 +173,14 @@ def _image_bytes(image: Any) -> tuple[bytes | None, str | None]:
 def _metadata(values: dict[str, Any]) -> dict[str, Any]:
     """Small values as JSON has them; long texts are left out."""
     kept: dict[str, Any] = {}
-    for name, value in values.items():
+    for name, given in values.items():
+        value = given
         if isinstance(value, (datetime.date, datetime.time)):
-            kept[name] = value.isoformat()
+            value = value.isoformat()
         elif isinstance(value, datetime.timedelta):
-            kept[name] = value.total_seconds()
-        elif isinstance(value, float):
+            value = value.total_seconds()
+        if isinstance(value, float):
             kept[name] = value if math.isfinite(value) else None
-        elif isinstance(value, str):
-            if len(value) <= _METADATA_CHARACTERS:
-                kept[name] = value
-        elif value is None or isinstance(value, (bool, int)):
+        elif value is None or isinstance(value, int) or (isinstance(value, str) and len(value) <= _METADATA_CHARACTERS):
             kept[name] = value
     return kept

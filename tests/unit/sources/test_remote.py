@@ -9,6 +9,7 @@ from threading import Thread
 import pytest
 
 from pagemill.errors import MissingInputError, NetworkError, PagemillError
+from pagemill.sources.items import SkippedFiles
 from pagemill.sources.remote import expand_url, unreachable
 
 
@@ -40,7 +41,7 @@ def web() -> Iterator[str]:
 
 
 def _error(url: str) -> PagemillError:
-    [item] = expand_url(url, 0, recursive=False)
+    [item] = expand_url(url, 0, recursive=False, skipped=SkippedFiles())
     assert not isinstance(item.content, Path)
     with pytest.raises(Exception) as caught:
         item.content.filesystem.info(item.content.path)

@@ -18,8 +18,9 @@ from invocations import Pdfs, RememberingCatalogue, image, pdf, read, shard, wri
 
 from pagemill.document.identity import PageKey
 from pagemill.errors import NoSpaceError, OutputError
-from pagemill.sources import PageRanges, SourceOptions, resolve
+from pagemill.sources import PageRanges, SourceOptions
 from pagemill.sources.base import PageRef
+from pagemill.sources.stream import InputStream
 
 
 @pytest.fixture(scope="module")
@@ -177,7 +178,7 @@ async def test_the_total_needs_no_file_opened_that_has_ended(tmp_path: Path):
     del catalogue.ended[next(iter(catalogue.ended))]
     catalogue.begin()
     pdfs = Pdfs()
-    source = resolve(paths, options=SourceOptions(), decoder=pdfs, catalogue=catalogue)
+    source = InputStream(paths, options=SourceOptions(), decoder=pdfs, catalogue=catalogue)
     pages = source.pages()
     await anext(pages)
     async with asyncio.timeout(60):

@@ -9,14 +9,16 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from pagemill.errors import EncryptedError, ExitCode
+from pagemill.errors import EncryptedError, ExitCode, error_class
 from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.page import PdfInfo, PdfRepair
-from pagemill.sources import PageRanges, SourceOptions, resolve
+from pagemill.sources import PageRanges, SourceOptions
 from pagemill.sources.base import EncodedImage, PageRef, PdfPage
 from pagemill.sources.catalogue import NewCatalogue
 from pagemill.sources.count import MAX_PDFS, PageCounter
 from pagemill.sources.digest import Identifier
+from pagemill.sources.locate import expand
+from pagemill.sources.stream import InputStream
 from pagemill.sources.tables import read_rows
 
 IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
@@ -54,8 +56,13 @@ def pdf(path: Path, word: str | int) -> Path:
     return path
 
 
+def code(ref: PageRef) -> ExitCode:
+    assert ref.error is not None
+    return error_class(ref.error.category).exit_code
+
+
 async def take(*inputs: str | Path | bytes, probe: Probe | None = None, **options: object) -> list[PageRef]:
-    source = resolve(inputs, options=SourceOptions(**options), decoder=probe or Probe())  # type: ignore[arg-type]
+    source = InputStream(inputs, options=SourceOptions(**options), decoder=probe or Probe())  # type: ignore[arg-type]
     refs = [ref async for ref in source.pages()]
     assert source.total == len(refs)
     assert [ref.position for ref in refs] == list(range(len(refs)))
@@ -63,7 +70,7 @@ async def take(*inputs: str | Path | bytes, probe: Probe | None = None, **option
     assert source.complete == (options.get("limit") != len(refs))
     ids = [ref.page_id.casefold() for ref in refs]
     assert len(set(ids)) == len(ids)
-    assert all((ref.payload is None) == (ref.error is not None) == (ref.exit_code is not None) for ref in refs)
+    assert all((ref.payload is None) == (ref.error is not None) for ref in refs)
     return refs
 
 
@@ -92,7 +99,7 @@ async def test_nothing_is_opened_before_its_turn(tmp_path: Path, monkeypatch: py
     for number in range(50):
         pdf(tmp_path / f"{number}.pdf", 1_000_000)
     probe = Probe()
-    pages = resolve([tmp_path], options=SourceOptions(), decoder=probe).pages()
+    pages = InputStream([tmp_path], options=SourceOptions(), decoder=probe).pages()
     first = await anext(pages)
     assert first.page_id == "0_1"
     assert probe.opened == ["0.pdf"]
@@ -141,7 +148,7 @@ async def test_bad_inputs_do_not_stop_the_good_ones(tmp_path: Path):
         assert ref.error is not None
         assert ref.error.component == "source"
         assert ref.error.remedy
-    assert refs[4].exit_code == ExitCode.ENCRYPTED
+    assert code(refs[4]) == ExitCode.ENCRYPTED
 
 
 async def test_the_password_travels(tmp_path: Path):
@@ -225,7 +232,7 @@ async def test_what_a_remote_filesystem_raises_fails_its_file_alone(shards: Path
     finally:
         memory.rm("/in", recursive=True)
     assert len(refs) == 5
-    assert [ref.exit_code for ref in refs[3:]] == [ExitCode.NETWORK, ExitCode.NETWORK]
+    assert [code(ref) for ref in refs[3:]] == [ExitCode.NETWORK, ExitCode.NETWORK]
     assert [ref.error.category for ref in refs[3:] if ref.error] == ["network", "network"]
 
 
@@ -276,7 +283,7 @@ async def test_rows_of_a_dataset(shards: Path):
 async def test_a_missing_column_is_one_error_a_shard(shards: Path):
     refs = await take(shards, image_column="picture")
     assert [ref.page_id for ref in refs] == ["train-0", "train-1"]
-    assert refs[0].exit_code == ExitCode.USAGE
+    assert code(refs[0]) == ExitCode.USAGE
 
 
 async def test_the_total_is_known_while_the_stream_waits(shards: Path, tmp_path: Path):
@@ -289,7 +296,7 @@ async def test_the_total_is_known_while_the_stream_waits(shards: Path, tmp_path:
         (SourceOptions(pages=PageRanges.parse("2-3")), 6 + 2 + 1 + 2),
         (SourceOptions(limit=5), 5),
     ):
-        source = resolve([shards], options=options, decoder=Probe())
+        source = InputStream([shards], options=options, decoder=Probe())
         pages = source.pages()
         await anext(pages)
         async with asyncio.timeout(60):
@@ -307,7 +314,7 @@ async def test_many_pdfs_are_not_opened_only_to_be_counted(tmp_path: Path):
         pdf(tmp_path / f"{number}.pdf", 1)
     catalogue = NewCatalogue()
     counter = PageCounter(SourceOptions(), Probe(), catalogue, Identifier(catalogue, 0))
-    counts = [await counter.count(item) for item in counter.after([tmp_path], 0)]
+    counts = [await counter.count(item) for item in expand([tmp_path], recursive=False)]
     assert counts == [1] * MAX_PDFS + [None]
 
 
@@ -322,7 +329,7 @@ async def test_leaving_early_closes_what_is_open(tmp_path: Path, monkeypatch: py
             closed.append(True)
 
     monkeypatch.setattr("pagemill.sources.tables.read_rows", noting)
-    pages = resolve([tmp_path], options=SourceOptions(), decoder=Probe()).pages()
+    pages = InputStream([tmp_path], options=SourceOptions(), decoder=Probe()).pages()
     await anext(pages)
     await pages.aclose()
     assert closed == [True]

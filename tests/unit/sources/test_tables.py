@@ -9,8 +9,8 @@ import pytest
 from pagemill.errors import CorruptInputError, PagemillError, UnsupportedInputError, UsageError
 from pagemill.imaging.formats import FileFormat
 from pagemill.sources.options import SourceOptions
-from pagemill.sources.shards import EndedRows
-from pagemill.sources.tables import DatasetRow, LostRows, count_rows, read_rows
+from pagemill.sources.shards import EndedRows, LostRows
+from pagemill.sources.tables import DatasetRow, count_rows, read_rows
 
 IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 
