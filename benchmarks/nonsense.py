@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pagemill.app.search import Searcher
-from pagemill.retrieval.fusion import reciprocal_rank_fusion
+from pagemill.retrieval.ranking import reciprocal_rank_fusion
 from pagemill.retrieval.tokens import tokens
 from pagemill.store.reading import RunReader
 

@@ -85,11 +85,11 @@ def searcher(name: str, path: Path) -> Callable[[NDArray[np.float32]], Any]:
     """Build what a candidate needs and give its search."""
     vectors = np.load(path, mmap_mode="r")
     if name.startswith("pagemill"):
-        from pagemill.retrieval import similarity
+        from pagemill.retrieval import ranking
 
         if name == "pagemill-numpy":
             sys.modules["numkong"] = None  # type: ignore[assignment]  # as if it were not installed
-        return lambda query: similarity.best_first(similarity.similarities(np.asarray(vectors), query), None, NEAREST)
+        return lambda query: ranking.best_first(ranking.similarities(np.asarray(vectors), query), None)[:NEAREST]
     if name == "numpy":
         return lambda query: np.argsort(-(vectors @ query))[:NEAREST]
     if name == "usearch-exact":
@@ -321,7 +321,7 @@ def whole_search(pages: int, folder: Path) -> None:
     size = sum(file.stat().st_size for file in (out / "index").iterdir()) / 2**20
     print(f"index {size:.0f} MiB; memory until here {_memory('VmHWM'):.0f} MiB")
     start = time.perf_counter()
-    SearchIndex.open(out).close()
+    SearchIndex(out).close()
     print(f"opened in {1e3 * (time.perf_counter() - start):.1f} ms")
     random_numbers = np.random.default_rng(5)
     cases: list[tuple[str, tuple[IndexPart, ...] | None, Filters]] = [
@@ -331,7 +331,7 @@ def whole_search(pages: int, folder: Path) -> None:
         ("all parts, documents report-1*", None, Filters(documents=("report-1*",))),
         ("all parts, label table", None, Filters(labels=("table",))),
     ]
-    with SearchIndex.open(out) as index:
+    with SearchIndex(out) as index:
         for name, parts, filters in cases:
             seconds = []
             for _ in range(QUERIES + 1):

@@ -13,7 +13,7 @@ from pagemill.app.embedding_service import EmbeddingService
 from pagemill.app.page_images import FoundPage, PageImages, WantedPage
 from pagemill.embedding.base import DEFAULT_ENGINE, CorpusEngine, Modality
 from pagemill.embedding.contents import contents, query
-from pagemill.embedding.outcome import EmbedOutcome, PartOutcome, name_of
+from pagemill.embedding.outcome import EmbedOutcome, PartOutcome
 from pagemill.embedding.vectors import FOLDER, Part, VectorFile, VectorPaths, VectorRow, read_identity
 from pagemill.embedding.writing import VectorWriter
 from pagemill.errors import (
@@ -217,7 +217,7 @@ class _Embedding:
                 raise
             except PagemillError as error:
                 failed.add(row)
-                self.outcome.add(part, name_of(row), error)
+                self.outcome.add(part, str(row.key), error)
             else:
                 self.outcome.parts[part].embedded += 1
 

@@ -47,7 +47,7 @@ class Searcher:
         self._settings = engines or QueryEngineSettings()
         self._engines: list[tuple[EngineIdentity, EmbeddingEngine]] = []
         with ExitStack() as stack:
-            self.index = stack.enter_context(SearchIndex.open(out))
+            self.index = stack.enter_context(SearchIndex(out))
             self._stack = stack.pop_all()
 
     def search(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pagemill.errors import ExitCode, error_class
 
 if TYPE_CHECKING:
-    from pagemill.embedding.vectors import Part, VectorRow
+    from pagemill.embedding.vectors import Part
     from pagemill.errors import PagemillError
 
 
@@ -58,9 +58,3 @@ class EmbedOutcome:
         if self.failed and not any(part.rows for part in self.parts.values()) and len(codes) == 1:
             return codes.pop()
         return ExitCode.PAGES_FAILED if self.failed else ExitCode.OK
-
-
-def name_of(row: VectorRow) -> str:
-    """A page, region or query in words."""
-    key = row.key
-    return key.page_id if key.region is None else f"{key.page_id}, region {key.region}"

@@ -18,13 +18,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pagemill.embedding.base import EngineIdentity
-from pagemill.errors import DamagedRunError, DifferentRunError, MissingInputError, OutputError
+from pagemill.errors import DamagedRunError, MissingInputError, OutputError
 from pagemill.store.files import reading_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
-    from types import TracebackType
 
     from numpy.typing import NDArray
 
@@ -33,7 +31,6 @@ FOLDER = "embeddings"
 TEMPORARY_SUFFIX = ".pagemill-tmp"
 _METADATA = b"pagemill.embeddings"
 _FORMAT = 1
-_CHECKED_ROWS = 4096
 
 
 StoredType: TypeAlias = Literal["float32", "float16"]
@@ -63,6 +60,11 @@ class Part(StrEnum):
         """What ``--what`` calls it."""
         return {Part.IMAGES: "images", Part.TEXT: "text", Part.REGIONS: "regions", Part.QUERIES: "queries"}[self]
 
+    @property
+    def option(self) -> str:
+        """What makes it, behind ``pagemill embed OUT``."""
+        return " --queries FILE" if self is Part.QUERIES else f" --what {self.choice}"
+
 
 class RowKey(NamedTuple):
     """What a row is of."""
@@ -71,6 +73,9 @@ class RowKey(NamedTuple):
     """Of queries: their id."""
     region: int | None = None
     """Index of the region in its page; None for a whole page and for a query."""
+
+    def __str__(self) -> str:
+        return self.page_id if self.region is None else f"{self.page_id}, region {self.region}"
 
 
 class VectorRow(NamedTuple):
@@ -153,18 +158,19 @@ class VectorFile:
     @classmethod
     def open_in(cls, paths: VectorPaths) -> VectorFile:
         """As :meth:`open`, in a folder of any name."""
-        there = [path for path in (paths.vectors, paths.ids) if path.exists()]
-        if not there:
+        missing = [path for path in (paths.vectors, paths.ids) if not path.exists()]
+        if len(missing) == 2:
             raise MissingInputError(
                 f"{paths.folder.parent} holds no vectors of {paths.part.plural}",
-                remedy=f"Make them: pagemill embed {paths.folder.parent}"
-                + (" --queries FILE" if paths.part is Part.QUERIES else f" --what {paths.part.choice}"),
+                remedy=f"Make them: pagemill embed {paths.folder.parent}{paths.part.option}",
             )
-        if len(there) == 1:
-            raise _damaged(paths, f"{(paths.ids if there[0] == paths.vectors else paths.vectors).name} is missing")
+        if missing:
+            raise _damaged(paths, f"{missing[0].name} is missing")
         info, rows, checksums = _read_ids(paths)
         vectors = _map_vectors(paths, info, len(rows))
-        _check_rows(paths, vectors, rows, checksums)
+        for index, vector in enumerate(vectors):
+            if zlib.crc32(vector.tobytes()) != checksums[index]:
+                raise _damaged(paths, f"row {index} of {paths.vectors.name} is not the vector of {rows[index].key}")
         return cls(paths, info, rows, vectors)
 
     def find(self, page_id: str, region: int | None = None) -> NDArray[Any] | None:
@@ -177,45 +183,19 @@ class VectorFile:
         index = self._places.get(row.key)
         return index if index is not None and self.rows[index].digest == row.digest else None
 
-    def require(self, identity: EngineIdentity) -> None:
-        """Make sure that an engine's vectors may be compared with these.
-
-        Raises:
-            DifferentRunError: They may not.
-        """
-        if differences := identity.differences(self.info.identity):
-            raise DifferentRunError(
-                f"the vectors of {self.paths.part.plural} come from another engine: {'; '.join(differences)}",
-                remedy="Name the engine, model and server that made them (--engine, --model, --server), or embed all"
-                f" anew: pagemill embed {self.paths.folder.parent} --fresh",
-            )
-
-    def close(self) -> None:
-        """Let the file go. Views of it that are still held stay valid."""
-        self.vectors = np.empty((0, self.info.dimension), dtype=self.info.dtype)
-        self.rows = []
-        self._places = {}
-
     def __len__(self) -> int:
         return len(self.rows)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
+    def __exit__(self, *_: object) -> None:
+        """Nothing is held open but the mapping, which ends with the array."""
 
 
 def parts_of(out: Path) -> list[Part]:
     """The parts that a run directory holds vectors of; they are not opened."""
     return [part for part in Part if VectorPaths(out / FOLDER, part).vectors.exists()]
-
-
-def checksum(vector: NDArray[Any]) -> int:
-    """CRC-32 of a row as it is stored, little-endian."""
-    return zlib.crc32(np.ascontiguousarray(vector).data)
 
 
 def ids_table(info: VectorsInfo, rows: list[VectorRow], checksums: list[int]) -> pa.Table:
@@ -261,8 +241,8 @@ def _read_ids(paths: VectorPaths) -> tuple[VectorsInfo, list[VectorRow], NDArray
     try:
         with reading_errors(paths.ids), pq.ParquetFile(paths.ids) as file:
             info = _info_of(file)
-            if info.format != _FORMAT:
-                raise _damaged(paths, f"{paths.ids.name} is of another version of pagemill")
+            if (info.part, info.format) != (paths.part, _FORMAT):
+                raise ValueError(f"it is of {info.part.plural}, format {info.format}")
             table = file.read()
         if not table.schema.equals(_schema(info.part)):
             raise ValueError("other columns than pagemill writes")
@@ -271,14 +251,9 @@ def _read_ids(paths: VectorPaths) -> tuple[VectorsInfo, list[VectorRow], NDArray
         names = table.column(1).to_pylist()
         keys = map(RowKey, names, table.column("region").to_pylist())
         rows = [VectorRow(key, digest) for key, digest in zip(keys, table.column("digest").to_pylist(), strict=True)]
-        places = table.column("row").to_numpy()
         checksums = np.asarray(table.column("crc32").to_numpy(), dtype=np.uint32)
     except (pa.ArrowException, KeyError, msgspec.DecodeError, ValueError) as error:
         raise _damaged(paths, f"{paths.ids.name} cannot be read: {error}") from error
-    if info.part is not paths.part:
-        raise _damaged(paths, f"{paths.ids.name} is of {info.part.plural}")
-    if not np.array_equal(places, np.arange(len(rows))):
-        raise _damaged(paths, f"the rows of {paths.ids.name} are not in their order")
     if len({row.key for row in rows}) != len(rows):
         raise _damaged(paths, f"{paths.ids.name} names a page or region twice")
     return info, rows, checksums
@@ -287,10 +262,7 @@ def _read_ids(paths: VectorPaths) -> tuple[VectorsInfo, list[VectorRow], NDArray
 def _map_vectors(paths: VectorPaths, info: VectorsInfo, count: int) -> NDArray[Any]:
     try:
         with reading_errors(paths.vectors):
-            if not count:  # nothing to map
-                vectors = np.load(paths.vectors, allow_pickle=False)
-            else:
-                vectors = np.load(paths.vectors, mmap_mode="r", allow_pickle=False)
+            vectors = np.load(paths.vectors, mmap_mode="r" if count else None, allow_pickle=False)
         if not isinstance(vectors, np.ndarray):  # several, in a zip file
             raise ValueError("it is no array")
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
@@ -305,26 +277,9 @@ def _map_vectors(paths: VectorPaths, info: VectorsInfo, count: int) -> NDArray[A
     return np.asarray(vectors)
 
 
-def _check_rows(
-    paths: VectorPaths, vectors: NDArray[Any], rows: list[VectorRow], checksums: NDArray[np.uint32]
-) -> None:
-    for index, vector in enumerate(_each(vectors)):
-        if checksum(vector) != checksums[index]:
-            key = rows[index].key
-            name = key.page_id if key.region is None else f"{key.page_id}/{key.region}"
-            raise _damaged(paths, f"row {index} of {paths.vectors.name} is not the vector of {name}")
-
-
-def _each(vectors: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    """Rows, read in large pieces: a page fault a row would be slower."""
-    for start in range(0, len(vectors), _CHECKED_ROWS):
-        yield from np.array(vectors[start : start + _CHECKED_ROWS])
-
-
 def _damaged(paths: VectorPaths, reason: str) -> DamagedRunError:
     if paths.temporary(paths.ids).exists():  # the two files are replaced one after the other
         remedy = f"Another pagemill embed is at its end, or was cut off there: run pagemill embed {paths.folder.parent}"
     else:
-        remedy = f"Make the vectors anew: pagemill embed {paths.folder.parent} --fresh"
-        remedy += " --queries FILE" if paths.part is Part.QUERIES else f" --what {paths.part.choice}"
+        remedy = f"Make the vectors anew: pagemill embed {paths.folder.parent} --fresh{paths.part.option}"
     return DamagedRunError(f"{paths.folder}: {reason}", remedy=remedy)

@@ -29,7 +29,7 @@ def copy_vectors(source: Path, target: Path) -> list[str]:
     """
     for part in Part:
         with contextlib.suppress(MissingInputError):  # not every part is embedded
-            VectorFile.open_in(VectorPaths(source, part)).close()
+            VectorFile.open_in(VectorPaths(source, part))
     arrays = []
     for path in sorted(source.iterdir()):
         if path.is_file() and path.suffix in (".npy", ".npz", ".parquet"):

@@ -7,12 +7,12 @@ then it has no vectors: their rows refer to pages by numbers, which SQLite reuse
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import sqlite3
 import unicodedata
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -26,7 +26,7 @@ from pagemill.errors import DifferentRunError
 from pagemill.retrieval import database
 from pagemill.retrieval.languages import language_of
 from pagemill.retrieval.tokens import indexed
-from pagemill.store.database import is_damage
+from pagemill.store.database import database_errors, is_damage
 from pagemill.store.files import output_errors, reading_errors
 from pagemill.store.lock import RunLock
 from pagemill.store.reading import RunReader
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 _PAGES_A_TRANSACTION = 500
 _EXAMPLES = 3
-_STAMP_BYTES = 7  # SQLite's integers are signed 64-bit
 EMBEDDED = (Part.IMAGES, Part.TEXT, Part.REGIONS)
 
 
@@ -100,7 +99,7 @@ def build_index(out: Path, *, tell: Callable[[int, int], None] | None = None) ->
         lock = RunLock(out / database.LOCK)
         stack.callback(lock.release)
         path = out / database.FILE
-        stack.enter_context(database.index_errors(path))
+        stack.enter_context(database_errors(path, repair=database.repair(path)))
         try:
             return _build(reader, out, tell)
         except sqlite3.DatabaseError as error:
@@ -111,7 +110,7 @@ def build_index(out: Path, *, tell: Callable[[int, int], None] | None = None) ->
 
 
 def _build(reader: RunReader, out: Path, tell: Callable[[int, int], None] | None) -> IndexReport:
-    with contextlib.closing(database.open_for_writing(out / database.FILE)) as connection:
+    with database.open_for_writing(out / database.FILE) as connection:
         return _IndexBuilder(reader, out, connection, tell).build()
 
 
@@ -154,12 +153,11 @@ class _IndexBuilder:
             connection.execute("INSERT INTO state VALUES (?, ?, ?, 0)", (started, size, end))
             if gone or any(page_id in there for page_id in changed):
                 connection.execute("DELETE FROM vectors")
-        for batch in _batches(iter(gone)):
-            with self._transaction():
-                for page_id in batch:
-                    self._remove(there[page_id][0])
-            self._report.removed += len(batch)
-        for batch in _batches(self._records(changed)):
+            for page_id in gone:
+                self._remove(there[page_id][0])
+        self._report.removed = len(gone)
+        records = self._records(changed)
+        while batch := list(islice(records, _PAGES_A_TRANSACTION)):
             with self._transaction():
                 for page in batch:
                     self._put(page, changed[page.page_id])
@@ -181,17 +179,10 @@ class _IndexBuilder:
                 # A run in progress may have replaced the record since its checksum was read: the next call sees that.
                 yield from (page for page in pages if page.page_id in changed)
 
-    @contextlib.contextmanager
-    def _transaction(self) -> Iterator[None]:
-        """A transaction."""
+    def _transaction(self) -> sqlite3.Connection:
+        """Begin a transaction: the connection, entered as a context manager, ends it."""
         self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._connection.execute("COMMIT")
-        except BaseException:
-            if self._connection.in_transaction:  # some errors roll back by themselves
-                self._connection.execute("ROLLBACK")
-            raise
+        return self._connection
 
     def _remove(self, page: int) -> None:
         """Remove a page. Deleting from a contentless full-text table needs the old text."""
@@ -279,8 +270,8 @@ class _IndexBuilder:
                 for part, file in files.items():
                     pages, regions = bound[part]
                     self._connection.execute(
-                        "INSERT INTO vectors VALUES (?, ?, ?, ?, ?, ?)",
-                        (part, msgspec.json.encode(file.info), *stamps[part], pages.tobytes(), regions.tobytes()),
+                        "INSERT INTO vectors VALUES (?, ?, ?, ?, ?)",
+                        (part, msgspec.json.encode(file.info), stamps[part], pages.tobytes(), regions.tobytes()),
                     )
                 self._connection.execute("UPDATE state SET complete = 1")
 
@@ -302,13 +293,13 @@ class _IndexBuilder:
             if place is None:
                 missing += 1
             elif file.rows[place].digest != digest:
-                changed.append(_name(key))
+                changed.append(str(key))
                 pages[place] = -1
             else:
                 pages[place], regions[place] = page, identifier
-        gone = [_name(file.rows[place].key) for place in np.flatnonzero(pages == 0)]
+        gone = [str(file.rows[place].key) for place in np.flatnonzero(pages == 0)]
         if stale := [*changed, *gone]:
-            examples = ", ".join(stale[:_EXAMPLES]) + (", ..." if len(stale) > _EXAMPLES else "")
+            examples = "; ".join(stale[:_EXAMPLES]) + ("; ..." if len(stale) > _EXAMPLES else "")
             raise DifferentRunError(
                 f"{len(stale)} vectors of {part.plural} belong to changed or removed pages: {examples}",
                 remedy=f"Update the vectors, then the index: pagemill embed {self._out}",
@@ -331,13 +322,12 @@ class _IndexBuilder:
         return iter(self._connection.execute(statement))
 
 
-def vectors_stamp(files: VectorPaths) -> tuple[int, int]:
-    """Size of a file of vectors, and a checksum of its ids, which hold one of every row; zeros where one is missing."""
+def vectors_stamp(files: VectorPaths) -> str:
+    """Size of a file of vectors, and SHA-256 of its ids, which hold a checksum of every row; empty without files."""
     if not files.vectors.exists() or not files.ids.exists():
-        return 0, 0
+        return ""
     with reading_errors(files.ids), files.ids.open("rb") as ids:
-        digest = hashlib.file_digest(ids, "sha256").digest()
-        return files.vectors.stat().st_size, int.from_bytes(digest[:_STAMP_BYTES], "big")
+        return f"{files.vectors.stat().st_size} {hashlib.file_digest(ids, 'sha256').hexdigest()}"
 
 
 def _languages_of(settings: dict[str, Any]) -> list[str]:
@@ -355,18 +345,3 @@ def _page_words(words_of_regions: list[str]) -> str:
 def _sound(text: str) -> str:
     """NFC, without lone surrogates, which SQLite rejects."""
     return unicodedata.normalize("NFC", text).encode("utf-8", "replace").decode()
-
-
-def _name(key: RowKey) -> str:
-    return key.page_id if key.region is None else f"{key.page_id} region {key.region}"
-
-
-def _batches(items: Iterator[Any]) -> Iterator[list[Any]]:
-    batch: list[Any] = []
-    for item in items:
-        batch.append(item)
-        if len(batch) == _PAGES_A_TRANSACTION:
-            yield batch
-            batch = []
-    if batch:
-        yield batch

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pagemill.retrieval.hits import Filters
-    from pagemill.retrieval.reading import IndexReader, MappedVectors
+    from pagemill.store.database import Snapshots
 
 _EXAMPLES = 5
 
@@ -29,19 +29,17 @@ class Allowed(NamedTuple):
     regions: NDArray[np.int64] | None
     """By region number: its page, 0 if it may not be found."""
 
-    def rows(self, mapped: MappedVectors) -> NDArray[np.bool_] | None:
-        """Which rows of a part may be found; None for all."""
-        wanted = None
-        if self.pages is not None:
-            wanted = self.pages[mapped.pages]
+    def rows(self, pages: NDArray[np.int64], regions: NDArray[np.int64]) -> NDArray[np.bool_] | None:
+        """Which vectors of these pages and regions may be found; None for all."""
+        wanted = None if self.pages is None else self.pages[pages]
         if self.regions is not None:
-            labels = self.regions[mapped.regions] > 0
+            labels = self.regions[regions] > 0
             wanted = labels if wanted is None else wanted & labels
         return wanted
 
 
-def allowed(index: IndexReader, filters: Filters) -> Allowed:
-    """Apply filters to an index.
+def allowed(view: Snapshots, filters: Filters) -> Allowed:
+    """Apply filters to an index, opened as ``view``.
 
     Raises:
         UsageError: One of them matches nothing in the index; the remedy lists what exists.
@@ -50,51 +48,51 @@ def allowed(index: IndexReader, filters: Filters) -> Allowed:
     if filters.documents or filters.pages or filters.languages:
         patterns = [(column, re.compile(pattern)) for column, pattern in filters.patterns()]
         languages = {language.lower() for language in filters.languages}
-        _refuse_unknown_codes(index, languages)
-        pages = np.zeros(_highest(index, "pages", "page") + 1, dtype=bool)
-        for page, doc_id, page_id, language in index.each("SELECT page, doc_id, page_id, language FROM pages"):
+        _refuse_unknown_codes(view, languages)
+        pages = np.zeros(_highest(view, "pages", "page") + 1, dtype=bool)
+        for page, doc_id, page_id, language in view.each("SELECT page, doc_id, page_id, language FROM pages"):
             values = {"doc_id": doc_id, "page_id": page_id}
             fits = all(pattern.match(values[column]) for column, pattern in patterns)
             pages[page] = fits and (not languages or any(may_be(language, each) for each in languages))
         if languages and not pages.any():
-            _refuse_unknown(index, "language", "pages", languages)
+            _refuse_unknown(view, "language", "pages", languages)
         if not pages.any():
-            _refuse_unfitting(index, patterns, filters)
+            _refuse_unfitting(view, patterns, filters)
     if filters.labels:
-        regions = np.zeros(_highest(index, "regions", "id") + 1, dtype=np.int64)
+        regions = np.zeros(_highest(view, "regions", "id") + 1, dtype=np.int64)
         marks = ", ".join("?" * len(filters.labels))
         found = np.array(
-            index.query(f"SELECT id, page FROM regions WHERE label IN ({marks})", filters.classes), dtype=np.int64
+            view.all(f"SELECT id, page FROM regions WHERE label IN ({marks})", filters.classes), dtype=np.int64
         ).reshape(-1, 2)
         regions[found[:, 0]] = found[:, 1]
         if not len(found):
-            _refuse_unknown(index, "label", "regions", filters.classes)
+            _refuse_unknown(view, "label", "regions", filters.classes)
     return Allowed(pages, regions)
 
 
-def _highest(index: IndexReader, table: str, column: str) -> int:
-    return index.query(f"SELECT max({column}) FROM {table}")[0][0] or 0
+def _highest(view: Snapshots, table: str, column: str) -> int:
+    return view.all(f"SELECT max({column}) FROM {table}")[0][0] or 0
 
 
-def _refuse_unfitting(index: IndexReader, patterns: list[tuple[str, re.Pattern[str]]], filters: Filters) -> None:
+def _refuse_unfitting(view: Snapshots, patterns: list[tuple[str, re.Pattern[str]]], filters: Filters) -> None:
     """Raise an error if the patterns of a filter match nothing."""
     for (column, pattern), asked in zip(patterns, filter(None, (filters.documents, filters.pages)), strict=True):
-        if not any(pattern.match(name) for name in _names(index, column)):
-            some = ", ".join(list(dict.fromkeys(_names(index, column)))[:_EXAMPLES])
+        if not any(pattern.match(name) for name in _names(view, column)):
+            some = ", ".join(list(dict.fromkeys(_names(view, column)))[:_EXAMPLES])
             raise UsageError(
                 f"no {column} in the index matches {', '.join(asked)}", remedy=f"There are: {some or 'none'}, ..."
             )
 
 
-def _names(index: IndexReader, column: str) -> Iterator[str]:
-    return (name for (name,) in index.each(f"SELECT {column} FROM pages ORDER BY page"))
+def _names(view: Snapshots, column: str) -> Iterator[str]:
+    return (name for (name,) in view.each(f"SELECT {column} FROM pages ORDER BY page"))
 
 
-def _refuse_unknown_codes(index: IndexReader, languages: Collection[str]) -> None:
+def _refuse_unknown_codes(view: Snapshots, languages: Collection[str]) -> None:
     """Raise an error for an invalid language: ``english`` would otherwise be a language without pages."""
     unknown = {language for language in languages if not is_known(language)}
     if unknown:  # an engine of another package may read more languages
-        unknown -= {tag.lower() for (tag,) in index.query("SELECT DISTINCT language FROM pages")}
+        unknown -= {tag.lower() for (tag,) in view.all("SELECT DISTINCT language FROM pages")}
     if unknown:
         raise UsageError(
             f"not a language code: {', '.join(sorted(unknown))}",
@@ -102,9 +100,9 @@ def _refuse_unknown_codes(index: IndexReader, languages: Collection[str]) -> Non
         )
 
 
-def _refuse_unknown(index: IndexReader, column: str, table: str, asked: Collection[str]) -> None:
+def _refuse_unknown(view: Snapshots, column: str, table: str, asked: Collection[str]) -> None:
     """Raise an error that lists what exists if a filter matches nothing."""
-    counts = index.query(f"SELECT {column}, count(*) FROM {table} GROUP BY 1 ORDER BY 2 DESC")
+    counts = view.all(f"SELECT {column}, count(*) FROM {table} GROUP BY 1 ORDER BY 2 DESC")
     known = {value.lower() for value, _ in counts}
     if not known & {value.lower() for value in asked}:
         there = ", ".join(f"{value} ({count})" for value, count in counts)

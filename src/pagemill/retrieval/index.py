@@ -5,80 +5,106 @@ from __future__ import annotations
 import hashlib
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+import msgspec
 import numpy as np
 
 from pagemill.embedding.base import DEFAULT_ENGINE
+from pagemill.embedding.vectors import FOLDER, VectorPaths, VectorsInfo
+from pagemill.errors import DamagedRunError, DifferentRunError
 from pagemill.retrieval import database
+from pagemill.retrieval.building import vectors_stamp
 from pagemill.retrieval.filtering import allowed
-from pagemill.retrieval.fusion import reciprocal_rank_fusion
 from pagemill.retrieval.hits import Filters, IndexPart, Ranked, Rankings, SearchHit
 from pagemill.retrieval.presenting import hits_of
-from pagemill.retrieval.reading import IndexReader
-from pagemill.retrieval.similarity import best_first, similarities
+from pagemill.retrieval.ranking import best_first, reciprocal_rank_fusion, similarities
 from pagemill.retrieval.spelling import SpeltWords
 from pagemill.retrieval.tokens import match_expression
+from pagemill.store.reading import RunReader
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from numpy.typing import NDArray
 
-    from pagemill.embedding.vectors import VectorsInfo
     from pagemill.retrieval.filtering import Allowed
 
 DEPTH = 1000
 """Pages of each part that enter the fusion."""
-_REGIONS_A_PAGE = 8
-"""Rows of regions examined at first per wanted page: about as many as a page has."""
 _COMPARED = 200
 """Nearest pages without a word of the query whose text is searched for a similar spelling."""
 _NO_WORDS = hashlib.sha256(b"").digest()
 
 
+class MappedVectors(NamedTuple):
+    """The vectors of a part, with page and region of each row."""
+
+    info: VectorsInfo
+    vectors: NDArray[Any]
+    """Shape (rows, dimension), memory-mapped."""
+    pages: NDArray[np.int64]
+    """Number of the page of each row."""
+    regions: NDArray[np.int64]
+    """Number of the region of each row; 0 for a whole page."""
+
+
 class SearchIndex:
-    """The index of a run directory as it is when it is opened. A context manager; for one thread at a time."""
+    """The index of a run directory as it is when it is opened. A context manager; for one thread at a time.
 
-    def __init__(self, out: Path, stack: ExitStack) -> None:
-        """Use :meth:`open`."""
-        self.path = out
-        self._stack = stack
-        self._reader = IndexReader(out, stack)
+    Args:
+        out: The run directory.
 
-    @classmethod
-    def open(cls, out: str | Path) -> SearchIndex:
-        """Open the index of a run directory.
+    Raises:
+        MissingInputError: There is no index.
+        DifferentRunError: The run was started over since.
+        DamagedRunError: It is damaged.
+        OutputError: It cannot be read.
+    """
 
-        Raises:
-            MissingInputError: There is no index.
-            DifferentRunError: The run was started over since.
-            DamagedRunError: It is damaged.
-            OutputError: It cannot be read.
-        """
+    def __init__(self, out: str | Path) -> None:
+        self.path = Path(out)
+        self._mapped: dict[IndexPart, MappedVectors] = {}
         with ExitStack() as stack:
-            index = cls(Path(out), stack)
-            index._stack = stack.pop_all()
-        return index
+            self._view = database.open_for_reading(self.path / database.FILE)
+            stack.callback(self._view.close)
+            stack.enter_context(self._view.moment())  # whatever is added to the index meanwhile
+            state = self._view.all("SELECT run_started, records_size, records_end, complete FROM state")
+            if not state:
+                raise DamagedRunError(
+                    f"the index of {self.path} was never finished", remedy=f"Finish it: pagemill index {self.path}"
+                )
+            started, *stamp, self._complete = state[0]
+            with RunReader.open(self.path) as reader:
+                self._is_current = reader.stamp() == tuple(stamp)
+                if reader.summary.started.isoformat() != started:
+                    raise DifferentRunError(
+                        f"the index of {self.path} is of an earlier run",
+                        remedy=f"Rebuild it: pagemill index {self.path}",
+                    )
+            stored = {
+                part: msgspec.json.decode(info, type=VectorsInfo)
+                for part, info in self._view.all("SELECT part, info FROM vectors")
+            }
+            self.vectors = {part: stored[part.vectors] for part in IndexPart if part.vectors in stored}
+            """The engine of the vectors, by part."""
+            self._stack = stack.pop_all()
 
     @property
     def parts(self) -> list[IndexPart]:
         """The parts to rank by."""
-        return self._reader.parts
-
-    @property
-    def vectors(self) -> dict[IndexPart, VectorsInfo]:
-        """The engine of the vectors, by part."""
-        return self._reader.vectors
+        return [part for part in IndexPart if part is IndexPart.FULL_TEXT or part in self.vectors]
 
     @property
     def behind(self) -> str | None:
-        """Why the index is not up to date; None if it is."""
-        return self._reader.behind
+        """Why the index was not up to date when it was opened; None if it was."""
+        if not self._complete:
+            return "the index is incomplete: indexing was interrupted, or is still running"
+        return None if self._is_current else "pages were parsed after the index was made"
 
     def page_ids(self) -> list[str]:
         """All pages."""
-        return [page_id for (page_id,) in self._reader.query("SELECT page_id FROM pages ORDER BY page")]
+        return [page_id for (page_id,) in self._view.all("SELECT page_id FROM pages ORDER BY page")]
 
     def search(
         self,
@@ -103,7 +129,7 @@ class SearchIndex:
         """
         rankings = self.rankings(query, vectors=vectors, parts=parts, filters=filters, depth=max(DEPTH, top))
         return hits_of(
-            self._reader, query, self.fused(query, rankings, filters=filters, top=top), rankings, filters or Filters()
+            self._view, query, self.fused(query, rankings, filters=filters, top=top), rankings, filters or Filters()
         )
 
     def rankings(
@@ -117,7 +143,7 @@ class SearchIndex:
     ) -> Rankings:
         """The ranking of each part, before they are fused."""
         vectors, filters = vectors or {}, filters or Filters()
-        fitting = allowed(self._reader, filters)
+        fitting = allowed(self._view, filters)
         found: Rankings = {}
         for part in self.parts:
             if parts is not None and part not in parts:
@@ -145,12 +171,14 @@ class SearchIndex:
         """
         fused = reciprocal_rank_fusion([[ranked.page for ranked in ranking] for ranking in rankings.values()])
         filters = filters or Filters()
-        spelling = {part for part in rankings if part in self.vectors and _compares_spelling(self.vectors[part])}
+        spelling = {part for part, info in self.vectors.items() if info.identity.engine == DEFAULT_ENGINE} & set(
+            rankings
+        )
         if query is None or not spelling:
             return fused[:top]
         believed = {ranked.page for part in rankings.keys() - spelling for ranked in rankings[part]}
         if IndexPart.FULL_TEXT not in rankings:  # words were not requested, but still separate hits from noise
-            fitting = allowed(self._reader, filters)
+            fitting = allowed(self._view, filters)
             believed |= {ranked.page for ranked in self._by_words(query, fitting, filters.classes, DEPTH)}
         words = SpeltWords(query)
         to_compare = max(_COMPARED, top)
@@ -167,11 +195,7 @@ class SearchIndex:
 
     def names(self, pages: Sequence[int]) -> list[str]:
         """Page ids of pages by their numbers."""
-        known = dict(self._reader.query("SELECT page, page_id FROM pages")) if len(pages) > 500 else {}
-        return [
-            known.get(page) or self._reader.query("SELECT page_id FROM pages WHERE page = ?", (page,))[0][0]
-            for page in pages
-        ]
+        return [self._view.one("SELECT page_id FROM pages WHERE page = ?", (page,)) for page in pages]
 
     def near_duplicates(self, page_id: str, *, similarity: float) -> list[str]:
         """Near-duplicates: pages with the same words, or with an image or text vector close to this page's.
@@ -180,16 +204,16 @@ class SearchIndex:
             page_id: A page of the index.
             similarity: Least cosine of two vectors.
         """
-        rows = self._reader.query("SELECT page, words FROM pages WHERE page_id = ?", (page_id,))
+        rows = self._view.all("SELECT page, words FROM pages WHERE page_id = ?", (page_id,))
         if not rows:
             return []
         page, words = rows[0]
-        same = {other for (other,) in self._reader.query("SELECT page FROM pages WHERE words = ?", (words,))}
+        same = {other for (other,) in self._view.all("SELECT page FROM pages WHERE words = ?", (words,))}
         if words == _NO_WORDS:
             same.clear()
         for part in (IndexPart.IMAGES, IndexPart.TEXT):
             if part in self.vectors:
-                dense = self._reader.mapped(part)
+                dense = self._vectors_of(part)
                 for row in np.flatnonzero(dense.pages == page):
                     near = similarities(dense.vectors, dense.vectors[row].astype(np.float32)) >= similarity
                     same.update(map(int, dense.pages[near]))
@@ -197,6 +221,7 @@ class SearchIndex:
 
     def close(self) -> None:
         """Close all files. Idempotent."""
+        self._mapped.clear()
         self._stack.close()
 
     def __enter__(self) -> Self:
@@ -205,9 +230,30 @@ class SearchIndex:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _vectors_of(self, part: IndexPart) -> MappedVectors:
+        """The vectors of a part, memory-mapped; the rows were verified when the index was built.
+
+        Raises:
+            DifferentRunError: They are not those of the index.
+        """
+        if part not in self._mapped:
+            info = self.vectors[part]
+            files = VectorPaths(self.path / FOLDER, info.part)
+            statement = "SELECT stamp, pages, regions FROM vectors WHERE part = ?"
+            stamp, *numbers = self._view.all(statement, (info.part,))[0]
+            if vectors_stamp(files) != stamp:
+                raise DifferentRunError(
+                    f"the vectors of {info.part.plural} have changed since the index was built",
+                    remedy=f"Bring it up to date: pagemill index {self.path}",
+                )
+            pages, regions = (np.frombuffer(each, dtype="<i8") for each in numbers)
+            array = np.load(files.vectors, mmap_mode="r" if len(pages) else None, allow_pickle=False)
+            self._mapped[part] = MappedVectors(info, np.asarray(array), pages, regions)
+        return self._mapped[part]
+
     def _text(self, page: int, filters: Filters) -> str:
         labels = f" AND label IN ({', '.join('?' * len(filters.labels))})" if filters.labels else ""
-        rows = self._reader.query(f"SELECT text FROM regions WHERE page = ?{labels}", (page, *filters.classes))
+        rows = self._view.all(f"SELECT text FROM regions WHERE page = ?{labels}", (page, *filters.classes))
         return "\n".join(text for (text,) in rows)
 
     def _by_words(self, query: str, fitting: Allowed, labels: Sequence[str], depth: int) -> list[Ranked]:
@@ -222,7 +268,7 @@ class SearchIndex:
         if fitting.pages is None and fitting.regions is None:
             statement += f" LIMIT {int(depth)}"
         found: dict[int, Ranked] = {}
-        for number, rank in self._reader.each(statement, (expression,)):
+        for number, rank in self._view.each(statement, (expression,)):
             page = number if fitting.regions is None else int(fitting.regions[number])
             if page and (fitting.pages is None or fitting.pages[page]):
                 found.setdefault(page, Ranked(page, -rank, 0 if fitting.regions is None else number))
@@ -231,26 +277,14 @@ class SearchIndex:
         return list(found.values())
 
     def _by_vectors(self, part: IndexPart, query: NDArray[np.float32], fitting: Allowed, depth: int) -> list[Ranked]:
-        dense = self._reader.mapped(part)
+        dense = self._vectors_of(part)
         if query.shape != (dense.info.dimension,):
             raise ValueError(f"a query of shape {query.shape} for vectors of dimension {dense.info.dimension}")
         scores = similarities(dense.vectors, query)
-        wanted = fitting.rows(dense)
-        count = depth * (_REGIONS_A_PAGE if part is IndexPart.REGIONS else 1)
-        while True:
-            rows = best_first(scores, wanted, count)
-            found: dict[int, Ranked] = {}
-            for row in rows.tolist():
-                page = int(dense.pages[row])
-                found.setdefault(page, Ranked(page, float(scores[row]), int(dense.regions[row])))
-                if len(found) == depth:
-                    break
-            if len(found) == depth or len(rows) < count:
+        found: dict[int, Ranked] = {}
+        for row in best_first(scores, fitting.rows(dense.pages, dense.regions)).tolist():
+            page = int(dense.pages[row])
+            found.setdefault(page, Ranked(page, float(scores[row]), int(dense.regions[row])))
+            if len(found) == depth:
                 break
-            count *= _REGIONS_A_PAGE  # pages of very many regions
         return list(found.values())
-
-
-def _compares_spelling(info: VectorsInfo) -> bool:
-    """Whether vectors compare spelling; those of a model compare meaning."""
-    return info.identity.engine == DEFAULT_ENGINE

@@ -13,7 +13,7 @@ from pagemill.store.files import NO_SPACE_REMEDY, size_of
 from pagemill.store.schema import APPLICATION_ID, FORMAT, PAGE_SIZE, TABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
 REPAIR = "Repair the directory with pagemill verify --repair."
@@ -29,8 +29,8 @@ _COPY_ROWS = 64
 
 
 @contextlib.contextmanager
-def database_errors(path: Path) -> Iterator[None]:
-    """Turn SQLite's errors into pagemill's.
+def database_errors(path: Path, *, repair: str = REPAIR) -> Iterator[None]:
+    """Turn SQLite's errors into pagemill's; ``repair`` is the remedy when the file is damaged.
 
     Raises:
         NoSpaceError: The disk is full.
@@ -40,24 +40,11 @@ def database_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
-        raise translated(error, path) from error
+        raise translated(error, path, repair) from error
 
 
-def translated(
-    error: sqlite3.DatabaseError,
-    path: Path,
-    *,
-    repair: str = REPAIR,
-    use: str = "Make sure that you may write there and that it is on a local disk.",
-) -> Exception:
-    """Our error for one of SQLite's; that error itself where it is a mistake of ours.
-
-    Args:
-        error: Of SQLite.
-        path: The file.
-        repair: The remedy when it is damaged.
-        use: The remedy when it cannot be used for another reason.
-    """
+def translated(error: sqlite3.DatabaseError, path: Path, repair: str = REPAIR) -> Exception:
+    """Our error for one of SQLite's; that error itself where it is a mistake of ours."""
     code = _primary_code(error)
     if code == sqlite3.SQLITE_FULL:
         return NoSpaceError(f"cannot write {path}: the disk is full", remedy=NO_SPACE_REMEDY)
@@ -66,7 +53,9 @@ def translated(
     if code == sqlite3.SQLITE_IOERR and is_full(path):  # reported so when its shared memory cannot grow
         return NoSpaceError(f"cannot write {path}: the disk is full", remedy=NO_SPACE_REMEDY)
     if isinstance(error, sqlite3.OperationalError):
-        return OutputError(f"cannot use {path}: {error}", remedy=use)
+        return OutputError(
+            f"cannot use {path}: {error}", remedy="Make sure that you may write there and that it is on a local disk."
+        )
     return error
 
 
@@ -237,14 +226,23 @@ class Snapshots:
 
     Every statement sees one moment; while one is being iterated, others see the same moment.
 
+    Args:
+        path: The file.
+        accept: Refuses another program's database, or another version's.
+        repair: The remedy when the file is damaged.
+
     Raises:
         DamagedRunError: The file is not a database that this version reads.
         OutputError: It cannot be read.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(
+        self, path: Path, *, accept: Callable[[sqlite3.Connection, Path], None] | None = None, repair: str = REPAIR
+    ) -> None:
         require_sqlite()
         self.path = path
+        self._accept = accept or recognize
+        self._repair = repair
         try:
             self._connection = self._connect("mode=ro")
         except NoSpaceError:
@@ -255,7 +253,7 @@ class Snapshots:
 
     def all(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
         """All rows of a small answer."""
-        with database_errors(self.path):
+        with database_errors(self.path, repair=self._repair):
             return self._connection.execute(statement, parameters).fetchall()
 
     def one(self, statement: str, parameters: Sequence[Any] = ()) -> Any:
@@ -264,7 +262,7 @@ class Snapshots:
 
     def each(self, statement: str, parameters: Sequence[Any] = ()) -> Iterator[Any]:
         """One row after the other, all of one moment."""
-        with database_errors(self.path):
+        with database_errors(self.path, repair=self._repair):
             # Not "yield from": that would close the cursor of a generator left half-way, perhaps after the connection.
             for row in self._connection.execute(statement, parameters):  # noqa: UP028
                 yield row
@@ -272,12 +270,12 @@ class Snapshots:
     @contextlib.contextmanager
     def moment(self) -> Iterator[None]:
         """While entered, all statements see one moment."""
-        with database_errors(self.path):
+        with database_errors(self.path, repair=self._repair):
             self._connection.execute("BEGIN")
         try:
             yield
         finally:
-            with database_errors(self.path):
+            with database_errors(self.path, repair=self._repair):
                 self._connection.execute("COMMIT")
 
     def close(self) -> None:
@@ -285,7 +283,7 @@ class Snapshots:
         self._connection.close()
 
     def _connect(self, mode: str) -> sqlite3.Connection:
-        with database_errors(self.path):
+        with database_errors(self.path, repair=self._repair):
             connection = sqlite3.connect(
                 f"{self.path.absolute().as_uri()}?{mode}",
                 uri=True,
@@ -294,7 +292,7 @@ class Snapshots:
                 check_same_thread=False,
             )
             try:
-                recognize(connection, self.path)
+                self._accept(connection, self.path)
             except BaseException:
                 connection.close()
                 raise
@@ -308,9 +306,7 @@ def recognize(connection: sqlite3.Connection, path: Path) -> None:
         DamagedRunError: It is empty, or its beginning is lost.
         OutputError: It is another program's, or of another version of pagemill.
     """
-    application, version = (
-        int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("application_id", "user_version")
-    )
+    application, version = version_of(connection)
     if application == 0:
         raise DamagedRunError(f"{path} is not an intact database of a run", remedy=REPAIR)
     if application != APPLICATION_ID:
@@ -320,6 +316,14 @@ def recognize(connection: sqlite3.Connection, path: Path) -> None:
             f"{path} was written by another version of pagemill (format {version}; this version reads {FORMAT})",
             remedy="Continue with that version. To parse again: choose another directory with -o, or parse --fresh.",
         )
+
+
+def version_of(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Whose database it is, and of which format; zeros for a new one."""
+    application, version = (
+        int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("application_id", "user_version")
+    )
+    return application, version
 
 
 def require_no_journal(path: Path) -> None:

@@ -233,7 +233,7 @@ def test_the_embedded_engine(tmp_path: Path) -> None:
     assert run_embed(out, engine).exit_code == ExitCode.OK
     again = open_engine("ngram", EngineSettings(folder=out / FOLDER))
     with VectorFile.open(out, Part.TEXT) as file:
-        file.require(again.identity)
+        assert not again.identity.differences(file.info.identity)
         for query, page_id in (("체험 교실은 언제 여나요", "ko_1"), ("the wheels turning", "report_1")):
             vector = normalised(again.embed([EmbeddingInput(role=Role.QUERY, text=query)]))[0]
             assert file.rows[int(np.argmax(file.vectors @ vector))].key.page_id == page_id

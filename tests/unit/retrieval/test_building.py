@@ -57,7 +57,7 @@ def test_words_alone_make_an_index(run: Path) -> None:
     report = build_index(run)
     assert (report.pages, report.regions, report.added, report.failed) == (4, 6, 4, 1)
     assert not report.parts
-    with SearchIndex.open(run) as index:
+    with SearchIndex(run) as index:
         assert index.parts == [IndexPart.FULL_TEXT]
         assert index.behind is None
 
@@ -74,7 +74,7 @@ def test_only_what_is_new_or_changed_is_read_again(run: Path) -> None:
     with open_run(run, OpenMode.RESUME) as store:
         write(store, msgspec.structs.replace(runs.pages()[0], doc_id="new", page_id="new_1"), 5)
         store.finish(interrupted=False, complete=True)
-    with SearchIndex.open(run) as index:
+    with SearchIndex(run) as index:
         assert "after the index was made" in (index.behind or "")
     report = build_index(run)
     assert (report.pages, report.added) == (5, 1)
@@ -106,11 +106,11 @@ def test_a_build_that_is_cut_off_is_gone_on_with(run: Path, monkeypatch: pytest.
 
     with pytest.raises(KeyboardInterrupt):
         build_index(run, tell=stop)
-    with SearchIndex.open(run) as index:
+    with SearchIndex(run) as index:
         assert "incomplete" in (index.behind or "")
         assert len(index.page_ids()) == 2
     assert build_index(run).added == 2
-    with SearchIndex.open(run) as index:
+    with SearchIndex(run) as index:
         assert index.behind is None
     before = contents_of(run)
     database.delete(run / database.FILE)
@@ -132,7 +132,7 @@ def test_each_vector_is_bound_to_its_page_and_region(
     report = build_index(out)
     assert report.parts[Part.TEXT].vectors == len(kept)
     assert report.parts[Part.TEXT].missing == 4 - len(kept)
-    with SearchIndex.open(out) as index:
+    with SearchIndex(out) as index:
         for place in kept:
             for each in pages[place].regions:
                 if not each.content or each.label is Label.HEADER or each.caption_of is not None:
@@ -153,7 +153,7 @@ def test_vectors_of_an_earlier_content_are_refused(run: Path, tmp_path: Path) ->
     with pytest.raises(DifferentRunError, match=r"1 vectors of page texts .* mill_1") as caught:
         build_index(other)
     assert "pagemill embed" in (caught.value.remedy or "")
-    with SearchIndex.open(other) as index:
+    with SearchIndex(other) as index:
         assert "incomplete" in (index.behind or "")
 
 
@@ -162,7 +162,7 @@ def test_vectors_of_pages_that_are_gone_are_refused(run: Path, tmp_path: Path) -
     other = tmp_path / "other"
     write_run(other, runs.pages()[1:])
     (run / FOLDER).rename(other / FOLDER)
-    with pytest.raises(DifferentRunError, match="mill_1 region 0, mill_1 region 1"):
+    with pytest.raises(DifferentRunError, match="mill_1, region 0; mill_1, region 1"):
         build_index(other)
 
 
@@ -177,7 +177,7 @@ def test_until_vectors_are_bound_anew_words_alone_are_searched(run: Path, tmp_pa
         (run / name).rename(other / name)
     with pytest.raises(DifferentRunError, match="changed or removed pages"):
         build_index(other)
-    with SearchIndex.open(other) as index:
+    with SearchIndex(other) as index:
         assert index.parts == [IndexPart.FULL_TEXT]
         vector = runs.letters("수강료는 30,000원입니다.")
         assert index.search(None, vectors={IndexPart.TEXT: vector, IndexPart.REGIONS: vector}) == []
@@ -200,7 +200,7 @@ def test_half_of_a_pair_of_files_is_named(run: Path, suffix: str) -> None:
     build_index(run)
     (run / FOLDER / f"{Part.TEXT}{suffix}").unlink()
     with (
-        SearchIndex.open(run) as index,
+        SearchIndex(run) as index,
         pytest.raises(DifferentRunError, match="have changed since the index was built"),
     ):
         index.search("wheel", vectors={IndexPart.TEXT: runs.letters("wheel")})
@@ -222,7 +222,7 @@ def test_a_damaged_index_is_made_anew(run: Path) -> None:
     before = contents_of(run)
     (run / database.FILE).write_bytes(b"no database" * 1000)
     with pytest.raises(DamagedRunError) as caught:
-        SearchIndex.open(run)
+        SearchIndex(run)
     assert "pagemill index" in (caught.value.remedy or "")
     build_index(run)
     assert contents_of(run) == before
@@ -248,7 +248,7 @@ def test_an_index_of_another_version_is_made_anew(run: Path) -> None:
         connection.execute("PRAGMA user_version = 7")
     connection.close()
     with pytest.raises(DamagedRunError, match="another version"):
-        SearchIndex.open(run)
+        SearchIndex(run)
     assert build_index(run).added == 4
 
 

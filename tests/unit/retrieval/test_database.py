@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from pagemill.errors import NoSpaceError, OutputError
-from pagemill.retrieval.database import index_errors
+from pagemill.store.database import database_errors
 
 KIB = 2**10
 
@@ -19,6 +19,6 @@ def test_an_input_output_error_on_a_full_disk_is_no_space(
     error = sqlite3.OperationalError("disk I/O error")
     error.sqlite_errorcode = sqlite3.SQLITE_IOERR_SHMSIZE
     monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=free))
-    with pytest.raises(OutputError) as caught, index_errors(tmp_path / "index.sqlite"):
+    with pytest.raises(OutputError) as caught, database_errors(tmp_path / "index.sqlite"):
         raise error
     assert type(caught.value) is expected

@@ -46,7 +46,7 @@ def embedded(run: Path) -> Path:
 
 
 def found(out: Path, query: str | None, **options) -> list[str]:
-    with SearchIndex.open(out) as index:
+    with SearchIndex(out) as index:
         return [hit.page_id for hit in index.search(query, **options)]
 
 
@@ -77,7 +77,7 @@ def test_running_heads_are_not_searched(run: Path) -> None:
 
 
 def test_a_hit_tells_where_it_is(run: Path) -> None:
-    with SearchIndex.open(run) as index:
+    with SearchIndex(run) as index:
         (hit,) = index.search("the tail race", top=1)
     assert (hit.rank, hit.page_id, hit.doc_id, hit.page_number, hit.source) == (1, "mill_2", "mill", 2, "mill.pdf")
     assert (hit.region, hit.label, hit.bbox_2d) == (1, "image", (100, 0, 190, 90))
@@ -92,7 +92,7 @@ def test_words_on_most_pages_are_not_marked(tmp_path: Path) -> None:
     pages[-1].doc_id, pages[-1].page_id = "mill-2", "mill-2_1"
     write_run(tmp_path / "run", pages)
     build_index(tmp_path / "run")
-    with SearchIndex.open(tmp_path / "run") as index:  # "the" is on 3 of 5 pages
+    with SearchIndex(tmp_path / "run") as index:  # "the" is on 3 of 5 pages
         (hit,) = index.search("the shutters", top=1)
     assert [hit.snippet[start:end] for start, end in hit.marks] == ["shutters"]
 
@@ -114,7 +114,7 @@ def test_words_on_most_pages_are_not_marked(tmp_path: Path) -> None:
 )
 def test_filters(embedded: Path, filters: Filters, expected: set[str]) -> None:
     assert set(found(embedded, "the", filters=filters)) == expected
-    with SearchIndex.open(embedded) as index:
+    with SearchIndex(embedded) as index:
         vectors = dict.fromkeys(index.vectors, runs.letters("the"))
         by_vectors = index.search(None, vectors=vectors, filters=filters)
     for hit in by_vectors:
@@ -130,7 +130,7 @@ def test_labels_select_and_weigh_nothing(tmp_path: Path) -> None:
         [page("d", n, [region(0, each, f"{'wheel' if n < 6 else 'mill'} {n}")]) for n, each in enumerate(labels, 1)],
     )
     build_index(out)
-    with SearchIndex.open(out) as index:
+    with SearchIndex(out) as index:
         hits = index.search("wheel table", filters=Filters(labels=("table", "Figure title", 'table" OR words')))
         assert [hit.page_id for hit in hits] == ["d_2", "d_5"]
         assert len({hit.parts[IndexPart.FULL_TEXT].score for hit in hits}) == 1
@@ -149,20 +149,20 @@ def test_each_label_is_another_token() -> None:
     [Filters(labels=("tabel",)), Filters(languages=("ru",)), Filters(documents=("mil",)), Filters(pages=("*_9",))],
 )
 def test_filters_that_name_what_is_not_there_say_what_is(run: Path, filters: Filters) -> None:
-    with SearchIndex.open(run) as index, pytest.raises(UsageError) as caught:
+    with SearchIndex(run) as index, pytest.raises(UsageError) as caught:
         index.search("the", filters=filters)
     assert "There are: " in (caught.value.remedy or "")
 
 
 @pytest.mark.parametrize("languages", [("english",), ("en", "english"), ("xx",), ("",)])
 def test_a_language_that_is_none_is_refused(run: Path, languages: tuple[str, ...]) -> None:
-    with SearchIndex.open(run) as index, pytest.raises(UsageError, match="not a language code") as caught:
+    with SearchIndex(run) as index, pytest.raises(UsageError, match="not a language code") as caught:
         index.search("the", filters=Filters(languages=languages))
     assert "de, el, en, es" in (caught.value.remedy or "")
 
 
 def test_parts_are_fused_by_reciprocal_rank(embedded: Path) -> None:
-    with SearchIndex.open(embedded) as index:
+    with SearchIndex(embedded) as index:
         vectors = {part: runs.letters("Water turns the wheel.") for part in (IndexPart.TEXT, IndexPart.REGIONS)}
         rankings = index.rankings("loft shutters", vectors=vectors)
         hits = index.search("loft shutters", vectors=vectors)
@@ -173,7 +173,7 @@ def test_parts_are_fused_by_reciprocal_rank(embedded: Path) -> None:
 
 
 def test_chosen_parts_alone_are_searched(embedded: Path) -> None:
-    with SearchIndex.open(embedded) as index:
+    with SearchIndex(embedded) as index:
         vectors = dict.fromkeys(index.vectors, runs.letters("wheel"))
         hits = index.search("wheel", vectors=vectors, parts=[IndexPart.REGIONS])
     assert {part for hit in hits for part in hit.parts} == {IndexPart.REGIONS}
@@ -192,7 +192,7 @@ def test_dense_search_is_exact(tmp_path: Path) -> None:
     runs.embed(tmp_path / "run", Part.TEXT, vector=vector)
     build_index(tmp_path / "run")
     query = next(iter(known.values()))
-    with SearchIndex.open(tmp_path / "run") as index:
+    with SearchIndex(tmp_path / "run") as index:
         ranking = index.rankings(None, vectors={IndexPart.TEXT: query})[IndexPart.TEXT]
     expected = sorted((float(each @ query) for each in known.values() if each @ query > 0), reverse=True)
     assert [ranked.score for ranked in ranking] == pytest.approx(expected)
@@ -204,7 +204,7 @@ def test_pages_of_very_many_regions_leave_others_their_place(tmp_path: Path) -> 
     write_run(out, [page("d", 1, many), page("d", 2, [region(0, Label.TEXT, "aaab")])])
     runs.embed(out, Part.REGIONS)
     build_index(out)
-    with SearchIndex.open(out) as index:
+    with SearchIndex(out) as index:
         ranked = index.rankings(None, vectors={IndexPart.REGIONS: runs.letters("aaaa")}, depth=2)[IndexPart.REGIONS]
         assert index.names([each.page for each in ranked]) == ["d_1", "d_2"]
 
@@ -212,7 +212,7 @@ def test_pages_of_very_many_regions_leave_others_their_place(tmp_path: Path) -> 
 def test_vectors_that_were_replaced_are_refused(embedded: Path) -> None:
     path = embedded / FOLDER / "corpus_ocr_text.npy"
     path.write_bytes(path.read_bytes() + b"\0")
-    with SearchIndex.open(embedded) as index:
+    with SearchIndex(embedded) as index:
         assert index.search("wheel")  # words need no vectors
         with pytest.raises(DifferentRunError) as caught:
             index.search("wheel", vectors={IndexPart.TEXT: runs.letters("wheel")})
@@ -220,7 +220,7 @@ def test_vectors_that_were_replaced_are_refused(embedded: Path) -> None:
 
 
 def test_the_index_of_a_run_that_was_started_over_is_refused(run: Path) -> None:
-    with SearchIndex.open(run):
+    with SearchIndex(run):
         pass
     import sqlite3
 
@@ -228,12 +228,12 @@ def test_the_index_of_a_run_that_was_started_over_is_refused(run: Path) -> None:
         connection.execute("UPDATE state SET run_started = '2001-01-01'")
     connection.close()
     with pytest.raises(DifferentRunError, match="earlier run"):
-        SearchIndex.open(run)
+        SearchIndex(run)
 
 
 def test_without_an_index_the_remedy_names_the_command(tmp_path: Path) -> None:
     with pytest.raises(MissingInputError) as caught:
-        SearchIndex.open(tmp_path)
+        SearchIndex(tmp_path)
     assert "pagemill index" in (caught.value.remedy or "")
 
 
@@ -242,13 +242,13 @@ def test_near_duplicates_say_the_same_or_look_the_same(tmp_path: Path) -> None:
     pages[-1].doc_id, pages[-1].page_id = "copy", "copy_1"
     write_run(tmp_path / "run", pages)
     build_index(tmp_path / "run")
-    with SearchIndex.open(tmp_path / "run") as index:
+    with SearchIndex(tmp_path / "run") as index:
         assert index.near_duplicates("mill_1", similarity=0.98) == ["copy_1"]
         assert index.near_duplicates("mill_2", similarity=0.98) == []
         assert index.near_duplicates("unknown", similarity=0.98) == []
     runs.embed(tmp_path / "run", Part.TEXT, vector=lambda text: runs.letters("all the same"))
     build_index(tmp_path / "run")
-    with SearchIndex.open(tmp_path / "run") as index:
+    with SearchIndex(tmp_path / "run") as index:
         assert len(index.near_duplicates("mill_2", similarity=0.98)) == 4
 
 
@@ -267,7 +267,7 @@ def test_a_copy_is_searched_like_the_run(embedded: Path, tmp_path: Path) -> None
     copy = tmp_path / "copy"
     shutil.copytree(embedded, copy, copy_function=shutil.copy)  # with other times
     vectors = {IndexPart.TEXT: runs.letters("Water turns the wheel.")}
-    with SearchIndex.open(copy) as index, SearchIndex.open(embedded) as original:
+    with SearchIndex(copy) as index, SearchIndex(embedded) as original:
         assert index.behind is None
         found = [hit.page_id for hit in index.search("loft", vectors=vectors)]
         assert found == [hit.page_id for hit in original.search("loft", vectors=vectors)] != []
@@ -296,13 +296,13 @@ class TestVectorsOfSpelling:
         return normalised(engine.embed([EmbeddingInput(role=Role.PASSAGE, text=text)]))[0]
 
     def found(self, run: Path, query: str, **options: Any) -> list[str]:
-        with SearchIndex.open(run) as index:
+        with SearchIndex(run) as index:
             vectors = dict.fromkeys(index.vectors, self.vector(self.engine(run), query))
             return [hit.page_id for hit in index.search(query, vectors=vectors, **options)]
 
     @pytest.mark.parametrize("query", ["xqzvw plorth", "qwertyuiop", "뷁쉛", "84629175", "?!"])
     def test_nonsense_finds_nothing(self, spelt: Path, query: str) -> None:
-        with SearchIndex.open(spelt) as index:  # though the vectors are a little like it
+        with SearchIndex(spelt) as index:  # though the vectors are a little like it
             vectors = dict.fromkeys(index.vectors, self.vector(self.engine(spelt), "shutterish"))
             assert any(index.rankings(query, vectors=vectors).values())
             assert index.search(query, vectors=vectors) == []
@@ -341,7 +341,7 @@ class TestVectorsOfSpelling:
     def test_a_model_is_believed(self, run: Path) -> None:
         runs.embed(run, Part.TEXT)
         self.embed(run, Part.REGIONS)
-        with SearchIndex.open(run) as index:
+        with SearchIndex(run) as index:
             vectors = {IndexPart.TEXT: runs.letters("xqzvw"), IndexPart.REGIONS: self.vector(self.engine(run), "xqzvw")}
             assert index.search("xqzvw", vectors=vectors) != []
             assert index.search("xqzvw", vectors=vectors, parts=[IndexPart.REGIONS]) == []

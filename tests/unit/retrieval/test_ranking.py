@@ -3,7 +3,7 @@ import sys
 import numpy as np
 import pytest
 
-from pagemill.retrieval.similarity import best_first, similarities
+from pagemill.retrieval.ranking import best_first, reciprocal_rank_fusion, similarities
 
 
 def unit_rows(rows, dimension, dtype):
@@ -35,11 +35,23 @@ def test_no_rows_give_no_similarities():
 
 def test_best_first_orders_by_score_then_place():
     scores = np.array([0.5, 0.9, 0.5, -0.1, 0.0, 0.7], np.float32)
-    assert best_first(scores, None, 10).tolist() == [1, 5, 0, 2]
-    assert best_first(scores, None, 3).tolist() == [1, 5, 0]
+    assert best_first(scores, None).tolist() == [1, 5, 0, 2]
 
 
 def test_best_first_takes_what_is_wanted_alone():
     scores = np.array([0.5, 0.9, 0.5], np.float32)
-    assert best_first(scores, np.array([True, False, True]), 1).tolist() == [0]
-    assert best_first(scores, np.zeros(3, dtype=bool), 5).tolist() == []
+    assert best_first(scores, np.array([True, False, True])).tolist() == [0, 2]
+    assert best_first(scores, np.zeros(3, dtype=bool)).tolist() == []
+
+
+def test_scores_are_sums_of_reciprocal_ranks():
+    fused = dict(reciprocal_rank_fusion([[1, 2, 3], [3, 1]]))
+    assert fused == pytest.approx({1: 1 / 61 + 1 / 62, 2: 1 / 62, 3: 1 / 63 + 1 / 61})
+
+
+def test_best_first_and_equal_ones_by_number():
+    assert [thing for thing, _ in reciprocal_rank_fusion([[9, 4], [4, 9], [7], [5]])] == [4, 9, 5, 7]
+
+
+def test_nothing_is_fused_to_nothing():
+    assert reciprocal_rank_fusion([]) == []
