@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw
 
 from pagemill.document.labels import Label
 from pagemill.document.page import ContentFormat, PageError, PageResult, Region, Status, TextLine
-from pagemill.export.report import write_report
+from pagemill.export.report import report_html
 from pagemill.store.summary import RunSummary
 
 if TYPE_CHECKING:
@@ -142,5 +142,6 @@ def synthetic_report(out: Path, pages: list[PageResult], *, image: bytes | None 
         page = by_id[page_id]
         return (image or preview_of(page)) if page.status is Status.DONE else None
 
-    write_report(out, iter(pages), preview, summary_of(pages))
-    return out / "report.html"
+    path = out / "report.html"
+    path.write_text("".join(report_html(iter(pages), preview, summary_of(pages))), encoding="utf-8", newline="\n")
+    return path

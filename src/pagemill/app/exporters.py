@@ -5,7 +5,7 @@ from __future__ import annotations
 from pagemill.export.docjson import document_json
 from pagemill.export.embedding_text import embedding_text
 from pagemill.export.markdown import document_markdown
-from pagemill.export.report import write_report
+from pagemill.export.report import report_html
 from pagemill.store.exporters import Exporters
 
 
@@ -15,5 +15,5 @@ def default_exporters(report: bool = True) -> Exporters:
         embedding_text=embedding_text,
         document_markdown=document_markdown,
         document_json=document_json,
-        report=write_report if report else None,
+        report=report_html if report else None,
     )

@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-    from pathlib import Path
 
     from pagemill.document.page import PageResult
 
-
-class ReportWriter(Protocol):
-    """Writes ``report.html`` into the directory; see :func:`pagemill.export.report.write_report`."""
-
-    def __call__(
-        self,
-        out: Path,
-        pages: Iterator[PageResult],
-        previews: Callable[[str], bytes | None],
-        summary: Mapping[str, Any],
-    ) -> None:
-        """Write the report of all pages, which come in input order; previews by page id."""
-        ...
+    Report = Callable[[Iterator[PageResult], Callable[[str], bytes | None], Mapping[str, Any]], Iterable[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,5 +21,8 @@ class Exporters:
     document_markdown: Callable[[Iterable[PageResult]], str | Iterable[str]]
     """Called with a document's pages in page order."""
     document_json: Callable[[Iterable[PageResult]], str | bytes | Iterable[str]]
-    report: ReportWriter | None = None
-    """None leaves the report out; then no previews are kept either."""
+    report: Report | None = None
+    """Called with all pages in input order, the preview of a page id, and the summary.
+
+    None leaves the report out; then no previews are kept either.
+    """

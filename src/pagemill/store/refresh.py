@@ -12,7 +12,7 @@ import msgspec
 from pagemill.errors import LockedError
 from pagemill.store import paths
 from pagemill.store.derived import text_lines, write_document, write_run_json
-from pagemill.store.files import output_errors, write_whole
+from pagemill.store.files import encoded, write_whole
 from pagemill.store.lock import DERIVED_WAIT_S, RunLock, owner_of
 from pagemill.store.opening import OpenMode
 from pagemill.store.reading import RunReader
@@ -74,6 +74,6 @@ def _write_beside(path: Path, exporters: Exporters) -> None:
             if not reader.is_written(doc_id) and next(reader.document(doc_id), None):
                 write_document(path, doc_id, partial(reader.document, doc_id), exporters)
         if exporters.report is not None:
-            with output_errors(path / paths.REPORT):
-                exporters.report(path, reader.pages(), reader.preview, msgspec.to_builtins(reader.summary))
+            report = exporters.report(reader.pages(), reader.preview, msgspec.to_builtins(reader.summary))
+            write_whole(path / paths.REPORT, encoded(report))
         write_run_json(path, reader.summary)

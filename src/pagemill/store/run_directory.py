@@ -23,7 +23,7 @@ from pagemill.store.derived import (
     write_document,
     write_run_json,
 )
-from pagemill.store.files import output_errors, sync_directory, sync_files, write_new
+from pagemill.store.files import encoded, output_errors, sync_directory, sync_files, write_new, write_whole
 from pagemill.store.lock import DERIVED_WAIT_S, RunLock
 from pagemill.store.opening import OpenMode, clear_folder, crops_of, open_database, refuse
 from pagemill.store.reading import RunReader
@@ -438,16 +438,16 @@ class RunDirectory:
 
     def _write_report(self) -> None:
         """Write the report, or delete what an earlier invocation made and kept for it."""
-        report = self.path / paths.REPORT
-        with output_errors(report):
-            if self._exporters.report is None:
-                report.unlink(missing_ok=True)
-                self._run.forget_previews()
-                self._preview_bytes = 0
-                return
-            reader = self._reading()
-            self._exporters.report(self.path, reader.pages(), reader.preview, msgspec.to_builtins(self.summary))
-        sync_files([report])
+        path = self.path / paths.REPORT
+        if self._exporters.report is None:
+            with output_errors(path):
+                path.unlink(missing_ok=True)
+            self._run.forget_previews()
+            self._preview_bytes = 0
+            return
+        reader = self._reading()
+        report = self._exporters.report(reader.pages(), reader.preview, msgspec.to_builtins(self.summary))
+        write_whole(path, encoded(report), durable=True)
 
     def _sync_when_due(self) -> None:
         """After whatever there may be thousands of, so that neither the journal nor memory grows with them."""

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import filecmp
 import hashlib
 import os
 import sqlite3
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Self
 
 import msgspec
@@ -244,7 +242,7 @@ class Examination:
             for path, export in zip(paths.document_files(self._path, doc_id), exports, strict=True):
                 if not path.is_file():
                     kind = Kind.MISSING_DOCUMENT
-                elif compare and not self._is_document(reader, doc_id, path, encoded(export(reader.document(doc_id)))):
+                elif compare and not _is_same(path, export(reader.document(doc_id))):
                     kind = Kind.OTHER_DOCUMENT
                 else:
                     continue
@@ -252,13 +250,6 @@ class Examination:
                 if doc_id not in self.stale_documents[-1:]:
                     self.stale_documents.append(doc_id)
         return count
-
-    def _is_document(self, reader: RunReader, doc_id: str, path: Path, chunks: Iterable[bytes]) -> bool:
-        try:
-            with reading_errors(path), path.open("rb") as stream:
-                return all(stream.read(len(chunk)) == chunk for chunk in chunks) and not stream.read(1)
-        except DamagedRunError:  # of a record, which is reported by itself
-            return True
 
     def _check_report(self, reader: RunReader, summary: RunSummary) -> None:
         """The report is there if page images were kept for one, and shows the records and what ``run.json`` counts."""
@@ -270,11 +261,9 @@ class Examination:
             if reader.has_previews():
                 self._add(Kind.OTHER_REPORT, paths.REPORT, detail="missing")
         elif not self._quick and summary.version == __version__:
-            with TemporaryDirectory(prefix="pagemill-") as folder, contextlib.suppress(DamagedRunError):
-                self._exporters.report(Path(folder), reader.pages(), reader.preview, msgspec.to_builtins(run_json))
-                if filecmp.cmp(Path(folder) / paths.REPORT, path, shallow=False):
-                    return
-            self._add(Kind.OTHER_REPORT, paths.REPORT)
+            report = self._exporters.report(reader.pages(), reader.preview, msgspec.to_builtins(run_json))
+            if not _is_same(path, report):
+                self._add(Kind.OTHER_REPORT, paths.REPORT)
 
     def _check_counts(self, summary: RunSummary, counted: Counters) -> None:
         run_json = read_run_json(self._path)
@@ -436,3 +425,12 @@ def _idle(path: Path) -> Iterator[Owner | None]:
     finally:
         if lock is not None:
             lock.release()
+
+
+def _is_same(path: Path, text: str | bytes | Iterable[str]) -> bool:
+    """Whether a file holds a text; so it is taken where a damaged record, which is reported by itself, ends that."""
+    try:
+        with reading_errors(path), path.open("rb") as stream:
+            return all(stream.read(len(chunk)) == chunk for chunk in encoded(text)) and not stream.read(1)
+    except DamagedRunError:
+        return True

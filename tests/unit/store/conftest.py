@@ -30,10 +30,11 @@ if TYPE_CHECKING:
 
 
 def report(
-    out: Path, pages: Iterator[PageResult], previews: Callable[[str], bytes | None], summary: Mapping[str, Any]
-) -> None:
-    lines = [f"{page.page_id} {previews(page.page_id)!r}\n" for page in pages]
-    (out / "report.html").write_text(f"{summary['pages']} pages\n" + "".join(lines))
+    pages: Iterator[PageResult], previews: Callable[[str], bytes | None], summary: Mapping[str, Any]
+) -> Iterator[str]:
+    yield f"{summary['pages']} pages\n"
+    for page in pages:
+        yield f"{page.page_id} {previews(page.page_id)!r}\n"
 
 
 EXPORTERS = Exporters(

@@ -34,7 +34,7 @@ const readImage = (number) => byId(`image-${number}`)?.textContent ?? null;
 
 /** Text of a region as search sees it: without the tags of a table. */
 function plainText(region) {
-  if (region.format !== "html") return region.content ?? "";
+  if (region.content_format !== "html") return region.content ?? "";
   const body = new DOMParser().parseFromString(region.content ?? "", "text/html").body;
   for (const hidden of body.querySelectorAll("script, style, template")) hidden.remove();
   for (const end of body.querySelectorAll("td, th, br, tr")) end.after(" ");

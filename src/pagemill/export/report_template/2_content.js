@@ -78,19 +78,19 @@ function fencedCode(text) {
 
 /** What a region says. `image` is the page's image element or null. */
 function contentNode(region, pattern, image) {
-  const code = region.format === "markdown" && region.content ? fencedCode(region.content) : null;
-  const text = code ?? (region.format === "markdown" && region.level ? region.content?.replace(/^#{1,6} /, "") : region.content);
-  if (region.format === "html" && text) return tableNodes(text, pattern);
+  const code = region.content_format === "markdown" && region.content ? fencedCode(region.content) : null;
+  const text = code ?? (region.content_format === "markdown" && region.level ? region.content?.replace(/^#{1,6} /, "") : region.content);
+  if (region.content_format === "html" && text) return tableNodes(text, pattern);
   const shown = make("div", { class: "content", dir: "auto" });
-  if (familyOf(region.label) === "figure" && image) shown.append(pictureNode(region.box, image, region.label));
+  if (familyOf(region.label) === "figure" && image) shown.append(pictureNode(region.bbox_2d, image, region.label));
   if (text === null || text === undefined || text === "") {
     if (!shown.hasChildNodes()) shown.append(make("p", { class: "nothing" }, text === "" ? "Nothing was read here." : "Not read."));
-  } else if (code !== null || region.format === "latex" || region.format === "formula_text") {
+  } else if (code !== null || region.content_format === "latex" || region.content_format === "formula_text") {
     shown.append(appendText(make("code", { class: "formula" }), text, pattern));
   } else if (region.level) {
     const level = Math.min(region.level + 1, 6);
     shown.append(appendText(make("div", { class: `heading l${level}`, role: "heading", "aria-level": level }), text, pattern));
-  } else if (region.list) {
+  } else if (region.list_item) {
     shown.append(make("ul", {}, ...text.split("\n").map((item) => appendText(make("li"), item, pattern))));
   } else {
     shown.append(appendText(make("p"), text, pattern));
@@ -114,7 +114,7 @@ const percent = (share) => `${Math.round(share * 100)} %`;
 /** A region with its facts, as it stands in the text pane. */
 function regionNode(region, number, errors, pattern, image) {
   const facts = [
-    region.format === "formula_text" ? "formula as plain text" : region.format === "latex" ? "LaTeX" : region.format === "markdown" ? "Markdown" : null,
+    region.content_format === "formula_text" ? "formula as plain text" : region.content_format === "latex" ? "LaTeX" : region.content_format === "markdown" ? "Markdown" : null,
     region.caption_of !== null ? `belongs to ${region.caption_of + 1}` : null,
     region.continues ? "goes on in the next" : null,
     region.attempts > 1 ? `${region.attempts} attempts` : null,

@@ -49,7 +49,7 @@ class PageView {
 
   drawImage() {
     const data = readImage(this.number);
-    this.image = data ? make("img", { alt: `Page ${this.page.number ?? ""} of ${this.page.doc}`, draggable: false, src: data }) : null;
+    this.image = data ? make("img", { alt: `Page ${this.page.page_number ?? ""} of ${this.page.doc_id}`, draggable: false, src: data }) : null;
     const note = this.page.width ? "No image was kept for this page." : "This page has no image.";
     this.boxes = make("div", { class: "boxes", "aria-hidden": "true" });
     this.lines = make("div", { class: "lines", "aria-hidden": "true" });
@@ -59,7 +59,7 @@ class PageView {
 
   drawRegions(pattern) {
     const { regions, errors } = this.page;
-    const cards = errors.filter((error) => error.region === null).map(errorNode);
+    const cards = errors.filter((error) => error.region === undefined).map(errorNode);
     const boxes = [];
     regions.forEach((region, number) => {
       if (!this.accepts(region.label)) return;
@@ -80,7 +80,7 @@ class PageView {
   }
 
   boxNode(region, number) {
-    const [x1, y1, x2, y2] = region.box;
+    const [x1, y1, x2, y2] = region.bbox_2d;
     const box = make("div", { class: "box", "data-region": number, "data-family": familyOf(region.label), title: labelName(region.label) });
     place(box, x1, y1, x2, y2);
     // A region inside of another one must be reachable: the smaller, the higher.
@@ -92,10 +92,11 @@ class PageView {
   drawLines() {
     if (this.linesDrawn || !this.page) return;
     this.linesDrawn = true;
-    for (const region of this.page.regions) {
-      for (const [x1, y1, x2, y2, text] of region.lines) {
+    const { regions, width, height } = this.page;
+    for (const region of regions) {
+      for (const { text, box } of region.lines) {
         const line = make("div", { class: "line", title: text });
-        place(line, x1, y1, x2, y2);
+        place(line, ...box.map((pixels, side) => (pixels / Math.max(side % 2 ? height : width, 1)) * 1000));
         this.lines.append(line);
       }
     }
@@ -106,7 +107,7 @@ class PageView {
     const sum = Object.values(page.timings).reduce((total, value) => total + value, 0);
     const read = { "text-layer": "text layer", ocr: "OCR" }[page.text_source];
     byId("facts").textContent = [
-      page.id,
+      page.page_id,
       page.width ? `${page.width} × ${page.height} px` : null,
       page.rotation ? `turned by ${page.rotation}°` : null,
       read ? `text from ${read}` : null,
