@@ -16,7 +16,7 @@ import numpy as np
 from glmocr_process import LEFT_OUT, add_common_options, glmocr_process
 from pagemill.bench.table import FigureTable, show
 from pagemill.document.labels import Label
-from pagemill.layout.pp_doclayout.filters import ClassTables, keep_regions
+from pagemill.layout.filters import BoxFilter
 from pagemill.layout.pp_doclayout.outputs import RawPage
 from pagemill.layout.pp_doclayout.postprocess import PostProcessor
 from pagemill.layout.pp_doclayout.settings import FilterSettings, Merge
@@ -97,11 +97,11 @@ def random_boxes(seed: int, count: int, size: tuple[int, int] = (2480, 3508)) ->
 
 def ours(sets: Sequence[BoxSet], settings: FilterSettings) -> list[NDArray[np.intp]]:
     """Indices of the kept boxes of every set, in reading order."""
-    tables = ClassTables.of(settings, LABELS)
+    box_filter = BoxFilter(settings, LABELS)
     kept = []
     for page in sets:
         boxes = page.boxes.astype(np.float64)
-        indices = keep_regions(boxes, page.scores, page.classes, page.size, settings, tables)
+        indices = box_filter.keep(boxes, page.scores, page.classes, page.size)
         kept.append(indices[np.argsort(page.order[indices], kind="stable")])
     return kept
 
@@ -133,10 +133,10 @@ def scalar_reference(page: BoxSet, settings: FilterSettings) -> list[int]:
     nested = {i for i, _ in inside}
     drops: set[tuple[int, int]] = set()
     for i, j in inside:
-        if settings.merge_of(labels[j]) is Merge.LARGE:
+        if settings.merges.get(labels[j], settings.merge) is Merge.LARGE:
             drops.add((j, i))
         same = labels[i] is labels[j] or not settings.merges
-        if settings.merge_of(labels[i]) is Merge.SMALL and not (same and j in nested):
+        if settings.merges.get(labels[i], settings.merge) is Merge.SMALL and not (same and j in nested):
             drops.add((i, j))
     if settings.spare_stronger:
         drops = {(i, j) for i, j in drops if (j, i) not in drops or page.scores[i] > page.scores[j]}
@@ -177,7 +177,7 @@ def run_glmocr(python: Path, cases: Sequence[tuple[BoxSet, FilterSettings]]) -> 
             "nms": settings.nms,
             "mode": settings.merge.value
             if not settings.merges
-            else {str(index): settings.merge_of(label).value for index, label in enumerate(LABELS)},
+            else {str(index): settings.merges.get(label, settings.merge).value for index, label in enumerate(LABELS)},
         }
         for page, settings in cases
     ]

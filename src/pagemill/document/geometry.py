@@ -27,6 +27,11 @@ def as_array(boxes: Iterable[Box]) -> NDArray[np.float64]:
     return np.asarray(list(boxes), dtype=np.float64).reshape(-1, 4)
 
 
+def as_boxes(array: NDArray[np.float64]) -> list[Box]:
+    """The rows of an array of shape (n, 4) as boxes."""
+    return [(x1, y1, x2, y2) for x1, y1, x2, y2 in array.tolist()]
+
+
 def area(box: Box) -> float:
     """Area in square pixels; 0 for an empty or inverted box."""
     return max(0.0, box[2] - box[0]) * max(0.0, box[3] - box[1])
@@ -48,8 +53,7 @@ def union_box(boxes: Iterable[Box]) -> Box:
     array = as_array(boxes)
     if not len(array):
         raise ValueError("union_box of no boxes")
-    x1, y1, x2, y2 = frame_of(array).tolist()
-    return (x1, y1, x2, y2)
+    return as_boxes(frame_of(array)[None])[0]
 
 
 def frame_of(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -66,10 +70,9 @@ def clip(box: Box, width: float, height: float) -> Box:
 
 def intersection_matrix(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
     """Pairwise shared areas of (n, 4) and (m, 4) boxes, shape (n, m), in square pixels."""
-    low = np.maximum(a[:, None, :2], b[None, :, :2])
-    high = np.minimum(a[:, None, 2:], b[None, :, 2:])
-    extent = np.clip(high - low, 0.0, None)
-    shared: NDArray[np.float64] = extent[..., 0] * extent[..., 1]
+    width = np.minimum(a[:, None, 2], b[:, 2]) - np.maximum(a[:, None, 0], b[:, 0])
+    height = np.minimum(a[:, None, 3], b[:, 3]) - np.maximum(a[:, None, 1], b[:, 1])
+    shared: NDArray[np.float64] = np.maximum(width, 0.0) * np.maximum(height, 0.0)
     return shared
 
 

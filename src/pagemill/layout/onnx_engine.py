@@ -6,30 +6,39 @@ import ast
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import onnxruntime
 
+from pagemill.document.geometry import as_boxes
 from pagemill.document.labels import Label
 from pagemill.errors import InputError, MissingDependencyError, MissingInputError, UnsupportedInputError
+from pagemill.layout.base import DetectedRegion
+from pagemill.layout.filters import BoxFilter
 from pagemill.layout.label_map import labels_of
-from pagemill.layout.paddle_detector import PaddleDetectorReader
-from pagemill.layout.picodet import PicoDetReader
-from pagemill.layout.postprocess import postprocess
+from pagemill.layout.onnx_models import PaddleDetector, PicoDet, Yolo
+from pagemill.layout.pp_doclayout.settings import FilterSettings
 from pagemill.layout.settings import LayoutSettings
-from pagemill.layout.yolo import YoloReader
+from pagemill.layout.thresholds import LAYOUT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pagemill.imaging.types import Pixels
-    from pagemill.layout.base import DetectedRegion
-    from pagemill.layout.candidates import ModelReader
+    from pagemill.layout.onnx_models import Candidates, LayoutModel
 
 PACKAGED_MODEL = Path(__file__).parent / "models" / "layout_cdla.onnx"
 """PicoDet trained on CDLA, of PaddleOCR's PP-Structure (Apache-2.0); put here by the build."""
 
-_DEFAULT_SIDE = {"paddle-detector": 800, "yolo": 1024}
 _MAX_NAMES = 20_000  # characters of class-name metadata that are parsed
 _SUPPORTED = "PP-DocLayout, PP-DocLayoutV2 or V3, PP-Structure PicoDet and DocLayout-YOLO ONNX exports are supported"
+
+_RULES = FilterSettings(
+    same_class_iou=0.5,
+    other_class_iou=0.7,  # two classes seldom describe one region
+    contained=0.85,
+    merges={},
+    never_contained=frozenset({Label.INLINE_FORMULA, Label.FORMULA_NUMBER, Label.SEAL}),
+)
 
 
 class OnnxLayoutEngine:
@@ -38,34 +47,54 @@ class OnnxLayoutEngine:
     name = "onnx"
     max_batch = 1  # the published exports are traced for one page; pages run in parallel in threads instead
 
-    def __init__(self, session: onnxruntime.InferenceSession, reader: ModelReader, threshold: float) -> None:
+    def __init__(self, session: onnxruntime.InferenceSession, model: LayoutModel, threshold: float) -> None:
         """Wrap a loaded session; use ``create`` to make one."""
         self._session: onnxruntime.InferenceSession | None = session
-        self._reader = reader
+        self._model = model
         self._threshold = threshold
         self._outputs = [output.name for output in session.get_outputs()]
 
-    @property
-    def kind(self) -> str:
-        """What kind of model was recognised: ``picodet``, ``paddle-detector`` or ``yolo``."""
-        return self._reader.kind
-
     def detect(self, pages: Sequence[Pixels]) -> list[list[DetectedRegion]]:
         """Find the regions of every page, one list a page."""
-        return [self._detect_page(page) for page in pages]
+        session, model = self._session, self._model
+        if session is None:
+            raise RuntimeError("the layout engine is closed")
+        found = []
+        for page in pages:
+            height, width = page.shape[:2]
+            outputs = session.run(self._outputs, model.inputs(page))
+            candidates = model.decode(outputs, width, height, self._threshold)
+            found.append(to_regions(candidates, model.labels, (width, height)))
+        return found
 
     def close(self) -> None:
         """Let the session go; ONNX Runtime frees the model with its last reference."""
         self._session = None
 
-    def _detect_page(self, page: Pixels) -> list[DetectedRegion]:
-        session = self._session
-        if session is None:
-            raise RuntimeError("the layout engine is closed")
-        height, width = page.shape[:2]
-        outputs = session.run(self._outputs, dict(self._reader.inputs(page)))
-        candidates = self._reader.decode(outputs, width, height, self._threshold)
-        return postprocess(candidates, self._reader.labels, width, height, self.name)
+
+def to_regions(found: Candidates, labels: Sequence[Label], page_size: tuple[int, int]) -> list[DetectedRegion]:
+    """Turn candidates into regions that lie inside the page, have finite scores and do not repeat each other.
+
+    Args:
+        found: What the model proposes, scores already above its threshold.
+        labels: Our label of every class index.
+        page_size: Width and height in pixels.
+    """
+    strongest = np.argsort(-found.scores, kind="stable")[: LAYOUT.max_candidates]
+    boxes, scores, classes = found.boxes[strongest], found.scores[strongest], found.classes[strongest]
+    kept = BoxFilter(_RULES, labels, text_in_figures=True).keep(boxes, scores, classes, page_size)
+    boxes = np.clip(boxes[kept], 0.0, np.array(page_size * 2, dtype=np.float64))
+    visible = (boxes[:, 2:] - boxes[:, :2]).min(axis=1, initial=np.inf) >= LAYOUT.min_side
+    return [
+        DetectedRegion(
+            box=box,
+            label=labels[classes[i]],
+            score=min(float(scores[i]), 1.0),
+            source=OnnxLayoutEngine.name,
+            order=None if found.order is None else int(found.order[strongest[i]]),
+        )
+        for i, box in zip(kept[visible], as_boxes(boxes[visible]), strict=True)
+    ]
 
 
 def create(settings: LayoutSettings | None = None) -> OnnxLayoutEngine:
@@ -82,9 +111,9 @@ def create(settings: LayoutSettings | None = None) -> OnnxLayoutEngine:
         raise InputError(f"the layout score threshold must be in [0, 1), not {settings.score_threshold}")
     path = settings.model_path or PACKAGED_MODEL
     session = _load(path, settings)
-    reader = _recognise(session, path)
-    threshold = reader.default_threshold if settings.score_threshold is None else settings.score_threshold
-    return OnnxLayoutEngine(session, reader, threshold)
+    model = _recognise(session, path)
+    threshold = model.default_threshold if settings.score_threshold is None else settings.score_threshold
+    return OnnxLayoutEngine(session, model, threshold)
 
 
 def _load(path: Path, settings: LayoutSettings) -> onnxruntime.InferenceSession:
@@ -107,41 +136,40 @@ def _load(path: Path, settings: LayoutSettings) -> onnxruntime.InferenceSession:
         raise UnsupportedInputError(f"cannot load the layout model {path.name}: {error}", remedy=_SUPPORTED) from error
 
 
-def _recognise(session: onnxruntime.InferenceSession, path: Path) -> ModelReader:
+def _recognise(session: onnxruntime.InferenceSession, path: Path) -> LayoutModel:
     """Tell the kind of model by its inputs, outputs and metadata."""
     inputs = {item.name: item.shape for item in session.get_inputs()}
     outputs = [item.shape for item in session.get_outputs()]
     names = _class_names(session.get_modelmeta().custom_metadata_map)
+    kind = _kind(inputs, outputs, len(names))
+    if kind is None:
+        raise _unrecognised(path, f"inputs {inputs}, output shapes {outputs}")
+    # Ordered exports (7 or 8 columns) exist of the 25-class models only.
+    if not names and not (kind is PaddleDetector and outputs and outputs[0] and outputs[0][-1] in (7, 8)):
+        raise _unrecognised(path, "it does not name its classes in the metadata entry 'character' or 'names'")
+    image = "image" if kind is PaddleDetector else next(iter(inputs))
+    usual = 1024 if kind is Yolo else 800  # where the export leaves the size open
+    height, width = (side if isinstance(side, int) and side > 0 else usual for side in inputs[image][2:4])
+    model = kind(image, (height, width), labels_of(names) if names else tuple(Label))
+    if isinstance(model, PaddleDetector):
+        model.with_shape = "im_shape" in inputs
+    return model
+
+
+def _kind(
+    inputs: Mapping[str, Sequence[Any]], outputs: Sequence[Sequence[Any]], classes: int
+) -> type[LayoutModel] | None:
+    """The kind with these shapes of inputs and outputs, for a model with so many named classes."""
     if {"image", "scale_factor"} <= inputs.keys() <= {"image", "scale_factor", "im_shape"}:
-        # Ordered exports (7 or 8 columns) exist of the 25-class models only.
-        columns = outputs[0][-1] if outputs and outputs[0] else None
-        labels = labels_of(names) if names else tuple(Label) if columns in (7, 8) else None
-        if labels is None:
-            raise _unrecognised(path, "it does not name its classes in the metadata entry 'character' or 'names'")
-        size = _input_size(inputs["image"], "paddle-detector")
-        return PaddleDetectorReader(size, labels, with_shape="im_shape" in inputs)
-    if len(inputs) == 1:
-        name, shape = next(iter(inputs.items()))
-        if len(outputs) == 8 and _is_picodet(shape, outputs, len(names)):
-            return PicoDetReader(name, (shape[2], shape[3]), labels_of(names))
-        if len(outputs) == 1 and len(outputs[0]) == 3 and outputs[0][2] == 6:
-            if not names:
-                raise _unrecognised(path, "it does not name its classes in the metadata entry 'names'")
-            return YoloReader(name, _input_size(shape, "yolo"), labels_of(names))
-    raise _unrecognised(path, f"inputs {inputs}, output shapes {outputs}")
-
-
-def _is_picodet(shape: Sequence[Any], outputs: Sequence[Sequence[Any]], classes: int) -> bool:
-    """Fixed input; four score outputs with a column a class, four distributions with 4 x 8 bins."""
-    fixed = len(shape) == 4 and all(isinstance(extent, int) for extent in shape[2:])
+        return PaddleDetector
+    if len(inputs) != 1:
+        return None
+    (shape,) = inputs.values()
     columns = [output[-1] if output else None for output in outputs]
-    return fixed and classes > 0 and columns == [classes] * 4 + [32] * 4
-
-
-def _input_size(shape: Sequence[Any], kind: str) -> tuple[int, int]:
-    """Height and width of the input; the usual side of the kind where the export leaves them open."""
-    height, width = (side if isinstance(side, int) and side > 0 else _DEFAULT_SIDE[kind] for side in shape[2:4])
-    return height, width
+    # Four score outputs with a column a class, four distributions with 4 x 8 bins.
+    if len(shape) == 4 and classes and columns == [classes] * 4 + [32] * 4:
+        return PicoDet
+    return Yolo if len(outputs) == 1 and len(outputs[0]) == 3 and outputs[0][2] == 6 else None
 
 
 def _class_names(metadata: Mapping[str, str]) -> tuple[str, ...]:
@@ -149,7 +177,7 @@ def _class_names(metadata: Mapping[str, str]) -> tuple[str, ...]:
     if metadata.get("character"):
         return tuple(metadata["character"].splitlines())
     text = metadata.get("names", "")
-    if not text or len(text) > _MAX_NAMES:
+    if len(text) > _MAX_NAMES:
         return ()
     try:
         names = ast.literal_eval(text)  # a literal only: nothing is evaluated

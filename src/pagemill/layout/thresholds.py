@@ -15,19 +15,11 @@ from dataclasses import dataclass
 class LayoutThresholds:
     """Thresholds by the question that they answer."""
 
-    # Candidates of the embedded model: which are the same region.
-    same_class_iou: float = 0.5
-    other_class_iou: float = 0.7
-    """Two classes seldom describe one region, so they need more overlap."""
-    contained: float = 0.85
-    """Share of the smaller box inside the larger one."""
+    # Candidates of an ONNX model.
     min_side: float = 2.0
     """Pixels; anything thinner holds no glyph."""
     max_candidates: int = 1000
     """Bounds the n x n overlap matrix; a page has some tens of regions."""
-    oversized_landscape: float = 0.82
-    """Share of the page above which a picture is the page itself, as published for PP-DocLayoutV3."""
-    oversized_portrait: float = 0.93
 
     # Which region a text line belongs to.
     line_inside: float = 0.5

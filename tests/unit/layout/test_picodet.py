@@ -2,10 +2,14 @@ import numpy as np
 import pytest
 
 from pagemill.document.labels import Label
-from pagemill.layout.label_map import CDLA_NAMES, LABEL_OF_NAME, labels_of
-from pagemill.layout.picodet import PicoDetReader
+from pagemill.layout.label_map import labels_of
+from pagemill.layout.onnx_models import PicoDet
 
 STRIDES = (8, 16, 32, 64)
+CDLA_NAMES = (
+    *("text", "title", "figure", "figure_caption", "table"),
+    *("table_caption", "header", "footer", "reference", "equation"),
+)
 
 
 def outputs(size: tuple[int, int], classes: int) -> list[np.ndarray]:
@@ -15,7 +19,7 @@ def outputs(size: tuple[int, int], classes: int) -> list[np.ndarray]:
 
 
 def test_a_cell_decodes_to_the_box_its_distributions_describe() -> None:
-    reader = PicoDetReader("image", (800, 608), labels_of(CDLA_NAMES))
+    reader = PicoDet("image", (800, 608), labels_of(CDLA_NAMES))
     arrays = outputs((800, 608), 10)
     row, column = 10, 7  # of stride 16, centre (7.5 * 16, 10.5 * 16) = (120, 168)
     cell = row * 38 + column
@@ -30,7 +34,7 @@ def test_a_cell_decodes_to_the_box_its_distributions_describe() -> None:
 
 
 def test_an_even_distribution_is_the_middle_distance() -> None:
-    reader = PicoDetReader("image", (64, 64), labels_of(CDLA_NAMES))
+    reader = PicoDet("image", (64, 64), labels_of(CDLA_NAMES))
     arrays = outputs((64, 64), 10)
     arrays[3][0, 0, 0] = 1.0
     found = reader.decode(arrays, 64, 64, 0.4)
@@ -38,14 +42,14 @@ def test_an_even_distribution_is_the_middle_distance() -> None:
 
 
 def test_no_score_gives_no_candidates_and_nan_is_no_score() -> None:
-    reader = PicoDetReader("image", (64, 64), labels_of(CDLA_NAMES))
+    reader = PicoDet("image", (64, 64), labels_of(CDLA_NAMES))
     arrays = outputs((64, 64), 10)
     arrays[0][:] = np.nan
     assert len(reader.decode(arrays, 64, 64, 0.4).boxes) == 0
 
 
 def test_the_page_is_stretched_and_normalised() -> None:
-    reader = PicoDetReader("image", (800, 608), labels_of(CDLA_NAMES))
+    reader = PicoDet("image", (800, 608), labels_of(CDLA_NAMES))
     white = reader.inputs(np.full((100, 300, 3), 255, np.uint8))["image"]
     assert white.shape == (1, 3, 800, 608)
     assert white.dtype == np.float32
@@ -56,4 +60,4 @@ def test_cdla_names_map_to_our_labels() -> None:
     assert labels_of(CDLA_NAMES)[1] is Label.PARAGRAPH_TITLE
     assert labels_of(CDLA_NAMES)[8] is Label.REFERENCE_CONTENT
     assert labels_of(("List-item", "plain text", "unheard of")) == (Label.TEXT,) * 3
-    assert all(LABEL_OF_NAME[label.value] is label for label in Label)
+    assert labels_of(tuple(Label)) == tuple(Label)

@@ -4,8 +4,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from pagemill.document.labels import Label
-from pagemill.layout.candidates import Candidates
-from pagemill.layout.postprocess import postprocess
+from pagemill.layout.onnx_engine import to_regions
+from pagemill.layout.onnx_models import Candidates
 
 LABELS = (Label.TEXT, Label.IMAGE, Label.TABLE, Label.INLINE_FORMULA)
 
@@ -13,7 +13,7 @@ LABELS = (Label.TEXT, Label.IMAGE, Label.TABLE, Label.INLINE_FORMULA)
 def run(*rows: tuple[int, float, float, float, float, float], size: tuple[int, int] = (1000, 1000)) -> list:
     table = np.array(rows, dtype=np.float64).reshape(-1, 6)
     candidates = Candidates(table[:, 2:], table[:, 1], table[:, 0].astype(np.intp))
-    return postprocess(candidates, LABELS, *size, "test")
+    return to_regions(candidates, LABELS, size)
 
 
 def test_boxes_are_clipped_and_invalid_ones_dropped() -> None:
@@ -55,7 +55,7 @@ def test_a_picture_of_the_whole_page_goes_unless_it_is_all_there_is() -> None:
 def test_any_model_output_gives_sane_regions_whatever_its_order(table: np.ndarray, random) -> None:
     classes = np.arange(len(table), dtype=np.intp) % len(LABELS)
     candidates = Candidates(table[:, 1:], table[:, 0], classes)
-    regions = postprocess(candidates, LABELS, 640, 480, "test")
+    regions = to_regions(candidates, LABELS, (640, 480))
     for region in regions:
         x1, y1, x2, y2 = region.box
         assert 0 <= x1 < x2 <= 640

@@ -13,13 +13,10 @@ from typing import TYPE_CHECKING
 import cv2
 import numpy as np
 
+from pagemill.layout.pp_doclayout.preprocess import INPUT_SIDE
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
-
-    Mask = Callable[[slice, slice], NDArray[np.bool_]]
-    """A part (rows, columns) of a region's mask over the whole page."""
 
 _SIMPLIFY = 0.004  # of an outline's length: the distance to which it is simplified
 _SHARP, _SHARP_SLACK = 45.0, 1.0  # degrees; corners this sharp are moved
@@ -28,16 +25,14 @@ _MASK_STRIDE = np.float32(4)  # model input pixels to a mask pixel
 
 
 def outline(
-    mask: Mask, mask_size: tuple[int, int], box: NDArray[np.float32], page_size: tuple[int, int], input_side: int
+    mask: NDArray[np.uint8], box: NDArray[np.float32], page_size: tuple[int, int]
 ) -> NDArray[np.float64] | None:
     """The outline of a region in page pixels, shape (n, 2), n >= 4; None where its mask shows no more than its box.
 
     Args:
-        mask: Parts of the mask.
-        mask_size: Height and width of the whole mask.
+        mask: Over the whole page, shape (h, w / 8), eight pixels a byte.
         box: Shape (4,), page pixels, as the model gave it.
         page_size: Width and height in pixels.
-        input_side: Side of the model's square input in pixels.
     """
     if np.abs(box).max() > _ABSURD * max(page_size):  # its mask would be drawn at its size: gigabytes
         return None
@@ -45,21 +40,19 @@ def outline(
     width, height = x2 - x1, y2 - y1
     if width <= 0 or height <= 0:
         return None
-    columns = _mask_span(x1, x2, page_size[0], mask_size[1], input_side)
-    rows = _mask_span(y1, y2, page_size[1], mask_size[0], input_side)
-    part = mask(rows, columns)
+    columns = _mask_span(x1, x2, page_size[0], 8 * mask.shape[1])
+    part = np.unpackbits(mask[_mask_span(y1, y2, page_size[1], mask.shape[0])], axis=1)[:, columns]
     if not part.any() or part.all():
         return None
-    corners = _convex_corners(_trace(part.astype(np.uint8), width, height))
+    corners = _convex_corners(_trace(part, width, height))
     return corners + np.array([x1, y1], dtype=np.float64) if len(corners) >= 4 else None
 
 
-def _mask_span(start: int, stop: int, extent: int, mask_extent: int, input_side: int) -> slice:
+def _mask_span(start: int, stop: int, extent: int, mask_extent: int) -> slice:
     """The mask pixels under page pixels ``start`` to ``stop``; float32, as in the published processor."""
-    scale = np.float32(input_side) / np.float32(extent) / _MASK_STRIDE
+    scale = np.float32(INPUT_SIDE) / np.float32(extent) / _MASK_STRIDE
     with np.errstate(over="ignore"):  # an absurd edge becomes infinite, and is clipped like any other
-        edges = np.rint(np.array([start, stop], dtype=np.float32) * scale)
-    low, high = np.clip(edges, 0, mask_extent).astype(int)
+        low, high = np.clip(np.rint(np.array([start, stop], dtype=np.float32) * scale), 0, mask_extent)
     return slice(int(low), int(high))
 
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pagemill.document.geometry import as_boxes
 from pagemill.errors import EngineError
 from pagemill.layout.base import DetectedRegion
-from pagemill.layout.pp_doclayout.filters import ClassTables, grown, keep_regions
+from pagemill.layout.filters import BoxFilter
 from pagemill.layout.pp_doclayout.polygons import outline
 from pagemill.layout.pp_doclayout.reading_graph import decode_order
 
@@ -49,15 +50,18 @@ class PostProcessor:
         settings: Thresholds, merging, growth.
         labels: Our label of every class of the model.
         source: Name of the engine, kept in every region.
-        input_side: Side of the model's square input in pixels.
     """
 
-    def __init__(self, settings: FilterSettings, labels: Sequence[Label], source: str, input_side: int = 800) -> None:
-        self._settings = settings
+    def __init__(self, settings: FilterSettings, labels: Sequence[Label], source: str) -> None:
+        self._polygons = settings.polygons
         self._labels = tuple(labels)
         self._source = source
-        self._input_side = input_side
-        self._tables = ClassTables.of(settings, labels)
+        self._filter = BoxFilter(settings, labels)
+        lowest = [settings.thresholds.get(label, settings.threshold) for label in labels]
+        self._thresholds = np.array(lowest, dtype=np.float32)
+        unclips = [settings.unclips.get(label, settings.unclip) for label in labels]
+        self._growth = np.array(unclips, dtype=np.float64).reshape(-1, 1, 2) - 1.0
+        """Shape (classes, 1, 2): by how much of its distance from the centre a point moves outwards, in x and y."""
 
     def regions(self, page: RawPage, page_size: tuple[int, int]) -> list[DetectedRegion]:
         """The regions of a page in reading order, inside the page.
@@ -71,24 +75,22 @@ class PostProcessor:
         """
         found = self.detections(page, page_size)
         boxes = found.boxes.astype(np.float64)
-        kept = keep_regions(boxes, found.scores, found.classes, page_size, self._settings, self._tables)
+        kept = self._filter.keep(boxes, found.scores, found.classes, page_size)
         kept = kept[np.argsort(found.order[kept], kind="stable")]
-        final = boxes[kept]
-        if self._tables.unclip is not None:
-            final = grown(final, self._tables.unclip[found.classes[kept]])
-        width, height = page_size
-        final = np.clip(final, 0.0, np.array([width, height, width, height], dtype=np.float64))
+        corners = boxes[kept].reshape(-1, 2, 2)
+        centres = corners.mean(axis=1, keepdims=True)
+        final = self._clipped(corners, centres, found.classes[kept], page_size).reshape(-1, 4)
         visible = (final[:, 0] < final[:, 2]) & (final[:, 1] < final[:, 3])
         return [
             DetectedRegion(
-                box=(box[0], box[1], box[2], box[3]),
+                box=box,
                 label=self._labels[found.classes[i]],
                 score=float(found.scores[i]),
                 source=self._source,
-                polygon=self._polygon(page, found, i, page_size) if self._settings.polygons else None,
+                polygon=self._polygon(page, found, i, page_size) if self._polygons else None,
                 order=int(found.order[i]),
             )
-            for i, box in zip(kept[visible], final[visible].tolist(), strict=True)
+            for i, box in zip(kept[visible], as_boxes(final[visible]), strict=True)
         ]
 
     def detections(self, page: RawPage, page_size: tuple[int, int]) -> Detections:
@@ -101,20 +103,13 @@ class PostProcessor:
             raise EngineError(
                 "the layout model answers no numbers (NaN)", remedy="Set precision to float32 in the layout settings."
             )
-        chosen, of_class = np.nonzero((page.scores >= self._tables.thresholds) & sound[:, None])
+        chosen, of_class = np.nonzero((page.scores >= self._thresholds) & sound[:, None])
         scores = page.scores[chosen, of_class]
         best = np.argsort(-scores, kind="stable")[:queries]
         chosen, of_class = chosen[best], of_class[best]
-        width, height = page_size
         with np.errstate(over="ignore"):  # a box that overflows is not finite and goes
-            boxes = page.boxes[chosen] * np.array([width, height, width, height], dtype=np.float32)
-        return Detections(
-            boxes=boxes,
-            scores=scores[best],
-            classes=of_class,
-            queries=chosen,
-            order=_ranks(page, chosen),
-        )
+            boxes = page.boxes[chosen] * np.array(page_size * 2, dtype=np.float32)
+        return Detections(boxes, scores[best], of_class, chosen, _ranks(page, chosen))
 
     def outline(
         self, page: RawPage, found: Detections, index: int, page_size: tuple[int, int]
@@ -123,30 +118,33 @@ class PostProcessor:
         query = found.queries[index]
         if page.corners is not None:
             return np.asarray(page.corners[query] * np.array(page_size, dtype=np.float64))
-        if page.masks is None:
-            return None
-        packed = page.masks[query]
-        return outline(
-            lambda rows, columns: np.unpackbits(packed[rows], axis=1)[:, columns].astype(np.bool_),
-            (packed.shape[0], packed.shape[1] * 8),
-            found.boxes[index],
-            page_size,
-            self._input_side,
-        )
+        return None if page.masks is None else outline(page.masks[query], found.boxes[index], page_size)
 
     def _polygon(
         self, page: RawPage, found: Detections, index: int, page_size: tuple[int, int]
     ) -> tuple[Point, ...] | None:
-        """The outline of a detection inside the page; None where it is the box."""
-        box = found.boxes[index]
+        """The outline of a detection inside the page; None where it is the four corners of the box."""
         points = self.outline(page, found, index, page_size)
-        if points is None or not np.isfinite(points).all() or _is_rectangle(points, box):
+        if points is None or not np.isfinite(points).all():
             return None
-        if self._tables.unclip is not None:
-            centre = (box[:2].astype(np.float64) + box[2:]) / 2
-            points = centre + (points - centre) * self._tables.unclip[found.classes[index]]
-        points = np.clip(points, 0.0, np.array(page_size, dtype=np.float64))
+        box = found.boxes[index].astype(np.float64)
+        corners = box[[[0, 1], [2, 1], [2, 3], [0, 3]]]
+        distance = np.abs(points[:, None] - corners).max(axis=2)
+        if len(points) == 4 and (distance.min(axis=0) <= _RECTANGLE_SLACK).all():
+            return None
+        points = self._clipped(points, (box[:2] + box[2:]) / 2, found.classes[[index]], page_size)[0]
         return tuple((x, y) for x, y in points.tolist())
+
+    def _clipped(
+        self,
+        points: NDArray[np.float64],
+        centres: NDArray[np.float64],
+        classes: NDArray[np.intp],
+        page_size: tuple[int, int],
+    ) -> NDArray[np.float64]:
+        """Points, shape (regions, n, 2), grown from the centres of their regions by class, inside the page."""
+        grown = points + (points - centres) * self._growth[classes]
+        return np.clip(grown, 0.0, np.array(page_size, dtype=np.float64))
 
 
 def _ranks(page: RawPage, queries: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -158,13 +156,3 @@ def _ranks(page: RawPage, queries: NDArray[np.intp]) -> NDArray[np.intp]:
     distinct, place = np.unique(queries, return_inverse=True)
     before, successor = page.order[:, distinct[:, None], distinct[None, :]]
     return decode_order(before, successor)[place]
-
-
-def _is_rectangle(points: NDArray[np.float64], box: NDArray[np.float32]) -> bool:
-    """Whether an outline is the four corners of its box."""
-    if len(points) != 4:
-        return False
-    x1, y1, x2, y2 = (float(v) for v in box)
-    corners = np.array([[x1, y1], [x2, y1], [x2, y2], [x1, y2]])
-    distance = np.abs(points[:, None] - corners[None, :]).max(axis=2)
-    return bool((distance.min(axis=0) <= _RECTANGLE_SLACK).all())

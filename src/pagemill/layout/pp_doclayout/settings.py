@@ -96,18 +96,6 @@ class FilterSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     mask_threshold: Share = 0.3
     """Probability above which a mask pixel belongs to its region."""
 
-    def threshold_of(self, label: Label) -> float:
-        """Lowest score of a class."""
-        return self.thresholds.get(label, self.threshold)
-
-    def merge_of(self, label: Label) -> Merge:
-        """Merge mode of a class."""
-        return self.merges.get(label, self.merge)
-
-    def unclip_of(self, label: Label) -> tuple[float, float]:
-        """Growth of a class's boxes, width and height."""
-        return self.unclips.get(label, self.unclip)
-
 
 class PPDocLayoutSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Choices for the PP-DocLayout engine; the content of its settings file."""

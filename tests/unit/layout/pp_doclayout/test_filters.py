@@ -16,7 +16,7 @@ from layout_postprocess import (
     scalar_reference,
 )
 from pagemill.document.labels import Label
-from pagemill.layout.pp_doclayout.filters import ClassTables, grown, keep_regions
+from pagemill.layout.filters import BoxFilter
 from pagemill.layout.pp_doclayout.settings import FilterSettings, Merge
 
 
@@ -102,11 +102,6 @@ def test_three_hundred_equal_boxes_are_one():
     assert kept(page) == [0]
 
 
-def test_boxes_grow_about_their_centres():
-    box = grown(np.array([[10.0, 20.0, 30.0, 60.0]]), np.array([[2.0, 0.5]]))
-    assert box.tolist() == [[0.0, 30.0, 40.0, 50.0]]
-
-
 numbers = st.one_of(
     st.floats(-3000, 6000, width=32), st.sampled_from([np.nan, np.inf, -np.inf, 3.4e38, -3.4e38, 0.0, -0.0])
 )
@@ -120,7 +115,7 @@ def test_any_numbers_give_a_choice_of_finite_boxes(data):
     scores = data.draw(st_numpy.arrays(np.float32, count, elements=numbers))
     classes = data.draw(st_numpy.arrays(np.intp, count, elements=st.integers(0, len(LABELS) - 1)))
     chosen = random_settings(data.draw(st.integers(0, 20)))
-    indices = keep_regions(boxes, scores, classes, (2480, 3508), chosen, ClassTables.of(chosen, LABELS))
+    indices = BoxFilter(chosen, LABELS).keep(boxes, scores, classes, (2480, 3508))
     assert len(set(indices.tolist())) == len(indices)
     assert np.isfinite(boxes[indices]).all()
     assert np.isfinite(scores[indices]).all()

@@ -12,7 +12,7 @@ PAGE = (1000, 1600)
 
 
 def outline_of(mask: np.ndarray, box: tuple[float, ...], page=PAGE) -> np.ndarray | None:
-    return outline(lambda rows, columns: mask[rows, columns], mask.shape, np.array(box, dtype=np.float32), page, 800)
+    return outline(np.packbits(mask, axis=1), np.array(box, dtype=np.float32), page)
 
 
 def drawn_and_traced(mask: np.ndarray, width: int, height: int) -> np.ndarray:

@@ -15,11 +15,11 @@ def test_the_defaults_are_those_of_the_glm_ocr_pipeline():
         0.98,
         0.8,
     )
-    assert {label for label in Label if filters.merge_of(label) is not Merge.LARGE} == {Label.REFERENCE}
-    assert filters.merge_of(Label.REFERENCE) is Merge.SMALL
+    assert filters.merge is Merge.LARGE
+    assert filters.merges == {Label.REFERENCE: Merge.SMALL}
     assert filters.never_contained == {Label.IMAGE, Label.SEAL, Label.CHART}
     assert (filters.oversized_landscape, filters.oversized_portrait) == (0.82, 0.93)
-    assert all(filters.unclip_of(label) == (1.0, 1.0) for label in Label)
+    assert (filters.unclip, filters.unclips) == ((1.0, 1.0), {})
 
 
 def test_a_file_sets_what_it_names(tmp_path):
@@ -40,10 +40,9 @@ def test_a_file_sets_what_it_names(tmp_path):
     )
     chosen = read_settings(path)
     assert (chosen.device, chosen.interpolation, chosen.max_batch) == (TorchDevice.CPU, Interpolation.BILINEAR, 4)
-    assert chosen.filters.threshold_of(Label.TABLE) == 0.25
-    assert chosen.filters.threshold_of(Label.TEXT) == 0.4
-    assert chosen.filters.merge_of(Label.TEXT) is Merge.UNION
-    assert chosen.filters.unclip_of(Label.TEXT) == (1.1, 1.2)
+    assert (chosen.filters.threshold, chosen.filters.thresholds) == (0.4, {Label.TABLE: 0.25})
+    assert chosen.filters.merges == {Label.TEXT: Merge.UNION}
+    assert chosen.filters.unclip == (1.1, 1.2)
 
 
 @pytest.mark.parametrize(
