@@ -49,4 +49,4 @@ class TellingEngine:
 
 
 def run_embed(out: Path, engine: Any, **options: Any) -> EmbedOutcome:
-    return asyncio.run(embed(out, engine, EmbedOptions(**options)))
+    return asyncio.run(embed(out, engine, EmbedOptions(**options), lambda done, total, what: None))

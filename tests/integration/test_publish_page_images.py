@@ -17,6 +17,7 @@ from pagemill.app import published_images
 from pagemill.errors import ExitCode, NoSpaceError
 from pagemill.publishing.build import STAGING, BuildOptions, build
 from pagemill.sources.base import EncodedImage
+from pagemill.sources.options import SourceOptions
 from pagemill.store.reading import RunReader
 
 pytestmark = pytest.mark.integration
@@ -69,7 +70,7 @@ def test_a_disk_too_small_for_the_images_is_told_early(tmp_path, monkeypatch):
     monkeypatch.setattr(published_images, "_SAMPLE", 2)
     monkeypatch.setattr(published_images.shutil, "disk_usage", lambda path: SimpleNamespace(free=100))
     with RunReader.open(out) as reader:
-        images = published_images.PublishedImages(reader, out)
+        images = published_images.PublishedImages(reader, out, lambda: None, (), SourceOptions())
         options = BuildOptions(licence="other", title="t", page_images=True)
         with pytest.raises(NoSpaceError, match="GB"):
             build(reader, out, options, open_images=images.opened)
@@ -80,7 +81,7 @@ def test_an_image_that_was_shrunk_to_be_parsed_fits_its_boxes(tmp_path):
     stored = io.BytesIO()
     Image.new("RGB", (300, 200), "white").save(stored, "PNG")
     payload = EncodedImage(data=stored.getvalue())
-    found = SimpleNamespace(ref=SimpleNamespace(payload=payload), wanted=SimpleNamespace(rotation=0))
+    found = SimpleNamespace(payload=payload, wanted=SimpleNamespace(rotation=0))
     assert published_images._stored(found, (300, 200)) == stored.getvalue()
     assert published_images._stored(found, (150, 100)) is None
 

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, ExitStack, aclosing
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
+
+from numpy.typing import NDArray
 
 from pagemill.app.embedding_service import EmbeddingService
 from pagemill.app.page_images import FoundPage, PageImages, WantedPage
-from pagemill.embedding.base import DEFAULT_ENGINE, CorpusEngine, Modality
-from pagemill.embedding.contents import contents, query
+from pagemill.document.page import PageResult
+from pagemill.embedding.base import (
+    DEFAULT_ENGINE,
+    CorpusEngine,
+    EmbeddingEngine,
+    EngineIdentity,
+    EngineSettings,
+    Modality,
+)
+from pagemill.embedding.contents import Content, contents, query
 from pagemill.embedding.outcome import EmbedOutcome, PartOutcome
-from pagemill.embedding.vectors import FOLDER, Part, VectorFile, VectorPaths, VectorRow, read_identity
+from pagemill.embedding.vectors import FOLDER, Part, StoredType, VectorFile, VectorPaths, VectorRow, read_identity
 from pagemill.embedding.writing import VectorWriter
 from pagemill.errors import (
     DamagedRunError,
@@ -28,38 +41,19 @@ from pagemill.errors import (
     first_of,
 )
 from pagemill.runtime import engines
+from pagemill.sources.options import SourceOptions
 from pagemill.sources.stream import on_thread
 from pagemill.store import paths
 from pagemill.store.lock import RunLock
 from pagemill.store.reading import RunReader
 from pagemill.store.rows import PageState
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    from pagemill.document.page import PageResult
-    from pagemill.embedding.base import EmbeddingEngine, EngineIdentity, EngineSettings
-    from pagemill.embedding.contents import Content
-    from pagemill.embedding.vectors import StoredType
-    from pagemill.sources import SourceOptions
-
-    Make = Callable[[], Awaitable[NDArray[Any]]]
-    Keep = Callable[[VectorRow, Make], Awaitable[None]]
-
+Make = Callable[[], Awaitable[NDArray[Any]]]
+Keep = Callable[[VectorRow, Make], Awaitable[None]]
 T = TypeVar("T")
 
 LOCK = paths.EMBEDDINGS_LOCK
 _CORPUS = (Part.TEXT, Part.REGIONS, Part.IMAGES)
-_NEEDS = {
-    Part.TEXT: {Modality.TEXT},
-    Part.IMAGES: {Modality.IMAGE},
-    Part.REGIONS: {Modality.TEXT},
-    Part.QUERIES: {Modality.TEXT},
-}
-"""An engine can make a part if it accepts one of these."""
 _FATAL = (NetworkError, OutputError, UsageError, MissingDependencyError)
 """Errors that every further item would raise as well."""
 _STALE = 0.1
@@ -81,22 +75,10 @@ class EmbedOptions:
     """Number of components to keep; None for all."""
     fresh: bool = False
     """Delete the existing vectors."""
-    sources: SourceOptions | None = None
+    sources: SourceOptions = SourceOptions()
     """What reading the page images needs: password, image column."""
     inputs: tuple[str, ...] = ()
     """Current paths of the parsed files; empty if they have not moved."""
-
-
-class PartProgress(Protocol):
-    """Shows the progress."""
-
-    def begin(self, what: str, total: int) -> None:
-        """A part starts, with ``total`` pages or queries."""
-        ...
-
-    def advance(self) -> None:
-        """One of them is done."""
-        ...
 
 
 def open_engine(name: str | None, settings: EngineSettings) -> EmbeddingEngine:
@@ -106,13 +88,12 @@ def open_engine(name: str | None, settings: EngineSettings) -> EmbeddingEngine:
         UsageError: There is no such engine, or the settings do not fit it.
         PagemillError: It cannot be loaded; the class says why.
     """
-    create = engines.load(engines.EMBEDDING_ENGINES, name or DEFAULT_ENGINE)
-    engine: EmbeddingEngine = create(settings)
+    engine: EmbeddingEngine = engines.load(engines.EMBEDDING_ENGINES, name or DEFAULT_ENGINE)(settings)
     return engine
 
 
 async def embed(
-    out: Path, engine: EmbeddingEngine, options: EmbedOptions, progress: PartProgress | None = None
+    out: Path, engine: EmbeddingEngine, options: EmbedOptions, tell: Callable[[int, int, str], object]
 ) -> EmbedOutcome:
     """Bring the vectors of a run directory up to date.
 
@@ -123,7 +104,7 @@ async def embed(
         out: The run directory; the run may still be in progress.
         engine: Not closed here.
         options: What to embed.
-        progress: Shows the progress.
+        tell: Called with the number of pages or queries that are done, that of all, and what they are.
 
     Raises:
         UsageError: The engine cannot make a requested part.
@@ -137,7 +118,7 @@ async def embed(
         reader = stack.enter_context(RunReader.open(out))
         stack.callback(RunLock(out / LOCK).release)
         async with AsyncExitStack() as services:
-            run = _Embedding(out, reader, engine, options, progress, services)
+            run = _Embedding(out, reader, engine, options, tell, services)
             for part in parts:
                 await run.make(part)
         run.outcome.cut_texts = engine.cut_texts
@@ -145,7 +126,7 @@ async def embed(
 
 
 def _parts(engine: EmbeddingEngine, options: EmbedOptions) -> list[Part]:
-    possible = [part for part in Part if _NEEDS[part] & engine.modalities]
+    possible = [part for part in Part if _needed(part) in engine.modalities]
     wanted = options.parts
     if wanted is None:
         wanted = frozenset(possible) - {Part.QUERIES} | ({Part.QUERIES} if options.queries else set())
@@ -162,6 +143,10 @@ def _parts(engine: EmbeddingEngine, options: EmbedOptions) -> list[Part]:
     return [part for part in (Part.TEXT, Part.REGIONS, Part.IMAGES, Part.QUERIES) if part in wanted]
 
 
+def _needed(part: Part) -> Modality:
+    return Modality.IMAGE if part is Part.IMAGES else Modality.TEXT
+
+
 class _Embedding:
     """One pass over a run."""
 
@@ -171,7 +156,7 @@ class _Embedding:
         reader: RunReader,
         engine: EmbeddingEngine,
         options: EmbedOptions,
-        progress: PartProgress | None,
+        tell: Callable[[int, int, str], object],
         services: AsyncExitStack,
     ) -> None:
         self.outcome = EmbedOutcome()
@@ -179,7 +164,7 @@ class _Embedding:
         self._reader = reader
         self._engine = engine
         self._options = options
-        self._progress = progress
+        self._tell = tell
         self._services = services
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="pagemill.vectors")
         services.callback(self._disk.shutdown)
@@ -239,11 +224,10 @@ class _Embedding:
 
     async def _contents(self, part: Part) -> AsyncIterator[Content]:
         if part is Part.QUERIES:
-            self._begin(part, len(self._options.queries))
             statistics = self._engine.statistics if isinstance(self._engine, CorpusEngine) else ""
-            for query_id, text in self._options.queries:
+            for done, (query_id, text) in enumerate(self._options.queries, 1):
                 yield query(query_id, text, statistics)
-                self._advance()
+                self._tell(done, len(self._options.queries), part.plural)
             return
         async for page in self._pages(part):
             for content in contents(page, part, images=Modality.IMAGE in self._engine.modalities):
@@ -251,7 +235,7 @@ class _Embedding:
 
     async def _pages(self, part: Part) -> AsyncIterator[PageResult]:
         counts = await asyncio.to_thread(self._reader.counts)
-        self._begin(part, counts[PageState.DONE] + counts[PageState.FAILED])
+        done = itertools.count(1)
 
         def damaged(error: DamagedRunError) -> None:
             self.outcome.add(part, "a page", error)
@@ -259,7 +243,7 @@ class _Embedding:
         async with aclosing(on_thread(self._reader.pages(on_damage=damaged))) as pages:
             async for page in pages:
                 yield page
-                self._advance()
+                self._tell(next(done), counts[PageState.DONE] + counts[PageState.FAILED], part.plural)
 
     async def _images(self, writer: VectorWriter, rows: list[VectorRow], keep: Keep, tasks: asyncio.TaskGroup) -> None:
         missing: dict[str, tuple[VectorRow, WantedPage]] = {}
@@ -273,27 +257,21 @@ class _Embedding:
         images = await self._services.enter_async_context(
             PageImages.opened(self._reader, options=self._options.sources, inputs=self._options.inputs)
         )
-        self._begin(Part.IMAGES, len(missing))
-        room = asyncio.Semaphore(self._service.inputs_at_once + images.pages_in_flight)
+        done = itertools.count(1)
+        room = asyncio.Semaphore(self._service.inputs_at_once + images.flight.max_pages)
 
-        async def page_image(row: VectorRow, found: FoundPage) -> None:
+        async def page_image(found: FoundPage) -> None:
+            row, _ = missing[found.wanted.page_id]
             try:
                 await keep(row, partial(self._service.of_page_image, images, found))
             finally:
                 room.release()
-                self._advance()
+                self._tell(next(done), len(missing), Part.IMAGES.plural)
 
         async with aclosing(images.find([wanted for _, wanted in missing.values()])) as pages:
             async for found in pages:
-                if isinstance(found, FoundPage):
-                    row, _ = missing[found.wanted.page_id]
-                    await room.acquire()
-                    tasks.create_task(page_image(row, found))
-                else:
-                    wanted, error = found
-                    row, _ = missing[wanted.page_id]
-                    await keep(row, _raising(error))
-                    self._advance()
+                await room.acquire()
+                tasks.create_task(page_image(found))
 
     async def _fit(self) -> None:
         """Compute the statistics of an engine that has some, if the corpus has changed too much."""
@@ -312,21 +290,6 @@ class _Embedding:
 
     async def _on_disk(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._disk, work)
-
-    def _begin(self, part: Part, total: int) -> None:
-        if self._progress:
-            self._progress.begin(part.plural, total)
-
-    def _advance(self) -> None:
-        if self._progress:
-            self._progress.advance()
-
-
-def _raising(error: PagemillError) -> Make:
-    async def make() -> NDArray[Any]:
-        raise error
-
-    return make
 
 
 async def embedded_already(out: Path, model: str, queries: Sequence[tuple[str, str]]) -> int | None:

@@ -101,7 +101,7 @@ class EmbeddingService:
             pixels = await asyncio.to_thread(within_budget, whole, self._engine.image_budget)
             del whole
         finally:
-            found.ticket.leave()
+            found.leave()
         return await self._batcher.submit(EmbeddingInput(role=Role.IMAGE, image=pixels))
 
     async def close(self) -> None:

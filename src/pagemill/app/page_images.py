@@ -5,30 +5,25 @@ from __future__ import annotations
 import asyncio
 import glob
 import os
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pagemill.config.settings import RuntimeSettings
 from pagemill.document.identity import KnownSource, PageKey, WaitingPage
+from pagemill.document.page import PageResult
 from pagemill.errors import MissingInputError, PagemillError, error_class
 from pagemill.imaging.transforms import rotate_quarter
+from pagemill.imaging.types import Pixels
 from pagemill.runtime.decoding import DecodingService
-from pagemill.runtime.flight import FlightControl
+from pagemill.runtime.flight import FlightControl, Ticket
 from pagemill.sources import SourceOptions
+from pagemill.sources.base import EncodedImage, PdfPage
 from pagemill.sources.catalogue import NewCatalogue
 from pagemill.sources.items import is_url
 from pagemill.sources.stream import InputStream
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
-
-    from pagemill.document.page import PageResult
-    from pagemill.imaging.types import Pixels
-    from pagemill.runtime.flight import Ticket
-    from pagemill.sources.base import PageRef
-    from pagemill.store.reading import RunReader
+from pagemill.store.reading import RunReader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,39 +43,34 @@ class WantedPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundPage:
-    """A page in its source, not decoded yet."""
+    """A page in its source, not decoded yet; or why it cannot be read."""
 
     wanted: WantedPage
-    ref: PageRef
-    ticket: Ticket
-    """Its slot in flight; call ``leave`` when the pixels of the page are released."""
+    payload: PdfPage | EncodedImage | None = None
+    error: PagemillError | None = None
+    ticket: Ticket | None = None
+    """Its slot in flight."""
+
+    def leave(self) -> None:
+        """The pixels of the page are released."""
+        if self.ticket is not None:
+            self.ticket.leave()
 
 
+@dataclass(frozen=True, slots=True)
 class PageImages:
     """Decodes pages of a run from their sources, which are recognized by their content, wherever they are now."""
 
-    def __init__(
-        self,
-        reader: RunReader,
-        decoding: DecodingService,
-        *,
-        options: SourceOptions,
-        inputs: Sequence[str | Path],
-        runtime: RuntimeSettings,
-    ) -> None:
-        """Use :meth:`opened`."""
-        self._reader = reader
-        self._decoding = decoding
-        self._options = options
-        self._inputs = inputs
-        self._flight = FlightControl(max_pages=runtime.pages_in_flight, max_bytes=runtime.bytes_in_flight)
-        self.pages_in_flight = runtime.pages_in_flight
-        """Maximum number of pages in flight."""
+    reader: RunReader
+    decoding: DecodingService
+    options: SourceOptions
+    inputs: Sequence[str]
+    flight: FlightControl
 
     @classmethod
     @asynccontextmanager
     async def opened(
-        cls, reader: RunReader, *, options: SourceOptions | None = None, inputs: Sequence[str | Path] = ()
+        cls, reader: RunReader, *, options: SourceOptions, inputs: Sequence[str]
     ) -> AsyncIterator[PageImages]:
         """Start decoding processes, which stop with the block.
 
@@ -93,15 +83,16 @@ class PageImages:
             MissingInputError: One of ``inputs`` does not exist.
         """
         for each in inputs:
-            if not is_url(str(each)) and not glob.has_magic(str(each)) and not Path(each).expanduser().exists():
+            if not is_url(each) and not glob.has_magic(each) and not Path(each).expanduser().exists():
                 raise MissingInputError(
-                    f"the input {str(each)!r} does not exist", remedy="Pass the current path of the parsed files."
+                    f"the input {each!r} does not exist", remedy="Pass the current path of the parsed files."
                 )
         runtime = RuntimeSettings().resolved()
+        flight = FlightControl(max_pages=runtime.pages_in_flight, max_bytes=runtime.bytes_in_flight)
         async with DecodingService(workers=runtime.decoders, memory=runtime.decoder_memory) as decoding:
-            yield cls(reader, decoding, options=options or SourceOptions(), inputs=inputs, runtime=runtime)
+            yield cls(reader, decoding, options, inputs, flight)
 
-    async def find(self, pages: Iterable[WantedPage]) -> AsyncGenerator[FoundPage | tuple[WantedPage, PagemillError]]:
+    async def find(self, pages: Iterable[WantedPage]) -> AsyncGenerator[FoundPage]:
         """Yield each page as soon as it is found in its source and there is room for it, or why it cannot be read.
 
         Args:
@@ -113,56 +104,49 @@ class PageImages:
         if not wanted:
             return
         digests = {digest for digest, _ in wanted}
-        addresses = await asyncio.to_thread(self._reader.source_addresses)
-        inputs = self._inputs or [addresses[digest] for digest in addresses if digest in digests]
-        known = await asyncio.to_thread(self._reader.remembered_digests)
-        source = InputStream(inputs, options=self._options, decoder=self._decoding, catalogue=_OnlyThese(wanted, known))
+        addresses = await asyncio.to_thread(self.reader.source_addresses)
+        inputs = self.inputs or [addresses[digest] for digest in addresses if digest in digests]
+        known = await asyncio.to_thread(self.reader.remembered_digests)
+        source = InputStream(inputs, options=self.options, decoder=self.decoding, catalogue=_OnlyThese(wanted, known))
         problems: dict[str, PagemillError] = {}
         async with aclosing(source.pages()) as refs:
             async for ref in refs:
-                for page in wanted.pop((ref.key.digest, ref.key.page), ()):
-                    ticket = await self._flight.enter(ref.estimated_bytes)
-                    yield FoundPage(wanted=page, ref=ref, ticket=ticket)
+                error = None
                 if ref.error is not None:
-                    problems[ref.document.uri] = _problem(ref)
+                    error = error_class(ref.error.category)(ref.error.message, remedy=ref.error.remedy)
+                    problems[ref.document.uri] = error
+                for page in wanted.pop((ref.key.digest, ref.key.page), ()):
+                    ticket = await self.flight.enter(ref.estimated_bytes)
+                    yield FoundPage(wanted=page, payload=ref.payload, error=error, ticket=ticket)
         for left in wanted.values():
             for page in left:
                 where = addresses.get(page.key.digest, "its source")
-                yield page, self._gone(where, problems.get(where))
+                yield FoundPage(wanted=page, error=self._gone(where, problems.get(where)))
 
     async def pixels(self, page: FoundPage) -> Pixels:
         """Decode a page and rotate it as when it was parsed.
 
         Raises:
-            PagemillError: It cannot be decoded; the class says why.
+            PagemillError: It cannot be read or decoded; the class says why.
         """
-        if page.ref.payload is None:
-            raise _problem(page.ref)
-        decoded = await self._decoding.decode(page.ref.payload)
+        if page.payload is None:
+            raise page.error or PagemillError(f"{page.wanted.page_id} has no image")
+        decoded = await self.decoding.decode(page.payload)
         if not page.wanted.rotation:
             return decoded.pixels
         return await asyncio.to_thread(rotate_quarter, decoded.pixels, page.wanted.rotation)
 
     def _gone(self, where: str, problem: PagemillError | None) -> PagemillError:
         """Why a source is not found: it was moved or changed."""
-        if self._inputs:
-            return MissingInputError(
-                f"{where}, unchanged since it was parsed, is not in {', '.join(map(str, self._inputs))}",
-                remedy="Pass the file's current path with --input. If it has changed, parse it first.",
-            )
-        if problem is not None and not isinstance(problem, MissingInputError):
+        message = f"{where} is gone, or has changed since the page was parsed"
+        if self.inputs:
+            message = f"{where}, unchanged since it was parsed, is not in {', '.join(self.inputs)}"
+        elif isinstance(problem, MissingInputError):
+            message = problem.message
+        elif problem is not None:
             return problem
-        return MissingInputError(
-            problem.message if problem is not None else f"{where} is gone, or has changed since the page was parsed",
-            remedy="Pass the file's current path with --input. If it has changed, parse it first.",
-        )
-
-
-def _problem(ref: PageRef) -> PagemillError:
-    """The error of a page or source as an exception."""
-    if ref.error is None:
-        return PagemillError(f"{ref.page_id} has no image")
-    return error_class(ref.error.category)(ref.error.message, remedy=ref.error.remedy)
+        remedy = "Pass the file's current path with --input. If it has changed, parse it first."
+        return MissingInputError(message, remedy=remedy)
 
 
 class _OnlyThese(NewCatalogue):

@@ -3,61 +3,46 @@
 from __future__ import annotations
 
 import re
-from contextlib import ExitStack
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
 
 from pagemill.app.published_images import PublishedImages
-from pagemill.errors import ExitCode, UsageError
-from pagemill.publishing.build import LOCK, build
+from pagemill.errors import ExitCode, PagemillError, UsageError
+from pagemill.publishing.build import LOCK, BuildOptions, build
 from pagemill.publishing.hub import HubDataset
+from pagemill.publishing.manifest import Manifest
 from pagemill.publishing.storage import StoredDataset
+from pagemill.sources import SourceOptions
 from pagemill.store.lock import RunLock
 from pagemill.store.reading import RunReader
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from pagemill.errors import PagemillError
-    from pagemill.publishing.build import BuildOptions
-    from pagemill.publishing.manifest import Manifest, PublishedFile
-    from pagemill.sources import SourceOptions
 
 _LICENCE = re.compile(r"[a-z0-9][a-z0-9.+\-]{0,63}")
 _REPOSITORY = re.compile(r"[\w.\-]{1,96}/[\w.\-]{1,96}")
 
 
-def check_repository(name: str, option: str) -> None:
-    """Refuse what cannot be the name of a repository on the Hub.
+def check_names(repository: str | None, licence: str, *, option: str) -> None:
+    """Refuse what cannot be the name of a repository on the Hub, or the identifier of a licence.
 
     Raises:
         UsageError: It cannot.
     """
-    if not _REPOSITORY.fullmatch(name):
-        raise UsageError(f"{option} is {name!r}", remedy="It looks like USER/NAME.")
+    if repository is not None and not _REPOSITORY.fullmatch(repository):
+        raise UsageError(f"{option} is {repository!r}", remedy="It looks like USER/NAME.")
+    if not _LICENCE.fullmatch(licence):
+        raise UsageError(f"--licence is {licence!r}", remedy="Use an identifier such as cc-by-4.0.")
 
 
-def check_licence(name: str) -> None:
-    """Refuse what cannot be the identifier of a licence.
-
-    Raises:
-        UsageError: It cannot.
-    """
-    if not _LICENCE.fullmatch(name):
-        raise UsageError(f"--licence is {name!r}", remedy="Use an identifier such as cc-by-4.0.")
-
-
-@dataclass(slots=True)
-class PublishOutcome:
+@dataclass(frozen=True, slots=True)
+class Dataset:
     """A dataset that was made."""
 
     folder: Path
     manifest: Manifest
-    problems: list[tuple[str, PagemillError]] = field(default_factory=list)
+    problems: list[tuple[str, PagemillError]]
     """Pages without an image, and why."""
-    address: str | None = None
-    """Where it was published and verified; None after a dry run."""
 
     @property
     def exit_code(self) -> ExitCode:
@@ -65,43 +50,39 @@ class PublishOutcome:
         return ExitCode.PAGES_FAILED if self.problems else ExitCode.OK
 
 
-def publish(
+@contextmanager
+def made_dataset(
     out: Path,
     options: BuildOptions,
     target: HubDataset | StoredDataset | None,
     *,
-    inputs: tuple[str, ...] = (),
+    inputs: tuple[str, ...],
     sources: SourceOptions,
-    making: Callable[[int], Callable[[], None]],
-    made: Callable[[PublishOutcome], Callable[[PublishedFile, int], None]],
-) -> PublishOutcome:
-    """Make the files of a dataset and upload them.
+    tell: Callable[[int, int], object],
+) -> Iterator[Dataset]:
+    """Make the files of a dataset; no other process replaces them within the block.
 
     Args:
         out: The run directory.
         options: How the dataset is made.
-        target: Where to publish; None makes the files only.
+        target: Where it will be published; None after a dry run.
         inputs: Current paths of the parsed files; empty if they have not moved.
         sources: What reading page images needs: password, image column.
-        making: Called with the number of steps before the files are made; returns what is called after each step.
-        made: Called when the files are made; returns what is called with each uploaded file and its number of bytes.
+        tell: Called with the number of steps that are done, and that of all.
 
     Raises:
-        PagemillError: The run cannot be read or the dataset not be published; the class says why.
+        PagemillError: The run cannot be read, or the dataset will not be published; the class says why.
     """
-    with ExitStack() as stack:
-        reader = stack.enter_context(RunReader.open(out))
-        stack.callback(RunLock(out / LOCK).release)
+    with RunReader.open(out) as reader, closing(RunLock(out / LOCK)):
         if target is not None:
             target.check(out)
-        images = PublishedImages(reader, out, inputs, sources)
-        pages = reader.summary.pages
         # With page images two steps per page: its image is read, its row is written.
-        images.tell = advance = making(2 * pages if options.page_images else pages)
-        opened = images.opened if options.page_images else None
-        folder, manifest = build(reader, out, options, lambda page: advance(), opened)
-        outcome = PublishOutcome(folder, manifest, images.problems)
-        uploaded = made(outcome)
-        if target is not None:
-            outcome.address = target.publish(folder, manifest, uploaded)
-        return outcome
+        steps = reader.summary.pages * (2 if options.page_images else 1)
+        done = count(1)
+
+        def advance(*_: object) -> None:
+            tell(next(done), steps)
+
+        images = PublishedImages(reader, out, advance, inputs, sources)
+        folder, manifest = build(reader, out, options, advance, images.opened if options.page_images else None)
+        yield Dataset(folder, manifest, images.problems)

@@ -7,26 +7,22 @@ import contextlib
 import io
 import shutil
 import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, BinaryIO
+from pathlib import Path
+from typing import BinaryIO
 
 from PIL import Image
 
 from pagemill.app.page_images import FoundPage, PageImages, WantedPage
-from pagemill.document.page import Status
+from pagemill.document.page import PageResult, Status
 from pagemill.errors import NoSpaceError, PagemillError, first_of
 from pagemill.imaging.encode import encode_jpeg
 from pagemill.sources import SourceOptions
 from pagemill.sources.base import EncodedImage
 from pagemill.store import paths
 from pagemill.store.files import output_errors
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
-    from pagemill.document.page import PageResult
-    from pagemill.store.reading import RunReader
+from pagemill.store.reading import RunReader
 
 _AS_STORED = ("JPEG", "PNG")
 """A page that is such a file is published byte for byte."""
@@ -44,19 +40,19 @@ class PublishedImages:
     Args:
         reader: The run.
         out: Its directory.
+        tell: Called when the image of a page has been read, or cannot be.
         inputs: Current paths of the parsed files; empty if they have not moved.
         options: Password, image column and the like.
-        tell: Called when the image of a page has been read, or cannot be.
     """
 
     reader: RunReader
     out: Path
-    inputs: Sequence[str] = ()
-    options: SourceOptions = field(default_factory=SourceOptions)
-    tell: Callable[[], None] | None = None
+    tell: Callable[[], object]
+    inputs: Sequence[str]
+    options: SourceOptions
     problems: list[tuple[str, PagemillError]] = field(default_factory=list)
     """Pages without an image, and why."""
-    _file: BinaryIO | None = None
+    _file: BinaryIO = field(init=False)
     _places: dict[str, tuple[int, int]] = field(default_factory=dict)
     _sizes: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Width and height of the images that boxes refer to."""
@@ -70,22 +66,20 @@ class PublishedImages:
                 are made of them.
         """
         folder = self.out / paths.FOLDER
-        with output_errors(folder), tempfile.TemporaryFile(dir=folder) as file:
-            self._file = file
+        with output_errors(folder), tempfile.TemporaryFile(dir=folder) as self._file:
             try:
                 asyncio.run(self._take())
             except BaseExceptionGroup as group:  # of tasks
                 raise first_of(group) from group
             yield self
-        self._file = None
 
     def __call__(self, page: PageResult) -> bytes | None:
         """The image of a page; None if there is none."""
-        place = self._places.get(page.page_id)
-        if place is None or self._file is None:
+        if page.page_id not in self._places:
             return None
-        self._file.seek(place[0])
-        return self._file.read(place[1])
+        start, size = self._places[page.page_id]
+        self._file.seek(start)
+        return self._file.read(size)
 
     async def _take(self) -> None:
         wanted = []
@@ -99,35 +93,24 @@ class PublishedImages:
             contextlib.aclosing(images.find(wanted)) as pages,
         ):
             async for found in pages:
-                if isinstance(found, FoundPage):
-                    tasks.create_task(self._keep(images, found))
-                else:
-                    self._failed(found[0], found[1])
+                tasks.create_task(self._keep(images, found))
 
     async def _keep(self, images: PageImages, found: FoundPage) -> None:
+        page_id = found.wanted.page_id
         try:
-            data = await asyncio.to_thread(_stored, found, self._sizes[found.wanted.page_id])
+            data = await asyncio.to_thread(_stored, found, self._sizes[page_id])
             if data is None:
                 data = await asyncio.to_thread(encode_jpeg, await images.pixels(found))
         except PagemillError as error:
-            self._failed(found.wanted, error)
+            self.problems.append((page_id, error))
         else:
-            assert self._file is not None
-            self._places[found.wanted.page_id] = self._file.seek(0, 2), len(data)
+            self._places[page_id] = self._file.seek(0, 2), len(data)
             self._file.write(data)
             if len(self._places) % _SAMPLE == 0:
                 self._check_space()
-            self._tell()
         finally:
-            found.ticket.leave()
-
-    def _failed(self, page: WantedPage, error: PagemillError) -> None:
-        self.problems.append((page.page_id, error))
-        self._tell()
-
-    def _tell(self) -> None:
-        if self.tell is not None:
-            self.tell()
+            found.leave()
+        self.tell()
 
     def _check_space(self) -> None:
         """Report early that the disk is too small, not after hours.
@@ -135,7 +118,6 @@ class PublishedImages:
         Raises:
             NoSpaceError: It cannot hold the remaining images and the files made of all.
         """
-        assert self._file is not None
         self._file.flush()
         here, pages = self._file.tell(), len(self._sizes)
         whole = here // len(self._places) * (pages - len(self.problems))
@@ -156,7 +138,7 @@ def _stored(found: FoundPage, size: tuple[int, int]) -> bytes | None:
         size: Width and height that the boxes of its record refer to: an image of another size (one that was shrunk to
             be parsed) would not fit them.
     """
-    payload = found.ref.payload
+    payload = found.payload
     if found.wanted.rotation or not isinstance(payload, EncodedImage):
         return None
     try:

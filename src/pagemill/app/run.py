@@ -9,19 +9,18 @@ import shlex
 import signal
 import sys
 import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
 
+from pagemill.app.doctor import Area
 from pagemill.errors import ExitCode, ServerError, WorkerCrashError
 from pagemill.processes import die_with_parent
 from pagemill.runtime.supervisor import SAME_REQUEST_S
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
-
-    from pagemill.serving.servers import ModelServers
+from pagemill.serving.replicas import Serving
+from pagemill.serving.servers import ModelServers
+from pagemill.serving.spec import Tell
 
 _GOES_ON_AFTER = frozenset({ExitCode.OK, ExitCode.PAGES_FAILED})
 """Statuses of a step after which the next one is run: some pages may have failed, the others are there."""
@@ -49,35 +48,25 @@ class Done:
     """The exit status that the step would have."""
 
 
-class StepDisplay(Protocol):
-    """Shows the progress of the steps."""
-
-    def skipped(self, step: Step, why: str) -> None:
-        """A step has nothing to do, so its servers are not started."""
-        ...
-
-    def step(self, step: Step, command: str) -> None:
-        """A step starts; ``command`` does the same on its own, while its servers run."""
-        ...
-
-    def stopping(self, step: Step | None) -> None:
-        """A signal was received; the running step, if there is one, may finish in order."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedStep:
-    """A step to run."""
+    """A step to run, and what it needs."""
 
     step: Step
     arguments: tuple[str, ...]
     """Arguments of ``pagemill``, without the addresses of servers that are started for the step."""
-    servers: Callable[[], ModelServers] | None = None
-    """Makes its servers; None for a step for which none are started."""
+    serving: Serving | None = None
+    """Its servers; None for a step for which none are started."""
     done: Callable[[], Awaitable[Done | None]] | None = None
     """Finds out whether there is anything to do, before servers are started. May raise what the step would."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables for this step alone, such as a token: everybody on the machine can see command lines."""
+    areas: tuple[Area, ...] = ()
+    """What the machine needs for it."""
+    asked: tuple[str, ...] = ()
+    """Servers that it uses but does not start."""
+    notes: tuple[str, ...] = ()
+    """What the user should know beforehand."""
 
     def command(self, urls: Sequence[str]) -> list[str]:
         """Its command line, with the addresses of its servers."""
@@ -89,12 +78,14 @@ class StepRunner:
 
     Args:
         steps: The steps, in order.
-        display: Shows their progress.
+        say: Called with what happens, in a sentence.
+        tell: Called with the events of servers.
     """
 
-    def __init__(self, steps: Sequence[PlannedStep], display: StepDisplay) -> None:
+    def __init__(self, steps: Sequence[PlannedStep], say: Callable[[str], object], tell: Tell) -> None:
         self._steps = steps
-        self._display = display
+        self._say = say
+        self._tell = tell
         self._step: Step | None = None
         self._child: asyncio.subprocess.Process | None = None
         self._child_since = 0.0
@@ -117,14 +108,10 @@ class StepRunner:
         """
         loop = asyncio.get_running_loop()
         self._working = asyncio.create_task(self._run())
-        handlers: dict[signal.Signals, Callable[[], None]] = {
-            signal.SIGINT: lambda: self._end(signal.SIGINT),
-            signal.SIGTERM: lambda: self._end(signal.SIGTERM),
-            signal.SIGTSTP: self._pause,
-        }
+        handlers = {signal.SIGINT: self._end, signal.SIGTERM: self._end, signal.SIGTSTP: self._pause}
         heeded = [number for number in handlers if signal.getsignal(number) is not signal.SIG_IGN]  # as under nohup
         for number in heeded:
-            loop.add_signal_handler(number, handlers[number])
+            loop.add_signal_handler(number, handlers[number], number)
         try:
             return await self._working
         except asyncio.CancelledError:
@@ -138,14 +125,14 @@ class StepRunner:
     async def _run(self) -> int:
         status: int = ExitCode.OK
         for planned in self._steps:
-            if planned.servers is None:
+            if planned.serving is None:
                 code = await self._do(planned, ())
             elif done := await self._look(planned):
                 if done.why is not None:
-                    self._display.skipped(planned.step, done.why)
+                    self._say(f"[{planned.step}] Nothing to do, and no server started: {done.why}.")
                 code = done.status
             else:
-                code = await self._do_served(planned)
+                code = await self._do_served(planned, planned.serving)
             if self._requests:
                 return ExitCode.INTERRUPTED
             if code not in _GOES_ON_AFTER:
@@ -163,10 +150,9 @@ class StepRunner:
         finally:
             self._looking = False
 
-    async def _do_served(self, planned: PlannedStep) -> int:
+    async def _do_served(self, planned: PlannedStep, serving: Serving) -> int:
         """Run a step around its servers, for as long as one of them is alive or restarting, then stop them."""
-        assert planned.servers is not None
-        servers = self._servers = planned.servers()
+        servers = self._servers = ModelServers(serving.specs, tell=self._tell)
         async with servers:
             doing = asyncio.create_task(self._do(planned, servers.urls))
             watching = asyncio.create_task(servers.wait())
@@ -191,15 +177,9 @@ class StepRunner:
         if self._requests:
             return ExitCode.INTERRUPTED
         command = planned.command(urls)
-        self._display.step(planned.step, shlex.join(command))
+        self._say(f"[{planned.step}] {shlex.join(command)}")
         self._step = planned.step
-        child = self._child = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", *command),
-            env={**os.environ, **planned.environment},
-            stdin=asyncio.subprocess.DEVNULL,
-            process_group=0,  # the terminal's Ctrl-C comes to this process alone, which passes it on once
-            preexec_fn=_as_background_child(),
-        )
+        child = self._child = await _start(command, planned.environment)
         self._child_since = time.monotonic()
         if self._requests:  # a signal came while it was started
             child.terminate()
@@ -239,7 +219,8 @@ class StepRunner:
         if self._looking and self._working is not None:
             self._working.cancel()  # nothing has been started yet
             return
-        self._display.stopping(self._step if self._child else None)
+        what = f"the step {self._step} finishes its pages in flight" if self._child else "the servers are stopped"
+        self._say(f"Stopping: {what}; press Ctrl-C again to stop everything at once.")
         self._signal_child(number if now - self._child_since > _IMPORTING_S else signal.SIGTERM)
         if self._requests > 1:
             asyncio.get_running_loop().call_later(_DRAIN_S, self._signal_child, signal.SIGKILL)
@@ -248,7 +229,7 @@ class StepRunner:
         elif self._servers is not None and not self._servers.ready and self._working is not None:
             self._working.cancel()  # nothing needs the servers that are starting
 
-    def _pause(self) -> None:
+    def _pause(self, _: signal.Signals) -> None:
         """Ctrl-Z: suspend and continue the step together with this process. Its servers wait."""
         self._signal_child(signal.SIGTSTP)
         signal.raise_signal(signal.SIGSTOP)
@@ -270,14 +251,7 @@ async def check(arguments: Sequence[str], environment: Mapping[str, str]) -> Don
     Returns:
         None where there is.
     """
-    child = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "pagemill", *arguments, "--check"),
-        env={**os.environ, **environment},
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        process_group=0,  # the terminal's Ctrl-C comes to this process alone
-        preexec_fn=_as_background_child(),
-    )
+    child = await _start(["pagemill", *arguments, "--check"], environment, stdout=asyncio.subprocess.PIPE)
     try:
         output, _ = await child.communicate()
     except asyncio.CancelledError:
@@ -292,18 +266,25 @@ async def check(arguments: Sequence[str], environment: Mapping[str, str]) -> Don
     return Done(None, child.returncode if child.returncode > 0 else ExitCode.CRASH)
 
 
-def _as_background_child() -> Callable[[], None]:
-    """What a child does between fork and exec.
-
-    It may write to the terminal from a process group of its own, and the kernel kills it when its parent dies (Linux).
-    """
+async def _start(
+    command: Sequence[str], environment: Mapping[str, str], stdout: int | None = None
+) -> asyncio.subprocess.Process:
+    """Start a command as a child process, which the kernel kills when this one dies (Linux)."""
     parent = os.getpid()
 
     def prepare() -> None:
+        """Between fork and exec: let it write to the terminal from a process group of its own."""
         signal.signal(signal.SIGTTOU, signal.SIG_IGN)
         die_with_parent(parent)
 
-    return prepare
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", *command),
+        env={**os.environ, **environment},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=stdout,
+        process_group=0,  # the terminal's Ctrl-C comes to this process alone, which passes it on once
+        preexec_fn=prepare,
+    )
 
 
 def _name(number: int) -> str:

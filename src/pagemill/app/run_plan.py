@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from pagemill.app.doctor import Area, Readiness, examine
+from pagemill.app.doctor import Area, CheckResult, Readiness, examine
+from pagemill.app.embed import embedded_already
 from pagemill.app.options import DirectoryOptions, ParseOptions
-from pagemill.app.publish import check_licence, check_repository
+from pagemill.app.publish import check_names
 from pagemill.app.run import Done, PlannedStep, Step
 from pagemill.app.run import check as check_step
 from pagemill.config.hardware import Dtype
@@ -19,18 +20,12 @@ from pagemill.config.model_cards import ModelKind, load_card
 from pagemill.config.model_files import find_model
 from pagemill.config.modes import VLM, ReadingMode, TextLayerMode
 from pagemill.config.serving import ServingOptions, Wishes
+from pagemill.embedding.queries import read_queries
 from pagemill.errors import MissingDependencyError, NetworkError, UsageError
 from pagemill.runtime.engines import LAYOUT_ENGINES, require
 from pagemill.serving.addresses import base_url
 from pagemill.serving.command import find_vllm
 from pagemill.serving.replicas import Serving, prepare
-from pagemill.serving.servers import ModelServers
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from pagemill.app.doctor import CheckResult
-    from pagemill.serving.spec import Tell
 
 EMBEDDED = "ngram"
 LARGE_EMBEDDING = "qwen3-vl-embedding-2b"
@@ -86,8 +81,7 @@ class RunOptions:
             raise UsageError("--step upload needs --hf-repo", remedy="Add --hf-repo USER/NAME.")
         if self.licence is None:
             raise UsageError("--hf-repo needs the licence of the pages", remedy="Add --licence ID, such as cc-by-4.0.")
-        check_repository(self.hf_repo, "--hf-repo")
-        check_licence(self.licence)
+        check_names(self.hf_repo, self.licence, option="--hf-repo")
 
     @property
     def chosen(self) -> frozenset[Step]:
@@ -103,26 +97,11 @@ class RunOptions:
         return {name: value for name, value in values.items() if value}
 
 
-@dataclass(frozen=True, slots=True)
-class StepPlan:
-    """A step, and what it needs."""
-
-    planned: PlannedStep
-    serving: Serving | None = None
-    areas: tuple[Area, ...] = ()
-    """What the machine needs for it."""
-    asked: tuple[str, ...] = ()
-    """Servers that it uses but does not start."""
-    notes: tuple[str, ...] = ()
-    """What the user should know beforehand."""
-
-
-def plan(options: RunOptions, tell: Tell, *, dry: bool = False) -> list[StepPlan]:
+def plan(options: RunOptions, *, dry: bool = False) -> list[PlannedStep]:
     """Plan the steps. Whatever is known to be wrong is reported now, not after hours of parsing.
 
     Args:
         options: What to do.
-        tell: Called with the events of servers.
         dry: The steps are only shown: what this machine lacks is noted (:attr:`Serving.lacking`).
 
     Raises:
@@ -130,10 +109,10 @@ def plan(options: RunOptions, tell: Tell, *, dry: bool = False) -> list[StepPlan
         MissingDependencyError: vLLM is not installed, and no server is named.
     """
     makers = {Step.OCR: _recognition, Step.EMBED: _embedding, Step.UPLOAD: _upload}
-    return [make(options, tell, dry) for step, make in makers.items() if step in options.chosen]
+    return [make(options, dry) for step, make in makers.items() if step in options.chosen]
 
 
-def commands(steps: Sequence[StepPlan]) -> Iterator[str]:
+def commands(steps: Sequence[PlannedStep]) -> Iterator[str]:
     """Lines for a shell that do the same."""
     for each in steps:
         urls = []
@@ -141,7 +120,7 @@ def commands(steps: Sequence[StepPlan]) -> Iterator[str]:
             yield "# In a terminal of its own; wait until it answers, and stop it with Ctrl-C after the next command:"
             yield from server_commands(each.serving)
             urls = [base_url(spec.host, spec.port or spec.preferred_port) for spec in each.serving.specs]
-        yield shlex.join(each.planned.command(urls))
+        yield shlex.join(each.command(urls))
 
 
 def server_commands(serving: Serving) -> list[str]:
@@ -154,7 +133,7 @@ def server_commands(serving: Serving) -> list[str]:
     return lines
 
 
-def check(options: RunOptions, steps: Sequence[StepPlan], report: Callable[[CheckResult], None]) -> None:
+def check(options: RunOptions, steps: Sequence[PlannedStep], report: Callable[[CheckResult], None]) -> None:
     """Check what the steps need before anything is started.
 
     Args:
@@ -181,12 +160,10 @@ def check(options: RunOptions, steps: Sequence[StepPlan], report: Callable[[Chec
             f"the run needs what is missing here: {missing}", remedy="See the lines above."
         )
     if options.queries is not None and Step.EMBED in options.chosen:
-        from pagemill.embedding.queries import read_queries
-
         read_queries(options.queries)
 
 
-def _recognition(options: RunOptions, tell: Tell, dry: bool) -> StepPlan:
+def _recognition(options: RunOptions, dry: bool) -> PlannedStep:
     recognition = options.parse.settings.recognition
     by_model = recognition.engine == VLM
     model = _card_name(recognition.model, ModelKind.RECOGNITION)
@@ -200,19 +177,15 @@ def _recognition(options: RunOptions, tell: Tell, dry: bool) -> StepPlan:
         *_flag("--quiet", options.quiet),
     )
     areas = [Area.MACHINE, Area.VLM if by_model else Area.PARSE, *([Area.GPU] if LAYOUT_MODEL in layout else [])]
-    return StepPlan(
-        # The token also opens datasets that are read from the Hub.
-        PlannedStep(
-            step=Step.OCR,
-            arguments=arguments,
-            servers=_made(serving, tell),
-            done=lambda: check_step(arguments, options.secrets),
-            environment=options.secrets,
-        ),
-        serving,
-        tuple(areas),
-        recognition.servers,
-        notes,
+    return PlannedStep(
+        step=Step.OCR,
+        arguments=arguments,
+        serving=serving,
+        done=lambda: check_step(arguments, options.secrets),
+        environment=options.secrets,  # the token also opens datasets that are read from the Hub
+        areas=tuple(areas),
+        asked=recognition.servers,
+        notes=notes,
     )
 
 
@@ -237,7 +210,7 @@ def _layout(options: RunOptions, serving: Serving | None) -> tuple[tuple[str, ..
     return ("--layout-engine", engine, *_option("--layout-model", model), *_option("--layout-batch", batch)), ()
 
 
-def _embedding(options: RunOptions, tell: Tell, dry: bool) -> StepPlan:
+def _embedding(options: RunOptions, dry: bool) -> PlannedStep:
     model = options.embedding_model or _default_embedding(options)
     common = (
         *_option("--queries", options.queries),
@@ -246,7 +219,7 @@ def _embedding(options: RunOptions, tell: Tell, dry: bool) -> StepPlan:
     )
     if model == EMBEDDED:
         arguments: tuple[str, ...] = ("embed", str(options.out), "--engine", EMBEDDED, *common)
-        return StepPlan(PlannedStep(step=Step.EMBED, arguments=arguments))
+        return PlannedStep(step=Step.EMBED, arguments=arguments)
     model, serving = _card_name(model, ModelKind.EMBEDDING), None
     if not options.embedding_servers:
         asked = options.serving.wishes
@@ -259,36 +232,28 @@ def _embedding(options: RunOptions, tell: Tell, dry: bool) -> StepPlan:
         *common,
         *_servers(options.embedding_servers),
     )
-    return StepPlan(
-        # As in the step before: pages of a dataset are read again from their source.
-        PlannedStep(
-            step=Step.EMBED,
-            arguments=arguments,
-            servers=_made(serving, tell),
-            done=lambda: _embedded_already(options, model),
-            environment=options.secrets,
-        ),
-        serving,
-        (Area.VLM,),
-        options.embedding_servers,
+    return PlannedStep(
+        step=Step.EMBED,
+        arguments=arguments,
+        serving=serving,
+        done=lambda: _embedded_already(options, model),
+        environment=options.secrets,  # as in the step before: pages of a dataset are read again from their source
+        areas=(Area.VLM,),
+        asked=options.embedding_servers,
     )
 
 
-def _upload(options: RunOptions, tell: Tell, dry: bool) -> StepPlan:
+def _upload(options: RunOptions, dry: bool) -> PlannedStep:
     arguments = (
         *("publish", str(options.out), "--repo", str(options.hf_repo), "--licence", str(options.licence)),
         *_flag("--private", options.private),
         *_flag("--no-crops", not options.parse.settings.crops),
     )
-    planned = PlannedStep(step=Step.UPLOAD, arguments=arguments, environment=options.secrets)
-    return StepPlan(planned, areas=(Area.PUBLISH,))
+    return PlannedStep(step=Step.UPLOAD, arguments=arguments, environment=options.secrets, areas=(Area.PUBLISH,))
 
 
 async def _embedded_already(options: RunOptions, model: str) -> Done | None:
     """Whether ``pagemill embed`` would find nothing to do."""
-    from pagemill.app.embed import embedded_already
-    from pagemill.embedding.queries import read_queries
-
     queries = read_queries(options.queries) if options.queries else ()
     vectors = await embedded_already(options.out, load_card(model).name, queries)
     return None if vectors is None else Done(f"all {vectors:,} vectors are there")
@@ -335,11 +300,6 @@ def _default_embedding(options: RunOptions) -> str:
     except MissingDependencyError:
         return EMBEDDED
     return LARGE_EMBEDDING
-
-
-def _made(serving: Serving | None, tell: Tell) -> Callable[[], ModelServers] | None:
-    """What makes the servers of a step."""
-    return None if serving is None else lambda: ModelServers(serving.specs, tell=tell)
 
 
 def _servers(urls: Sequence[str]) -> tuple[str, ...]:

@@ -9,8 +9,9 @@ import io
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, NoReturn, TextIO
+from typing import IO, TYPE_CHECKING, NoReturn
 
 import click
 
@@ -18,8 +19,6 @@ from pagemill._version import __version__
 from pagemill.errors import ExitCode, PagemillError, is_no_space
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from _typeshed import ReadableBuffer
 
 _COMMANDS = {
@@ -103,9 +102,7 @@ def main() -> NoReturn:
         sys.stderr = io.TextIOWrapper(messages, sys.stderr.encoding, "backslashreplace", line_buffering=True)
     color = False if os.environ.get("NO_COLOR") else None  # None: on a terminal only. https://no-color.org
     status = exit_status(lambda: cli.main(prog_name="pagemill", standalone_mode=False, color=color))
-    flushed = exit_status(lambda: _flush(sys.stdout))
-    with suppress(OSError):
-        _flush(sys.stderr)
+    flushed = exit_status(_flush_output)
     sys.exit(status or flushed)
 
 
@@ -114,48 +111,47 @@ def exit_status(action: Callable[[], object]) -> int:
     try:
         status = action()
     except click.ClickException as error:
-        with suppress(OSError):
-            error.show()
+        error.show()
         return ExitCode.USAGE
     except (click.Abort, KeyboardInterrupt):
-        _print_error("Interrupted.")
+        click.echo("Interrupted.", err=True)
         return ExitCode.INTERRUPTED
     except PagemillError as error:
-        _print_error(f"Error: {error.message}", error.remedy)
+        _print_error(error.message, error.remedy)
         return error.exit_code
     except Exception as error:
         if isinstance(error, OSError) and is_no_space(error):  # behind a redirection
-            _print_error(f"Error: cannot write the output: {error.strerror}", "Free some space.")
+            _print_error(f"cannot write the output: {error.strerror}", "Free some space.")
             return ExitCode.NO_SPACE
-        with suppress(OSError):
-            traceback.print_exc()
-        _print_error("Error: this is a defect of pagemill. Please report it with the lines above.")
+        traceback.print_exc()
+        _print_error("this is a defect of pagemill. Please report it with the lines above.", None)
         return ExitCode.INTERNAL
     return status if isinstance(status, int) else ExitCode.OK
 
 
-def _print_error(message: str, remedy: str | None = None) -> None:
-    """Print to standard error. If that fails, the exit status has to tell."""
-    with suppress(OSError):
-        click.echo(message, err=True)
-        if remedy:
-            click.echo(f"  {remedy}", err=True)
+def _print_error(message: str, remedy: str | None) -> None:
+    click.echo(f"Error: {message}" + (f"\n  {remedy}" if remedy else ""), err=True)
 
 
-def _flush(stream: TextIO) -> None:
+def _flush_output() -> None:
     """Write what is buffered. What cannot be written is dropped: Python would fail on it again when it exits.
 
     Raises:
         OSError: It cannot be written, for another reason than a closed pipe.
     """
     try:
-        stream.flush()
+        sys.stdout.flush()
     except OSError as error:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())
-        os.close(nowhere)
+        discard(sys.stdout)
         if error.errno != errno.EPIPE:
             raise
+
+
+def discard(stream: IO[str]) -> None:
+    """Send all further output of a stream nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def _open_standard_streams() -> None:

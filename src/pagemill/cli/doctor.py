@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import click
 
-from pagemill.cli.options import json_option, server_option
+from pagemill.app.doctor import PURPOSE, Area, Readiness, examine
+from pagemill.cli.options import choice, json_option, server_option
+from pagemill.cli.wording import indented_json
 from pagemill.errors import ExitCode
 
-_AREAS = ("machine", "parse", "gpu", "vlm", "serve", "embed", "search", "publish")
 _SIGNS = {"ok": ("ok", "green"), "warning": ("note", "yellow"), "missing": ("MISSING", "red")}
 
 
 @click.command(name="doctor")
-@click.argument("areas", metavar="[AREA]...", nargs=-1, type=click.Choice(_AREAS))
+@click.argument("areas", metavar="[AREA]...", nargs=-1, type=choice(Area))
 @server_option("Model server that should answer")
 @click.option("--vllm", metavar="PATH", help="Program of vLLM, or the folder of its environment.")
 @json_option
@@ -26,8 +27,6 @@ def command(areas: tuple[str, ...], servers: tuple[str, ...], vllm: str | None, 
     pagemill doctor
     pagemill doctor gpu vlm --server http://localhost:8000
     """  # noqa: D301 - click wants the control character
-    from pagemill.app.doctor import PURPOSE, Area, Readiness, examine
-
     required = {Area(name) for name in areas} or {Area.MACHINE, Area.PARSE}
     checked = [Area(name) for name in areas] or list(Area)
     if servers:
@@ -47,8 +46,6 @@ def command(areas: tuple[str, ...], servers: tuple[str, ...], vllm: str | None, 
         if each.remedy:
             click.echo(f"           {each.remedy}")
     if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+        click.echo(indented_json(found))
     if any(each.verdict is Readiness.MISSING and each.area in required for each in found):
         click.get_current_context().exit(ExitCode.MISSING_DEPENDENCY)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import asyncio
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import click
 
+from pagemill.app.embed import EmbedOptions, embed, open_engine
 from pagemill.cli.options import (
     NOT_FOR_IMAGES,
     input_option,
@@ -15,22 +21,35 @@ from pagemill.cli.options import (
     server_option,
     takes,
 )
+from pagemill.cli.progress import ProgressBar, messages, print_failures
 from pagemill.cli.wording import number
+from pagemill.embedding.base import EngineSettings
+from pagemill.embedding.outcome import EmbedOutcome
+from pagemill.embedding.queries import read_queries
+from pagemill.embedding.vectors import FOLDER, Part, StoredType
 from pagemill.sources.options import SourceOptions
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pagemill.embedding.outcome import EmbedOutcome
-    from pagemill.embedding.vectors import Part, StoredType
+from pagemill.store.reading import RunReader
 
 _WHAT = ("text", "images", "regions")
 
 
+def _parts(context: click.Context, parameter: click.Parameter, what: str | None) -> frozenset[Part] | None:
+    if what is None:
+        return None
+    names = [name.strip() for name in what.split(",") if name.strip()]
+    if not names or any(name not in _WHAT for name in names):
+        raise click.BadParameter(f"some of {', '.join(_WHAT)}, separated by commas")
+    return frozenset(part for part in Part if part.choice in names)
+
+
 @click.command(name="embed")
 @run_directory
-@click.option("--what", metavar="LIST", help="Some of text,images,regions  [default: all that the engine can embed]")
+@click.option(
+    *("--what", "parts"),
+    metavar="LIST",
+    callback=_parts,
+    help="Some of text,images,regions  [default: all that the engine can embed]",
+)
 @queries_option()
 @click.option("--engine", metavar="NAME", help="Installed embedding engine  [default: ngram]")
 @click.option("--model", metavar="NAME", help="Model of the engine: a name, a path or a model card.")
@@ -55,7 +74,7 @@ _WHAT = ("text", "images", "regions")
 @quiet_option
 def command(
     out: Path,
-    what: str | None,
+    parts: frozenset[Part] | None,
     queries: Path | None,
     engine: str | None,
     dtype: StoredType,
@@ -74,19 +93,6 @@ def command(
 
     Only new and changed pages are embedded. To resume, repeat the command.
     """  # noqa: D301 - click wants the control character
-    import asyncio
-    from dataclasses import replace
-
-    from pagemill.app.embed import EmbedOptions, embed, open_engine
-    from pagemill.cli.progress import ProgressBar, messages, print_failures
-    from pagemill.embedding.base import EngineSettings
-    from pagemill.embedding.queries import read_queries
-    from pagemill.embedding.vectors import FOLDER, Part
-    from pagemill.store.reading import RunReader
-
-    parts = _parts(what)
-    if parts is not None and queries is not None:
-        parts |= {Part.QUERIES}
     options = EmbedOptions(
         parts=parts,
         queries=read_queries(queries) if queries else (),
@@ -97,17 +103,13 @@ def command(
         inputs=inputs,
     )
     RunReader.open(out).close()  # before a model is loaded
-    chosen = open_engine(engine, EngineSettings(folder=out / FOLDER, **settings))
-    console = messages()
-    try:
-        with ProgressBar(quiet=quiet, console=console) as bar:
-            outcome = asyncio.run(embed(out, chosen, options, bar))
-    finally:
-        chosen.close()
-    if not quiet:
+    console = messages(quiet=quiet)
+    with closing(open_engine(engine, EngineSettings(folder=out / FOLDER, **settings))) as chosen:
+        with ProgressBar(console) as bar:
+            outcome = asyncio.run(embed(out, chosen, options, bar.update))
         for line in _summary(outcome):
-            console.say(line)
-        console.say(f"by the engine {chosen.name}, in {out / FOLDER}")
+            console.note(line)
+        console.note(f"by the engine {chosen.name}, in {out / FOLDER}")
     print_failures(outcome.failures, outcome.failed, console, mark="failed")
     return int(outcome.exit_code)
 
@@ -120,14 +122,3 @@ def _summary(outcome: EmbedOutcome) -> Iterator[str]:
         yield f"{part}.npy  {number(each.rows, 'vector')} of {part.plural} ({', '.join(counts)})"
     if outcome.cut_texts:
         yield f"{number(outcome.cut_texts, 'text')} truncated to the maximum length of the model"
-
-
-def _parts(what: str | None) -> frozenset[Part] | None:
-    from pagemill.embedding.vectors import Part
-
-    if what is None:
-        return None
-    names = [name.strip() for name in what.split(",") if name.strip()]
-    if not names or any(name not in _WHAT for name in names):
-        raise click.BadParameter(f"some of {', '.join(_WHAT)}, separated by commas", param_hint="--what")
-    return frozenset(part for part in Part if part.choice in names)

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
+import msgspec
+from rich.console import Console
+from rich.table import Table
 
-from pagemill.cli.options import FILE, json_option, run_directory, takes
+from pagemill.app.search import Searcher, index_description, ranked_names
+from pagemill.cli.options import FILE, choice, json_option, run_directory, takes
+from pagemill.cli.progress import ProgressBar, messages
 from pagemill.config.settings import QueryEngineSettings
-
-if TYPE_CHECKING:
-    from pagemill.evaluation.retrieval import Comparison, RetrievalResult, Scores
+from pagemill.errors import CorruptInputError, OutputError
+from pagemill.evaluation import retrieval as scoring
+from pagemill.evaluation.query_sets import QueryFormat, read_queries
+from pagemill.evaluation.retrieval import Comparison, RetrievalResult
+from pagemill.store.files import write_whole
 
 _EXAMPLES = 3
 _TABLE_WIDTH = 116
@@ -36,7 +42,7 @@ def command() -> None:
 @click.option(
     "--format",
     "query_format",
-    type=click.Choice(["jsonl", "beir", "sds-kopub"]),
+    type=choice(QueryFormat),
     default="jsonl",
     show_default=True,
     help="Format of the queries.",
@@ -87,15 +93,6 @@ def retrieval(
     pagemill eval retrieval out --queries SDS-KoPub-QA.parquet --format sds-kopub
     pagemill eval retrieval out --queries queries.jsonl --compare yesterday.json
     """  # noqa: D301 - click wants the control character
-    import msgspec
-
-    from pagemill.app.search import Searcher, index_description, ranked_names
-    from pagemill.cli.progress import ProgressBar
-    from pagemill.errors import CorruptInputError, OutputError
-    from pagemill.evaluation import retrieval as scoring
-    from pagemill.evaluation.query_sets import QueryFormat, read_queries
-    from pagemill.store.files import write_whole
-
     other = None
     if compare:
         try:
@@ -112,7 +109,7 @@ def retrieval(
         index = searcher.index
         if index.behind:
             click.echo(f"Note: {index.behind}. To update it: pagemill index {out}", err=True)
-        with ProgressBar(len(queries), "searching") as bar:
+        with ProgressBar(messages(), len(queries), "searching") as bar:
             result = scoring.evaluate(
                 queries,
                 lambda query: ranked_names(searcher, query.query, depth=scoring.DEPTH, fused=scoring.FUSED),
@@ -131,43 +128,27 @@ def retrieval(
 
 
 def _print(result: RetrievalResult, comparisons: list[Comparison]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    from pagemill.evaluation.retrieval import FUSED, MEASURES
-
     console = Console(highlight=False, width=max(_TABLE_WIDTH, shutil.get_terminal_size().columns))
+    fused = result.parts[scoring.FUSED]
+    rows = {part: found.overall for part, found in result.parts.items()}
+    if result.near_duplicates:
+        rows["fused, near-duplicates counted"] = fused.duplicates_counted
+    rows |= {f"fused, type {name}": scores for name, scores in fused.by_type.items()}
+    rows |= {f"fused, domain {name}": scores for name, scores in fused.by_domain.items()}
     table = Table(title=f"{result.queries:,} queries, {result.index['pages']:,} pages; mean over queries", box=None)
     table.add_column("", no_wrap=True)
-    for name in ("queries", *MEASURES):
+    for name in ("queries", *scoring.MEASURES):
         table.add_column(name, justify="right")
-
-    def add(name: str, scores: Scores) -> None:
-        table.add_row(name, f"{scores.queries:,}", *(f"{scores.means[measure]:.3f}" for measure in MEASURES))
-
-    for part, found in result.parts.items():
-        add(part, found.overall)
-    if result.near_duplicates:
-        add("fused, near-duplicates counted", result.parts[FUSED].duplicates_counted)
-    for kind, groups in (("type", result.parts[FUSED].by_type), ("domain", result.parts[FUSED].by_domain)):
-        for name, scores in groups.items():
-            add(f"fused, {kind} {name}", scores)
+    for name, scores in rows.items():
+        table.add_row(name, f"{scores.queries:,}", *(f"{scores.means[measure]:.3f}" for measure in scoring.MEASURES))
     console.print(table)
     if comparisons:
         compared = Table(title="Compared query by query: paired randomisation test", box=None)
         for name in ("", "measure", "this", "other", "difference", "p", "better", "worse"):
             compared.add_column(name, justify="left" if name in ("", "measure") else "right")
         for each in comparisons:
-            compared.add_row(
-                each.part,
-                each.measure,
-                f"{each.mean:.3f}",
-                f"{each.other:.3f}",
-                f"{each.difference:+.3f}",
-                f"{each.p_value:.4f}",
-                str(each.better),
-                str(each.worse),
-            )
+            means = (f"{each.mean:.3f}", f"{each.other:.3f}", f"{each.difference:+.3f}", f"{each.p_value:.4f}")
+            compared.add_row(each.part, each.measure, *means, str(each.better), str(each.worse))
         console.print(compared)
     for line in _notes(result):
         console.print(line, markup=False, soft_wrap=True)
@@ -175,12 +156,11 @@ def _print(result: RetrievalResult, comparisons: list[Comparison]) -> None:
 
 def _notes(result: RetrievalResult) -> list[str]:
     notes = [f"scorer: {result.scorer}; depth {result.depth} pages; queries without a result count as 0"]
-    if result.near_duplicates:
-        examples = ", ".join(
-            f"{each.page_id} ({', '.join(each.duplicates[:_EXAMPLES])})" for each in result.near_duplicates[:_EXAMPLES]
-        )
-        notes.append(f"relevant pages that have near-duplicates: {len(result.near_duplicates):,}: {examples}")
-    if result.unknown_pages:
-        examples = ", ".join(result.unknown_pages[:_EXAMPLES])
-        notes.append(f"relevant pages that are not in the index: {len(result.unknown_pages):,}: {examples}")
+    duplicates = [f"{each.page_id} ({', '.join(each.duplicates[:_EXAMPLES])})" for each in result.near_duplicates]
+    for what, pages in (
+        ("that have near-duplicates", duplicates),
+        ("that are not in the index", result.unknown_pages),
+    ):
+        if pages:
+            notes.append(f"relevant pages {what}: {len(pages):,}: {', '.join(pages[:_EXAMPLES])}")
     return notes

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from pagemill.cli.options import quiet_option, run_directory
+from pagemill.app.export import Exporter, ExportOptions, ExportOutcome, Format
+from pagemill.app.exporters import default_exporters
+from pagemill.cli.options import choice, quiet_option, run_directory
+from pagemill.cli.progress import LenientConsole, ProgressBar, messages
 from pagemill.cli.wording import number, short
+from pagemill.document.page import Status
 from pagemill.errors import ExitCode
-
-if TYPE_CHECKING:
-    from pagemill.app.export import Exporter, ExportOutcome
-    from pagemill.cli.progress import LenientConsole
-
-_FORMATS = ("jsonl", "parquet", "markdown", "docjson", "html", "csv-tables")
+from pagemill.export.selection import Selection
+from pagemill.store.reading import RunReader
+from pagemill.store.refresh import refresh
+from pagemill.store.rows import PageState
 
 
 @click.command(name="export")
 @run_directory
 @click.option(
     *("-f", "--format", "format_name"),
-    type=click.Choice(_FORMATS),
+    type=choice(Format),
     help="What to write  [default: bring the files in OUT itself up to date]",
 )
 @click.option(
@@ -76,17 +76,14 @@ def command(
     pagemill export out --format markdown --documents 'report-*' -o texts/
     pagemill export out --format jsonl --status failed -o - | jq .errors
     """  # noqa: D301 - click wants the control character
-    from pagemill.app.export import Exporter, ExportOptions, Format
-    from pagemill.cli.progress import ProgressBar, messages
-    from pagemill.document.page import Status
-    from pagemill.export.selection import Selection
-    from pagemill.store.reading import RunReader
-    from pagemill.store.rows import PageState
-
+    console = messages(quiet=quiet)
     if format_name is None:
         if output or documents or pages or single or bom or overwrite or crops is not None or status != "all":
             raise click.UsageError("these options go with --format")
-        return _refresh(out, quiet=quiet)
+        owner = refresh(out, default_exporters())
+        beside = f"; ocr_results.jsonl is written by {owner}" if owner else ""
+        console.note(f"The files in {out} are up to date{beside}.")
+        return ExitCode.OK
     options = ExportOptions(
         format=Format(format_name),
         selection=Selection(documents, pages, None if status == "all" else Status(status)),
@@ -95,22 +92,20 @@ def command(
         byte_order_mark=bom,
         overwrite=overwrite,
     )
-    console = messages()
     with RunReader.open(out) as reader:
         states = reader.counts()
-        total = states[PageState.DONE] + states[PageState.FAILED]
-        with ProgressBar(total, quiet=quiet, console=console) as bar:
+        with ProgressBar(console, states[PageState.DONE] + states[PageState.FAILED]) as bar:
             exporter = Exporter(reader, out, options, lambda page: bar.advance())
             target = None if output == Path("-") else output or options.default_target(out)
             if target is not None:
                 exporter.to_path(target)
             else:
-                _to_stdout(exporter)
-    if not quiet:
-        of = f" of {number(exporter.outcome.documents, 'document')}" if exporter.outcome.documents else ""
-        console.say(f"{number(exporter.outcome.pages, 'page')}{of} to {target or 'standard output'}")
-        if unfinished := states[PageState.RUNNING] + states[PageState.WAITING]:
-            console.say(f"The run is not finished: {number(unfinished, 'page')} in flight or waiting.")
+                exporter.to_stream(sys.stdout.buffer)
+                sys.stdout.flush()
+    of = f" of {number(exporter.outcome.documents, 'document')}" if exporter.outcome.documents else ""
+    console.note(f"{number(exporter.outcome.pages, 'page')}{of} to {target or 'standard output'}")
+    if unfinished := states[PageState.RUNNING] + states[PageState.WAITING]:
+        console.note(f"The run is not finished: {number(unfinished, 'page')} in flight or waiting.")
     return _report_damage(exporter.outcome, console)
 
 
@@ -125,25 +120,3 @@ def _report_damage(outcome: ExportOutcome, console: LenientConsole) -> ExitCode:
         f"{number(outcome.damaged, 'piece')} of the run left out of the export. To repair it: pagemill verify --repair"
     )
     return ExitCode.DAMAGED
-
-
-def _refresh(out: Path, *, quiet: bool) -> int:
-    from pagemill.app.exporters import default_exporters
-    from pagemill.errors import ExitCode
-    from pagemill.store.refresh import refresh
-
-    owner = refresh(out, default_exporters())
-    if not quiet:
-        beside = f"; ocr_results.jsonl is written by {owner}" if owner else ""
-        click.echo(f"The files in {out} are up to date{beside}.", err=True)
-    return ExitCode.OK
-
-
-def _to_stdout(exporter: Exporter) -> None:
-    try:
-        exporter.to_stream(sys.stdout.buffer)
-        sys.stdout.flush()
-    except BrokenPipeError:  # the reader has seen enough; without this Python would report it again when it exits
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)

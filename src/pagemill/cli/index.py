@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import click
 
 from pagemill.cli.options import quiet_option, run_directory
+from pagemill.cli.progress import ProgressBar, messages
 from pagemill.cli.wording import number
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pagemill.retrieval.building import IndexReport
+from pagemill.errors import ExitCode
+from pagemill.retrieval.building import IndexReport, build_index
 
 _MAX_DAMAGES = 20
 
@@ -30,18 +28,13 @@ def command(out: Path, quiet: bool) -> int:
     pagemill index out
     pagemill search out "power of the wheel"
     """  # noqa: D301 - click wants the control character
-    from pagemill.cli.progress import ProgressBar, messages
-    from pagemill.errors import ExitCode
-    from pagemill.retrieval.building import build_index
-
-    console = messages()
-    with ProgressBar(what="indexing", quiet=quiet, console=console) as bar:
+    console = messages(quiet=quiet)
+    with ProgressBar(console, what="indexing") as bar:
         report = build_index(out, tell=bar.update)
     for message in report.damages[:_MAX_DAMAGES]:
         console.say(f"left out: {message}")
-    if not quiet:
-        for line in _summary(report):
-            console.say(line)
+    for line in _summary(report):
+        console.note(line)
     return ExitCode.DAMAGED if report.damages else ExitCode.OK
 
 

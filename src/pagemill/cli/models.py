@@ -7,6 +7,10 @@ from pathlib import Path
 import click
 
 from pagemill.cli.options import json_option
+from pagemill.cli.wording import indented_json
+from pagemill.config.model_cards import card_names, load_card
+from pagemill.config.model_files import MODELS_VARIABLE, download_model, find_model
+from pagemill.errors import MissingInputError
 
 _USE = {
     "recognition": "parse --recognition-engine vlm --model {name}",
@@ -34,20 +38,15 @@ def command() -> None:
 @json_option
 def list_command(as_json: bool) -> None:
     """List the models for which pagemill has cards."""
-    from pagemill.config.model_cards import card_names, load_card
-    from pagemill.config.model_files import find_model
-
     models = [(card, find_model(card)) for card in map(load_card, card_names())]
     if as_json:
-        import msgspec
-
         rows = [
             {name: getattr(card, name) for name in _LISTED}
             | {"repository": card.repository or None, "folder": None if folder is None else str(folder)}
             | {"use": _USE[card.kind].format(name=card.name)}
             for card, folder in models
         ]
-        click.echo(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())
+        click.echo(indented_json(rows))
         return
     for card, folder in models:
         if card.repository:
@@ -70,10 +69,6 @@ def list_command(as_json: bool) -> None:
 @click.argument("name")
 def where_command(name: str) -> None:
     """Print the folder of a model's files, or fail if some are missing."""
-    from pagemill.config.model_cards import load_card
-    from pagemill.config.model_files import find_model
-    from pagemill.errors import MissingInputError
-
     folder = find_model(load_card(name))
     if folder is None:
         raise MissingInputError(
@@ -93,9 +88,6 @@ def download_command(names: tuple[str, ...], folder: Path | None, mirror: str | 
     pagemill models download glm-ocr pp-doclayout-v3
     pagemill models download glm-ocr --to /data/models   # then: export PAGEMILL_MODELS=/data/models
     """  # noqa: D301 - click wants the control character
-    from pagemill.config.model_cards import load_card
-    from pagemill.config.model_files import MODELS_VARIABLE, download_model
-
     for card in [load_card(name) for name in names]:
         fetched = download_model(card, folder=folder / card.name if folder else None, endpoint=mirror)
         click.echo(f"{card.name}: {fetched}")

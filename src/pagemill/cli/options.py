@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from pagemill.config.modes import LINES, VLM
-from pagemill.config.options import build, options_of
+from pagemill.config.options import Option, build, options_of
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
-
-    from pagemill.config.options import Option
-
-Command = TypeVar("Command", bound="Callable[..., Any]")
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class GroupedCommand(click.Command):
@@ -120,15 +116,10 @@ def takes(
 
 
 def _names(each: Option) -> list[str]:
-    if not _is_switch(each):
+    if each.kind is not bool or each.default is False:
         return [*each.flags, each.key]
-    flag = each.flags[-1]
+    flag = each.flags[-1]  # it is on by default, so that it takes a flag to turn it off
     return [f"{flag}/--no-{flag.removeprefix('--')}", each.key]
-
-
-def _is_switch(each: Option) -> bool:
-    """Whether it is on by default, so that it takes a flag to turn it off."""
-    return each.kind is bool and each.default is not False
 
 
 def _details(each: Option) -> dict[str, Any]:
@@ -153,21 +144,20 @@ def _details(each: Option) -> dict[str, Any]:
 
 def _type(each: Option) -> Any:
     if issubclass(each.kind, StrEnum):
-        return click.Choice([choice.value for choice in each.kind])
+        return choice(each.kind)
     if each.kind is Path:
         return FOLDER if each.exists else click.Path(path_type=Path)
-    if each.kind in (int, float) and each.minimum is each.maximum is each.above is None:
-        return each.kind
     if each.kind is int:
-        return click.IntRange(min=_whole(each.minimum), max=_whole(each.maximum))
+        return click.IntRange(min=each.minimum, max=each.maximum)  # type: ignore[arg-type]
     if each.kind is float:
         above = each.above is not None
         return click.FloatRange(min=each.above if above else each.minimum, max=each.maximum, min_open=above)
     return None
 
 
-def _whole(bound: float | None) -> int | None:
-    return None if bound is None else int(bound)
+def choice(kind: type[StrEnum]) -> click.Choice[str]:
+    """One of the values of an enumeration."""
+    return click.Choice([each.value for each in kind])
 
 
 def _split(context: click.Context, parameter: click.Parameter, value: str | Iterable[str] | None) -> Any:
@@ -198,12 +188,13 @@ def words(each: Option, value: Any) -> list[str]:
     return [flag, ",".join(value) if each.many else str(value).removesuffix(".0")]
 
 
-def require_model_engine(engine: str, flags: Collection[str]) -> None:
-    """Refuse options of a recognition model for the engine that uses none.
+def require_model_engine(engine: str, given: Mapping[str, tuple[Option, Any]]) -> None:
+    """Refuse options of a recognition model, as from :func:`given`, for the engine that uses none.
 
     Raises:
         click.UsageError: There are some.
     """
+    flags = [each.flags[0] for key, (each, _) in given.items() if key != "recognition_engine"]
     if engine == LINES and flags:
         raise click.UsageError(
             f"{' and '.join(flags)} {'goes' if len(flags) == 1 else 'go'} with a model behind a server: add "

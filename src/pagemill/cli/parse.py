@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 
@@ -12,9 +12,6 @@ from pagemill.app.options import DirectoryOptions, ParseOptions
 from pagemill.cli.options import DirectoryName, GroupedCommand, GroupedOption, given, require_model_engine, takes
 from pagemill.config.modes import VLM, ReadingMode
 from pagemill.config.settings import OUTPUT, RESUME, RecognitionSettings
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SILENCE_MARGIN_S = 5.0
 """A process that is silent for a page's time limit and this much longer hangs as a whole."""
@@ -80,7 +77,7 @@ def command(
         import logging
 
         from pagemill.app.parse import parse_into
-        from pagemill.cli.progress import ParseProgress, print_skipped_files, print_summary
+        from pagemill.cli.progress import ParseProgress, messages, print_skipped_files, print_summary
         from pagemill.runtime.pipeline import Pipeline
         from pagemill.store.run_directory import PREVIEW_PAGES
 
@@ -92,7 +89,8 @@ def command(
             layout_engine=options.layout.engine,
             layout_model=options.layout.model,
         )
-        with ParseProgress(quiet=quiet, life=life) as progress:
+        console = messages(quiet=quiet)
+        with ParseProgress(console, life) as progress:
             outcome = asyncio.run(
                 parse_into(
                     output,
@@ -111,7 +109,7 @@ def command(
             return RECYCLE
         if not quiet:
             print_summary(outcome, life.vitals, output, time.monotonic() - start)
-            print_skipped_files(outcome.skipped_files)
+            print_skipped_files(outcome.skipped_files, console)
         return outcome.exit_code
 
     return supervise(
@@ -147,8 +145,7 @@ def _refuse(inputs: tuple[str, ...], options: ParseOptions, *, needs_server: boo
     if "" in inputs:
         raise click.UsageError("an INPUT is empty: is a shell variable unset?")
     recognition = options.settings.recognition
-    model_options = {key: each for key, (each, _) in given(RecognitionSettings).items() if key != "recognition_engine"}
-    require_model_engine(recognition.engine, [each.flags[0] for each in model_options.values()])
+    require_model_engine(recognition.engine, given(RecognitionSettings))
     if recognition.engine == VLM and not recognition.servers and needs_server:
         raise click.UsageError(
             "--recognition-engine vlm needs --server URL, the address of a server with the model; "

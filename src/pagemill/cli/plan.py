@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import click
+import msgspec
 
 from pagemill.cli.options import json_option, takes
+from pagemill.cli.wording import indented_json
+from pagemill.config.model_cards import ModelCard
 from pagemill.config.serving import ServingOptions
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pagemill.config.model_cards import ModelCard
-    from pagemill.serving.planning import ServingPlan
+from pagemill.serving.planning import ServingPlan
+from pagemill.serving.replicas import plan_for
 
 _BOUNDS = {
     "client": "requests in flight",
@@ -36,8 +35,6 @@ def command(options: ServingOptions, as_json: bool) -> None:
     pagemill plan --profile l4
     pagemill plan --profile b200 --gpu-mem-util 0.90 --max-model-len 32768
     """  # noqa: D301 - click wants the control character
-    from pagemill.serving.replicas import plan_for
-
     card, plan = plan_for(options)
     click.echo(_json(plan) if as_json else "\n".join(_lines(card, plan)))
 
@@ -53,12 +50,10 @@ def summary(card: ModelCard, plan: ServingPlan) -> str:
 
 
 def _json(plan: ServingPlan) -> str:
-    import msgspec
-
     answer = msgspec.to_builtins(plan)
     answer["bounds"] |= {"effective": plan.bounds.effective, "limited_by": plan.bounds.limited_by}
     answer["arguments"] = plan.arguments
-    return msgspec.json.format(msgspec.json.encode(answer), indent=2).decode()
+    return indented_json(answer)
 
 
 def _lines(card: ModelCard, plan: ServingPlan) -> Iterator[str]:

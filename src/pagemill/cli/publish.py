@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import click
 
-from pagemill.cli.options import NOT_FOR_IMAGES, input_option, licence_option, run_directory, takes, token_option
+from pagemill.app.publish import Dataset, check_names, made_dataset
+from pagemill.cli.options import (
+    NOT_FOR_IMAGES,
+    choice,
+    input_option,
+    licence_option,
+    run_directory,
+    takes,
+    token_option,
+)
+from pagemill.cli.progress import LenientConsole, ProgressBar, messages, print_failures
+from pagemill.publishing.build import BuildOptions, Shape
+from pagemill.publishing.hub import HubDataset
+from pagemill.publishing.storage import StoredDataset
 from pagemill.sources.options import SourceOptions
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from pagemill.app.publish import PublishOutcome
-    from pagemill.publishing.hub import HubDataset
-    from pagemill.publishing.manifest import PublishedFile
-    from pagemill.publishing.storage import StoredDataset
 
 _SHOWN = 20
 
@@ -30,7 +36,7 @@ _SHOWN = 20
 @licence_option()
 @click.option(
     *("--format", "shape"),
-    type=click.Choice(["parquet", "files"]),
+    type=choice(Shape),
     default="parquet",
     show_default=True,
     help="Parquet including the crops, or JSON lines, crops and vectors as files.",
@@ -58,7 +64,7 @@ def command(
     sources: SourceOptions,
     dry_run: bool,
     hf_token: str | None,
-    **dataset: Any,
+    **build: Any,
 ) -> int:
     """Publish a run as a dataset: on the Hugging Face Hub, in a folder, or at any URL that fsspec can write to.
 
@@ -72,73 +78,46 @@ def command(
         raise click.UsageError("name one place: --repo USER/NAME or --to URL")
     if repo is None and (private or revision != "main"):
         raise click.UsageError("--private and --revision go with --repo")
-    if dataset["page_images"] and dataset["shape"] != "parquet":
+    if build["page_images"] and build["shape"] != "parquet":
         raise click.UsageError("--page-images goes with --format parquet")
-    if (inputs or sources.image_column) and not dataset["page_images"]:
+    if (inputs or sources.image_column) and not build["page_images"]:
         raise click.UsageError("--input and --image-column go with --page-images")
     if licence is None:
         if not sys.stdin.isatty():
             raise click.UsageError("name the licence of the pages: --licence ID, such as cc-by-4.0, other, unknown")
         licence = click.prompt("Licence of the pages (cc-by-4.0, cc0-1.0, other, unknown, ...)", err=True)
-
-    from dataclasses import replace
-
-    from pagemill.app.publish import check_licence, check_repository, publish
-    from pagemill.cli.progress import ProgressBar
-    from pagemill.publishing.build import BuildOptions, Shape
-    from pagemill.publishing.hub import HubDataset
-    from pagemill.publishing.storage import StoredDataset
-
-    if repo is not None:
-        check_repository(repo, "--repo")
-    check_licence(str(licence))
-    dataset["shape"] = Shape(dataset["shape"])
-    options = BuildOptions(licence=str(licence), title=title or out.resolve().name, repository=repo, **dataset)
+    check_names(repo, str(licence), option="--repo")
+    build["shape"] = Shape(build["shape"])
+    options = BuildOptions(licence=str(licence), title=title or out.resolve().name, repository=repo, **build)
     target: HubDataset | StoredDataset | None = None
     if not dry_run:
         target = HubDataset(repo, hf_token, revision, private) if repo else StoredDataset(url or "")
-    with ExitStack() as bars:
-
-        def making(steps: int) -> Callable[[], None]:
-            return bars.enter_context(ProgressBar(steps, "making")).advance
-
-        def made(outcome: PublishOutcome) -> Callable[[PublishedFile, int], None]:
-            bars.close()
-            _describe(outcome)
-            size = sum(file.size for file in outcome.manifest.files)
-            bar = bars.enter_context(ProgressBar(size, "uploading", quiet=dry_run, size=True))
-            return lambda file, arrived: bar.advance(arrived)
-
-        outcome = publish(
-            out,
-            options,
-            target,
-            inputs=inputs,
-            sources=replace(sources, recursive=True),
-            making=making,
-            made=made,
-        )
-    if outcome.address is None:
-        click.echo((outcome.folder / "README.md").read_text(encoding="utf-8"))
-        click.echo("Nothing was uploaded (--dry-run).", err=True)
-    else:
-        click.echo(f"Published and verified: {outcome.address}", err=True)
-    return outcome.exit_code
+    console = messages()
+    sources = replace(sources, recursive=True)
+    with ExitStack() as stack:
+        with ProgressBar(console, what="making") as bar:
+            made = made_dataset(out, options, target, inputs=inputs, sources=sources, tell=bar.update)
+            dataset = stack.enter_context(made)
+        _describe(dataset, console)
+        if target is None:
+            click.echo((dataset.folder / "README.md").read_text(encoding="utf-8"))
+            console.say("Nothing was uploaded (--dry-run).")
+        else:
+            size = sum(file.size for file in dataset.manifest.files)
+            with ProgressBar(console, size, "uploading", size=True) as bar:
+                address = target.publish(dataset.folder, dataset.manifest, lambda _, arrived: bar.advance(arrived))
+            console.say(f"Published and verified: {address}")
+    return dataset.exit_code
 
 
-def _describe(outcome: PublishOutcome) -> None:
-    files, pages = outcome.manifest.files, outcome.manifest.pages
+def _describe(dataset: Dataset, console: LenientConsole) -> None:
+    files, pages = dataset.manifest.files, dataset.manifest.pages
     for file in files[:_SHOWN]:
-        click.echo(f"  {file.size:>14,}  {file.path}", err=True)
+        console.say(f"  {file.size:>14,}  {file.path}")
     if len(files) > _SHOWN:
-        click.echo(f"  ... and {len(files) - _SHOWN:,} more", err=True)
+        console.say(f"  ... and {len(files) - _SHOWN:,} more")
     size = sum(file.size for file in files)
-    click.echo(f"{pages:,} pages, {len(files):,} files, {size:,} bytes, in {outcome.folder}", err=True)
-    click.echo("(They are kept for the next time; delete the folder when you need the space.)", err=True)
-    shown = outcome.problems[:_SHOWN]
-    for page_id, error in shown:
-        click.echo(f"{page_id} has no image: {error.message}", err=True)
-    for remedy in dict.fromkeys(error.remedy for _, error in shown if error.remedy):
-        click.echo(f"  {remedy}", err=True)
-    if len(outcome.problems) > _SHOWN:
-        click.echo(f"... and {len(outcome.problems) - _SHOWN:,} more", err=True)
+    console.say(f"{pages:,} pages, {len(files):,} files, {size:,} bytes, in {dataset.folder}")
+    console.say("(They are kept for the next time; delete the folder when you need the space.)")
+    problems = [(f"{page_id} has no image", error.message, error.remedy) for page_id, error in dataset.problems]
+    print_failures(problems[:_SHOWN], len(problems), console)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from pagemill.app.doctor import CheckResult
 from pagemill.app.options import DirectoryOptions, ParseOptions
+from pagemill.app.run import StepRunner
+from pagemill.app.run_plan import RunOptions, check, commands, plan
 from pagemill.cli.options import (
     FOLDER,
     DirectoryName,
@@ -22,13 +26,11 @@ from pagemill.cli.options import (
     token_option,
     words,
 )
+from pagemill.cli.progress import LenientConsole, ServerDisplay, messages
+from pagemill.cli.serve_model import print_plans
 from pagemill.config.serving import ServingOptions
 from pagemill.config.settings import OUTPUT, RecognitionSettings
 from pagemill.errors import ExitCode
-
-if TYPE_CHECKING:
-    from pagemill.app.doctor import CheckResult
-    from pagemill.app.run import Step
 
 _STEPS: dict[str, Any] = {"cls": GroupedOption, "heading": "What to do"}
 _EMBEDDING: dict[str, Any] = {"cls": GroupedOption, "heading": "Embedding"}
@@ -113,18 +115,8 @@ def command(dry_run: bool, quiet: bool, **options: Any) -> int:
     pagemill run scans/ -r -o output --server http://gpu-box:8000 --step ocr
     pagemill run corpus.parquet -o output --hf-repo me/pages --licence cc-by-4.0
     """  # noqa: D301 - click wants the control character
-    import asyncio
-
-    from pagemill.app.run import StepRunner
-    from pagemill.app.run_plan import RunOptions, check, commands, plan
-    from pagemill.cli.progress import ServerDisplay
-    from pagemill.cli.serve_model import print_plans
-
-    model_options = given(RecognitionSettings) | {
-        key: each for key, each in given(ServingOptions).items() if key in _OF_THE_MODEL
-    }
-    flags = [each.flags[0] for key, (each, _) in model_options.items() if key != "recognition_engine"]
-    require_model_engine(options["parse"].settings.recognition.engine, flags)
+    serving_options = {key: each for key, each in given(ServingOptions).items() if key in _OF_THE_MODEL}
+    require_model_engine(options["parse"].settings.recognition.engine, given(RecognitionSettings) | serving_options)
     chosen = given(ParseOptions) | given(DirectoryOptions)
     passed = [
         word
@@ -134,43 +126,23 @@ def command(dry_run: bool, quiet: bool, **options: Any) -> int:
     ]
     layout_engine = chosen["layout_engine"][1] if "layout_engine" in chosen else None
     wanted = RunOptions(**options, layout_engine=layout_engine, passed=tuple(passed), quiet=quiet)
-    steps = plan(wanted, ServerDisplay(quiet=quiet), dry=dry_run)
-    if not quiet:
-        for note in (note for each in steps for note in each.notes):
-            click.echo(f"Note: {note}", err=True)
+    steps = plan(wanted, dry=dry_run)
+    console = messages(quiet=quiet)
+    for note in (note for each in steps for note in each.notes):
+        console.note(f"Note: {note}")
     if dry_run:
-        print_plans(*(each.serving for each in steps if each.serving), quiet=quiet)
+        print_plans([each.serving for each in steps if each.serving], console)
         for line in commands(steps):
             click.echo(line)
         return ExitCode.OK
-    check(wanted, steps, lambda finding: _print_finding(finding, quiet=quiet))
-    return asyncio.run(StepRunner([each.planned for each in steps], _Display(quiet=quiet)).run())
+    check(wanted, steps, lambda finding: _print_finding(finding, console))
+    runner = StepRunner(steps, lambda text: console.note((text, "bold")), ServerDisplay(console))
+    return asyncio.run(runner.run())
 
 
-def _print_finding(finding: CheckResult, *, quiet: bool) -> None:
-    if finding.verdict == "ok" or (finding.verdict == "warning" and quiet):
+def _print_finding(finding: CheckResult, console: LenientConsole) -> None:
+    if finding.verdict == "ok" or (finding.verdict == "warning" and console.failures_only):
         return
-    click.echo(f"{finding.verdict}: {finding.what}: {finding.detail}", err=True)
+    console.say(f"{finding.verdict}: {finding.what}: {finding.detail}")
     if finding.remedy:
-        click.echo(f"  {finding.remedy}", err=True)
-
-
-class _Display:
-    """Prints on standard error which step starts."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        self._quiet = quiet
-
-    def step(self, step: Step, command: str) -> None:
-        self._say(click.style(f"[{step}] {command}", bold=True))
-
-    def skipped(self, step: Step, why: str) -> None:
-        self._say(click.style(f"[{step}] Nothing to do, and no server started: {why}.", bold=True))
-
-    def stopping(self, step: Step | None) -> None:
-        what = f"the step {step} finishes its pages in flight" if step else "the servers are stopped"
-        self._say(f"Stopping: {what}; press Ctrl-C again to stop everything at once.")
-
-    def _say(self, text: str) -> None:
-        if not self._quiet:
-            click.echo(text, err=True)
+        console.say(f"  {finding.remedy}")

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import shutil
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
 
 import click
+import msgspec
 from click.formatting import wrap_text
 
-from pagemill.cli.options import FILE, run_directory, takes
+from pagemill.app.search import MAX_TOP, Searcher
+from pagemill.cli.options import FILE, choice, run_directory, takes
 from pagemill.config.settings import QueryEngineSettings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from pagemill.retrieval.hits import SearchHit
-
-_PARTS = ("images", "text", "regions", "full-text")
+from pagemill.errors import UsageError
+from pagemill.retrieval.hits import Filters, IndexPart, SearchHit
+from pagemill.retrieval.marking import Snippet
 
 
 @click.command(name="search")
@@ -27,7 +25,7 @@ _PARTS = ("images", "text", "regions", "full-text")
 @click.option("--by-image", type=FILE, metavar="FILE", help="Search by an image, with or without words.")
 @click.option(
     *("-n", "--top"),
-    type=click.IntRange(1, 1000),
+    type=click.IntRange(1, MAX_TOP),
     default=10,
     show_default=True,
     metavar="N",
@@ -47,7 +45,7 @@ _PARTS = ("images", "text", "regions", "full-text")
 @click.option(
     *("--part", "parts"),
     multiple=True,
-    type=click.Choice(_PARTS),
+    type=choice(IndexPart),
     help="Search only these parts of the index; may be repeated  [default: all]",
 )
 @takes(engines=QueryEngineSettings)
@@ -69,18 +67,12 @@ def command(
     pagemill search out "loss of fibre" --label table --documents 'report*' --json
     pagemill search out --by-image photo.jpg
     """  # noqa: D301 - click wants the control character
-    from pagemill.app.search import Searcher
-    from pagemill.errors import UsageError
-    from pagemill.retrieval.hits import Filters
-
     if by_image is None and not (query and query.strip()):
         raise UsageError("there is no query", remedy="Give words to look for, or an image with --by-image.")
     with Searcher(out, engines) as searcher:
         hits = searcher.search(query, image=by_image, parts=parts or None, filters=Filters(**filters), top=top)
         behind = searcher.index.behind
     if as_json:
-        import msgspec
-
         for hit in hits:
             click.echo(msgspec.json.encode(hit).decode())
     else:
@@ -89,29 +81,18 @@ def command(
         click.echo(f"Note: {behind}. To update it: pagemill index {out}", err=True)
 
 
-def _print(hits: Iterable[SearchHit], out: Path) -> None:
-    from pagemill.retrieval.marking import Snippet
-
+def _print(hits: Sequence[SearchHit], out: Path) -> None:
     width = shutil.get_terminal_size().columns
-    shown = False
+    plain = not sys.stdout.isatty()
     for hit in hits:
-        shown = True
-        where = ", ".join(
-            part
-            for part in (
-                hit.doc_id,
-                f"page {hit.page_number}" if hit.page_number is not None else "",
-                (hit.label or "").replace("_", " "),
-            )
-            if part
-        )
+        page = f"page {hit.page_number}" if hit.page_number is not None else ""
+        where = ", ".join(filter(None, (hit.doc_id, page, (hit.label or "").replace("_", " "))))
         ranks = ", ".join(f"{part} {place.rank}" for part, place in hit.parts.items())
         click.echo(f"{hit.rank:>3}. {click.style(hit.page_id, bold=True)}  {where}  [{hit.score:.4f}: {ranks}]")
         text = Snippet(hit.snippet, hit.marks)
-        plain = not sys.stdout.isatty()
         marked = text.marked("**", "**") if plain else text.marked("\x1b[1;33m", "\x1b[0m")
         click.echo(f"     {marked}" if plain else wrap_text(marked, max(40, width - 4), "     ", "     "))
         if hit.crop:
             click.echo(f"     {out / hit.crop}")
-    if not shown:
+    if not hits:
         click.echo("No page matches.", err=True)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
-from typing import TYPE_CHECKING
+import signal
 
 import click
 
+from pagemill.app.run_plan import server_commands
 from pagemill.cli.options import takes
 from pagemill.cli.plan import summary
+from pagemill.cli.progress import LenientConsole, ServerDisplay, messages
 from pagemill.config.serving import ServingOptions
 from pagemill.errors import ExitCode
-
-if TYPE_CHECKING:
-    from pagemill.serving.replicas import Serving
-    from pagemill.serving.servers import ModelServers
-    from pagemill.serving.spec import Patience
+from pagemill.serving.replicas import Serving, prepare
+from pagemill.serving.servers import ModelServers
+from pagemill.serving.spec import Patience
 
 
 @click.command(name="serve-model")
@@ -41,45 +42,32 @@ def command(options: ServingOptions, start_timeout: float, dry_run: bool, quiet:
     pagemill serve-model --model glm-ocr --profile l4
     pagemill serve-model --vllm vllm-env --replicas 2 -- --enforce-eager
     """  # noqa: D301 - click wants the control character
-    import asyncio
-
-    from pagemill.app.run_plan import server_commands
-    from pagemill.serving.replicas import prepare
-    from pagemill.serving.spec import Patience
-
     if extra and not extra[0].startswith("-"):
         raise click.UsageError(f"unexpected {extra[0]!r}: name the model with --model; vLLM's arguments follow --")
     serving = prepare(dataclasses.replace(options, extra=extra), dry=dry_run)
+    console = messages(quiet=quiet)
     if dry_run:
-        print_plans(serving, quiet=quiet)
+        print_plans([serving], console)
         for line in server_commands(serving):
             click.echo(line)
         return ExitCode.OK
-    return asyncio.run(_serve(serving, Patience(start_s=start_timeout), quiet=quiet))
+    return asyncio.run(_serve(serving, Patience(start_s=start_timeout), console))
 
 
-def print_plans(*servings: Serving, quiet: bool) -> None:
-    """Print for a dry run, on standard error, how models fit and what this machine lacks to serve them."""
+def print_plans(servings: list[Serving], console: LenientConsole) -> None:
+    """Print for a dry run how models fit and what this machine lacks to serve them."""
     for serving in servings:
-        if not quiet:
-            click.echo(summary(serving.card, serving.plan), err=True)
+        console.note(summary(serving.card, serving.plan))
     lacking = {error.message: error.remedy for serving in servings for error in serving.lacking}
     for message, remedy in lacking.items():
-        click.echo(f"Note: {message}; an error without --dry-run", err=True)
+        console.say(f"Note: {message}; an error without --dry-run")
         if remedy:
-            click.echo(f"  {remedy}", err=True)
+            console.say(f"  {remedy}")
 
 
-async def _serve(serving: Serving, patience: Patience, *, quiet: bool) -> int:
+async def _serve(serving: Serving, patience: Patience, console: LenientConsole) -> int:
     """Run the servers until a signal is received (a second one kills them), or all have been given up."""
-    import asyncio
-    import signal
-
-    from pagemill.cli.progress import ServerDisplay
-    from pagemill.serving.servers import ModelServers
-
-    display = ServerDisplay(quiet=quiet)
-    servers = ModelServers(serving.specs, patience=patience, tell=display)
+    servers = ModelServers(serving.specs, patience=patience, tell=ServerDisplay(console))
     work = asyncio.create_task(_keep(servers))
     asked = 0
 
@@ -87,7 +75,7 @@ async def _serve(serving: Serving, patience: Patience, *, quiet: bool) -> int:
         nonlocal asked
         asked += 1
         if asked == 1:
-            display.note("Stopping; press Ctrl-C again to kill the servers.")
+            console.note("Stopping; press Ctrl-C again to kill the servers.")
             work.cancel()
         else:
             servers.kill()

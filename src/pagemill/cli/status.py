@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Self
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
+from datetime import datetime
+from pathlib import Path
 
 import click
 import msgspec
 from rich.live import Live
 from rich.text import Text
 
-from pagemill.app.status import RunState, bytes_on_disk, read_status
+from pagemill.app.status import RunState, RunStatus, bytes_on_disk, read_status
 from pagemill.cli.options import run_directory
 from pagemill.cli.progress import LenientConsole
-from pagemill.cli.wording import counts, duration, number, printable, row, shares, short, size
+from pagemill.cli.wording import Line, counts, duration, indented_json, number, row, shares, short, size
 from pagemill.store.reading import RunReader
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
-    from pathlib import Path
-
-    from pagemill.app.status import RunStatus
-
-_Line = tuple[str, tuple[str, str]]
-"""The name of a row, and text with its style."""
 _INDENT = 11
 _MAX_IN_FLIGHT = 12
 _SIZES_EVERY_S = 30.0
@@ -61,12 +55,18 @@ def command(out: Path, as_json: bool, watch: bool, interval: float | None, examp
     pagemill status out --watch
     pagemill status out --json | jq .failures
     """  # noqa: D301 - click wants the control character
-    with RunReader.open(out) as reader, StatusDisplay(as_json=as_json, watch=watch) as display:
-        for status in _statuses(reader, examples, interval or display.interval_s, watch=watch):
-            display.show(status)
+    console = LenientConsole(file=sys.stdout, highlight=False)
+    pause_s = interval or (1.0 if console.is_terminal and not as_json else 10.0)
+    with RunReader.open(out) as reader:
+        statuses = _statuses(reader, examples, pause_s, watch=watch)
+        if not as_json:
+            show(statuses, console, watch=watch)
+            return
+        for status in statuses:
+            click.echo(msgspec.json.encode(status) if watch else indented_json(status))
 
 
-def _statuses(reader: RunReader, examples: int, interval_s: float, *, watch: bool) -> Iterator[RunStatus]:
+def _statuses(reader: RunReader, examples: int, pause_s: float, *, watch: bool) -> Iterator[RunStatus]:
     """The status now; when watched, again and again until the run is over."""
     measured = last_running = float("-inf")
     sizes: dict[str, int] = {}
@@ -80,91 +80,51 @@ def _statuses(reader: RunReader, examples: int, interval_s: float, *, watch: boo
             last_running = now
         if not watch or status.state in (RunState.FINISHED, RunState.INTERRUPTED) or now - last_running > _GRACE_S:
             return
-        time.sleep(interval_s)
+        time.sleep(pause_s)
 
 
-class StatusDisplay:
-    """Prints statuses on standard output.
-
-    Args:
-        as_json: As JSON, one object a line.
-        watch: More than one status will be shown.
-        console: Where to print; standard output by default.
-    """
-
-    def __init__(self, *, as_json: bool = False, watch: bool = False, console: LenientConsole | None = None) -> None:
-        self._console = console or LenientConsole(file=sys.stdout, highlight=False)
-        self._as_json = as_json
-        self._watch = watch
-        self._live: Live | None = None
-        self._last: RunStatus | None = None
-        if watch and not as_json and self._console.is_terminal:
-            self._live = Live(console=self._console, auto_refresh=False)
-
-    @property
-    def interval_s(self) -> float:
-        """Default number of seconds between two statuses."""
-        return 1.0 if self._live else 10.0
-
-    def show(self, status: RunStatus) -> None:
-        """Show one status."""
-        self._last = status
-        if self._as_json:
-            encoded = msgspec.json.encode(status)
-            click.echo(encoded if self._watch else msgspec.json.format(encoded, indent=2))
-        elif self._live:
-            lines = [Text.assemble(*line) for line in status_lines(status, self._console.width)]
-            self._live.update(Text("\n").join(lines[: self._console.height - 1]), refresh=True)
-        elif self._watch:
-            self._console.say(_one_line(status))
-        else:
-            self._say_all(status)
-
-    def __enter__(self) -> Self:
-        if self._live:
-            self._live.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
-        if self._live:
-            self._live.stop()
-        elif self._watch and not self._as_json and self._last is not None and kind is None:
-            self._say_all(self._last)
-
-    def _say_all(self, status: RunStatus) -> None:
-        for line in status_lines(status, self._console.width):
-            self._console.say(*line)
+def show(statuses: Iterable[RunStatus], console: LenientConsole, *, watch: bool) -> None:
+    """Print statuses: redrawn in place on a terminal, else a line for each and all of the last one."""
+    live = Live(console=console, auto_refresh=False) if watch and console.is_terminal else None
+    lines: list[Line] = []
+    with live or nullcontext():
+        for status in statuses:
+            lines = list(status_lines(status, console.width))
+            if live:
+                shown = [Text.assemble(*line) for line in lines[: console.height - 1]]
+                live.update(Text("\n").join(shown), refresh=True)
+            elif watch:
+                console.say(_one_line(status))
+    for line in [] if live else lines:
+        console.say(*line)
 
 
-def status_lines(status: RunStatus, width: int) -> Iterator[_Line]:
+def status_lines(status: RunStatus, width: int) -> Iterator[Line]:
     """The lines of a status."""
-    yield from _styled("run", _state(status), width, "green" if status.state is RunState.RUNNING else "")
-    yield from _styled("pages", _pages(status), width)
-    if rates := _rates(status):
-        yield from _styled("rate", rates, width)
-    if status.failures:
-        yield from _styled("failures", [f"{kind.category} {kind.pages:,}" for kind in status.failures], width, "red")
-        for kind in status.failures:
-            for page in kind.examples:
-                tries = "" if page.attempts == 1 else f" ({page.attempts} attempts)"
-                yield _line("", f"  {page.page_id}: {short(page.message)}{tries}")
-            if kind.examples and kind.pages > len(kind.examples):
-                yield _line("", f"  ... and {kind.pages - len(kind.examples):,} more of {kind.category}")
-    if status.warnings:
-        yield from _styled("warnings", counts(status.warnings), width, "yellow")
-    if status.skipped:
-        yield from _styled("skipped", counts(status.skipped), width)
-    if status.in_flight:
-        more = len(status.in_flight) - _MAX_IN_FLIGHT
-        ids = status.in_flight[:_MAX_IN_FLIGHT] + ([f"and {more} more"] if more > 0 else [])
-        yield from _styled("in flight", ids, width)
-    if stages := shares(status.seconds_by_stage):
-        yield from _styled("stages", stages, width)
+
+    def lines(name: str, items: list[str], style: str = "") -> Iterator[Line]:
+        return row(name, items, width, _INDENT, style) if items else iter(())
+
+    yield from lines("run", _state(status), "green" if status.state is RunState.RUNNING else "")
+    yield from lines("pages", _pages(status))
+    yield from lines("rate", _rates(status))
+    yield from lines("failures", [f"{kind.category} {kind.pages:,}" for kind in status.failures], "red")
+    for kind in status.failures:
+        for page in kind.examples:
+            tries = "" if page.attempts == 1 else f" ({page.attempts} attempts)"
+            yield from lines("", [f"  {page.page_id}: {short(page.message)}{tries}"])
+        if kind.examples and kind.pages > len(kind.examples):
+            yield from lines("", [f"  ... and {kind.pages - len(kind.examples):,} more of {kind.category}"])
+    yield from lines("warnings", counts(status.warnings), "yellow")
+    yield from lines("skipped", counts(status.skipped))
+    more = len(status.in_flight) - _MAX_IN_FLIGHT
+    yield from lines("in flight", status.in_flight[:_MAX_IN_FLIGHT] + ([f"and {more} more"] if more > 0 else []))
+    yield from lines("stages", shares(status.seconds_by_stage))
     if status.bytes_on_disk:
         parts = [f"{name} {size(count)}" for name, count in status.bytes_on_disk.items()]
-        yield from _styled("disk", [f"{size(sum(status.bytes_on_disk.values()))} in all", *parts], width)
+        yield from lines("disk", [f"{size(sum(status.bytes_on_disk.values()))} in all", *parts])
     if status.state in (RunState.CUT_OFF, RunState.INTERRUPTED):
-        yield _line("", "Repeat the pagemill parse command to resume.")
+        yield from lines("", ["Repeat the pagemill parse command to resume."])
 
 
 def _state(status: RunStatus) -> list[str]:
@@ -218,12 +178,3 @@ def _one_line(status: RunStatus) -> str:
     rate = "" if status.rate is None else f", {status.rate:.2f} pages/s"
     left = "" if status.seconds_left is None else f", {duration(status.seconds_left)} left"
     return f"{status.state}: {status.completed:,}{total} pages{rate}{left}, {status.pages['failed']:,} failed"
-
-
-def _styled(name: str, items: list[str], width: int, style: str = "") -> Iterator[_Line]:
-    for label, line in row(name, items, width, _INDENT):
-        yield label, (printable(line), style)
-
-
-def _line(name: str, text: str, style: str = "") -> _Line:
-    return name.ljust(_INDENT), (printable(text), style)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import click
 
+from pagemill.app.exporters import default_exporters
 from pagemill.cli.options import json_option, run_directory
-from pagemill.cli.wording import number
+from pagemill.cli.progress import LenientConsole
+from pagemill.cli.wording import indented_json, number
 from pagemill.errors import ExitCode
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pagemill.store.findings import FindingGroup, Verdict
-    from pagemill.store.repair import Repairs
+from pagemill.store.findings import FindingGroup, Verdict
+from pagemill.store.repair import Repairs, repair
+from pagemill.store.verify import verify
 
 
 @click.command(name="verify")
@@ -38,36 +39,21 @@ def command(out: Path, repairing: bool, quick: bool, as_json: bool) -> int:
     pagemill verify out
     pagemill verify out --repair
     """  # noqa: D301 - click wants the control character
-    from pagemill.app.exporters import default_exporters
-    from pagemill.store.repair import repair
-    from pagemill.store.verify import verify
-
     exporters = default_exporters()
     repairs: Repairs | None = None
     if repairing:
         verdict, repairs = repair(out, exporters=exporters, quick=quick)
     else:
         verdict = verify(out, exporters=exporters, quick=quick)
+    left = repairs.left if repairs else verdict
     if as_json:
-        click.echo(_json(verdict, repairs))
+        click.echo(indented_json({"damaged": left.damaged, "verdict": verdict, "repairs": repairs}))
     else:
         _print(out, verdict, repairs, quick=quick)
-    left = repairs.left if repairs else verdict
     return int(ExitCode.DAMAGED if left.damaged else ExitCode.OK)
 
 
-def _json(verdict: Verdict, repairs: Repairs | None) -> str:
-    import msgspec
-
-    answer = {"damaged": (repairs.left if repairs else verdict).damaged, "verdict": verdict, "repairs": repairs}
-    return msgspec.json.format(msgspec.json.encode(answer), indent=2).decode()
-
-
 def _print(directory: Path, verdict: Verdict, repairs: Repairs | None, *, quick: bool) -> None:
-    import sys
-
-    from pagemill.cli.progress import LenientConsole
-
     console = LenientConsole(file=sys.stdout)
     for group in verdict.groups:
         console.say((group.kind.value, "red" if group.kind.is_damage else "yellow"), _examples(group))
@@ -98,8 +84,6 @@ def _repaired(repairs: Repairs) -> Iterator[str]:
 
 
 def _summary(directory: Path, verdict: Verdict, *, quick: bool) -> Iterator[str]:
-    import shlex
-
     out = shlex.quote(str(directory))
     states = ", ".join(f"{count} {state}" for state, count in verdict.states.items() if count)
     pages = number(sum(verdict.states.values()), "page") + (f" ({states})" if states else "")

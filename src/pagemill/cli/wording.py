@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+import msgspec
+
+Line = tuple[str, tuple[str, str]]
+"""A line of a table: a name, and a text with its style."""
 
 _MAX_MESSAGE = 500  # characters
 _MAX_COUNTS = 30
@@ -48,23 +51,20 @@ def counts(numbers: Mapping[str, int]) -> list[str]:
     return [f"{name} {count:,}" for name, count in sorted(numbers.items(), key=lambda item: -item[1])[:_MAX_COUNTS]]
 
 
-def row(name: str, items: Iterable[str], width: int, indent: int) -> Iterator[tuple[str, str]]:
-    """Lines of at most ``width`` characters with a name before the first, as label and text."""
-    for index, line in enumerate(packed(items, width - indent)):
-        yield ("" if index else name).ljust(indent), line
-
-
-def packed(items: Iterable[str], width: int) -> list[str]:
-    """Items in lines of at most ``width`` characters, separated by commas; no item is split."""
-    lines: list[str] = []
+def row(name: str, items: Iterable[str], width: int, indent: int, style: str = "") -> Iterator[Line]:
+    """Items, separated by commas, in lines of at most ``width`` characters behind a name; no item is split."""
+    label, line = name.ljust(indent), ""
     for item in items:
-        if lines and len(lines[-1]) + len(item) + 3 <= width:
-            lines[-1] += f", {item}"
-        else:
-            if lines:
-                lines[-1] += ","
-            lines.append(item)
-    return lines
+        if line and indent + len(line) + len(item) + 3 > width:
+            yield label, (printable(line) + ",", style)
+            label, line = " " * indent, ""
+        line += f", {item}" if line else item
+    yield label, (printable(line), style)
+
+
+def indented_json(value: Any) -> str:
+    """JSON for ``--json``."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
 def short(message: str) -> str:

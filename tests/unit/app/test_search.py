@@ -206,13 +206,6 @@ def test_without_an_index(tmp_path: Path) -> None:
         pagemill.search(tmp_path, "x")
 
 
-def test_parts_of_the_command_are_those_of_the_index() -> None:
-    from pagemill.cli.search import _PARTS
-    from pagemill.retrieval.hits import IndexPart
-
-    assert list(_PARTS) == [str(part) for part in IndexPart]
-
-
 def test_the_command_prints_hits_with_marks(run: Path) -> None:
     printed = invoke("search", run, "paper", "--part", "full-text").stdout
     assert "mill_1" in printed

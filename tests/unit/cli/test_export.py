@@ -9,9 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 from synthetic_run import open_run, sample_pages, start, write, write_run
 
-from pagemill.app.export import Format
 from pagemill.cli import cli
-from pagemill.cli.export import _FORMATS
 from pagemill.errors import ExitCode, InputError, OutputError, UsageError
 
 if TYPE_CHECKING:
@@ -26,10 +24,6 @@ def run(tmp_path: Path) -> Path:
 
 def invoke(*arguments: str | Path) -> Result:
     return CliRunner().invoke(cli, ["export", *map(str, arguments)], catch_exceptions=False, standalone_mode=False)
-
-
-def test_the_command_offers_all_formats() -> None:
-    assert tuple(each.value for each in Format) == _FORMATS
 
 
 @pytest.mark.parametrize(

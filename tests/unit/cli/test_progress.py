@@ -83,7 +83,7 @@ def test_failures_with_one_remedy_stand_together_and_are_bounded():
 
 def test_a_log_names_the_first_failures_and_counts_the_others():
     file = io.StringIO()
-    with ParseProgress(console=LenientConsole(file=file, width=80)) as display:
+    with ParseProgress(LenientConsole(file=file, width=80), Life()) as display:
         for number in range(100):
             page = failed(f"p{number}", "[bold]is damaged\x1b[31m\nand more " + "x" * 9999)
             display.page(page, total=100, skipped=0)
@@ -96,7 +96,7 @@ def test_a_log_names_the_first_failures_and_counts_the_others():
 
 def test_quiet_names_what_failed_and_nothing_else():
     file = io.StringIO()
-    with ParseProgress(quiet=True, console=LenientConsole(file=file, width=80)) as display:
+    with ParseProgress(LenientConsole(file=file, width=80, failures_only=True), Life()) as display:
         display.opened(3)
         display.page(failed("p", "is damaged"), total=1, skipped=0)
         display.postponed(failed("p", "is damaged"))
@@ -109,7 +109,7 @@ def test_quiet_names_what_failed_and_nothing_else():
 def test_a_terminal_gets_a_bar_that_a_stop_takes_away():
     file = io.StringIO()
     console = LenientConsole(file=file, width=80, force_terminal=True, color_system=None)
-    with ParseProgress(console=console) as display:
+    with ParseProgress(console, Life()) as display:
         display.page(failed("p", "is damaged"), total=4, skipped=0)
         display.postponed(failed("r", "hung"))
         display.page(done("o"), total=4, skipped=0)
@@ -144,7 +144,7 @@ def test_pages_of_an_earlier_invocation_are_progress_but_no_speed(monkeypatch: p
     clock = [100.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
     file = io.StringIO()
-    display = ParseProgress(console=LenientConsole(file=file, width=80))
+    display = ParseProgress(LenientConsole(file=file, width=80), Life())
     display.opened(1_234)
     for _ in range(20):
         clock[0] += 1.0
@@ -159,13 +159,13 @@ def test_pages_of_an_earlier_invocation_are_progress_but_no_speed(monkeypatch: p
 
 def test_a_process_that_takes_over_does_not_greet_again():
     file = io.StringIO()
-    ParseProgress(life=Life(number=1), console=LenientConsole(file=file)).opened(7)
+    ParseProgress(LenientConsole(file=file), Life(number=1)).opened(7)
     assert file.getvalue() == ""
 
 
 def test_a_page_that_will_be_retried_is_named():
     file = io.StringIO()
-    display = ParseProgress(console=LenientConsole(file=file, width=80))
+    display = ParseProgress(LenientConsole(file=file, width=80), Life())
     display.postponed(failed("p7", "took longer than 300 s"))
     assert file.getvalue() == "will be retried p7: took longer than 300 s\n"
 
@@ -207,11 +207,10 @@ def test_an_interrupted_run_says_how_it_goes_on():
 def test_a_bar_is_drawn_on_a_terminal_alone_and_not_when_quiet():
     for terminal, quiet in ((True, False), (True, True), (False, False)):
         file = io.StringIO()
-        console = LenientConsole(file=file, width=80, force_terminal=terminal, color_system=None)
-        with ProgressBar(3, "making", quiet=quiet, console=console) as bar:
+        console = LenientConsole(file=file, width=80, force_terminal=terminal, color_system=None, failures_only=quiet)
+        with ProgressBar(console, 3, "making") as bar:
             bar.advance()
-            bar.begin("texts", 5)
-            bar.update(4, 5, "a note")
+            bar.update(4, 5, "texts", "a note")
             assert bar.shown == (terminal and not quiet)
         assert all((part in file.getvalue()) == (terminal and not quiet) for part in ("texts", "4/5", "a note"))
 

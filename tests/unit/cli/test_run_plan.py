@@ -194,6 +194,6 @@ def test_what_makes_no_sense_is_refused_before_anything_starts(arguments, said, 
 def test_secrets_reach_the_steps_in_their_environment_alone():
     parse = build(ParseOptions, {"recognition_engine": "vlm", "servers": ["http://a:1"], "password": "sesame"})
     options = RunOptions(inputs=("x",), parse=parse, embedding_model="ngram", hf_token="token")
-    ocr, embed = (step.planned for step in plan(options, lambda event: None))
+    ocr, embed = plan(options)
     assert ocr.environment == {"HF_TOKEN": "token", "PAGEMILL_PASSWORD": "sesame"}
     assert not {"token", "sesame"} & {*ocr.arguments, *embed.arguments}

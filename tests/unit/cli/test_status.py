@@ -13,7 +13,7 @@ from synthetic_run import sample_pages, write_run
 from pagemill.app.status import FailureExample, FailureKind, InvocationStatus, Process, RunState, RunStatus
 from pagemill.cli import status as status_module
 from pagemill.cli.progress import LenientConsole
-from pagemill.cli.status import StatusDisplay, command, status_lines
+from pagemill.cli.status import command, show, status_lines
 from pagemill.errors import OutputError
 
 if TYPE_CHECKING:
@@ -129,10 +129,7 @@ def test_pages_no_longer_in_the_input_are_no_part_of_it() -> None:
 
 def test_a_log_gets_a_line_a_time_and_all_at_the_end() -> None:
     console = LenientConsole(file=io.StringIO(), width=100)
-    with StatusDisplay(watch=True, console=console) as display:
-        display.show(status())
-        display.show(status(state=RunState.FINISHED, finished=START))
-    assert display.interval_s == 10.0
+    show([status(), status(state=RunState.FINISHED, finished=START)], console, watch=True)
     first, second, *rest = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     assert first == "running: 250 of 1,000 pages, 2.50 pages/s, 5 min 0 s left, 9 failed"
     assert second.startswith("finished: 250")
@@ -141,13 +138,10 @@ def test_a_log_gets_a_line_a_time_and_all_at_the_end() -> None:
 
 def test_a_terminal_is_drawn_anew() -> None:
     console = LenientConsole(file=io.StringIO(), width=100, height=6, force_terminal=True)
-    with StatusDisplay(watch=True, console=console) as display:
-        display.show(status())
-        display.show(status())
+    show([status(), status()], console, watch=True)
     drawn = console.file.getvalue()  # type: ignore[attr-defined]
     assert "\x1b[2K" in drawn
     assert "\x1b[2J" not in drawn
-    assert display.interval_s == 1.0
 
 
 def test_the_command_on_a_real_run(tmp_path: Path) -> None:
