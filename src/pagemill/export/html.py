@@ -6,15 +6,13 @@ policy lets nothing but the one style and the pictures beside the file take effe
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
 from collections import Counter
 from dataclasses import dataclass, field
 from html import escape
 from importlib.resources import files
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from pagemill._version import __version__
@@ -26,6 +24,7 @@ from pagemill.export.html_lists import list_html
 from pagemill.export.markdown import formula_tags, plain_content
 from pagemill.export.model_markdown import markdown_html
 from pagemill.export.paragraphs import TextPart, joined, left_open
+from pagemill.export.report import source_hash
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -78,15 +77,6 @@ class _Block(TextPart):
         return before + opening + re.sub(r"\n\s*\n", f"</p>\n{opening}", "".join(pieces)) + "</p>"
 
 
-class DocumentEntry(NamedTuple):
-    """A line of the list of documents."""
-
-    doc_id: str
-    href: str
-    pages: int
-    failed: int
-
-
 def write_html(folder: Path, title: str, documents: Iterable[tuple[str, Iterable[PageResult]]]) -> None:
     """Write ``documents/NAME.html`` for every document, and ``index.html``, which lists them.
 
@@ -99,13 +89,17 @@ def write_html(folder: Path, title: str, documents: Iterable[tuple[str, Iterable
         OSError: A file cannot be written.
     """
     (folder / "documents").mkdir()
-    entries: list[DocumentEntry] = []
+    entries: list[str] = []
     for doc_id, pages in documents:
         counts: Counter[Status] = Counter()
         name = f"documents/{file_stem(doc_id)}.html"
         _write(folder / name, document_html(_counted(pages, counts), crops_root="../"))
-        entries.append(DocumentEntry(doc_id, name, counts.total(), counts[Status.FAILED]))
-    _write(folder / "index.html", index_html(title, entries))
+        count = f"{counts.total()} page{'' if counts.total() == 1 else 's'}"
+        if failed := counts[Status.FAILED]:
+            count += f", {failed} failed"
+        entries.append(f'<li><a href="{quote(name)}">{_text(doc_id)}</a> <span>{count}</span></li>\n')
+    heading = f'<main>\n<h1>{_text(title)}</h1>\n<ul class="contents">\n'
+    _write(folder / "index.html", [_head(title, None), heading, *entries, "</ul>\n</main>\n</body>\n</html>\n"])
 
 
 def document_html(pages: Iterable[PageResult], *, crops_root: str = "") -> Iterator[str]:
@@ -121,7 +115,7 @@ def document_html(pages: Iterable[PageResult], *, crops_root: str = "") -> Itera
     stream = iter(pages)
     first = next(stream)
     language = next((code for code in first.languages if _LANGUAGE.fullmatch(code)), None)
-    yield from _head(first.doc_id, language)
+    yield _head(first.doc_id, language)
     yield "<main>\n"
     held: list[_Block] = []
     numbers: list[int] = []
@@ -143,18 +137,6 @@ def document_html(pages: Iterable[PageResult], *, crops_root: str = "") -> Itera
     yield "</body>\n</html>\n"
 
 
-def index_html(title: str, documents: Iterable[DocumentEntry]) -> Iterator[str]:
-    """The list of documents, with the numbers of their pages."""
-    yield from _head(title, None)
-    yield f'<main>\n<h1>{_text(title)}</h1>\n<ul class="contents">\n'
-    for entry in documents:
-        count = f"{entry.pages} page" if entry.pages == 1 else f"{entry.pages} pages"
-        if entry.failed:
-            count += f", {entry.failed} failed"
-        yield f'<li><a href="{quote(entry.href)}">{_text(entry.doc_id)}</a> <span>{count}</span></li>\n'
-    yield "</ul>\n</main>\n</body>\n</html>\n"
-
-
 def _write(path: Path, pieces: Iterable[str]) -> None:
     with path.open("w", encoding="utf-8", errors="replace", newline="\n") as stream:
         stream.writelines(pieces)
@@ -166,12 +148,13 @@ def _counted(pages: Iterable[PageResult], counts: Counter[Status]) -> Iterator[P
         yield page
 
 
-def _head(title: str, language: str | None) -> Iterator[str]:
+def _head(title: str, language: str | None) -> str:
     style = _STYLE.read_text(encoding="utf-8")
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode("ascii")
-    policy = f"default-src 'none'; img-src 'self'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    policy = (
+        f"default-src 'none'; img-src 'self'; style-src '{source_hash(style)}'; base-uri 'none'; form-action 'none'"
+    )
     lang = f' lang="{language}"' if language else ""
-    yield (
+    return (
         f'<!doctype html>\n<html{lang}>\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -184,7 +167,7 @@ def _blocks(page: PageResult, crops_root: str) -> list[_Block]:
     if page.status is Status.FAILED:
         number = page.page_number or page.page_id
         reason = _text(f"Page {number} could not be parsed: " + "; ".join(error.message for error in page.errors))
-        return [_Block("", markup=f'<p class="failed">{reason}</p>')]
+        return [_markup(f'<p class="failed">{reason}</p>')]
     crops = {crop.region: crops_root + crop.path for crop in page.image_crops}
     targets = {
         region.index
@@ -202,18 +185,18 @@ def _blocks(page: PageResult, crops_root: str) -> list[_Block]:
     for region in page.regions:
         if region.content is None and region.index in unread and TASK_OF_LABEL[region.label] is not Task.SKIP:
             reason = _text(f"A region ({region.label}) could not be read: {unread[region.index]}")
-            blocks.append(_Block("", markup=f'<p class="failed">{reason}</p>'))
+            blocks.append(_markup(f'<p class="failed">{reason}</p>'))
         elif region.caption_of in tags and region.label is Label.FORMULA_NUMBER:
             continue
         elif region.index in tags:
             latex = _text(f"{region.content} \\tag{{{tags[region.index]}}}")
-            blocks.append(_Block("", markup=f'<pre class="formula latex">{latex}</pre>'))
+            blocks.append(_markup(f'<pre class="formula latex">{latex}</pre>'))
         elif region.index in targets:
             blocks.append(_figure(page, region, crops.get(region.index), captions.get(region.index, [])))
         elif not region.content or region.caption_of in targets:
             continue
         elif region.label is Label.FOOTNOTE:
-            notes.append(_Block("", markup=f"<aside>{_paragraphs(plain_content(region))}</aside>"))
+            notes.append(_markup(f"<aside>{_paragraphs(plain_content(region))}</aside>"))
         elif TASK_OF_LABEL[region.label] is not Task.ABANDON:
             if region.list_item and blocks and blocks[-1].items:  # one list that layout cut apart
                 blocks[-1].items += region.content.split("\n")
@@ -222,26 +205,30 @@ def _blocks(page: PageResult, crops_root: str) -> list[_Block]:
     return blocks + notes
 
 
+def _markup(markup: str) -> _Block:
+    return _Block("", markup=markup)
+
+
 def _block(region: Region) -> _Block:
     """The block of a region with content that is neither figure, table nor footnote."""
     content = plain_content(region)
     if region.content_format is ContentFormat.HTML:  # a table where layout saw text
-        return _Block("", markup=f'<div class="scroll">{_table(region)}</div>')
+        return _markup(f'<div class="scroll">{_table(region)}</div>')
     if region.content_format is ContentFormat.LATEX:
-        return _Block("", markup=f'<pre class="formula latex">{_text(content)}</pre>')
+        return _markup(f'<pre class="formula latex">{_text(content)}</pre>')
     if region.content_format is ContentFormat.FORMULA_TEXT:
-        return _Block("", markup=f'<pre class="formula">{_text(content)}</pre>')
+        return _markup(f'<pre class="formula">{_text(content)}</pre>')
     if region.label is Label.ALGORITHM:
-        return _Block("", markup=f"<pre>{_text(content)}</pre>")
+        return _markup(f"<pre>{_text(content)}</pre>")
     if region.level:
         level = min(region.level, 6)
-        return _Block("", markup=f"<h{level}>{_text(' '.join(content.split()))}</h{level}>")
+        return _markup(f"<h{level}>{_text(' '.join(content.split()))}</h{level}>")
     if region.content_format is ContentFormat.MARKDOWN and "\n" in (region.content or "").strip():
-        return _Block("", markup=markdown_html(_CONTROL.sub("", region.content or "")))
+        return _markup(markdown_html(_CONTROL.sub("", region.content or "")))
     if region.list_item:
         return _Block("", items=content.split("\n"))
     if region.label is Label.CONTENT:
-        return _Block("", markup=f"<p>{_text(content).replace(chr(10), '<br>' + chr(10))}</p>")
+        return _markup(f"<p>{_text(content).replace(chr(10), '<br>' + chr(10))}</p>")
     flows = region.label in RUNNING_TEXT
     return _Block(content, flows, flows and region.continues, style=_PARAGRAPH_CLASS.get(region.label, ""))
 
@@ -258,13 +245,9 @@ def _figure(page: PageResult, region: Region, crop: str | None, captions: list[R
         body = f'<img src="{quote(crop)}" {size} alt="{region.label.value}" loading="lazy">'
     if not body and not captions:
         return _Block("")
-    before = "".join(map(_caption, (caption for caption in captions if caption.index < region.index)))
-    after = "".join(map(_caption, (caption for caption in captions if caption.index > region.index)))
-    return _Block("", markup=f"<figure>{before}{body}{after}</figure>")
-
-
-def _caption(region: Region) -> str:
-    return f"<figcaption>{_text(plain_content(region))}</figcaption>"
+    pieces = {each.index: f"<figcaption>{_text(plain_content(each))}</figcaption>" for each in captions}
+    pieces[region.index] = body
+    return _markup(f"<figure>{''.join(pieces[index] for index in sorted(pieces))}</figure>")
 
 
 def _table(region: Region) -> str:

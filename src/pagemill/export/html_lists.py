@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_ORDINAL = re.compile(r"(\d{1,3})[.)]\s+")
-_BULLET = re.compile(r"[^\w\s(\[<\"'“‘①-⑳㉠-㉻☐☒]\s*|ㅇ\s+")
+ORDINAL = re.compile(r"(\d{1,3})[.)]\s+")
+BULLET = re.compile(r"[^\w\s(\[<\"'“‘①-⑳㉠-㉻☐☒]\s*|ㅇ\s+")
 _OWN_MARK = re.compile(r"[(（]?\w{1,3}[.)）]\s|[①-⑳㉠-㉻☐☒]")
 """What needs no bullet before it: ``(a)``, ``iv.``, ``가.``, ``①``, check boxes."""
 _DEEPEST = 8
@@ -34,7 +34,7 @@ def list_html(lines: Iterable[str]) -> str:
         indent = len(line) - len(text)
         while len(stack) > 1 and indent < stack[-1].indent:
             out.append(f"</li></{stack.pop().tag}>")
-        ordinal = _ORDINAL.match(text)
+        ordinal = ORDINAL.match(text)
         tag = "ol" if ordinal else "ul"
         if not stack or (indent > stack[-1].indent and len(stack) < _DEEPEST):
             out.append(f"<{tag}>")
@@ -44,7 +44,7 @@ def list_html(lines: Iterable[str]) -> str:
             stack[-1].tag = tag
         else:
             out.append("</li>\n")
-        mark = ordinal or _BULLET.match(text)
+        mark = ordinal or BULLET.match(text)
         text = text[mark.end() :] if mark else text
         value = f' value="{int(ordinal[1])}"' if ordinal else ""
         style = ' class="marked"' if not ordinal and _OWN_MARK.match(text) else ""

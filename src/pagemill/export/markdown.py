@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from pagemill.document.labels import RUNNING_TEXT, TASK_OF_LABEL, Label, Task
 from pagemill.document.page import ContentFormat, Status
+from pagemill.export.html_lists import BULLET, ORDINAL
 from pagemill.export.model_markdown import code_block, formula, harmless, plain, plain_line
 from pagemill.export.paragraphs import TextPart, joined, left_open
 
@@ -29,8 +30,6 @@ _BLOCK_START = re.compile(
 _INLINE_MARKUP = re.compile(r"(?<!\\)(\\*+)(?=<[A-Za-z/!?]|&#?[0-9A-Za-z]{1,31};)|(?<=\])(?=\()")
 """Before a tag or character reference, with the backslashes there, and between the text and the address of a link."""
 _FORMULA_NUMBER = re.compile(r"[($（\s]*([\w.\-–'′*]{1,16})[)$）\s]*")
-_BULLET = re.compile(r"^[^\w\s(\[<\"'“‘①-⑳㉠-㉻☐☒]\s*|^ㅇ\s+")
-_ORDINAL = re.compile(r"^\d{1,3}[.)]\s")
 
 
 @dataclass(slots=True)
@@ -65,8 +64,7 @@ def document_markdown(pages: Iterable[PageResult], *, footnotes: bool = True, cr
     held: list[_Part] = []
     empty = True
     for page in pages:
-        parts = [*held, *_parts(page, footnotes=footnotes, crops_root=crops_root)]
-        parts = joined(parts)
+        parts = joined([*held, *_parts(page, footnotes=footnotes, crops_root=crops_root)])
         held = [] if page.status is Status.FAILED else left_open(parts)
         for part in parts[: len(parts) - len(held)]:
             yield part.text if empty else f"\n\n{part.text}"
@@ -193,9 +191,9 @@ def _item(line: str) -> str:
     """A list item: bullets become dashes, numbers stay, other markers are kept as text."""
     text = line.lstrip()
     indent = " " * (2 * (len(line) - len(text)))
-    if _ORDINAL.match(text):
+    if ORDINAL.match(text):
         return indent + escape(text)
-    bullet = _BULLET.match(text)
+    bullet = BULLET.match(text)
     return f"{indent}- {escape(text[bullet.end() :] if bullet else text)}"
 
 

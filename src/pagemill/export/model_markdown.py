@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pagemill.export.html_lists import list_html
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 _FENCE = re.compile(r"(`{3,}|~{3,})((?<=~).*|[^`]*)")
 """Not indented: what is may end with the list that it stands in, and what follows it would not be code."""
@@ -56,7 +56,7 @@ def harmless(text: str) -> str:
     for piece in _pieces(text):
         if piece.is_code and out and out[-1].rpartition("\n")[2].strip():
             out.append("")  # an empty line ends a block of HTML, in which a fence would be none
-        out.append(_fenced(piece) if piece.is_code else _harmless_text(piece.text))
+        out.append(_fenced(piece) if piece.is_code else "\n\n".join(map(_harmless_paragraph, _BLANK.split(piece.text))))
     return "\n".join(out)
 
 
@@ -78,14 +78,9 @@ def formula(latex: str, number: str | None = None) -> str:
 
 def plain(text: str) -> str:
     """The text without marks of headings, emphasis and code; formulas stay LaTeX."""
-    lines: list[str] = []
-    for piece in _pieces(text):
-        if piece.is_code:
-            lines.append(piece.text)
-            continue
-        for line in piece.text.split("\n"):
-            lines.append(_plain_line(line))
-    return "\n".join(lines)
+    return "\n".join(
+        piece.text if piece.is_code else "\n".join(map(_plain_line, piece.text.split("\n"))) for piece in _pieces(text)
+    )
 
 
 def plain_line(text: str) -> str:
@@ -140,18 +135,6 @@ def _pieces(text: str) -> Iterator[_Piece]:
 
 def _fenced(piece: _Piece) -> str:
     return f"{piece.fence}{piece.info}\n{piece.text}\n{piece.fence}"
-
-
-def _harmless_text(text: str) -> str:
-    out: list[str] = []
-    start = 0
-    for gap in [*_BLANK.finditer(text), None]:
-        end = len(text) if gap is None else gap.start()
-        out.append(_harmless_paragraph(text[start:end]))
-        if gap is not None:
-            out.append("\n\n")
-            start = gap.end()
-    return "".join(out)
 
 
 def _harmless_paragraph(text: str) -> str:
@@ -223,8 +206,7 @@ def _outside_code(text: str) -> str:
     parts = text.split("$")
     if len(parts) % 2 == 0:  # a lone dollar sign at the end is a price
         parts[-2:] = [f"{parts[-2]}${parts[-1]}"]
-    treat: tuple[Callable[[str], str], Callable[[str], str]] = (_harmless_prose, _harmless_formula)
-    return "$".join(treat[i % 2](part) for i, part in enumerate(parts))
+    return "$".join(_harmless_formula(part) if i % 2 else _harmless_prose(part) for i, part in enumerate(parts))
 
 
 def _harmless_prose(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import msgspec
 
 from pagemill._version import __version__
-from pagemill.document.page import SCHEMA_VERSION
+from pagemill.document.page import SCHEMA_VERSION, PageResult
 from pagemill.export.embedding_text import embedding_text
 
 if TYPE_CHECKING:
@@ -15,11 +15,17 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pagemill.document.page import ImageCrop, PageResult
+    from pagemill.document.page import ImageCrop
 
 ROW_GROUP_PAGES = 1000
 ROW_GROUP_BYTES = 64 * 2**20
 """Texts and pictures after which a row group ends; both bounds hold whichever comes first."""
+_COLUMNS = (
+    *("page_id", "page_idx", "doc_id", "source", "page_number", "page_key", "status", "attempts", "missing", "text"),
+    *("markdown", "regions", "crops", "errors", "languages", "text_source", "width", "height", "scale", "dpi"),
+    *("rotation", "timings", "metadata", "schema_version"),
+)
+_LEFT_OUT = ("lines", "polygon")  # of regions
 
 
 def write_parquet(
@@ -81,7 +87,8 @@ def _row(page: PageResult) -> dict[str, Any]:
     del row["image_crops"]
     regions = [msgspec.structs.asdict(region) for region in page.regions]
     for region in regions:
-        del region["lines"], region["polygon"]
+        for name in _LEFT_OUT:
+            del region[name]
     return row | {
         "text": embedding_text(page),
         "regions": regions,
@@ -101,66 +108,32 @@ def page_schema(*, pictures: bool, images: bool = False) -> pa.Schema:
     """
     import pyarrow as pa
 
-    region = pa.struct(
-        {
-            "index": pa.int32(),
-            "label": pa.string(),
-            "content": pa.string(),
-            "content_format": pa.string(),
-            "bbox_2d": pa.list_(pa.int32()),
-            "bbox": pa.list_(pa.float64()),
-            "score": pa.float64(),
-            "confidence": pa.float64(),
-            "source": pa.string(),
-            "engine": pa.string(),
-            "attempts": pa.int32(),
-            "level": pa.int32(),
-            "list_item": pa.bool_(),
-            "caption_of": pa.int32(),
-            "continues": pa.bool_(),
-        }
-    )
-    crop = pa.struct(
-        {
-            "path": pa.string(),
-            "region": pa.int32(),
-            "label": pa.string(),
-            "bbox": pa.list_(pa.int32()),
-            "size": pa.int64(),
-            "sha256": pa.string(),
-        }
-    )
-    error = pa.struct(
-        {name: pa.string() for name in ("component", "category", "message", "remedy")} | {"region": pa.int32()}
-    )
+    record = msgspec.inspect.type_info(PageResult)
+    assert isinstance(record, msgspec.inspect.StructType)
+    fields = {field.name: _arrow_type(field.type) for field in record.fields}
     picture = pa.struct({"bytes": pa.binary(), "path": pa.string()})
     columns: dict[str, pa.DataType] = {"image": picture} if images else {}
-    columns |= {
-        "page_id": pa.string(),
-        "page_idx": pa.int64(),
-        "doc_id": pa.string(),
-        "source": pa.string(),
-        "page_number": pa.int64(),
-        "page_key": pa.string(),
-        "status": pa.string(),
-        "attempts": pa.int32(),
-        "missing": pa.int64(),
-        "text": pa.string(),
-        "markdown": pa.string(),
-        "regions": pa.list_(region),
-        "crops": pa.list_(crop),
-        "errors": pa.list_(error),
-        "languages": pa.list_(pa.string()),
-        "text_source": pa.string(),
-        "width": pa.int32(),
-        "height": pa.int32(),
-        "scale": pa.float64(),
-        "dpi": pa.float64(),
-        "rotation": pa.int32(),
+    columns |= {name: fields.get(name, pa.string()) for name in _COLUMNS} | {
+        "crops": fields["image_crops"],
         "timings": pa.list_(pa.struct({"stage": pa.string(), "seconds": pa.float64()})),
         "metadata": pa.string(),
-        "schema_version": pa.string(),
     }
     if pictures:
         columns["crop_images"] = pa.list_(picture)
     return pa.schema(columns, metadata={"pagemill.version": __version__, "pagemill.schema_version": SCHEMA_VERSION})
+
+
+def _arrow_type(kind: Any) -> pa.DataType:
+    """The type of a column for that of a record's field."""
+    import pyarrow as pa
+
+    if isinstance(kind, msgspec.inspect.UnionType):
+        kind = next(each for each in kind.types if not isinstance(each, msgspec.inspect.NoneType))
+    if isinstance(kind, msgspec.inspect.StructType):
+        return pa.struct({each.name: _arrow_type(each.type) for each in kind.fields if each.name not in _LEFT_OUT})
+    if isinstance(kind, msgspec.inspect.TupleType):
+        return pa.list_(_arrow_type(kind.item_types[0]))
+    if isinstance(kind, msgspec.inspect.CollectionType):
+        return pa.list_(_arrow_type(kind.item_type))
+    plain = {msgspec.inspect.IntType: pa.int64(), msgspec.inspect.FloatType: pa.float64()}
+    return {**plain, msgspec.inspect.BoolType: pa.bool_()}.get(type(kind), pa.string())

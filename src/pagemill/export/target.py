@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
-import re
 import shutil
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -37,17 +36,10 @@ def whole_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
             raise OutputError(
                 f"{path} exists already", remedy="Name another file with -o, or replace it with --overwrite."
             )
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _clear_abandoned(path)
-        temporary = _temporary(path)
-        try:
+        with _temporary(path) as temporary:
             with temporary.open("wb") as stream:
                 yield stream
             temporary.replace(path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
-            raise
 
 
 @contextlib.contextmanager
@@ -65,24 +57,16 @@ def whole_folder(path: Path, *, overwrite: bool = False, manifest: dict[str, Any
     """
     with _output_errors(path):
         _refuse(path, overwrite=overwrite)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _clear_abandoned(path)
-        temporary = _temporary(path)
-        try:
+        with _temporary(path) as temporary:
             temporary.mkdir()
             yield temporary
             content = {**manifest, "files": sorted(_files(temporary))}
             (temporary / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
+            replaced = path.with_name(f"{temporary.name}-replaced")
             if path.exists():
-                replaced = path.with_name(f"{temporary.name}-replaced")
                 path.rename(replaced)
-                temporary.rename(path)
-                shutil.rmtree(replaced)
-            else:
-                temporary.rename(path)
-        except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
-            raise
+            temporary.rename(path)
+            _remove(replaced)
 
 
 def _refuse(path: Path, *, overwrite: bool) -> None:
@@ -127,27 +111,31 @@ def _files(folder: Path) -> Iterator[str]:
             yield (Path(place) / name).relative_to(folder).as_posix()
 
 
-def _temporary(path: Path) -> Path:
-    # The process id keeps two exports apart that write to one place at once.
-    return path.with_name(f"{path.name}.{os.getpid()}{_TEMPORARY_SUFFIX}")
-
-
-def _clear_abandoned(path: Path) -> None:
-    """Delete what exports to this place left behind whose processes were killed."""
-    abandoned = re.compile(rf"{re.escape(path.name)}\.(\d+){re.escape(_TEMPORARY_SUFFIX)}(-replaced)?")
-    for entry in list(os.scandir(path.parent)):
-        match = abandoned.fullmatch(entry.name)
+@contextlib.contextmanager
+def _temporary(path: Path) -> Iterator[Path]:
+    """A name beside the target, of which nothing is left in the end; nor of exports to it that were killed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for left in path.parent.glob(f"{glob.escape(path.name)}.*{_TEMPORARY_SUFFIX}*"):
+        owner = left.name.removeprefix(f"{path.name}.").partition(".")[0]
         # One of our own number is of an earlier process, too: this one has not begun. Containers reuse them.
-        if match and (int(match[1]) == os.getpid() or not _is_alive(int(match[1]))):
-            if entry.is_dir(follow_symlinks=False):
-                shutil.rmtree(entry.path)
-            else:
-                Path(entry.path).unlink(missing_ok=True)
+        if owner.isdecimal() and (int(owner) == os.getpid() or not _is_alive(int(owner))):
+            _remove(left)
+    # The process id keeps two exports apart that write to one place at once.
+    temporary = path.with_name(f"{path.name}.{os.getpid()}{_TEMPORARY_SUFFIX}")
+    try:
+        yield temporary
+    finally:
+        _remove(temporary)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _is_alive(pid: int) -> bool:
-    if sys.platform == "win32":  # where a signal of 0 ends the process
-        return True
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):

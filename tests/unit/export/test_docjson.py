@@ -6,12 +6,12 @@ from pathlib import Path
 import jsonschema
 import msgspec
 import pytest
+from json_schemas import as_text, schemas
 
 from pagemill.document.docjson import DocJSON
 from pagemill.document.labels import Label
 from pagemill.document.page import ContentFormat, ImageCrop, PageError, PageResult, Region, Status, TextLine
 from pagemill.export.docjson import document_json
-from pagemill.export.schema import as_text, schemas
 
 PUBLISHED = Path(__file__).parents[3] / "docs" / "schema"
 
@@ -70,7 +70,7 @@ def test_lone_surrogates_are_replaced():
 @pytest.mark.parametrize("name", sorted(schemas()))
 def test_published_schemas_are_current(name):
     assert (PUBLISHED / name).read_text(encoding="utf-8") == as_text(schemas()[name]), (
-        "run: python -m pagemill.export.schema docs/schema"
+        "run: python scripts/json_schemas.py"
     )
 
 

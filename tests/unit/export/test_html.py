@@ -10,7 +10,7 @@ from synthetic_run import TABLE, failed_page, page, region, sample_pages
 
 from pagemill.document.labels import Label
 from pagemill.document.page import ContentFormat, ImageCrop, PageResult
-from pagemill.export.html import DocumentEntry, document_html, index_html, write_html
+from pagemill.export.html import document_html, write_html
 from pagemill.export.html_lists import list_html
 
 VOID = {"meta", "img", "br"}
@@ -187,8 +187,9 @@ def test_documents_and_their_list(tmp_path) -> None:  # type: ignore[no-untyped-
         assert (tmp_path / target).is_file()
 
 
-def test_the_list_escapes_names() -> None:
-    text = "".join(index_html("<run>", [DocumentEntry("<b>", "documents/<b>.html", 1, 0)]))
+def test_the_list_escapes_names(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    write_html(tmp_path, "<run>", [("<b>", sample_pages()[3:])])
+    text = (tmp_path / "index.html").read_text(encoding="utf-8")
     Checked(text)
     assert "&lt;b&gt;" in text
     assert TABLE not in text

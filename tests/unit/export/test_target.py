@@ -46,7 +46,6 @@ def dead() -> int:
     return process.pid
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="cannot tell there whether a process is alive")
 def test_what_killed_exports_left_behind_goes(tmp_path: Path, dead: int) -> None:
     alive = os.getppid()
     for owner in (dead, os.getpid(), alive):

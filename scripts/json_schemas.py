@@ -1,9 +1,8 @@
-"""JSON Schemas of what pagemill writes. ``python -m pagemill.export.schema DIR`` regenerates the published files."""
+"""JSON Schemas of what pagemill writes. ``python scripts/json_schemas.py`` regenerates the published files."""
 
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,6 @@ def as_text(schema: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/schema")
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = Path(__file__).parents[1] / "docs/schema"
     for file_name, content in schemas().items():
         (folder / file_name).write_text(as_text(content), encoding="utf-8")
