@@ -46,6 +46,16 @@ def die_with_parent(parent: int, lifeline: int | None = None) -> None:
         threading.Thread(target=_kill_group_after, args=(lifeline,), name="pagemill.parent", daemon=True).start()
 
 
+def exit_reason(code: int) -> str:
+    """How a process ended, in words: its exit status, or, where that is negative, the name of the signal."""
+    if code >= 0:
+        return f"exit status {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
+
+
 def out_of_memory_kills() -> int | None:
     """How many processes the kernel has killed since it started because memory ran out, of a machine or of a control
     group; None where the system does not tell (Linux before 4.13, other systems).

@@ -67,6 +67,7 @@ class FakePipeline:
         endless: bool = False,
     ) -> None:
         self.pages, self.postponed, self.problem, self.endless = pages, postponed, problem, endless
+        self.source = self
         self.closed = False
         self.stuck = asyncio.Event()
         self._stop = asyncio.Event()
@@ -89,9 +90,6 @@ class FakePipeline:
 
     def stop_admitting(self) -> None:
         self._stop.set()
-
-    async def until_stuck(self) -> None:
-        await self.stuck.wait()
 
     async def stream(self, inputs, options, *, catalogue, journal, max_attempts):
         catalogue.meet(DIGEST, "d.pdf")

@@ -175,14 +175,13 @@ async def test_the_decoding_processes_end_with_the_stream(png: Path, monkeypatch
     from pagemill.runtime.decoding_process import DecodingProcess
 
     started: list[DecodingProcess] = []
-    start = DecodingProcess.start.__func__  # type: ignore[attr-defined]
+    receive = DecodingProcess.receive
 
-    async def noting(cls: type[DecodingProcess], *args: object, **kwargs: object) -> DecodingProcess:
-        process: DecodingProcess = await start(cls, *args, **kwargs)
-        started.append(process)
-        return process
+    def noting(self: DecodingProcess) -> object:
+        started.append(self)
+        return receive(self)
 
-    monkeypatch.setattr(DecodingProcess, "start", classmethod(noting))
+    monkeypatch.setattr(DecodingProcess, "receive", noting)
     pages = pagemill.stream(SAMPLES / "report.pdf")
     await anext(pages)
     assert started

@@ -296,8 +296,8 @@ class _RunWriter:
                     await _on(self._writer, self._directory.sync)
                     return self.outcome
                 self.outcome.recycle = False
-                self.outcome.skipped_files = pipeline.skipped_files
-                await self._finish(interrupted=stop.is_set(), complete=pipeline.complete and not stop.is_set())
+                self.outcome.skipped_files = pipeline.source.skipped_files
+                await self._finish(interrupted=stop.is_set(), complete=pipeline.source.complete and not stop.is_set())
         if not (summary.pages or summary.skipped or stop.is_set()):
             raise _no_page()
         return self.outcome
@@ -331,8 +331,8 @@ class _RunWriter:
         self._landed(page)
         self.outcome.add(page)
         if self._progress:
-            skipped = self._pipeline.skipped_earlier + self._skipped
-            self._progress.page(page, total=self._pipeline.total, skipped=skipped)
+            skipped = self._pipeline.source.skipped_earlier + self._skipped
+            self._progress.page(page, total=self._pipeline.source.total, skipped=skipped)
 
     def _landed(self, page: ParsedPage) -> None:
         self._in_flight.discard(page.record.page_key)
@@ -354,7 +354,7 @@ class _RunWriter:
         self._note_total()
 
     def _note_total(self) -> None:
-        total = self._pipeline.total
+        total = self._pipeline.source.total
         if total is not None and total != self._total:
             self._directory.set_total(total)
             self._total = total
@@ -380,7 +380,7 @@ class _RunWriter:
                 await asyncio.sleep(BEAT_S)
 
         async def leave_when_stuck() -> None:
-            await self._pipeline.until_stuck()
+            await self._pipeline.stuck.wait()
             supervised = self._life.supervised
             if self._progress and not self._life.vitals.hung:
                 self._progress.hangs(fresh_process=supervised)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-# At run time too: a text layer crosses a process border, and its decoder resolves these annotations.
+# At run time too: a page crosses a process border, and its decoder resolves these annotations.
 from pagemill.document.geometry import Box
 from pagemill.document.page import PageError, TextLine
-
-if TYPE_CHECKING:
-    from pagemill.imaging.types import Pixels
+from pagemill.imaging.types import Pixels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 import pypdfium2 as pdfium
 import pypdfium2.raw as pdfium_c
 
@@ -23,17 +24,17 @@ from pagemill.errors import (
 )
 from pagemill.imaging.annotations import FlattenedPage, flattened
 from pagemill.imaging.formats import HEAD_BYTES, FileFormat, sniff
-from pagemill.imaging.page import PdfInfo, TextLayer
+from pagemill.imaging.page import DecodedPage, PdfInfo, TextLayer
 from pagemill.imaging.pdf_damage import PdfDamage
 from pagemill.imaging.text_layer import extract_text_layer, placed_images
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from pagemill.document.geometry import Box
     from pagemill.document.page import TextLine
     from pagemill.imaging.limits import DecodeLimits
+    from pagemill.imaging.types import Pixels
 
 SIZES = 64
 """Page sizes that :func:`describe` reads; more would take long on documents of many thousand pages."""
@@ -44,19 +45,6 @@ CHANNELS = 3
 _METADATA_CHARACTERS = 1_000
 _REMEDY = "Compare the page with another copy of the document."
 _REPAIR = "Get the file again, or repair it (for example with `qpdf in.pdf out.pdf`)."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RenderedPage:
-    """What rendering a page gives beside the pixels, which went into the caller's buffer."""
-
-    width: int
-    height: int
-    dpi: float
-    text_layer: TextLayer | None
-    image_boxes: tuple[Box, ...]
-    notes: tuple[str, ...]
-    warnings: tuple[PageError, ...]
 
 
 class PdfDocument(pdfium.PdfDocument):  # type: ignore[misc] # it has no types
@@ -188,9 +176,7 @@ def _page_size(document: Any, index: int) -> tuple[float, float] | None:
     return width, height
 
 
-def render_page(
-    document: PdfDocument, page_index: int, limits: DecodeLimits, allocate: Callable[[int], Any]
-) -> RenderedPage:
+def render_page(document: PdfDocument, page_index: int, limits: DecodeLimits) -> DecodedPage:
     """Render a page with annotations and form fields on white, and read its text layer.
 
     /Rotate, crop box and inverted boxes are PDFium's to apply. It does not apply UserUnit, so a page that uses it is
@@ -200,8 +186,6 @@ def render_page(
         document: From :func:`open_pdf`.
         page_index: From 0.
         limits: Resolution and working size.
-        allocate: Called once with a number of bytes; gives the writable buffer that takes the pixels: height x width x
-            3, RGB, rows packed.
 
     Raises:
         CorruptInputError: The page cannot be loaded.
@@ -221,7 +205,7 @@ def render_page(
         if not (math.isfinite(width_points * height_points) and width_points > 0 and height_points > 0):
             raise EmptyPageError(f"page {page_index + 1} has no area ({width_points:g} x {height_points:g} points)")
         width, height, dpi = limits.render_size(width_points, height_points)
-        _draw(document, page, width, height, allocate(width * height * CHANNELS))
+        pixels = _draw(document, page, width, height)
         notes = [] if dpi == limits.dpi else [f"rendered at {dpi:.0f} dpi because of the page's size"]
         warnings = _xfa_warnings(document)
         try:
@@ -238,9 +222,8 @@ def render_page(
             notes.append(f"the text layer cannot be read ({type(error).__name__}: {error})")
     finally:
         page.close()
-    return RenderedPage(
-        width=width,
-        height=height,
+    return DecodedPage(
+        pixels=pixels,
         dpi=dpi,
         text_layer=text_layer,
         image_boxes=image_boxes,
@@ -298,11 +281,11 @@ def _joined_surrogates(text: str) -> str:
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _draw(document: Any, page: Any, width: int, height: int, buffer: Any) -> None:
-    """Draw straight into the buffer, which saves a copy of the page."""
-    pixels = (ctypes.c_ubyte * (width * height * CHANNELS)).from_buffer(buffer)
+def _draw(document: Any, page: Any, width: int, height: int) -> Pixels:
+    pixels = np.empty((height, width, CHANNELS), dtype=np.uint8)
+    buffer = (ctypes.c_ubyte * pixels.nbytes).from_buffer(pixels.data)
     bitmap = pdfium.PdfBitmap.new_native(
-        width, height, pdfium_c.FPDFBitmap_BGR, rev_byteorder=True, buffer=pixels, stride=width * CHANNELS
+        width, height, pdfium_c.FPDFBitmap_BGR, rev_byteorder=True, buffer=buffer, stride=width * CHANNELS
     )
     try:
         bitmap.fill_rect((255, 255, 255, 255), 0, 0, width, height)
@@ -312,3 +295,4 @@ def _draw(document: Any, page: Any, width: int, height: int, buffer: Any) -> Non
             pdfium_c.FPDF_FFLDraw(document.formenv, bitmap, page, *placement)
     finally:
         bitmap.close()
+    return pixels

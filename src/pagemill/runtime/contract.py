@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import math
 import re
-from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from pagemill.document.geometry import clip
 from pagemill.document.labels import Label
@@ -17,10 +17,15 @@ from pagemill.layout.base import DetectedRegion
 from pagemill.recognition.base import DetectedLine, PageElement, PageReading, Problem, RecognizedText, RegionReading
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pagemill.document.geometry import Box, Point
     from pagemill.imaging.types import Pixels
 
 log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _OVERHANG = 0.02
 """Of the page's side: how far a box may stick out of the page (rounding, padding); it is clipped."""
@@ -66,186 +71,146 @@ def engine_error(name: str, error: BaseException) -> PagemillError:
     return EngineError(f"{name} failed: {type(error).__name__}: {error}")
 
 
-def checked_regions(name: str, page: Pixels, regions: Any) -> list[DetectedRegion]:
+def _names_engine(check: Callable[P, R]) -> Callable[Concatenate[str, P], R]:
+    """Make what a check raises an EngineError; the check is called with the engine's name as its first argument."""
+
+    @functools.wraps(check)
+    def checked(name: str, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return check(*args, **kwargs)
+        except (AttributeError, TypeError, ValueError) as error:
+            raise EngineError(f"{name} gave an invalid answer: {error}") from error
+
+    return checked
+
+
+@_names_engine
+def checked_regions(page: Pixels, regions: Any) -> list[DetectedRegion]:
     """Check what a layout engine found on a page; boxes that stick out of it a little are clipped.
 
     Args:
-        name: What the engine is called, for messages.
         page: What it was given, shape (height, width, 3).
         regions: What it gave.
-
-    Raises:
-        EngineError: A region is of another type, its label none of ours, its box not four finite numbers in order, or
-            it lies outside the page.
     """
-    if not isinstance(regions, (list, tuple)):
-        raise EngineError(f"{name} gave {type(regions).__name__} instead of a list of regions")
     height, width = page.shape[:2]
-    return [_checked_region(name, region, width, height) for region in regions]
+    return [_checked_region(region, width, height) for region in regions]
 
 
-def _checked_region(name: str, region: Any, width: int, height: int) -> DetectedRegion:
-    if not isinstance(region, DetectedRegion):
-        raise EngineError(f"{name} gave {type(region).__name__} instead of a region")
-    if not isinstance(region.label, Label):
-        raise EngineError(f"{name} gave the label {region.label!r}, which is no layout class")
-    score = None if region.score is None else _share(region.score)
-    if score is None and region.score is not None:
-        raise EngineError(f"{name} gave a region the score {region.score!r}, which is not between 0 and 1")
-    numbers = _finite(region.box)
-    if numbers is None or len(numbers) != 4:
-        raise EngineError(f"{name} gave a region the box {region.box!r}, which is not four finite numbers")
-    x1, y1, x2, y2 = numbers
-    if x2 < x1 or y2 < y1:
-        raise EngineError(f"{name} gave an inverted box: {numbers}")
+def _checked_region(region: DetectedRegion, width: int, height: int) -> DetectedRegion:
+    _require(isinstance(region.label, Label), f"the label {region.label!r} is no layout class")
+    x1, y1, x2, y2 = _finite("the box", region.box, 4)
+    _require(x1 <= x2 and y1 <= y2, f"the box {region.box} is inverted")
     beyond_x, beyond_y = (max(_LEAST_OVERHANG, _OVERHANG * side) for side in (width, height))
-    if x1 < -beyond_x or y1 < -beyond_y or x2 > width + beyond_x or y2 > height + beyond_y:
-        raise EngineError(f"{name} gave a box outside of the page of {width} x {height} pixels: {numbers}")
+    _require(
+        x1 >= -beyond_x and y1 >= -beyond_y and x2 <= width + beyond_x and y2 <= height + beyond_y,
+        f"the box {region.box} is outside of the page of {width} x {height} pixels",
+    )
+    score = None if region.score is None else _share("the score", region.score)
     polygon = None if region.polygon is None else _points(region.polygon)
-    if region.polygon is not None and (polygon is None or len(polygon) < 3):
-        raise EngineError(f"{name} gave a region a polygon that is not three or more finite points")
+    _require(polygon is None or len(polygon) > 2, "a polygon has fewer than three points")
     return replace(region, box=clip((x1, y1, x2, y2), float(width), float(height)), score=score, polygon=polygon)
 
 
-def checked_lines(name: str, page: Pixels, lines: Any) -> list[DetectedLine]:
-    """Check which lines a text detector found on a page.
-
-    Raises:
-        EngineError: A line is of another type, its polygon not four finite points, or it lies far outside the page.
-    """
-    if not isinstance(lines, (list, tuple)):
-        raise EngineError(f"{name} gave {type(lines).__name__} instead of a list of lines")
+@_names_engine
+def checked_lines(page: Pixels, lines: Any) -> list[DetectedLine]:
+    """Check which lines a text detector found on a page."""
     height, width = page.shape[:2]
     beyond_x, beyond_y = _FAR_OUTSIDE * width, _FAR_OUTSIDE * height
     for line in lines:
-        if not isinstance(line, DetectedLine):
-            raise EngineError(f"{name} gave {type(line).__name__} instead of a line")
         points = _points(line.polygon)
-        if points is None or len(points) != 4:
-            raise EngineError(f"{name} gave a line the polygon {line.polygon!r}, which is not four finite points")
-        if any(not -beyond_x <= x <= width + beyond_x or not -beyond_y <= y <= height + beyond_y for x, y in points):
-            raise EngineError(f"{name} gave a line far outside of the page: {line.polygon!r}")
+        _require(len(points) == 4, f"the polygon {line.polygon} has not four points")
+        _require(
+            all(-beyond_x <= x <= width + beyond_x and -beyond_y <= y <= height + beyond_y for x, y in points),
+            f"the line {line.polygon} is far outside of the page",
+        )
     return list(lines)
 
 
-def checked_text(name: str, line: Pixels, text: Any) -> RecognizedText:
-    """Check what a recognition engine read in a line image.
-
-    Raises:
-        EngineError: It is of another type, the confidence not in 0-1, or a position not finite.
-    """
-    if not isinstance(text, RecognizedText):
-        raise EngineError(f"{name} gave {type(text).__name__} instead of a recognized text")
-    if not isinstance(text.text, str):
-        raise EngineError(f"{name} gave a text that is {type(text.text).__name__}")
-    confidence = _share(text.confidence)
-    if confidence is None:
-        raise EngineError(f"{name} gave the confidence {text.confidence!r}, which is not between 0 and 1")
-    if _finite(text.centers) is None or any(_finite(span[1:]) is None for span in text.word_spans):
-        raise EngineError(f"{name} gave positions of characters that are not finite")
+@_names_engine
+def checked_text(line: Pixels, text: RecognizedText) -> RecognizedText:
+    """Check what a recognition engine read in a line image."""
+    _require(isinstance(text.text, str), f"a text is {type(text.text).__name__}")
+    confidence = _share("the confidence", text.confidence)
+    for numbers in (text.centers, *(span[1:] for span in text.word_spans)):
+        _finite("positions of characters", numbers, len(numbers))
     return text if confidence is text.confidence else replace(text, confidence=confidence)
 
 
-def checked_reading(name: str, reading: Any) -> RegionReading:
-    """Check what a region engine read in a region.
-
-    Raises:
-        EngineError: It is of another type, too long to be the content of a region, took no number of attempts, or is
-            nothing without a reason.
-    """
-    if not isinstance(reading, RegionReading):
-        raise EngineError(f"{name} gave {type(reading).__name__} instead of the reading of a region")
-    _check_content(name, reading)
-    _check_attempts(name, reading.attempts)
-    if reading.content is None and reading.problem is None:
-        raise EngineError(f"{name} gave neither a content nor a reason why there is none")
+@_names_engine
+def checked_reading(reading: RegionReading) -> RegionReading:
+    """Check what a region engine read in a region: not too long, and something, or a reason why there is nothing."""
+    _check_content(reading)
+    _check_attempts(reading)
+    _require(reading.content is not None or reading.problem is not None, "neither a content nor a reason")
     return reading
 
 
-def checked_page_reading(name: str, reading: Any) -> PageReading:
-    """Check what an engine read on a page; boxes are clipped to it.
-
-    Raises:
-        EngineError: It is of another type, too long, nothing without a reason, or tells of labels, places or attempts
-            that are none.
-    """
-    if not isinstance(reading, PageReading):
-        raise EngineError(f"{name} gave {type(reading).__name__} instead of the reading of a page")
-    _check_problem(name, reading.problem)
-    _check_attempts(name, reading.attempts)
+@_names_engine
+def checked_page_reading(reading: PageReading) -> PageReading:
+    """Check what an engine read on a page; boxes are clipped to it."""
+    _check_attempts(reading)
     if reading.elements is None:
-        if reading.problem is None:
-            raise EngineError(f"{name} gave neither elements of a page nor a reason why there are none")
+        _require(reading.problem is not None, "neither elements of a page nor a reason")
         return reading
-    if not isinstance(reading.elements, (list, tuple)):
-        raise EngineError(f"{name} gave {type(reading.elements).__name__} instead of elements of a page")
-    elements = tuple(_checked_element(name, element) for element in reading.elements)
-    if sum(len(element.content or "") for element in elements) > _LONGEST_CONTENT:
-        raise EngineError(f"{name} gave more than {_LONGEST_CONTENT:,} characters for one page")
+    elements = tuple(_checked_element(element) for element in reading.elements)
+    length = sum(len(element.content or "") for element in elements)
+    _require(length <= _LONGEST_CONTENT, f"{length:,} characters for one page")
     return replace(reading, elements=elements)
 
 
-def _checked_element(name: str, element: Any) -> PageElement:
-    if not isinstance(element, PageElement):
-        raise EngineError(f"{name} gave {type(element).__name__} instead of an element of a page")
-    if not isinstance(element.label, Label):
-        raise EngineError(f"{name} gave the label {element.label!r}, which is no layout class")
-    _check_content(name, element)
+def _checked_element(element: PageElement) -> PageElement:
+    _require(isinstance(element.label, Label), f"the label {element.label!r} is no layout class")
+    _check_content(element)
     boxes: list[Box] = []
     for box in element.boxes:
-        numbers = _finite(box)
-        if numbers is None or len(numbers) != 4 or numbers[2] < numbers[0] or numbers[3] < numbers[1]:
-            raise EngineError(f"{name} gave an element the box {box!r}, which is not four finite numbers in order")
-        boxes.append(clip((numbers[0], numbers[1], numbers[2], numbers[3]), 1.0, 1.0))
+        x1, y1, x2, y2 = _finite("the box", box, 4)
+        _require(x1 <= x2 and y1 <= y2, f"the box {box} is inverted")
+        boxes.append(clip((x1, y1, x2, y2), 1.0, 1.0))
     return replace(element, boxes=tuple(boxes))
 
 
-def _check_content(name: str, read: RegionReading | PageElement) -> None:
-    content = read.content
-    if content is not None and not isinstance(content, str):
-        raise EngineError(f"{name} gave a content that is {type(content).__name__}")
-    if content is not None and len(content) > _LONGEST_CONTENT:
-        raise EngineError(f"{name} gave a content of {len(content):,} characters for one region")
-    if not isinstance(read.content_format, ContentFormat):
-        raise EngineError(f"{name} gave the format {read.content_format!r}, which is none of ours")
-    _check_problem(name, read.problem)
+def _check_content(read: RegionReading | PageElement) -> None:
+    content: Any = "" if read.content is None else read.content
+    _require(isinstance(content, str), f"a content that is {type(content).__name__}")
+    _require(len(content) <= _LONGEST_CONTENT, f"a content of {len(content):,} characters for one region")
+    _require(isinstance(read.content_format, ContentFormat), f"the format {read.content_format!r} is none of ours")
+    _check_problem(read.problem)
 
 
-def _check_attempts(name: str, attempts: Any) -> None:
-    if type(attempts) is not int or not 1 <= attempts <= _MOST_ATTEMPTS:
-        raise EngineError(f"{name} gave {attempts!r} as the number of attempts, which is none")
+def _check_attempts(reading: RegionReading | PageReading) -> None:
+    attempts = reading.attempts
+    _require(type(attempts) is int and 1 <= attempts <= _MOST_ATTEMPTS, f"{attempts!r} is no number of attempts")
+    _check_problem(reading.problem)
 
 
-def _check_problem(name: str, problem: Any) -> None:
-    if problem is not None and not isinstance(problem, Problem):
-        raise EngineError(f"{name} gave a problem that is {type(problem).__name__}")
+def _check_problem(problem: Any) -> None:
+    _require(problem is None or isinstance(problem, Problem), f"a problem that is {type(problem).__name__}")
 
 
-def _share(number: Any) -> float | None:
-    """A number between 0 and 1 as a float, rounding of small floats undone; None for anything else."""
-    numbers = _finite((number,))
-    if numbers is None or not -_ROUNDING <= numbers[0] <= 1 + _ROUNDING:
-        return None
-    return min(max(numbers[0], 0.0), 1.0)
+def _require(condition: bool, complaint: str) -> None:
+    if not condition:
+        raise ValueError(complaint)
 
 
-def _points(points: Any) -> tuple[Point, ...] | None:
-    """Points as pairs of floats; None where one is none."""
-    if not isinstance(points, Iterable):
-        return None
-    pairs: list[Point] = []
-    for point in points:
-        pair = _finite(point)
-        if pair is None or len(pair) != 2:
-            return None
-        pairs.append((pair[0], pair[1]))
-    return tuple(pairs)
+def _share(what: str, number: Any) -> float:
+    """A number between 0 and 1 as a float, rounding of small floats undone."""
+    (share,) = _finite(what, [number], 1)
+    _require(-_ROUNDING <= share <= 1 + _ROUNDING, f"{what} {number!r} is not between 0 and 1")
+    return min(max(share, 0.0), 1.0)
 
 
-def _finite(numbers: Any) -> list[float] | None:
-    """The numbers as floats; None where one is none, or not finite."""
+def _points(points: Any) -> tuple[Point, ...]:
+    pairs = (_finite("a point of a polygon", point, 2) for point in points)
+    return tuple((x, y) for x, y in pairs)
+
+
+def _finite(what: str, numbers: Any, count: int) -> list[float]:
+    """So many finite numbers, as floats."""
     try:
         floats = [float(number) for number in numbers]
     except (TypeError, ValueError):
-        return None
-    return floats if all(map(math.isfinite, floats)) else None
+        floats = []
+    _require(
+        len(floats) == count and all(map(math.isfinite, floats)), f"{what} {numbers} is not {count} finite numbers"
+    )
+    return floats

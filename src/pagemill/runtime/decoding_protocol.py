@@ -1,34 +1,35 @@
-"""What the decoding service and its worker processes say to each other: length-prefixed MessagePack."""
+"""What the decoding service and its worker processes say to each other: length-prefixed MessagePack, then pixels."""
 
 from __future__ import annotations
 
+import os
 import struct
+from pathlib import Path
+from typing import IO, Any
 
 import msgspec
+import numpy as np
 
-from pagemill.document.geometry import Box
-from pagemill.document.page import PageError
 from pagemill.errors import PagemillError, error_class
 from pagemill.imaging.limits import DecodeLimits
-from pagemill.imaging.page import PdfInfo, PdfRepair, TextLayer
+from pagemill.imaging.page import DecodedPage, PdfInfo, PdfRepair
 
 HEADER = struct.Struct(">I")
 MAX_MESSAGE = 256 * 2**20
-"""Bytes; a longer message means that the other side is broken."""
+"""Bytes; a longer message, or more pixels, mean that the other side is broken."""
 
 
 class Describe(msgspec.Struct, tag=True, frozen=True):
     """Open a PDF and tell about it."""
 
-    path: bytes
-    """As the file system has it: a name need not be UTF-8."""
+    path: Path
     password: str | None
 
 
 class Render(msgspec.Struct, tag=True, frozen=True):
     """Render a page of a PDF."""
 
-    path: bytes
+    path: Path
     password: str | None
     page_index: int
     limits: DecodeLimits
@@ -37,19 +38,19 @@ class Render(msgspec.Struct, tag=True, frozen=True):
 class Repair(msgspec.Struct, tag=True, frozen=True):
     """Write a repaired copy of a PDF."""
 
-    path: bytes
+    path: Path
     password: str | None
-    target: bytes
+    target: Path
     """An existing file."""
 
 
 class DecodeImage(msgspec.Struct, tag=True, frozen=True):
     """Decode an image file."""
 
-    path: bytes
+    path: Path
     frame: int
-    name: str
-    """How messages call it."""
+    name: Path
+    """How messages call it; a file name need not be UTF-8."""
     limits: DecodeLimits
 
 
@@ -69,24 +70,10 @@ class Repaired(msgspec.Struct, tag=True, frozen=True):
     repair: PdfRepair
 
 
-class Rendered(msgspec.Struct, tag=True, frozen=True, kw_only=True):
-    """Answer to :class:`Render` and :class:`DecodeImage`.
+class Decoded(msgspec.Struct, tag=True, frozen=True):
+    """Answer to :class:`Render` and :class:`DecodeImage`. Of the pixels it holds the shape; they follow it."""
 
-    The pixels (height x width x 3, RGB) are in a file, which is valid until the next request.
-    """
-
-    descriptor: int | None = None
-    """The worker's number of a sealed memory file; None when ``path`` names a temporary file."""
-    path: str | None = None
-    """Removed by who reads it."""
-    width: int
-    height: int
-    dpi: float | None
-    scale: float = 1.0
-    text_layer: TextLayer | None = None
-    image_boxes: tuple[Box, ...] = ()
-    notes: tuple[str, ...] = ()
-    warnings: tuple[PageError, ...] = ()
+    page: DecodedPage
 
 
 class Failed(msgspec.Struct, tag=True, frozen=True):
@@ -107,14 +94,60 @@ class Failed(msgspec.Struct, tag=True, frozen=True):
 
 
 Request = Describe | Render | Repair | DecodeImage
-Reply = Ready | Described | Rendered | Repaired | Failed
-
-encode = msgspec.msgpack.Encoder().encode
-decode_request = msgspec.msgpack.Decoder(Request).decode
-decode_reply = msgspec.msgpack.Decoder(Reply).decode
+Reply = Ready | Described | Decoded | Repaired | Failed
 
 
-def frame(message: Request | Reply) -> bytes:
-    """A message with its length in front."""
-    body = encode(message)
-    return HEADER.pack(len(body)) + body
+def _plain(value: Any) -> Any:
+    return os.fsencode(value) if isinstance(value, Path) else value.shape
+
+
+def _restored(kind: type, value: Any) -> Any:
+    if kind is Path:
+        return Path(os.fsdecode(value))
+    height, width, channels = value
+    if height * width * channels > MAX_MESSAGE:
+        raise ValueError(f"a page of {width:,} x {height:,} pixels")
+    return np.empty((height, width, channels), dtype=np.uint8)
+
+
+_encode = msgspec.msgpack.Encoder(enc_hook=_plain).encode
+_requests: msgspec.msgpack.Decoder[Request] = msgspec.msgpack.Decoder(Request, dec_hook=_restored)
+_replies: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply, dec_hook=_restored)
+
+
+def send(stream: IO[bytes], message: Request | Reply) -> None:
+    """Write a message with its length in front."""
+    body = _encode(message)
+    stream.write(HEADER.pack(len(body)) + body)
+    if isinstance(message, Decoded):
+        stream.write(np.ascontiguousarray(message.page.pixels).data)
+    stream.flush()
+
+
+def receive_request(stream: IO[bytes]) -> Request:
+    """The next request; raises EOFError when there is none."""
+    return _requests.decode(_body(stream))
+
+
+def receive_reply(stream: IO[bytes]) -> Reply:
+    """The next reply; raises EOFError when there is none."""
+    reply = _replies.decode(_body(stream))
+    if isinstance(reply, Decoded):
+        pixels = reply.page.pixels
+        if stream.readinto(pixels.reshape(-1)) != pixels.nbytes:  # type: ignore[attr-defined] # buffered streams have it
+            raise EOFError
+    return reply
+
+
+def _body(stream: IO[bytes]) -> bytes:
+    (length,) = HEADER.unpack(_exactly(stream, HEADER.size))
+    if length > MAX_MESSAGE:
+        raise msgspec.DecodeError(f"a message of {length:,} bytes")
+    return _exactly(stream, length)
+
+
+def _exactly(stream: IO[bytes], length: int) -> bytes:
+    data = stream.read(length)
+    if len(data) != length:
+        raise EOFError
+    return data

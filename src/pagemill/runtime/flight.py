@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+import math
 
 
 class FlightControl:
-    """Admits pages while all its bounds hold, in the order they ask.
+    """Admits pages, one caller at a time, while all its bounds hold.
 
     This is all the back-pressure there is: a page that is not admitted is not read from its source.
     A page larger than the whole byte budget is admitted when nothing else is in flight.
@@ -18,8 +18,8 @@ class FlightControl:
     Args:
         max_pages: Most pages in flight.
         max_bytes: Most bytes of decoded pixels, and of what is kept of them, in flight, by estimate.
-        max_with_pixels: Most pages that hold their pixels; None: as many as may be in flight.
-        enough_requests: No page is admitted while so many requests are outstanding; None for no bound.
+        max_with_pixels: Most pages that hold their pixels.
+        enough_requests: No page is admitted while so many requests are outstanding.
     """
 
     def __init__(
@@ -27,62 +27,34 @@ class FlightControl:
         *,
         max_pages: int,
         max_bytes: int,
-        max_with_pixels: int | None = None,
-        enough_requests: int | None = None,
+        max_with_pixels: float = math.inf,
+        enough_requests: float = math.inf,
     ) -> None:
-        if max_pages < 1 or max_bytes < 1:
-            raise ValueError("max_pages and max_bytes are at least 1")
-        self.max_pages = max_pages
         self.max_bytes = max_bytes
-        self.pages = 0
-        self.bytes = 0
-        self.with_pixels = 0
-        self.requests = 0
-        self._max_with_pixels = max_pages if max_with_pixels is None else max(1, max_with_pixels)
+        self.tickets: set[Ticket] = set()
+        self.changed = asyncio.Event()
+        self._max_pages = max_pages
+        self._max_with_pixels = max_with_pixels
         self._enough_requests = enough_requests
-        self._waiting: deque[tuple[int, asyncio.Future[Ticket]]] = deque()
+        self._turn = asyncio.Lock()
 
     async def enter(self, estimated_bytes: int) -> Ticket:
         """Wait until the page fits, then count it in."""
-        if not self._waiting and self._fits(estimated_bytes):
-            return self._admit(estimated_bytes)
-        future: asyncio.Future[Ticket] = asyncio.get_running_loop().create_future()
-        self._waiting.append((estimated_bytes, future))
-        try:
-            return await future
-        except asyncio.CancelledError:
-            if future.done() and not future.cancelled():
-                future.result().leave()  # admitted and cancelled in the same turn
-            raise
-
-    def admit_waiting(self) -> None:
-        """Count in those that wait and fit by now."""
-        while self._waiting:
-            size, future = self._waiting[0]
-            if future.done():
-                self._waiting.popleft()
-            elif self._fits(size):
-                self._waiting.popleft()
-                future.set_result(self._admit(size))
-            else:
-                break
+        async with self._turn:
+            while not self._fits(estimated_bytes):
+                self.changed.clear()
+                await self.changed.wait()
+            ticket = Ticket(self, estimated_bytes)
+            self.tickets.add(ticket)
+            return ticket
 
     def _fits(self, estimated_bytes: int) -> bool:
-        if self.pages == 0:
-            return True
-        if self._enough_requests is not None and self.requests >= self._enough_requests:
-            return False
-        return (
-            self.pages < self.max_pages
-            and self.with_pixels < self._max_with_pixels
-            and self.bytes + estimated_bytes <= self.max_bytes
+        return not self.tickets or (
+            len(self.tickets) < self._max_pages
+            and sum(ticket.requests for ticket in self.tickets) < self._enough_requests
+            and sum(ticket.has_pixels for ticket in self.tickets) < self._max_with_pixels
+            and sum(ticket.bytes for ticket in self.tickets) + estimated_bytes <= self.max_bytes
         )
-
-    def _admit(self, estimated_bytes: int) -> Ticket:
-        self.pages += 1
-        self.bytes += estimated_bytes
-        self.with_pixels += 1
-        return Ticket(self, estimated_bytes)
 
 
 class Ticket:
@@ -90,9 +62,9 @@ class Ticket:
 
     def __init__(self, flight: FlightControl, estimated_bytes: int) -> None:
         self._flight = flight
-        self._bytes = estimated_bytes
-        self._has_pixels = True
-        self._requests = 0
+        self.bytes = estimated_bytes
+        self.has_pixels = True
+        self.requests = 0
 
     def pixels_gone(self, *, kept_bytes: int, requests: int) -> None:
         """The page has let its pixels go, and waits for answers.
@@ -101,28 +73,17 @@ class Ticket:
             kept_bytes: What is kept of it: crops, prepared requests.
             requests: Answers that it waits for; :meth:`request_ended` is to follow for each.
         """
-        flight, kept = self._flight, min(kept_bytes, self._bytes)
-        flight.with_pixels -= self._has_pixels
-        flight.bytes -= self._bytes - kept
-        flight.requests += requests
-        self._has_pixels, self._bytes = False, kept
-        self._requests += requests
-        flight.admit_waiting()
+        self.has_pixels = False
+        self.bytes = min(kept_bytes, self.bytes)
+        self.requests += requests
+        self._flight.changed.set()
 
     def request_ended(self) -> None:
         """One of the answers is there, or will not come."""
-        if not self._requests:  # the page has left
-            return
-        self._requests -= 1
-        self._flight.requests -= 1
-        self._flight.admit_waiting()
+        self.requests -= 1
+        self._flight.changed.set()
 
     def leave(self) -> None:
         """Count the page out, with whatever it still holds."""
-        flight = self._flight
-        flight.pages -= 1
-        flight.bytes -= self._bytes
-        flight.with_pixels -= self._has_pixels
-        flight.requests -= self._requests
-        self._has_pixels, self._bytes, self._requests = False, 0, 0
-        flight.admit_waiting()
+        self._flight.tickets.discard(self)
+        self._flight.changed.set()

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import bisect
 import functools
-import itertools
 import logging
-from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pagemill.errors import EngineError
+from pagemill.errors import EngineError, PagemillError
 from pagemill.runtime.contract import engine_error, is_out_of_memory
 from pagemill.runtime.threads import StuckError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pagemill.runtime.threads import Call, ComputeThreads
 
 log = logging.getLogger(__name__)
@@ -26,14 +20,7 @@ log = logging.getLogger(__name__)
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
-
-@dataclass(slots=True, order=True)
-class _Pending(Generic[Item, Answer]):
-    size: float
-    ticket: int
-    item: Item = field(compare=False)
-    answer: asyncio.Future[Answer] = field(compare=False)
-    taken: bool = field(default=False, compare=False)
+_Batch = list[tuple[asyncio.Future[Answer], Item]]
 
 
 class MicroBatcher(Generic[Item, Answer]):
@@ -55,8 +42,9 @@ class MicroBatcher(Generic[Item, Answer]):
         threads: Where ``call`` runs.
         max_batch: Most items in a call.
         concurrency: Calls that may run at once.
-        size: Sort key of an item; None keeps arrival order.
+        size: Of an item; None keeps arrival order.
         check: Gives an answer back as it is to be used, or raises an EngineError that says what is wrong with it.
+        free: Frees the model when this is closed, unless a call hangs in it.
     """
 
     def __init__(
@@ -67,11 +55,10 @@ class MicroBatcher(Generic[Item, Answer]):
         threads: ComputeThreads,
         max_batch: int,
         concurrency: int,
-        size: Callable[[Item], float] | None = None,
-        check: Callable[[Item, Answer], Answer] | None = None,
+        size: Callable[[Item], float] = lambda _: 0.0,
+        check: Callable[[Item, Answer], Answer] = lambda _, answer: answer,
+        free: Callable[[], None] = lambda: None,
     ) -> None:
-        if max_batch < 1 or concurrency < 1:
-            raise ValueError("max_batch and concurrency are at least 1")
         self.limit = max_batch
         """Most items in a call, as far as memory allows."""
         self.hangs = False
@@ -82,9 +69,8 @@ class MicroBatcher(Generic[Item, Answer]):
         self._free_lanes = concurrency
         self._size = size
         self._check = check
-        self._tickets = itertools.count()
-        self._arrivals: deque[_Pending[Item, Answer]] = deque()  # oldest first; those taken are dropped when met
-        self._pending: list[_Pending[Item, Answer]] = []  # by size
+        self._free = free
+        self._pending: dict[asyncio.Future[Answer], Item] = {}  # oldest first
         self._lanes: set[asyncio.Task[None]] = set()
         self._calls: set[Call[list[Answer | EngineError]]] = set()
 
@@ -103,7 +89,9 @@ class MicroBatcher(Generic[Item, Answer]):
         Raises:
             PagemillError: As :meth:`submit`, for the first of these items that failed.
         """
-        answers = [self._enqueue(item) for item in items]
+        loop = asyncio.get_running_loop()
+        answers: list[asyncio.Future[Answer]] = [loop.create_future() for _ in items]
+        self._pending.update(zip(answers, items, strict=True))
         self._start_lanes()
         try:
             return list(await asyncio.gather(*answers))
@@ -112,22 +100,14 @@ class MicroBatcher(Generic[Item, Answer]):
                 answers.pop().cancel()  # a no-op for those that are done; the others are dropped from their batch
 
     async def close(self) -> None:
-        """Drop what is waiting and wait for the calls that run, but for those that hang."""
-        for pending in self._pending:
-            pending.answer.cancel()
-        self._pending.clear()
-        self._arrivals.clear()
-        for call in list(self._calls):
+        """Drop what is waiting, wait for the calls that run, but for those that hang, and free the model."""
+        for answer in self._pending:
+            answer.cancel()
+        for call in self._calls:
             self._threads.give_up(call)
         await asyncio.gather(*self._lanes, return_exceptions=True)
-
-    def _enqueue(self, item: Item) -> asyncio.Future[Answer]:
-        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        ticket = next(self._tickets)
-        pending = _Pending(self._size(item) if self._size else float(ticket), ticket, item, answer)
-        bisect.insort(self._pending, pending)
-        self._arrivals.append(pending)
-        return answer
+        if not self.hangs:
+            self._free()
 
     def _start_lanes(self) -> None:
         while self._free_lanes and self._pending:
@@ -143,88 +123,68 @@ class MicroBatcher(Generic[Item, Answer]):
         finally:
             self._free_lanes += 1
 
-    def _take_batch(self) -> list[_Pending[Item, Answer]]:
-        while self._arrivals:
-            oldest = self._arrivals.popleft()
-            if oldest.taken:
-                continue
-            position = bisect.bisect_left(self._pending, oldest)
-            if oldest.answer.done():  # given up
-                del self._pending[position]
-                continue
-            start = max(0, min(position - self.limit // 2, len(self._pending) - self.limit))
-            batch = self._pending[start : start + self.limit]
-            del self._pending[start : start + self.limit]
-            for pending in batch:
-                pending.taken = True
-            return batch
-        return []
+    def _take_batch(self) -> _Batch[Answer, Item]:
+        """The oldest item, and those that are nearest to it in size."""
+        self._pending = {answer: item for answer, item in self._pending.items() if not answer.done()}  # or given up
+        if not self._pending:
+            return []
+        sizes = {answer: self._size(item) for answer, item in self._pending.items()}
+        oldest = next(iter(sizes.values()))
+        nearest = sorted(sizes, key=lambda answer: abs(sizes[answer] - oldest))
+        return [(answer, self._pending.pop(answer)) for answer in nearest[: self.limit]]
 
-    async def _compute(self, batch: list[_Pending[Item, Answer]]) -> None:
+    async def _compute(self, batch: _Batch[Answer, Item]) -> None:
         """Have all items of a batch answered, in as many calls as it takes."""
-        parts = deque([batch])
-        while parts:
-            part = [pending for pending in parts.popleft() if not pending.answer.done()]
-            if len(part) > self.limit:  # lowered meanwhile
-                parts.appendleft(part[self.limit :])
-            if part:
-                parts.extendleft(reversed(await self._compute_once(part[: self.limit])))
+        left = [(answer, item) for answer, item in batch if not answer.done()]
+        if left:
+            first, rest = left[: self.limit], left[self.limit :]
+            for part in (*await self._compute_once(first), rest):
+                await self._compute(part)
 
-    async def _compute_once(self, batch: list[_Pending[Item, Answer]]) -> list[list[_Pending[Item, Answer]]]:
+    async def _compute_once(self, batch: _Batch[Answer, Item]) -> list[_Batch[Answer, Item]]:
         """Call the model; gives the batches that are to be computed again."""
-        call = self._threads.start(functools.partial(self._answers, [pending.item for pending in batch]))
+        call = self._threads.start(functools.partial(self._answers, [item for _, item in batch]))
         self._calls.add(call)
-        unwanted = itertools.count(1)
-
-        def on_answer(_: asyncio.Future[Answer]) -> None:
-            if next(unwanted) == len(batch):
-                self._threads.give_up(call)  # changes nothing when the call has ended
-
-        for pending in batch:
-            pending.answer.add_done_callback(on_answer)
-        await asyncio.wait({call.answer})
+        unwanted = asyncio.gather(*(answer for answer, _ in batch), return_exceptions=True)
+        first: list[asyncio.Future[Any]] = [call.answer, unwanted]
+        await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+        if not call.answer.done():
+            self._threads.give_up(call)
+            await asyncio.wait({call.answer})
         self._calls.discard(call)
-        for pending in batch:
-            pending.answer.remove_done_callback(on_answer)
         if call.answer.cancelled():  # all items were given up before it began
             return []
         if (error := call.answer.exception()) is not None:
             return self._failed(batch, error)
-        refused: list[_Pending[Item, Answer]] = []
-        for pending, answer in zip(batch, call.answer.result(), strict=True):
-            if not isinstance(answer, EngineError):
-                _set_result(pending, answer)
-            elif len(batch) == 1:
-                _set_exception(pending, answer)
+        refused: _Batch[Answer, Item] = []
+        for (future, item), answer in zip(batch, call.answer.result(), strict=True):
+            if isinstance(answer, EngineError) and len(batch) > 1:
+                refused.append((future, item))
             else:
-                refused.append(pending)
+                _settle(future, answer)
         return _halves(refused)
 
     def _answers(self, items: Sequence[Item]) -> list[Answer | EngineError]:
         """What the model says, with an error in place of what is no good; runs on a thread."""
         answers = self._call(items)
-        if not isinstance(answers, Sequence):
-            raise EngineError(f"{self._name} gave {type(answers).__name__} instead of a list of answers")
         if len(answers) != len(items):
             raise EngineError(f"{self._name} gave {len(answers)} answers to {len(items)} items")
         return [self._checked(item, answer) for item, answer in zip(items, answers, strict=True)]
 
     def _checked(self, item: Item, answer: Answer) -> Answer | EngineError:
-        if self._check is None:
-            return answer
         try:
             return self._check(item, answer)
         except EngineError as error:
             return error.with_traceback(None)
 
-    def _failed(self, batch: list[_Pending[Item, Answer]], error: BaseException) -> list[list[_Pending[Item, Answer]]]:
+    def _failed(self, batch: _Batch[Answer, Item], error: BaseException) -> list[_Batch[Answer, Item]]:
         if isinstance(error, StuckError):
             self.hangs = True
-            for pending in batch:
-                pending.answer.cancel()
+            for answer, _ in batch:
+                answer.cancel()
             return []
         if len(batch) == 1:
-            _set_exception(batch[0], engine_error(self._name, error))
+            _settle(batch[0][0], engine_error(self._name, error))
             return []
         if not is_out_of_memory(error):
             return _halves(batch)
@@ -236,16 +196,15 @@ class MicroBatcher(Generic[Item, Answer]):
         return [batch]
 
 
-def _halves(batch: list[_Pending[Item, Answer]]) -> list[list[_Pending[Item, Answer]]]:
+def _halves(batch: _Batch[Answer, Item]) -> list[_Batch[Answer, Item]]:
     middle = len(batch) // 2
-    return [half for half in (batch[:middle], batch[middle:]) if half]
+    return [batch[:middle], batch[middle:]]
 
 
-def _set_result(pending: _Pending[Item, Answer], answer: Answer) -> None:
-    if not pending.answer.done():
-        pending.answer.set_result(answer)
-
-
-def _set_exception(pending: _Pending[Item, Answer], error: Exception) -> None:
-    if not pending.answer.done():
-        pending.answer.set_exception(error)
+def _settle(future: asyncio.Future[Answer], answer: Answer | PagemillError) -> None:
+    if future.done():  # given up
+        return
+    if isinstance(answer, PagemillError):
+        future.set_exception(answer)
+    else:
+        future.set_result(answer)

@@ -16,10 +16,19 @@ class Once(Generic[Thing]):
 
     Who asks after a failure has it made anew: memory may be there again. A page that gives up waiting does not stop the
     making.
+
+    Args:
+        make: Makes it.
+        dispose: Called by :meth:`close` with what was made.
     """
 
-    def __init__(self, make: Callable[[], Coroutine[Any, Any, Thing]]) -> None:
+    def __init__(
+        self,
+        make: Callable[[], Coroutine[Any, Any, Thing]],
+        dispose: Callable[[Thing], Coroutine[Any, Any, None]] | None = None,
+    ) -> None:
         self._make = make
+        self._dispose = dispose
         self._task: asyncio.Task[Thing] | None = None
 
     async def get(self) -> Thing:
@@ -40,8 +49,10 @@ class Once(Generic[Thing]):
             return None
         return task.result()
 
-    async def cancel(self) -> None:
-        """Stop making it, if that is going on."""
+    async def close(self) -> None:
+        """Stop making it, if that is going on, or dispose of it."""
         if self._task is not None and not self._task.done():
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+        if self._dispose and self.made is not None:
+            await self._dispose(self.made)

@@ -23,7 +23,7 @@ from pagemill.runtime.flight import FlightControl
 from pagemill.runtime.identity import settings_identity, without_credentials
 from pagemill.runtime.microbatch import MicroBatcher
 from pagemill.runtime.once import Once
-from pagemill.runtime.region_reading import RegionReadingService
+from pagemill.runtime.region_reading import load_reader
 from pagemill.runtime.stream import PageStream
 from pagemill.runtime.text_reading import TextReading
 from pagemill.runtime.threads import STUCK_AFTER_S, ComputeThreads
@@ -80,45 +80,19 @@ class Pipeline:
         layout_model: str | Path | None = None,
     ) -> None:
         self.settings = settings or ParseSettings()
+        self.source: InputStream
+        """Of the stream that is under way, once its first page is there."""
         self._asked_runtime = runtime or RuntimeSettings()
         self.runtime = self._asked_runtime.resolved()
         self._layout_engine = layout_engine
         self._layout_settings = LayoutSettings(
             model_path=Path(layout_model) if layout_model else None, max_batch=self.runtime.layout_batch or None
         )
-        self._source: InputStream | None = None
+        self.stuck = asyncio.Event()
+        """Set once a thread hangs in a computation that nobody waits for any more. It goes away with the process; the
+        pipeline goes on, with another thread in its place."""
         self._stream: PageStream | None = None
         self._stopped = False
-        self._stuck = asyncio.Event()
-
-    @property
-    def total(self) -> int | None:
-        """Pages of the stream that is under way, where that is known yet."""
-        return self._source.total if self._source else None
-
-    @property
-    def skipped_earlier(self) -> int:
-        """Pages of the stream so far that had ended in an earlier run and were not given again."""
-        return self._source.skipped_earlier if self._source else 0
-
-    @property
-    def skipped_files(self) -> dict[str, int]:
-        """Files of folders so far that are of no kind that pagemill reads, by suffix."""
-        return self._source.skipped_files if self._source else {}
-
-    @property
-    def complete(self) -> bool:
-        """Whether the stream's input was read to its end."""
-        return self._source is not None and self._source.complete
-
-    @property
-    def stuck(self) -> bool:
-        """Whether a thread hangs in a computation that nobody waits for any more; it goes away with the process."""
-        return self._stuck.is_set()
-
-    async def until_stuck(self) -> None:
-        """Wait for :attr:`stuck`. The pipeline goes on, with another thread in place of the one that hangs."""
-        await self._stuck.wait()
 
     async def identity(self) -> dict[str, Any]:
         """The settings that change results, as plain JSON values; reads the whole file of a layout model.
@@ -150,7 +124,7 @@ class Pipeline:
         async with AsyncExitStack() as stack:
             # A page may take so long; a call that goes on for as long again, with its page given up, hangs.
             make = functools.partial(
-                ComputeThreads, stuck=self._stuck, grace_s=min(STUCK_AFTER_S, self.settings.page_timeout_s)
+                ComputeThreads, stuck=self.stuck, grace_s=min(STUCK_AFTER_S, self.settings.page_timeout_s)
             )
             self._threads = make(self.runtime.threads, name="pagemill.compute")
             stack.push_async_callback(self._threads.close)
@@ -163,12 +137,14 @@ class Pipeline:
                     memory=self.runtime.decoder_memory,
                 )
             )
-            self._layout = Once(self._load_layout)
-            stack.push_async_callback(self._close_layout)
+            self._layout = Once(self._load_layout, lambda batcher: batcher.close())
+            stack.push_async_callback(self._layout.close)
             self._text = TextReading(threads=self._threads, lanes=self.runtime.threads)
             stack.push_async_callback(self._text.close)
-            self._regions = RegionReadingService(self.settings.recognition, self._threads)
-            stack.push_async_callback(self._regions.close)
+            self._reader = Once(
+                lambda: load_reader(self.settings.recognition, self._threads), lambda reader: reader.aclose()
+            )
+            stack.push_async_callback(self._reader.close)
             stack.push_async_callback(self._close_stream)
             self._stack = stack.pop_all()
         return self
@@ -215,9 +191,9 @@ class Pipeline:
             max_attempts: Most attempts of a page that fails for a cause that may be gone next time (a crash, a time
                 limit, an engine's error), those of earlier processes included; all but the first are made alone.
         """
-        self._source = InputStream(inputs, options=options, decoder=self._decoding, catalogue=catalogue)
+        self.source = InputStream(inputs, options=options, decoder=self._decoding, catalogue=catalogue)
         self._stream = PageStream(
-            self._source,
+            self.source,
             self._parse,
             await self._flight_control(),
             max_attempts=max_attempts,
@@ -239,7 +215,8 @@ class Pipeline:
         self._stopped = True
         if self._stream is not None:
             self._stream.stop_admitting()
-            self._regions.stop_waiting()
+        if reader := self._reader.made:
+            reader.stop_waiting()
 
     async def decode(self, payload: PdfPage | EncodedImage) -> DecodedPage:
         """Decode a page."""
@@ -247,8 +224,7 @@ class Pipeline:
 
     async def detect_regions(self, pixels: Pixels) -> list[DetectedRegion]:
         """Detect layout regions, in a microbatch with other pages."""
-        batcher, _ = await self._layout.get()
-        return await batcher.submit(pixels)
+        return await (await self._layout.get()).submit(pixels)
 
     async def read(self, pixels: Pixels, languages: Sequence[str] | None) -> ReadPage:
         """Find and read all lines of text, in microbatches with other pages."""
@@ -256,7 +232,7 @@ class Pipeline:
 
     async def region_reader(self) -> RegionReader:
         """The region engine, loaded. Pages that wait for it are in flight beside those that compute."""
-        reader = await self._regions.reader()
+        reader = await self._reader.get()
         self.runtime = self._asked_runtime.resolved(waiting_pages=_READY * reader.in_flight)
         return reader
 
@@ -286,31 +262,23 @@ class Pipeline:
         await self._threads.settled()
         await self._decoding_threads.settled()
 
-    async def _load_layout(self) -> tuple[MicroBatcher[Pixels, list[DetectedRegion]], LayoutEngine]:
+    async def _load_layout(self) -> MicroBatcher[Pixels, list[DetectedRegion]]:
         create = await self.compute(engines.load, engines.LAYOUT_ENGINES, self._layout_engine)
         engine: LayoutEngine = await self.compute(create, self._layout_settings)
         name = f"the layout engine {self._layout_engine!r}"
-        batcher = MicroBatcher(
+        return MicroBatcher(
             engine.detect,
             name=name,
             threads=self._threads,
             max_batch=engine.max_batch,
             concurrency=self.runtime.threads,
             check=functools.partial(checked_regions, name),
+            free=engine.close,
         )
-        return batcher, engine
 
     async def _close_stream(self) -> None:
         if self._stream is not None:  # the loop over it may have been left without closing it
             await self._stream.close()
-
-    async def _close_layout(self) -> None:
-        await self._layout.cancel()
-        if made := self._layout.made:
-            batcher, engine = made
-            await batcher.close()
-            if not batcher.hangs:
-                engine.close()
 
 
 def _return_memory() -> None:

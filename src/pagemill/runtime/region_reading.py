@@ -11,10 +11,9 @@ from pagemill.errors import EngineError, NetworkError, PagemillError, PageTimeou
 from pagemill.recognition.base import PageReading, Problem, RegionReader, RegionReading
 from pagemill.runtime import engines
 from pagemill.runtime.contract import checked_page_reading, checked_reading, engine_error
-from pagemill.runtime.once import Once
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable
 
     from pagemill.config.settings import RecognitionSettings
     from pagemill.document.labels import Task
@@ -26,56 +25,30 @@ Answer = TypeVar("Answer")
 _LONGEST_ATTEMPTS = 20
 
 
-class RegionReadingService:
-    """Loads the region engine of a run once, and closes it.
+async def load_reader(settings: RecognitionSettings, threads: ComputeThreads) -> CheckedReader:
+    """Load the region engine of a run.
 
     Args:
         settings: Which engine, and what it is given.
         threads: Where it is loaded.
+
+    Raises:
+        PagemillError: It cannot be loaded; the class says why.
     """
-
-    def __init__(self, settings: RecognitionSettings, threads: ComputeThreads) -> None:
-        self._settings = settings
-        self._threads = threads
-        self._reader: Once[CheckedReader] = Once(self._load)
-
-    async def reader(self) -> CheckedReader:
-        """The engine, loaded.
-
-        Raises:
-            PagemillError: It cannot be loaded; the class says why.
-        """
-        return await self._reader.get()
-
-    def stop_waiting(self) -> None:
-        """Have the engine give up what waits for servers that are not there."""
-        if reader := self._reader.made:
-            reader.stop_waiting()
-
-    async def close(self) -> None:
-        """Close the engine's connections."""
-        await self._reader.cancel()
-        if reader := self._reader.made:
-            await reader.aclose()
-
-    async def _load(self) -> CheckedReader:
-        settings = self._settings
-        create = await self._threads.run(engines.load, engines.REGION_ENGINES, settings.engine)
-        engine = create(settings)
-        if not isinstance(engine, RegionReader):
-            raise EngineError(
-                f"the region engine {settings.engine!r} is not a subclass of pagemill.recognition.base.RegionReader",
-                remedy="Report this to the authors of the package that provides it.",
-            )
-        # The engine that comes with pagemill has limits of its own, and waits for servers that start again.
-        longest_s = None if settings.engine == VLM else _longest_s(settings)
-        reader = CheckedReader(engine, settings.engine, served_model=settings.served_model, longest_s=longest_s)
-        if settings.reading not in (None, reader.reads):
-            raise UsageError(
-                f"the region engine {settings.engine!r} does not read {settings.reading}",
-                remedy="Leave out --reading, or choose another engine.",
-            )
-        return reader
+    create = await threads.run(engines.load, engines.REGION_ENGINES, settings.engine)
+    engine = create(settings)
+    if not isinstance(engine, RegionReader):
+        raise EngineError(
+            f"the region engine {settings.engine!r} is not a subclass of pagemill.recognition.base.RegionReader",
+            remedy="Report this to the authors of the package that provides it.",
+        )
+    reader = CheckedReader(engine, settings)
+    if settings.reading not in (None, reader.reads):
+        raise UsageError(
+            f"the region engine {settings.engine!r} does not read {settings.reading}",
+            remedy="Leave out --reading, or choose another engine.",
+        )
+    return reader
 
 
 class CheckedReader(RegionReader):
@@ -83,21 +56,20 @@ class CheckedReader(RegionReader):
 
     Args:
         engine: The engine.
-        name: Its name.
-        served_model: The model name that the user gave.
-        longest_s: Time limit of one read in seconds; None for no limit.
+        settings: Its name, the model name that the user gave, and how long requests and servers may take.
     """
 
-    def __init__(
-        self, engine: RegionReader, name: str, *, served_model: str | None = None, longest_s: float | None = None
-    ) -> None:
-        self.name = name
+    def __init__(self, engine: RegionReader, settings: RecognitionSettings) -> None:
+        self.name = settings.engine
         self.in_flight = max(1, int(engine.in_flight))
         self.reads = ReadingMode(engine.reads)
         self._engine = engine
-        self._what = f"the region engine {name!r}"
-        self._served_model = served_model
-        self._longest_s = longest_s
+        self._what = f"the region engine {settings.engine!r}"
+        self._served_model = settings.served_model
+        # Far more than the attempts of one read and the waiting for a server may take together. The engine that comes
+        # with pagemill has limits of its own, and waits for servers that start again.
+        longest_s = _LONGEST_ATTEMPTS * settings.request_timeout_s + 2 * settings.server_wait_s
+        self._longest_s = None if settings.engine == VLM else longest_s
 
     @property
     def served_model(self) -> str | None:
@@ -127,29 +99,19 @@ class CheckedReader(RegionReader):
             NetworkError: No server could be reached for so long that the page should fail and be tried again later.
             UsageError: The servers do not serve this run.
         """
-        try:
-            return checked_reading(self._what, await self._in_time(self._engine.read(prepared)))
-        except (NetworkError, UsageError):
-            raise
-        except Exception as raised:
-            error: PagemillError = engine_error(self._what, raised)
-            return RegionReading(
-                content=None,
-                content_format=ContentFormat.TEXT,
-                engine=self.name,
-                problem=Problem(error.category, error.message, error.remedy),
-            )
+
+        def unread(problem: Problem) -> RegionReading:
+            return RegionReading(content=None, content_format=ContentFormat.TEXT, engine=self.name, problem=problem)
+
+        return await self._answer(self._engine.read(prepared), checked_reading, unread)
 
     async def read_page(self, prepared: Any) -> PageReading:
         """Read one page; an error of this page alone is in the answer. Otherwise as :meth:`read`."""
-        try:
-            return checked_page_reading(self._what, await self._in_time(self._engine.read_page(prepared)))
-        except (NetworkError, UsageError):
-            raise
-        except Exception as raised:
-            error: PagemillError = engine_error(self._what, raised)
-            problem = Problem(error.category, error.message, error.remedy)
+
+        def unread(problem: Problem) -> PageReading:
             return PageReading(elements=None, engine=self.name, problem=problem)
+
+        return await self._answer(self._engine.read_page(prepared), checked_page_reading, unread)
 
     def stop_waiting(self) -> None:
         """As :meth:`pagemill.recognition.base.RegionReader.stop_waiting`."""
@@ -159,20 +121,20 @@ class CheckedReader(RegionReader):
         """Close connections."""
         await self._engine.aclose()
 
-    async def _in_time(self, reading: Awaitable[Answer]) -> Answer:
+    async def _answer(
+        self, reading: Awaitable[Answer], check: Callable[[str, Answer], Answer], unread: Callable[[Problem], Answer]
+    ) -> Answer:
         """Wait for an answer, but not for ever: a page would never end."""
         try:
             async with asyncio.timeout(self._longest_s) as limit:
-                return await reading
-        except TimeoutError:
-            if not limit.expired():  # the engine's own
-                raise
-            raise PageTimeoutError(
-                f"{self._what} did not answer within {self._longest_s:g} s",
-                remedy="Give it more time with --request-timeout, or report to its makers that it hangs.",
-            ) from None
-
-
-def _longest_s(settings: RecognitionSettings) -> float:
-    """Far more than the attempts of one read and the waiting for a server may take together."""
-    return _LONGEST_ATTEMPTS * settings.request_timeout_s + 2 * settings.server_wait_s
+                return check(self._what, await reading)
+        except (NetworkError, UsageError):
+            raise
+        except Exception as raised:
+            error: PagemillError = engine_error(self._what, raised)
+            if limit.expired():  # else the engine's own
+                error = PageTimeoutError(
+                    f"{self._what} did not answer within {self._longest_s:g} s",
+                    remedy="Give it more time with --request-timeout, or report to its makers that it hangs.",
+                )
+            return unread(Problem(error.category, error.message, error.remedy))

@@ -49,7 +49,7 @@ class TextReading:
         self._lanes = lanes
         self._detector: Once[TextDetector] = Once(self._load_detector)
         self._offers: Once[dict[str, RecognizerOffer]] = Once(self._load_offers)
-        self._recognizers: dict[str, Once[_Loaded]] = {}
+        self._recognizers: dict[str, Once[MicroBatcher[Pixels, RecognizedText]]] = {}
 
     async def read(self, page: Pixels, languages: Sequence[str] | None) -> ReadPage:
         """Find and read all lines of a page.
@@ -79,9 +79,9 @@ class TextReading:
     async def recognize(self, engine: str, lines: Sequence[Pixels]) -> list[RecognizedText]:
         """Read line images with an engine, in microbatches with other pages."""
         if engine not in self._recognizers:
-            self._recognizers[engine] = Once(functools.partial(self._load_recognizer, engine))
-        loaded = await self._recognizers[engine].get()
-        return await loaded.batcher.submit_all(lines)
+            load = functools.partial(self._load_recognizer, engine)
+            self._recognizers[engine] = Once(load, lambda batcher: batcher.close())
+        return await (await self._recognizers[engine].get()).submit_all(lines)
 
     async def compute(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run a function on one of the computing threads."""
@@ -89,12 +89,10 @@ class TextReading:
 
     async def close(self) -> None:
         """Stop all calls and free the models."""
-        await self._offers.cancel()
-        await self._detector.cancel()
+        await self._offers.close()
+        await self._detector.close()
         for recognizer in self._recognizers.values():
-            await recognizer.cancel()
-            if recognizer.made:
-                await recognizer.made.close()
+            await recognizer.close()
 
     async def _load_detector(self) -> TextDetector:
         create = await self.compute(engines.load, engines.TEXT_DETECTORS, PRIMARY)
@@ -104,32 +102,19 @@ class TextReading:
     async def _load_offers(self) -> dict[str, RecognizerOffer]:
         return await self.compute(_offers)
 
-    async def _load_recognizer(self, name: str) -> _Loaded:
+    async def _load_recognizer(self, name: str) -> MicroBatcher[Pixels, RecognizedText]:
         offers = await self._offers.get()
-        return _Loaded(name, await self.compute(offers[name].create), self._threads, self._lanes)
-
-
-class _Loaded:
-    """A recognizer and its microbatches; lines of like width together, for engines that pad."""
-
-    def __init__(self, name: str, engine: TextRecognizer, threads: ComputeThreads, lanes: int) -> None:
+        engine: TextRecognizer = await self.compute(offers[name].create)
         what = f"the recognition engine {name!r}"
-        self._engine = engine
-        self.batcher: MicroBatcher[Pixels, RecognizedText] = MicroBatcher(
+        return MicroBatcher(
             engine.recognize,
             name=what,
-            threads=threads,
+            threads=self._threads,
             max_batch=engine.max_batch,
-            concurrency=lanes,
-            size=_aspect,
+            concurrency=self._lanes,
             check=functools.partial(checked_text, what),
+            free=engine.close,
         )
-
-    async def close(self) -> None:
-        """Wait for the calls that run and free the model, unless a call hangs in it."""
-        await self.batcher.close()
-        if not self.batcher.hangs:
-            self._engine.close()
 
 
 def _detect(detector: TextDetector, page: Pixels) -> list[DetectedLine]:
@@ -139,11 +124,6 @@ def _detect(detector: TextDetector, page: Pixels) -> list[DetectedLine]:
     except Exception as error:
         raise engine_error(name, error) from error
     return checked_lines(name, page, lines)
-
-
-def _aspect(line: Pixels) -> float:
-    height, width = line.shape[:2]
-    return float(width / max(1, height))
 
 
 def _offers() -> dict[str, RecognizerOffer]:

@@ -7,8 +7,8 @@ import functools
 import logging
 import queue
 import threading
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+from concurrent.futures import Future, InvalidStateError
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,19 +26,34 @@ class StuckError(Exception):
     """A call was given up and hangs."""
 
 
-class Call(Generic[R]):
-    """A function on its way through a thread. Made by :meth:`ComputeThreads.start`; used on the event loop."""
+class Call(Future[R]):
+    """A function on its way through a thread. Made by :meth:`ComputeThreads.start` on the event loop."""
 
     def __init__(self, function: Callable[[], R]) -> None:
-        self.answer: asyncio.Future[R] = asyncio.get_running_loop().create_future()
+        super().__init__()
+        self.function: Callable[[], R] | None = function
+        self.thread: threading.Thread | None = None
+        self.given_up = False
+        self.answer = asyncio.wrap_future(self)
         """Result or exception of the function; cancelled when it was given up before it began; :class:`StuckError` when
         it was given up and hangs."""
-        self.given_up = False
-        self.function: Callable[[], R] | None = function
-        """None once it has begun or was dropped; this and the next three are guarded by the pool's lock."""
-        self.thread: threading.Thread | None = None
-        self.ended = False
-        self.left_behind = False
+
+    def run(self) -> None:
+        """Call the function, unless it was given up before."""
+        if not self.set_running_or_notify_cancel():
+            return
+        self.thread = threading.current_thread()
+        function, self.function = self.function, None
+        assert function is not None
+        try:
+            deliver = functools.partial(self.set_result, function())
+        except BaseException as error:
+            if isinstance(error, StopIteration) or not isinstance(error, Exception):
+                # From an engine that calls sys.exit, or panics: it must not end the event loop.
+                error = RuntimeError(f"{type(error).__name__}: {error}")
+            deliver = functools.partial(self.set_exception, error)
+        deliver()
+        del self, deliver, function  # an exception's traceback holds this frame, and with it the arguments
 
 
 class ComputeThreads:
@@ -58,13 +73,10 @@ class ComputeThreads:
     def __init__(
         self, threads: int, *, name: str, stuck: asyncio.Event | None = None, grace_s: float = STUCK_AFTER_S
     ) -> None:
-        if threads < 1:
-            raise ValueError("threads is at least 1")
         self.stuck = stuck or asyncio.Event()
         self._size = threads
         self._name = name
         self._grace_s = grace_s
-        self._lock = threading.Lock()
         self._queue: queue.SimpleQueue[Call[Any] | None] = queue.SimpleQueue()
         self._threads: set[threading.Thread] = set()
         self._calls: set[Call[Any]] = set()  # without an answer yet
@@ -92,16 +104,10 @@ class ComputeThreads:
 
     def give_up(self, call: Call[Any]) -> None:
         """Nobody wants the answer any more: a call that waits does not run, one that runs had better end soon."""
-        if call.given_up or call.answer.done():
-            return
-        call.given_up = True
-        with self._lock:
-            waiting, call.function = call.function is not None, None
-        if waiting:
-            call.answer.cancel()
-        else:
-            clock = asyncio.get_running_loop().call_later(self._grace_s, self._leave_behind, call)
-            call.answer.add_done_callback(lambda _: clock.cancel())
+        if not call.given_up:
+            call.given_up = True
+            if not call.cancel():
+                asyncio.get_running_loop().call_later(self._grace_s, self._leave_behind, call)
 
     async def settled(self) -> None:
         """Wait until the calls that were given up have ended, or hang for good."""
@@ -110,7 +116,7 @@ class ComputeThreads:
 
     async def close(self) -> None:
         """Give up what is under way and end the threads, but for those that hang."""
-        for call in list(self._calls):
+        for call in self._calls:
             self.give_up(call)
         await self.settled()
         threads, self._threads = self._threads, set()
@@ -120,14 +126,13 @@ class ComputeThreads:
             thread.join()  # it has nothing left to do
 
     def _leave_behind(self, call: Call[Any]) -> None:
-        with self._lock:
-            if call.ended:  # the answer is on its way
-                return
-            call.left_behind = True
+        try:
+            call.set_exception(StuckError("a computation hangs"))
+        except InvalidStateError:  # it has ended
+            return
         assert call.thread is not None
         log.info("a computation hangs; its thread %s is left behind", call.thread.name)
         self.stuck.set()
-        _set_exception(call.answer, StuckError("a computation hangs"))
         self._threads.discard(call.thread)
         self._add_thread()
 
@@ -138,38 +143,9 @@ class ComputeThreads:
 
     def _work(self) -> None:
         while (call := self._queue.get()) is not None:
-            with self._lock:
-                function, call.function = call.function, None
-                call.thread = threading.current_thread()
-            if function is not None:
-                _run(call, function)
-            with self._lock:
-                call.ended = True
-            if call.left_behind:
+            try:
+                call.run()
+            except InvalidStateError:  # it was left behind, and this thread with it
                 return
-            del call, function  # they hold pixels
-
-
-def _run(call: Call[R], function: Callable[[], R]) -> None:
-    deliver: Callable[[], None]
-    try:
-        deliver = functools.partial(_set_result, call.answer, function())
-    except BaseException as error:
-        if isinstance(error, StopIteration) or not isinstance(error, Exception):
-            # From an engine that calls sys.exit, or panics: it must not end the event loop.
-            error = RuntimeError(f"{type(error).__name__}: {error}")
-        deliver = functools.partial(_set_exception, call.answer, error)
-    with suppress(RuntimeError):  # the event loop is closed: the call hung, and the run has ended without it
-        call.answer.get_loop().call_soon_threadsafe(deliver)
-    del call, deliver  # an exception's traceback holds this frame, and with it the arguments
-
-
-def _set_result(answer: asyncio.Future[R], result: R) -> None:
-    if not answer.done():
-        answer.set_result(result)
-
-
-def _set_exception(answer: asyncio.Future[Any], error: Exception) -> None:
-    if not answer.done():
-        answer.set_exception(error)
-        answer.exception()  # marks it as seen: perhaps nobody asks any more
+            finally:
+                del call

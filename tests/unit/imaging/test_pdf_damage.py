@@ -58,7 +58,7 @@ def warnings(path: Path) -> list[str]:
     """Categories of what is wrong with the first page."""
     document = open_pdf(path, None)
     try:
-        return [warning.category for warning in render_page(document, 0, DecodeLimits(), bytearray).warnings]
+        return [warning.category for warning in render_page(document, 0, DecodeLimits()).warnings]
     finally:
         document.close()
 
@@ -131,4 +131,4 @@ def test_a_page_is_rendered_whatever_becomes_of_the_check(
     monkeypatch.setattr(owner, name, fail)
     with open_pdf(path, None) as document:
         assert describe(document).page_count == 1
-        assert not render_page(document, 0, DecodeLimits(), bytearray).warnings
+        assert not render_page(document, 0, DecodeLimits()).warnings

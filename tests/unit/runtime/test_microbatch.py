@@ -82,8 +82,7 @@ async def test_neighbours_in_size_share_a_batch_and_the_oldest_is_never_left(thr
     await asyncio.sleep(0)
     gate.set()
     await asyncio.gather(blocker, rest)
-    assert batches[1:] == [[100, 101], [2, 3]] or batches[1:] == [[3, 100], [2, 101]]
-    assert 100 in batches[1]
+    assert batches[1:] == [[100, 101], [2, 3]]
     await batcher.close()
 
 
@@ -270,7 +269,7 @@ async def test_a_refused_answer_costs_its_item_alone_and_is_asked_for_again_firs
 @pytest.mark.parametrize("answer", [None, 7])
 async def test_an_answer_that_is_no_list_names_the_engine(threads, answer):
     batcher = MicroBatcher(lambda items: answer, name="the model", threads=threads, max_batch=2, concurrency=1)
-    with pytest.raises(EngineError, match=r"the model gave \w+ instead of a list"):
+    with pytest.raises(EngineError, match="the model failed: TypeError"):
         await batcher.submit(1)
     await batcher.close()
 

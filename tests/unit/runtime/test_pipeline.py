@@ -148,9 +148,9 @@ async def test_a_faulty_answer_fails_its_page_alone_and_names_the_engine(fake):
         5: ("recognition", "engine"),
     }
     assert told[1].message == "the layout engine 'onnx' failed: ValueError: lost"
-    assert told[2].message.startswith("the layout engine 'onnx' gave a region the box (nan,")
-    assert told[3].message.startswith("the recognition engine 'rapidocr' gave the confidence nan")
-    assert told[5].message.startswith("the text detector 'spotter' gave a line the polygon ((nan,")
+    assert told[2].message.startswith("the layout engine 'onnx' gave an invalid answer: the box (nan,")
+    assert told[3].message.startswith("the recognition engine 'rapidocr' gave an invalid answer: the confidence [nan]")
+    assert told[5].message.startswith("the text detector 'spotter' gave an invalid answer: a point of a polygon (nan,")
     assert fake.closed == {"layout", "recognition"}
 
 
@@ -192,7 +192,7 @@ class NothingLeftRunning:
         self.running = running
 
     async def started(self, ref, *, alone):
-        assert not alone or self.running.stuck
+        assert not alone or self.running.stuck.is_set()
 
     async def postponed(self, page):
         assert page.record.errors[0].category == "timeout"
@@ -202,11 +202,10 @@ class NothingLeftRunning:
 async def test_what_hangs_is_found_alone_and_holds_nobody_up(fake, shade, closed):
     async with asyncio.timeout(60):
         async with make(page_timeout_s=1.0) as running:
-            assert not running.stuck
+            assert not running.stuck.is_set()
             inputs = [image(each) for each in (GOOD, shade, GOOD, GOOD, GOOD)]
             found = await records(running, inputs, journal=NothingLeftRunning(running))
-            await running.until_stuck()
-            assert running.stuck
+            await running.stuck.wait()
     assert fake.closed == closed  # the other model is in use as long as the process lives
     assert found[1].status is Status.FAILED
     assert (found[1].attempts, found[1].errors[0].category) == (2, "timeout")
@@ -225,7 +224,7 @@ async def test_stopping_leaves_the_rest_of_the_input(fake):
                 running.stop_admitting()
         assert 0 < len(found) <= 8  # pages in flight, and one more for each that was handed on
         assert set(found) == {Status.DONE}
-        assert not running.complete
+        assert not running.source.complete
         assert await records(running, [image(GOOD)]) == {}
 
 
@@ -252,9 +251,9 @@ async def test_an_interruption_while_the_stream_is_closed_leaves_nothing_open(fa
 
 async def test_an_input_read_to_its_end_is_complete(fake):
     async with make() as running:
-        assert (running.total, running.skipped_earlier, running.complete) == (None, 0, False)
         await records(running, [image(GOOD)])
-        assert (running.total, running.skipped_earlier, running.complete) == (1, 0, True)
+        source = running.source
+        assert (source.total, source.skipped_earlier, source.complete) == (1, 0, True)
 
 
 async def test_identity_holds_what_decides_about_results_and_nothing_else(tmp_path):

@@ -15,10 +15,11 @@ from pagemill.document.page import ContentFormat
 from pagemill.errors import EngineError, NetworkError, UsageError
 from pagemill.recognition.base import PageElement, PageReading, Problem, RegionReader, RegionReading
 from pagemill.runtime import engines
-from pagemill.runtime.region_reading import CheckedReader, RegionReadingService
+from pagemill.runtime.region_reading import CheckedReader, load_reader
 from pagemill.runtime.threads import ComputeThreads
 
 GOOD = RegionReading(content="text", content_format=ContentFormat.MARKDOWN, engine="odd:1")
+ODD = RecognitionSettings(engine="odd")
 CROP = np.zeros((4, 4, 3), dtype=np.uint8)
 
 
@@ -48,27 +49,27 @@ class Engine(RegionReader):
 
 
 async def test_a_good_reading_passes():
-    assert await CheckedReader(Engine(), "odd").read(None) is GOOD
+    assert await CheckedReader(Engine(), ODD).read(None) is GOOD
 
 
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        ("text", "str instead of the reading"),
+        ("text", "'str' object has no attribute"),
         (replace(GOOD, content=None), "neither a content nor a reason"),
         (replace(GOOD, content=b"bytes"), "content that is bytes"),
         (replace(GOOD, content="x" * 2_000_001), "2,000,001 characters"),
         (replace(GOOD, content_format="markdown?"), "none of ours"),
         (replace(GOOD, problem="broken"), "problem that is str"),
-        (replace(GOOD, attempts=0), "0 as the number of attempts"),
-        (replace(GOOD, attempts=2**31), "2147483648 as the number of attempts"),
-        (replace(GOOD, attempts="two"), "'two' as the number of attempts"),
+        (replace(GOOD, attempts=0), "0 is no number of attempts"),
+        (replace(GOOD, attempts=2**31), "2147483648 is no number of attempts"),
+        (replace(GOOD, attempts="two"), "'two' is no number of attempts"),
         (ValueError("lost its dictionary"), "ValueError: lost its dictionary"),
         (EngineError("too odd"), "too odd"),
     ],
 )
 async def test_what_breaks_the_contract_is_said_of_the_region(answer, said):
-    reading = await CheckedReader(Engine(answer), "odd").read(None)
+    reading = await CheckedReader(Engine(answer), ODD).read(None)
     assert reading.content is None
     assert isinstance(reading.problem, Problem)
     assert reading.problem.category == "engine"
@@ -78,38 +79,12 @@ async def test_what_breaks_the_contract_is_said_of_the_region(answer, said):
 @pytest.mark.parametrize("error", [NetworkError("gone"), UsageError("another model"), asyncio.CancelledError()])
 async def test_what_concerns_the_run_is_passed_on(error):
     with pytest.raises(type(error)):
-        await CheckedReader(Engine(error), "odd").read(None)
+        await CheckedReader(Engine(error), ODD).read(None)
 
 
 def test_a_crop_that_cannot_be_prepared_is_an_error_that_names_the_engine():
     with pytest.raises(EngineError, match="the region engine 'odd' failed: ValueError: side over"):
-        CheckedReader(Engine(ValueError("side over 65,535")), "odd").prepare(CROP, Task.TEXT)
-
-
-async def test_the_engine_is_made_once_and_closed(monkeypatch):
-    made = []
-
-    def create(settings):
-        made.append(settings)
-        return Engine()
-
-    monkeypatch.setattr(engines, "load", lambda group, name: create)
-    threads = ComputeThreads(1, name="test")
-    settings = RecognitionSettings(engine="odd")
-    service = RegionReadingService(settings, threads)
-    one, other = await asyncio.gather(service.reader(), service.reader())
-    assert one is other
-    assert (made, one.in_flight) == ([settings], 3)
-    await service.close()
-    await threads.close()
-    assert one._engine.closed
-
-
-async def test_what_is_not_used_is_not_loaded(monkeypatch):
-    monkeypatch.setattr(engines, "load", None)
-    threads = ComputeThreads(1, name="test")
-    await RegionReadingService(RecognitionSettings(engine="odd"), threads).close()
-    await threads.close()
+        CheckedReader(Engine(ValueError("side over 65,535")), ODD).prepare(CROP, Task.TEXT)
 
 
 ELEMENT = PageElement(
@@ -126,34 +101,34 @@ class PageEngine(Engine):
 
 
 async def test_an_engine_reads_regions_unless_it_says_otherwise():
-    assert CheckedReader(Engine(), "odd").reads is ReadingMode.REGIONS
-    assert CheckedReader(PageEngine(), "odd").reads is ReadingMode.PAGES
+    assert CheckedReader(Engine(), ODD).reads is ReadingMode.REGIONS
+    assert CheckedReader(PageEngine(), ODD).reads is ReadingMode.PAGES
 
 
 async def test_a_good_page_passes_with_its_boxes_clipped():
-    reading = await CheckedReader(PageEngine(PAGE), "odd").read_page(None)
+    reading = await CheckedReader(PageEngine(PAGE), ODD).read_page(None)
     assert reading == replace(PAGE, elements=(replace(ELEMENT, boxes=((0.1, 0.1, 0.5, 1.0),)),))
 
 
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (GOOD, "RegionReading instead of the reading of a page"),
+        (GOOD, "'RegionReading' object has no attribute"),
         (replace(PAGE, elements=None), "neither elements of a page nor a reason"),
-        (replace(PAGE, elements="ab"), "str instead of elements"),
-        (replace(PAGE, attempts=True), "True as the number of attempts"),
-        (replace(PAGE, elements=("ab",)), "str instead of an element"),
+        (replace(PAGE, elements="ab"), "'str' object has no attribute"),
+        (replace(PAGE, attempts=True), "True is no number of attempts"),
+        (replace(PAGE, elements=("ab",)), "'str' object has no attribute"),
         (replace(PAGE, problem="bad"), "problem that is str"),
         (replace(PAGE, elements=(replace(ELEMENT, label="title"),)), "no layout class"),
         (replace(PAGE, elements=(replace(ELEMENT, content=1),)), "content that is int"),
-        (replace(PAGE, elements=(replace(ELEMENT, boxes=((0.0, 0.0, float("nan"), 1.0),)),)), "four finite numbers"),
-        (replace(PAGE, elements=(replace(ELEMENT, boxes=((1, 0, 0, 1),)),)), "in order"),
+        (replace(PAGE, elements=(replace(ELEMENT, boxes=((0.0, 0.0, float("nan"), 1.0),)),)), "4 finite numbers"),
+        (replace(PAGE, elements=(replace(ELEMENT, boxes=((1, 0, 0, 1),)),)), "inverted"),
         (replace(PAGE, elements=(replace(ELEMENT, content="x" * 1_500_000),) * 2), "characters for one page"),
         (ValueError("lost its dictionary"), "ValueError: lost its dictionary"),
     ],
 )
 async def test_what_breaks_the_contract_is_said_of_the_page(answer, said):
-    reading = await CheckedReader(PageEngine(answer), "odd").read_page(None)
+    reading = await CheckedReader(PageEngine(answer), ODD).read_page(None)
     assert reading.elements is None
     assert isinstance(reading.problem, Problem)
     assert said in reading.problem.message
@@ -162,16 +137,14 @@ async def test_what_breaks_the_contract_is_said_of_the_page(answer, said):
 @pytest.mark.parametrize("error", [NetworkError("gone"), UsageError("another model"), asyncio.CancelledError()])
 async def test_what_concerns_the_run_is_passed_on_from_pages(error):
     with pytest.raises(type(error)):
-        await CheckedReader(PageEngine(error), "odd").read_page(None)
+        await CheckedReader(PageEngine(error), ODD).read_page(None)
 
 
 async def test_an_engine_that_cannot_do_what_was_asked_for_is_refused(monkeypatch):
     monkeypatch.setattr(engines, "load", lambda group, name: lambda settings: Engine())
     threads = ComputeThreads(1, name="test")
-    service = RegionReadingService(RecognitionSettings(engine="odd", reading=ReadingMode.PAGES), threads)
     with pytest.raises(UsageError, match="'odd' does not read pages"):
-        await service.reader()
-    await service.close()
+        await load_reader(RecognitionSettings(engine="odd", reading=ReadingMode.PAGES), threads)
     await threads.close()
 
 
@@ -189,7 +162,8 @@ class HangingEngine(Engine):
 
 
 async def test_an_engine_that_never_answers_fails_its_region():
-    reader = CheckedReader(HangingEngine(), "odd", longest_s=0.01)
+    hasty = RecognitionSettings(engine="odd", request_timeout_s=0.0004, server_wait_s=0.001)
+    reader = CheckedReader(HangingEngine(), hasty)
     for reading in (await reader.read(None), await reader.read_page(None)):
         assert reading.problem is not None
         assert reading.problem.category == "timeout"
@@ -197,7 +171,7 @@ async def test_an_engine_that_never_answers_fails_its_region():
 
 
 async def test_a_time_limit_of_the_engine_is_its_own():
-    reading = await CheckedReader(Engine(TimeoutError("too slow")), "odd", longest_s=60).read(None)
+    reading = await CheckedReader(Engine(TimeoutError("too slow")), ODD).read(None)
     assert reading.problem is not None
     assert "TimeoutError: too slow" in reading.problem.message
 
@@ -207,14 +181,11 @@ async def test_every_foreign_engine_gets_a_last_time_limit_and_is_told_that_the_
     monkeypatch.setattr(engines, "load", lambda group, name: lambda settings: engine)
     threads = ComputeThreads(1, name="test")
     settings = RecognitionSettings(engine="odd", request_timeout_s=0.0005, server_wait_s=0.001, served_model="given")
-    service = RegionReadingService(settings, threads)
-    service.stop_waiting()  # nothing is loaded yet
-    reader = await service.reader()
+    reader = await load_reader(settings, threads)
     assert (await reader.read(None)).problem.category == "timeout"
-    service.stop_waiting()
+    reader.stop_waiting()
     assert not engine.waits
     assert reader.served_model == "some-model"
-    assert CheckedReader(Engine(), "odd", served_model="given").served_model == "given"
-    CheckedReader(Engine(), "odd").stop_waiting()  # which it need not have
-    await service.close()
+    assert CheckedReader(Engine(), settings).served_model == "given"
+    CheckedReader(Engine(), ODD).stop_waiting()  # which it need not have
     await threads.close()
