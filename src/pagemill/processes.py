@@ -7,9 +7,11 @@ import os
 import signal
 import sys
 import threading
+import time
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
+_LOOK_S = 1.0
 # Looked up when this module is imported: between fork and exec nothing may be loaded.
 _prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
@@ -29,21 +31,21 @@ def module_command(module: str, *interpreter_options: str) -> list[str]:
     return [sys.executable, "-P", *interpreter_options, "-c", boot]
 
 
-def die_with_parent(parent: int, lifeline: int | None = None) -> None:
+def die_with_parent(parent: int, *, group: bool = False) -> None:
     """Have this process killed when its parent ends, however that ends. Called first thing in the child.
 
     Args:
         parent: Process id of the parent, taken before the fork.
-        lifeline: Reading end of a pipe whose only writer is the parent, for systems other than Linux: its end of file
-            kills this process's group. None: nothing is done there.
+        group: On systems other than Linux a thread looks for the parent and kills this process's group; else nothing is
+            done there.
     """
     if sys.platform == "linux":
         assert _prctl is not None
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:  # it ended before the line above
             os.kill(os.getpid(), signal.SIGKILL)
-    elif lifeline is not None:
-        threading.Thread(target=_kill_group_after, args=(lifeline,), name="pagemill.parent", daemon=True).start()
+    elif group:
+        threading.Thread(target=_kill_group_after, args=(parent,), name="pagemill.parent", daemon=True).start()
 
 
 def exit_reason(code: int) -> str:
@@ -69,6 +71,7 @@ def out_of_memory_kills() -> int | None:
         return None
 
 
-def _kill_group_after(lifeline: int) -> None:
-    os.read(lifeline, 1)
+def _kill_group_after(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(_LOOK_S)
     os.killpg(0, signal.SIGKILL)

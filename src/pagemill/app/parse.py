@@ -173,7 +173,7 @@ async def parse_into(
 
             directory = await _on(writer, open_directory)
             try:
-                vitals.has_opened()
+                vitals.opened = True
                 run = _RunWriter(directory, writer, pipeline, life, progress)
                 return await run.parse(inputs, options, max_attempts)
             finally:
@@ -316,7 +316,7 @@ class _RunWriter:
             self._writer,
             lambda: self._directory.postpone_page(key, attempts=record.attempts, error=record.errors[0]),
         )
-        self._life.vitals.page_postponed()
+        self._life.vitals.postponed += 1
         self._landed(page)
         if self._progress and not page.unserved:  # else the error that ends the run tells it once for all of them
             self._progress.postponed(page)
@@ -327,7 +327,10 @@ class _RunWriter:
             self._skipped += 1
             return
         await _on(self._writer, lambda: self._write(page))
-        self._life.vitals.page_ended(failed=page.record.status is Status.FAILED)
+        if page.record.status is Status.FAILED:
+            self._life.vitals.failed += 1
+        else:
+            self._life.vitals.done += 1
         self._landed(page)
         self.outcome.add(page)
         if self._progress:
@@ -376,7 +379,7 @@ class _RunWriter:
 
         async def beat() -> None:
             while True:
-                self._life.vitals.beat()
+                self._life.vitals.beats += 1
                 await asyncio.sleep(BEAT_S)
 
         async def leave_when_stuck() -> None:
@@ -384,7 +387,7 @@ class _RunWriter:
             supervised = self._life.supervised
             if self._progress and not self._life.vitals.hung:
                 self._progress.hangs(fresh_process=supervised)
-            self._life.vitals.has_hung()
+            self._life.vitals.hung = True
             if supervised:
                 self.outcome.recycle = True
                 self._pipeline.stop_admitting()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
 import math
 import mmap
 import os
@@ -15,11 +16,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn, Self
 
 from pagemill.errors import ExitCode, WorkerCrashError
-from pagemill.processes import die_with_parent, out_of_memory_kills
+from pagemill.processes import die_with_parent, exit_reason, out_of_memory_kills
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import FrameType, TracebackType
+    from types import FrameType
 
 RECYCLE = 75
 """Exit status of a worker that asks for a fresh process in its place (EX_TEMPFAIL of sysexits.h)."""
@@ -40,86 +41,31 @@ _FOREIGN = "SIGKILL, sent by another process"
 _ERASE_LINE_SHOW_CURSOR = "\r\x1b[2K\x1b[?25h"
 
 
-class Vitals:
-    """Counters in memory that a worker shares with its parent and with the workers after it."""
+class Vitals(ctypes.Structure):
+    """Counters, which :func:`supervise` has a worker share with its parent and with the workers after it."""
 
-    _DONE, _FAILED, _POSTPONED, _OPENED, _UNDER_WAY, _BEATS, _ORDERLY, _HUNG, _COUNT = range(9)
-
-    def __init__(self) -> None:
-        self._counters = memoryview(mmap.mmap(-1, 8 * self._COUNT)).cast("Q")
-
-    @property
-    def done(self) -> int:
-        """Pages that were parsed, in all lives."""
-        return self._counters[self._DONE]
-
-    @property
-    def failed(self) -> int:
-        """Pages that failed for good, in all lives."""
-        return self._counters[self._FAILED]
+    done: int
+    """Pages that were parsed, in all lives."""
+    failed: int
+    """Pages that failed for good, in all lives."""
+    postponed: int
+    """Attempts that failed and are followed by another, in all lives."""
+    opened: int
+    """Whether some worker has opened the output directory: it holds this run then, and none before it."""
+    hung: int
+    """Whether a computation has hung in some life."""
+    in_flight: int
+    """Pages that are being parsed."""
+    beats: int
+    """Signs of life of this worker. From the first one on, silence means that it hangs."""
+    orderly: int
+    """Whether the worker ended of its own will. An exit status without this is a death: a library may call exit()."""
+    _fields_ = [(name, ctypes.c_uint64) for name in __annotations__]
 
     @property
     def attempts(self) -> int:
         """Attempts that came to their end, in all lives."""
-        return self.done + self.failed + self._counters[self._POSTPONED]
-
-    @property
-    def opened(self) -> bool:
-        """Whether some worker has opened the output directory: it holds this run then, and none before it."""
-        return bool(self._counters[self._OPENED])
-
-    def has_opened(self) -> None:
-        """Note that the output directory is open."""
-        self._counters[self._OPENED] = 1
-
-    @property
-    def hung(self) -> bool:
-        """Whether a computation has hung in some life."""
-        return bool(self._counters[self._HUNG])
-
-    def has_hung(self) -> None:
-        """Note that a computation hangs for good."""
-        self._counters[self._HUNG] = 1
-
-    @property
-    def in_flight(self) -> int:
-        """Pages that are being parsed."""
-        return self._counters[self._UNDER_WAY]
-
-    @in_flight.setter
-    def in_flight(self, pages: int) -> None:
-        self._counters[self._UNDER_WAY] = pages
-
-    def page_ended(self, *, failed: bool) -> None:
-        """Count a page that ended for good."""
-        self._counters[self._FAILED if failed else self._DONE] += 1
-
-    def page_postponed(self) -> None:
-        """Count an attempt that failed and that will be followed by another."""
-        self._counters[self._POSTPONED] += 1
-
-    @property
-    def beats(self) -> int:
-        """Signs of life of this worker."""
-        return self._counters[self._BEATS]
-
-    def beat(self) -> None:
-        """Give a sign of life. From the first one on, silence means that the worker hangs."""
-        self._counters[self._BEATS] += 1
-
-    def begin(self) -> None:
-        """A worker begins its life."""
-        for counter in (self._UNDER_WAY, self._BEATS, self._ORDERLY):
-            self._counters[counter] = 0
-
-    def leave(self) -> None:
-        """A worker ends of its own will. An exit status without this is a death: a native library may call exit()."""
-        self._counters[self._ORDERLY] = 1
-
-    @property
-    def orderly(self) -> bool:
-        """Whether the worker ended of its own will."""
-        return bool(self._counters[self._ORDERLY])
+        return self.done + self.failed + self.postponed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,19 +85,17 @@ class Life:
 def supervise(
     work: Callable[[Life], int],
     *,
-    say: Callable[[str], None] | None = None,
     busy_deaths: int = BUSY_DEATHS,
     silence_s: float = math.inf,
 ) -> int:
     """Do the work in a child process, and again in another one when that dies of a signal or exits with ``RECYCLE``.
 
     The child gets a process group of its own, so that a terminal's signals reach the parent alone, which passes them on
-    once. The child is killed when the parent ends, its own children are killed when it dies. Where processes cannot be
-    forked (Windows) the work is done here. Call it from the main thread of a process without other threads or children.
+    once. The child is killed when the parent ends, its own children are killed when it dies. Call it from
+    the main thread of a process without other threads or children.
 
     Args:
         work: Returns the exit status; prints its own errors. It is called once in every child.
-        say: Told in a sentence about deaths; prints to standard error by default.
         busy_deaths: Deaths in a row with pages under way, and none ended in between, before giving up.
         silence_s: A worker that has given signs of life is killed when there was none for so long.
 
@@ -161,14 +105,12 @@ def supervise(
     Raises:
         WorkerCrashError: Workers died again and again before an attempt at a page came to its end.
     """
-    if not hasattr(os, "fork"):
-        return work(Life())
-    say = say or print_notice
-    vitals, death, idle, busy, number, foreign = Vitals(), None, 0, 0, 0, 0
+    vitals = Vitals.from_buffer(mmap.mmap(-1, ctypes.sizeof(Vitals)))
+    death, idle, busy, number, foreign = None, 0, 0, 0, 0
     with _Parent(vitals, silence_s) as parent:
         while not parent.requests:
             attempts, kills = vitals.attempts, out_of_memory_kills()
-            vitals.begin()
+            vitals.in_flight = vitals.beats = vitals.orderly = 0
             code = parent.live(work, Life(vitals=vitals, number=number, death=death, supervised=True))
             if vitals.orderly and code != RECYCLE:
                 return code
@@ -177,7 +119,7 @@ def supervise(
             death = None if vitals.orderly else parent.silence or _describe(code, kills)
             if parent.requests:
                 if death:
-                    say(f"The worker process died ({death}) while the run was stopping.")
+                    _print_notice(f"The worker process died ({death}) while the run was stopping.")
                 break
             if vitals.attempts != attempts:
                 idle = busy = 0
@@ -186,13 +128,13 @@ def supervise(
                 raise _given_up(death, idle + busy)
             foreign += death == _FOREIGN
             is_forgiven = death == _FOREIGN and foreign <= FOREIGN_KILLS
-            say(_notice(death, 0 if is_forgiven else vitals.in_flight))
+            _print_notice(_notice(death, 0 if is_forgiven else vitals.in_flight))
             death = None if is_forgiven else death
             number += 1
     return ExitCode.INTERRUPTED
 
 
-def print_notice(message: str) -> None:
+def _print_notice(message: str) -> None:
     """Print a line to standard error, over what a dead worker may have left of its progress bar."""
     with suppress(OSError, ValueError):  # nobody reads it
         sys.stderr.write((_ERASE_LINE_SHOW_CURSOR if sys.stderr.isatty() else "") + message + "\n")
@@ -215,8 +157,6 @@ class _Parent:
         self._requested_at = -math.inf
         self._beats = self._silent_checks = self._late_checks = 0
         self._before: dict[signal.Signals, Callable[[int, FrameType | None], object] | int] = {}
-        # Nobody writes to it: its end of file tells the worker, where nothing better does, that the parent is gone.
-        self._lifeline = os.pipe()
 
     def __enter__(self) -> Self:
         for number, handler in (
@@ -231,13 +171,9 @@ class _Parent:
         signal.setitimer(signal.ITIMER_REAL, CHECK_S, CHECK_S)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
         self._restore_handlers()
-        for descriptor in self._lifeline:
-            os.close(descriptor)
 
     def live(self, work: Callable[[Life], int], life: Life) -> int:
         """One life of a worker; returns its exit status, negative for the signal that it died of."""
@@ -256,11 +192,10 @@ class _Parent:
             os.setpgid(worker, worker)
         self._worker = worker
         signal.pthread_sigmask(signal.SIG_UNBLOCK, self._before)
-        while True:  # as the first process of a container it inherits, and has to bury, what a worker left behind
+        pid = 0
+        while pid != worker:  # as the first process of a container it inherits, and has to bury, what one left behind
             pid, status = os.waitpid(-1, 0)
-            if pid == worker:
-                self._worker = None
-                break
+        self._worker = None
         with suppress(ProcessLookupError, PermissionError):  # its decoding processes
             os.killpg(worker, signal.SIGKILL)
         return os.waitstatus_to_exitcode(status)
@@ -270,9 +205,7 @@ class _Parent:
             os.setpgid(0, 0)
         self._restore_handlers()
         signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # it may write to the terminal from its group of its own
-        read, write = self._lifeline
-        os.close(write)
-        die_with_parent(parent, read)
+        die_with_parent(parent, group=True)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, self._before)
 
     def _restore_handlers(self) -> None:
@@ -331,7 +264,7 @@ def _work(work: Callable[[Life], int], life: Life) -> NoReturn:
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):
                 stream.flush()
-        life.vitals.leave()
+        life.vitals.orderly = True
         os._exit(status)
 
 
@@ -342,16 +275,11 @@ def _describe(code: int, kills: int | None) -> str:
         code: Its exit status, negative for a signal.
         kills: From :func:`out_of_memory_kills`, before it started.
     """
-    if code >= 0:
-        return f"exit status {code}"
-    if code == -signal.SIGKILL:
-        if kills is None:
-            return "SIGKILL, as when memory runs out"
-        return _FOREIGN if out_of_memory_kills() == kills else "SIGKILL: memory ran out"
-    try:
-        return signal.Signals(-code).name
-    except ValueError:
-        return f"signal {-code}"
+    if code != -signal.SIGKILL:
+        return exit_reason(code)
+    if kills is None:
+        return "SIGKILL, as when memory runs out"
+    return _FOREIGN if out_of_memory_kills() == kills else "SIGKILL: memory ran out"
 
 
 def _notice(death: str | None, pages: int) -> str:
@@ -359,12 +287,8 @@ def _notice(death: str | None, pages: int) -> str:
         return "A page hangs in a computation that cannot be stopped; going on in a fresh process."
     if not pages:
         return f"The worker process died ({death}); going on in a fresh one."
-    if pages == 1:
-        return f"The worker process died ({death}) with one page under way; going on, that was one attempt at it."
-    return (
-        f"The worker process died ({death}); "
-        f"going on without the {pages:,} pages it had under way, they are tried again alone."
-    )
+    in_flight = "1 page" if pages == 1 else f"{pages:,} pages"
+    return f"The worker process died ({death}) with {in_flight} in flight; going on, that was one attempt at each."
 
 
 def _given_up(death: str | None, times: int) -> WorkerCrashError:

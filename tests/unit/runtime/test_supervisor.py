@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pagemill.runtime.supervisor import RECYCLE, Life, Vitals, supervise
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -156,7 +154,7 @@ def work(life):
     tell(life.death)
     if life.number < 4:
         life.vitals.in_flight = 2
-        life.vitals.page_postponed()
+        life.vitals.postponed += 1
         os.kill(os.getpid(), signal.SIGKILL)
     return 0
 run(work)
@@ -171,7 +169,7 @@ def test_a_worker_that_asks_for_it_is_replaced():
     told, stderr, status = run("""
 def work(life):
     tell(life.number, life.death)
-    life.vitals.page_postponed()
+    life.vitals.postponed += 1
     return RECYCLE if life.number < 5 else 0
 run(work)
 """)
@@ -186,7 +184,7 @@ def test_three_deaths_without_a_page_in_between_are_enough(way: str):
 def work(life):
     tell(life.number)
     if life.number == 1:
-        life.vitals.page_ended(failed=False)
+        life.vitals.done += 1
     {way}
 run(work)
 """)
@@ -217,7 +215,7 @@ def work(life):
     if life.number == 1:
         return 0
     life.vitals.in_flight = 1
-    life.vitals.beat()
+    life.vitals.beats += 1
     ctypes.PyDLL(None).sleep(60)  # holds the interpreter lock
 module.CHECK_S = 0.02
 run(work, silence_s=0.05)
@@ -233,7 +231,7 @@ def test_signs_of_life_keep_a_worker_alive_and_so_does_silence_before_the_first(
 def work(life):
     time.sleep(0.3)
     for _ in range(300):
-        life.vitals.beat()
+        life.vitals.beats += 1
         time.sleep(0.001)
     tell(life.number)
     return 0
@@ -447,25 +445,6 @@ def test_a_terminal_gets_its_cursor_back_after_a_death():
     os.close(slave)
     os.close(master)
     assert "half a bar\r\x1b[2K\x1b[?25hThe worker process died (SIGABRT)" in shown
-
-
-def test_without_fork_the_work_is_done_here(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delattr(os, "fork")
-    lives: list[Life] = []
-    assert supervise(lambda life: lives.append(life) or RECYCLE) == RECYCLE
-    assert [(life.number, life.death, life.supervised) for life in lives] == [(0, None, False)]
-
-
-def test_vitals_count_over_all_lives():
-    vitals = Vitals()
-    vitals.page_ended(failed=False)
-    vitals.page_ended(failed=True)
-    vitals.page_postponed()
-    vitals.in_flight = 4
-    vitals.leave()
-    assert (vitals.done, vitals.failed, vitals.attempts, vitals.in_flight, vitals.orderly) == (1, 1, 3, 4, True)
-    vitals.begin()
-    assert (vitals.done, vitals.failed, vitals.attempts, vitals.in_flight, vitals.orderly) == (1, 1, 3, 0, False)
 
 
 def test_the_parent_is_light():
