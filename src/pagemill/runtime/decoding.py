@@ -30,7 +30,6 @@ from pagemill.sources.base import PdfPage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
-    from types import TracebackType
 
     from pagemill.imaging.page import DecodedPage, PdfInfo, PdfRepair
     from pagemill.runtime.decoding_protocol import Reply, Request
@@ -83,9 +82,7 @@ class DecodingService:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         idle, self._idle = self._idle, []
         await asyncio.gather(*(asyncio.to_thread(process.kill) for process in idle))
         await self._threads.close()

@@ -13,13 +13,6 @@ TEXT_DETECTORS = "pagemill.text_detectors"
 TEXT_ENGINES = "pagemill.text_engines"
 REGION_ENGINES = "pagemill.region_engines"
 EMBEDDING_ENGINES = "pagemill.embedding_engines"
-_KINDS = {
-    REGION_ENGINES: "region engine",
-    EMBEDDING_ENGINES: "embedding engine",
-    LAYOUT_ENGINES: "layout engine",
-    TEXT_DETECTORS: "text detector",
-    TEXT_ENGINES: "text engine",
-}
 
 
 def names(group: str) -> list[str]:
@@ -41,7 +34,7 @@ def load(group: str, name: str) -> Any:
             return point.load()
         except ImportError as error:
             raise MissingDependencyError(
-                f"the {_KINDS[group]} {name!r} cannot be loaded: {error}",
+                f"the {_kind(group)} {name!r} cannot be loaded: {error}",
                 remedy=f"Install what it needs, or reinstall {point.dist.name if point.dist else name}.",
             ) from error
     raise _unknown(group, name)
@@ -60,4 +53,8 @@ def require(group: str, name: str) -> None:
 def _unknown(group: str, name: str) -> UsageError:
     embedded = ["lines"] if group == REGION_ENGINES else []
     known = ", ".join([*embedded, *names(group)]) or "none: is pagemill installed?"
-    return UsageError(f"there is no {_KINDS[group]} {name!r}", remedy=f"Installed: {known}.")
+    return UsageError(f"there is no {_kind(group)} {name!r}", remedy=f"Installed: {known}.")
+
+
+def _kind(group: str) -> str:
+    return group.removeprefix("pagemill.").removesuffix("s").replace("_", " ")

@@ -31,7 +31,6 @@ from pagemill.sources.stream import InputStream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
-    from types import TracebackType
 
     from pagemill.imaging.page import DecodedPage
     from pagemill.imaging.types import Pixels
@@ -149,9 +148,7 @@ class Pipeline:
             self._stack = stack.pop_all()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
 
     async def prepare(self) -> None:

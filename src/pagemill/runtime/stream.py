@@ -71,8 +71,6 @@ class PageStream:
         journal: Journal | None = None,
         settled: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        if max_attempts < 1:
-            raise ValueError("max_attempts is at least 1")
         self._source = source
         self._parse = parse
         self._flight = flight
@@ -180,22 +178,20 @@ class PageStream:
         if self._journal is not None:
             await self._journal.started(ref, alone=alone)
         page = await self._parse(ref, ticket)
-        if page.unserved and self._stopped and self._failure is None:
-            # The user does not want to wait for servers: the page has not been tried, and the run is to go on later.
-            page.record.attempts = ref.attempts
-            if self._journal is not None:
-                await self._journal.postponed(page)
-            ticket.leave()
-            return
-        if page.unserved:
-            self._end_unserved(page)
         attempts = ref.attempts + 1
-        if not page.retryable or attempts >= self._max_attempts:
-            self._ended.put_nowait((page, ticket))
-            return
+        # The user does not want to wait for servers: the page has not been tried, and the run is to go on later.
+        is_left = page.unserved and self._stopped and self._failure is None
+        if is_left:
+            page.record.attempts = ref.attempts
+        else:
+            if page.unserved:
+                self._end_unserved(page)
+            if not page.retryable or attempts >= self._max_attempts:
+                self._ended.put_nowait((page, ticket))
+                return
+            self._postpone(replace(ref, attempts=attempts))
         if self._journal is not None:
             await self._journal.postponed(page)
-        self._postpone(replace(ref, attempts=attempts))
         ticket.leave()
 
     def _end_unserved(self, page: ParsedPage) -> None:
