@@ -30,10 +30,10 @@ class FlightControl:
         max_with_pixels: float = math.inf,
         enough_requests: float = math.inf,
     ) -> None:
+        self.max_pages = max_pages
         self.max_bytes = max_bytes
         self.tickets: set[Ticket] = set()
         self.changed = asyncio.Event()
-        self._max_pages = max_pages
         self._max_with_pixels = max_with_pixels
         self._enough_requests = enough_requests
         self._turn = asyncio.Lock()
@@ -50,7 +50,7 @@ class FlightControl:
 
     def _fits(self, estimated_bytes: int) -> bool:
         return not self.tickets or (
-            len(self.tickets) < self._max_pages
+            len(self.tickets) < self.max_pages
             and sum(ticket.requests for ticket in self.tickets) < self._enough_requests
             and sum(ticket.has_pixels for ticket in self.tickets) < self._max_with_pixels
             and sum(ticket.bytes for ticket in self.tickets) + estimated_bytes <= self.max_bytes
