@@ -284,7 +284,7 @@ async def _served_names(root: str) -> list[str]:
 
     exchange = Exchange(os.environ.get("PAGEMILL_API_KEY"))
     try:
-        return [served.name for served in decode_served(await exchange.get(f"{root}/v1/models", _SERVER_S))]
+        return [served.name for served in decode_served(await exchange.request(f"{root}/v1/models", _SERVER_S))]
     except AttemptFailedError as error:
         raise NetworkError(error.message) from error
     finally:

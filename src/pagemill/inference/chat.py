@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -20,35 +20,13 @@ class Answer:
     finish_reason: str | None = None
     """``stop``, ``length``, ``repetition``, ...; None if the server does not report it."""
     completion_tokens: int | None = None
-    prompt_tokens: int | None = None
-
-
-class Asker(Protocol):
-    """Sends one request to some server, with balancing, limits and retries of network failures."""
-
-    async def ask(self, body: bytes) -> Answer:
-        """Send the JSON body of a chat completion and wait for its answer. May be cancelled.
-
-        Raises:
-            RequestRefusedError: The request itself is refused (4xx other than 408 and 429).
-            RequestFailedError: All attempts failed while a server is up; :class:`RequestTimeoutError` if the last one
-                timed out.
-            NetworkError: No server was reachable for as long as the client waits; the page should fail and be retried
-                later.
-            UsageError: The servers do not serve the model, or reject the key; the remedy says what to do.
-        """
-        ...
-
-    def has_idle_capacity(self) -> bool:
-        """Whether the servers have room for more requests: none is waiting for a free one."""
-        ...
 
 
 class ChatClient(ServerClient):
-    """Requests chat completions: the :class:`Asker` for real servers."""
+    """Requests chat completions."""
 
     async def ask(self, body: bytes) -> Answer:
-        """As :meth:`Asker.ask`."""
+        """Send the JSON body of a chat completion and wait for its answer, as :meth:`post`. May be cancelled."""
         return await self.post("/v1/chat/completions", body, decode_completion)
 
 
@@ -67,9 +45,6 @@ class _Completion(msgspec.Struct):
     """Counts for information: an invalid one never costs the answer."""
 
 
-_COMPLETION = msgspec.json.Decoder(_Completion)
-
-
 def decode_completion(reply: bytes) -> tuple[Answer, int]:
     """The answer of a chat completion and its number of tokens.
 
@@ -77,16 +52,11 @@ def decode_completion(reply: bytes) -> tuple[Answer, int]:
         ValueError: It is not a chat completion.
         RecursionError: It is nested too deeply.
     """
-    completion = _COMPLETION.decode(reply)
+    completion = msgspec.json.decode(reply, type=_Completion)
     if not completion.choices:
         raise ValueError("no choices")
     choice, usage = completion.choices[0], completion.usage if isinstance(completion.usage, dict) else {}
     text = choice.message.content or ""
     tokens = token_count(usage.get("completion_tokens"))
-    answer = Answer(
-        text=text,
-        finish_reason=choice.finish_reason,
-        completion_tokens=tokens,
-        prompt_tokens=token_count(usage.get("prompt_tokens")),
-    )
+    answer = Answer(text=text, finish_reason=choice.finish_reason, completion_tokens=tokens)
     return answer, len(text) // 3 + 1 if tokens is None else tokens

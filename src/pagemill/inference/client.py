@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections import Counter
-from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from pagemill.errors import NetworkError, PagemillError, UsageError
-from pagemill.inference.errors import RequestFailedError, RequestRefusedError, RequestTimeoutError
-from pagemill.inference.exchange import AttemptFailedError, Cause, Exchange, NotThereError
-from pagemill.inference.limits import AdaptiveLimit, FixedLimit
-from pagemill.inference.metrics import requests_waiting
-from pagemill.inference.models import ServedModel, choose_model, decode_models, not_served
+from pagemill.inference.exchange import (
+    AttemptFailedError,
+    Cause,
+    Exchange,
+    RequestFailedError,
+    RequestRefusedError,
+    RequestTimeoutError,
+)
+from pagemill.inference.limits import InFlightLimit
+from pagemill.inference.models import Served, choose_model, decode_served, not_served, requests_waiting
 from pagemill.inference.servers import PooledServer, ServerPool, server_root
 
 if TYPE_CHECKING:
@@ -31,18 +34,15 @@ API_KEY = "PAGEMILL_API_KEY"
 _ENOUGH = 8
 """A request fails for good at this total cost of failed attempts. A server that crashes fails everything it had in
 flight, so a few crashes must be affordable."""
-_COST = {Cause.TIMEOUT: 3}
-"""Cost of a failed attempt, 1 by default. Causes in :data:`_FREE` are no evidence against the request."""
-_FREE = frozenset({Cause.UNREACHABLE, Cause.BUSY})
-_FAULT = frozenset({Cause.CONNECTION, Cause.SERVER_ERROR})
-"""Signs of a fault; of overload only if the server crashes."""
+_COST = {Cause.UNREACHABLE: 0, Cause.BUSY: 0, Cause.TIMEOUT: 3}
+"""Cost of a failed attempt, 1 by default; 0 for what is no evidence against the request."""
 _PATIENCE_S = 60.0
 """Seconds for which failures of a server that answers no request do not count against the request."""
 _FIRST_DELAY_S, _LONGEST_DELAY_S = 0.25, 4.0
 _FIRST_PROBE_S, _LONGEST_PROBE_S = 0.25, 5.0
 _PROBE_TIMEOUT_S = 10.0
-_QUICK_PROBES = 40
-"""Most outages are short: this many probes at the first interval, then exponential backoff."""
+_PROBE_SHARE = 1 / 40
+"""Interval of probes as a share of the outage so far: most outages are short."""
 _STREAK = 5
 """Consecutive failures after which a server is paused (circuit breaker), longer with each further one."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 3.0
@@ -50,8 +50,6 @@ _LAST_WAIT_S = 5.0
 """Seconds to wait for an unreachable server when the run is ending: enough for a restart."""
 _POLL_S = 1.0
 """Seconds between two reads of a server's queue length."""
-_DECODED_AT_ONCE = 2**16
-"""Bytes of JSON that decode in well under a millisecond; larger answers are decoded on a thread."""
 
 
 class ServerClient:
@@ -77,13 +75,10 @@ class ServerClient:
         if not servers:
             raise UsageError("no model server is named", remedy="Name one with --server URL.")
         roots = dict.fromkeys(server_root(url) for url in servers)  # a server named twice counts once
-        self.servers = tuple(PooledServer(root, FixedLimit(workers) if workers else AdaptiveLimit()) for root in roots)
-        self.counts: Counter[str] = Counter()
-        """``requests`` (HTTP requests sent), ``answers``, ``refused`` (4xx), ``rejected`` (401, 404 and similar, which
-        exclude the server from the run), and each :class:`Cause` by its value."""
+        bounds = {"smallest": workers, "largest": workers} if workers else {}
+        self.servers = tuple(PooledServer(root, InFlightLimit(**bounds)) for root in roots)
         self._pool = ServerPool(self.servers, server_wait_s)
         self._request_timeout_s = request_timeout_s
-        self._server_wait_s = server_wait_s
         self._api_key = api_key
         self._exchange: Exchange | None = None
         self._newest_answered = float("-inf")
@@ -115,12 +110,12 @@ class ServerClient:
             NetworkError: No server was reachable, or none answered any request, for too long.
             UsageError: No server accepts our requests: the key or the model is wrong.
         """
-        loop, exchange = asyncio.get_running_loop(), self._open()
+        loop = asyncio.get_running_loop()
         spent, failures, first_failure, avoid = 0, 0, 0.0, None
         while True:
             server = await self._pool.acquire(avoid)
             try:
-                return await self._attempt(exchange, server, path, body, decode)
+                return await self._attempt(server, path, body, decode)
             except UsageError as error:
                 self._count_out(server, error)
                 avoid = server
@@ -129,23 +124,20 @@ class ServerClient:
                 failure = error
             finally:
                 self._pool.release(server)
-            now = loop.time()
-            first_failure = first_failure or now
+            first_failure = first_failure or loop.time()
             failures += 1
-            if failure.cause not in _FREE:
-                spent += _COST.get(failure.cause, 1)
-            self._judge(failure, spent, now - first_failure, first_failure)
+            spent += _COST.get(failure.cause, 1)
+            self._judge(failure, spent, first_failure)
             avoid = server
-            longest = min(_LONGEST_DELAY_S, _FIRST_DELAY_S * 2 ** min(failures, 10))
-            if not server.up:  # another server takes it soon, or it waits for this one
-                longest = _FIRST_DELAY_S
+            # If the server is down, another one takes the request soon, or it waits for this one.
+            longest = _backoff(_FIRST_DELAY_S, _LONGEST_DELAY_S, failures if server.up else 0)
             await asyncio.sleep(random.uniform(0.0, longest))
 
     def stop_waiting(self) -> None:
         """Fail requests that wait for an unreachable server within seconds, with ``NetworkError``."""
-        self._server_wait_s = self._pool.wait_s = min(_LAST_WAIT_S, self._server_wait_s)
+        self._pool.wait_s = min(_LAST_WAIT_S, self._pool.wait_s)
         self._pool.give_up_waiting()
-        asyncio.get_running_loop().call_later(self._server_wait_s + 0.1, self._pool.give_up_waiting)
+        asyncio.get_running_loop().call_later(self._pool.wait_s + 0.1, self._pool.give_up_waiting)
 
     async def aclose(self) -> None:
         """Close connections and cancel background tasks."""
@@ -157,7 +149,7 @@ class ServerClient:
             await self._exchange.close()
             self._exchange = None
 
-    async def find_model(self, wanted: str | None, known: Sequence[str]) -> ServedModel:
+    async def find_model(self, wanted: str | None, known: Sequence[str]) -> Served:
         """Find the name of a model on the servers, and exclude servers without it.
 
         Args:
@@ -174,7 +166,7 @@ class ServerClient:
             if name not in served.get(server.root, [name]):
                 self._count_out(server, not_served(name, {server.root: served[server.root]}))
         told = [models[name] for models in served.values() if name in models]
-        return ServedModel(name, min((tokens for tokens in told if tokens is not None), default=None))
+        return Served(name, max_model_len=min((tokens for tokens in told if tokens is not None), default=None))
 
     async def served_models(self) -> dict[str, dict[str, int | None]]:
         """The models of each reachable server by base URL: names, and the longest request in tokens.
@@ -185,37 +177,39 @@ class ServerClient:
             NetworkError: No server is reachable.
             UsageError: No server is OpenAI-compatible and accepts the API key.
         """
-        found: dict[str, dict[str, int | None]] = {}
-        silent: list[tuple[PooledServer, AttemptFailedError]] = []
-        exchange, servers = self._open(), [server for server in self.servers if server.rejection is None]
-        asked = await asyncio.gather(
-            *(exchange.get(f"{server.root}/v1/models", _PROBE_TIMEOUT_S) for server in servers),
-            return_exceptions=True,
-        )
-        for server, outcome in zip(servers, asked, strict=True):
-            try:
-                if isinstance(outcome, BaseException):
-                    raise outcome
-                found[server.root] = decode_models(outcome)
-            except AttemptFailedError as error:
-                if error.cause is Cause.BAD_ANSWER:
-                    self._count_out(server, _not_compatible(server, error.message))
-                else:
-                    silent.append((server, error))
-            except (NotThereError, RequestRefusedError, ValueError, RecursionError):
-                self._count_out(server, _not_compatible(server, "it does not list its models"))
-            except UsageError as error:
-                self._count_out(server, error)
+        servers = [server for server in self.servers if server.rejection is None]
+        answers = dict(zip(servers, await asyncio.gather(*map(self._models_of, servers)), strict=True))
         if (rejection := self._pool.rejection()) is not None:
             raise rejection
+        silent = {server: answer for server, answer in answers.items() if isinstance(answer, AttemptFailedError)}
+        found = {server.root: answer for server, answer in answers.items() if isinstance(answer, dict)}
         if not found:
             raise NetworkError(
-                "no model server answers: " + "; ".join(error.message for _, error in silent),
+                "no model server answers: " + "; ".join(error.message for error in silent.values()),
                 remedy="Start one (pagemill serve-model), or check --server.",
             )
-        for server, failure in silent:
+        for server, failure in silent.items():
             self._mark_down(server, failure.message)
         return found
+
+    async def _models_of(self, server: PooledServer) -> dict[str, int | None] | AttemptFailedError | None:
+        """The models of a server, or why it does not answer; one that rejects the request is excluded."""
+        try:
+            served = decode_served(await self._open().request(f"{server.root}/v1/models", _PROBE_TIMEOUT_S))
+            return {model.name: model.max_model_len for model in served}
+        except AttemptFailedError as error:
+            if error.cause is not Cause.BAD_ANSWER:
+                return error
+            reason = error.message
+        except (RequestRefusedError, ValueError, RecursionError):
+            reason = "it does not list its models"
+        except UsageError as error:
+            self._count_out(server, error)
+            return None
+        message = f"{server.root} is not an OpenAI-compatible server: {reason}"
+        remedy = "Check --server: the base URL of a server that has /v1/models."
+        self._count_out(server, UsageError(message, remedy=remedy))
+        return None
 
     def _open(self) -> Exchange:
         if self._exchange is None:
@@ -223,62 +217,42 @@ class ServerClient:
         return self._exchange
 
     async def _attempt(
-        self,
-        exchange: Exchange,
-        server: PooledServer,
-        path: str,
-        body: bytes,
-        decode: Callable[[bytes], tuple[Decoded, int]],
+        self, server: PooledServer, path: str, body: bytes, decode: Callable[[bytes], tuple[Decoded, int]]
     ) -> Decoded:
         """Send one request to one server, and record what its outcome shows about the server."""
         loop = asyncio.get_running_loop()
-        if server.limit.adaptive and server not in self._polls:
+        if server.limit.smallest < server.limit.largest and server not in self._polls:
             self._polls[server] = asyncio.create_task(self._poll(server))
-        ticket, start = server.limit.begin(server.in_flight), loop.time()
-        self.counts["requests"] += 1
+        attempt, start = server.limit.begin(server.in_flight), loop.time()
         try:
-            reply = await exchange.post(server.root + path, body, self._request_timeout_s)
-            try:
-                if len(reply) < _DECODED_AT_ONCE:
-                    answer, tokens = decode(reply)
-                else:
-                    answer, tokens = await asyncio.to_thread(decode, reply)
-            except (ValueError, RecursionError) as error:
-                raise AttemptFailedError(
-                    Cause.BAD_ANSWER, f"{server.root} returned an invalid response: {error}"
-                ) from error
-        except AttemptFailedError as failure:
-            self.counts[failure.cause] += 1
-            self._learn(server, ticket, start, failure)
-            raise
+            answer, tokens = decode(await self._open().request(server.root + path, self._request_timeout_s, body))
         except RequestRefusedError:
-            self.counts["refused"] += 1
             server.streak = 0  # it answers, so it is healthy
             raise
-        except UsageError:
-            self.counts["rejected"] += 1
-            raise
-        now = loop.time()
-        self.counts["answers"] += 1
-        self._newest_answered = max(self._newest_answered, start)
-        server.streak = 0
-        server.limit.succeeded(ticket, now - start, tokens)
-        return answer
+        except AttemptFailedError as error:
+            failure = error
+        except (ValueError, RecursionError) as error:
+            failure = AttemptFailedError(Cause.BAD_ANSWER, f"{server.root} returned an invalid response: {error}")
+        else:
+            self._newest_answered = max(self._newest_answered, start)
+            server.streak = 0
+            server.limit.succeeded(attempt, loop.time() - start, tokens)
+            return answer
+        self._learn(server, attempt, start, failure)
+        raise failure
 
-    def _learn(self, server: PooledServer, ticket: Attempt, start: float, failure: AttemptFailedError) -> None:
+    def _learn(self, server: PooledServer, attempt: Attempt, start: float, failure: AttemptFailedError) -> None:
         """Update the state of a server after a failed attempt."""
         _log.debug("%s", failure.message)
-        if failure.cause is Cause.TIMEOUT:
-            server.limit.overloaded(ticket)
-        elif failure.cause is Cause.BUSY:
-            server.limit.rejected(ticket)
-        elif failure.cause in _FAULT:
-            server.limit.failed(ticket)
-        if failure.cause not in _FREE and start >= server.failed_at:  # a burst of failures counts once
+        if failure.cause in (Cause.TIMEOUT, Cause.BUSY):
+            server.limit.overloaded(attempt)
+        elif failure.cause in (Cause.CONNECTION, Cause.SERVER_ERROR):  # of overload only if the server crashes
+            server.limit.failed(attempt)
+        if _COST.get(failure.cause, 1) and start >= server.failed_at:  # a burst of failures counts once
             server.failed_at = asyncio.get_running_loop().time()
             server.streak += 1
             if server.streak >= _STREAK:  # otherwise the server that fails fastest would get most requests
-                self._pool.pause(server, min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** min(server.streak - _STREAK, 10)))
+                self._pool.pause(server, _backoff(_FIRST_PAUSE_S, _LONGEST_PAUSE_S, server.streak - _STREAK))
         if failure.retry_after_s is not None:
             self._pool.pause(server, failure.retry_after_s)
         if failure.cause is Cause.UNREACHABLE:
@@ -286,21 +260,22 @@ class ServerClient:
         elif failure.cause is Cause.TIMEOUT:
             self._probe(server)
 
-    def _judge(self, failure: AttemptFailedError, spent: int, seconds: float, since: float) -> None:
+    def _judge(self, failure: AttemptFailedError, spent: int, since: float) -> None:
         """Raise if a request has failed for good.
 
         Args:
             failure: The last failed attempt.
             spent: Total cost of its failed attempts.
-            seconds: Time since the first of them.
-            since: When that was.
+            since: When the first of them failed.
         """
         answered = self._newest_answered > since  # a server that shuts down may still answer earlier requests
         if answered and spent >= _ENOUGH:
             kind = RequestTimeoutError if failure.cause is Cause.TIMEOUT else RequestFailedError
-            raise kind(f"{failure.message} (the last of several attempts)", remedy=None)
-        patience = self._server_wait_s if failure.cause in _FREE else min(_PATIENCE_S, self._server_wait_s)
-        if seconds >= patience and (spent >= _ENOUGH or failure.cause in _FREE):
+            raise kind(f"{failure.message} (the last of several attempts)")
+        is_free = _COST.get(failure.cause) == 0
+        patience = self._pool.wait_s if is_free else min(_PATIENCE_S, self._pool.wait_s)
+        seconds = asyncio.get_running_loop().time() - since
+        if seconds >= patience and (is_free or spent >= _ENOUGH):
             raise NetworkError(
                 f"no server answers: {failure.message}, for {seconds:.0f} s",
                 remedy="Look at the server's log; the same command resumes the run.",
@@ -330,31 +305,29 @@ class ServerClient:
             self._probes[server] = asyncio.create_task(self._probe_until_up(server))
 
     async def _probe_until_up(self, server: PooledServer) -> None:
-        delay, probes = _FIRST_PROBE_S, 0
+        loop = asyncio.get_running_loop()
+        since = loop.time()
         while not await self._healthy(server):
             if server.up:
                 _log.warning("%s is no longer healthy; waiting for it", server.root)
             self._pool.mark_down(server)
             self._pool.give_up_waiting()
-            await asyncio.sleep(random.uniform(0.5, 1.0) * min(delay, max(0.05, self._server_wait_s / 4)))
-            probes += 1
-            if probes >= _QUICK_PROBES:
-                delay = min(_LONGEST_PROBE_S, 1.5 * delay)
+            longest = min(_LONGEST_PROBE_S, max(0.05, self._pool.wait_s / 4))
+            delay = min(longest, max(_FIRST_PROBE_S, _PROBE_SHARE * (loop.time() - since)))
+            await asyncio.sleep(random.uniform(0.5, 1.0) * delay)
         if not server.up:
             _log.warning("%s answers again", server.root)
             server.limit.returned()
-            if (poll := self._polls.get(server)) is not None and poll.done():
-                del self._polls[server]
         self._pool.mark_up(server)
 
     async def _healthy(self, server: PooledServer) -> bool:
         """Whether a server is healthy by ``/health``; one without that path is healthy if it refuses the request."""
         try:
-            await self._open().get(f"{server.root}/health", _PROBE_TIMEOUT_S)
+            await self._open().request(f"{server.root}/health", _PROBE_TIMEOUT_S)
         except AttemptFailedError:
             return False
-        except (UsageError, RequestRefusedError):
-            return True
+        except PagemillError:
+            pass
         return True
 
     async def _poll(self, server: PooledServer) -> None:
@@ -363,18 +336,17 @@ class ServerClient:
             await asyncio.sleep(_POLL_S)
             if not server.in_flight or not server.up:
                 continue
-            with suppress(AttemptFailedError):
-                try:
-                    waiting = requests_waiting(await self._open().get(f"{server.root}/metrics", _PROBE_TIMEOUT_S))
-                except PagemillError:
-                    return
-                if waiting is None:
-                    return
-                server.limit.queue(waiting)
+            try:
+                waiting = requests_waiting(await self._open().request(f"{server.root}/metrics", _PROBE_TIMEOUT_S))
+            except AttemptFailedError:
+                continue
+            except PagemillError:
+                return
+            if waiting is None:
+                return
+            server.limit.queue(waiting)
 
 
-def _not_compatible(server: PooledServer, reason: str) -> UsageError:
-    return UsageError(
-        f"{server.root} is not an OpenAI-compatible server: {reason}",
-        remedy="Check --server: the base URL of a server that has /v1/models.",
-    )
+def _backoff(first_s: float, longest_s: float, failures: int) -> float:
+    """Seconds that double with every failure."""
+    return min(longest_s, first_s * 2.0 ** min(failures, 10))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
+import functools
 import math
 import os
 import ssl
@@ -19,8 +21,7 @@ from urllib.request import getproxies, proxy_bypass
 import msgspec
 
 from pagemill._version import __version__
-from pagemill.errors import MissingDependencyError, UsageError
-from pagemill.inference.errors import RequestRefusedError
+from pagemill.errors import ExitCode, MissingDependencyError, PagemillError, UsageError
 
 try:
     import aiohttp
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 MAX_ANSWER = 16 * 2**20
 """Most bytes of an answer: a hundred times what 16,000 tokens need."""
 MAX_RETRY_AFTER_S = 60.0
-_MAX_ERROR = 64 * 2**10
 _CONNECT_S = 10.0
 _KEEP_ALIVE_S = 4.0
 """Idle connections are closed after this: uvicorn, and so vLLM, closes them after 5 s, and a request sent at that
@@ -71,8 +71,35 @@ class AttemptFailedError(Exception):
         """Retry-After in seconds, at most :data:`MAX_RETRY_AFTER_S`."""
 
 
-class NotThereError(UsageError):
-    """HTTP 404: no such path, or no such model."""
+class RequestRefusedError(PagemillError):
+    """A server refused this request with 4xx: retrying it unchanged, here or elsewhere, cannot succeed.
+
+    Args:
+        message: The server's message, truncated.
+        status: HTTP status; vLLM answers 400 to an image over its encoder cache or a prompt over the model's length.
+    """
+
+    exit_code = ExitCode.PAGES_FAILED
+    category = "refused"
+    retryable = False
+
+    def __init__(self, message: str, *, status: int, remedy: str | None = None) -> None:
+        super().__init__(message, remedy=remedy)
+        self.status = status
+
+
+class RequestFailedError(PagemillError):
+    """All attempts at this request failed while servers are up: only its region or page fails."""
+
+    exit_code = ExitCode.NETWORK
+    category = "server_error"
+
+
+class RequestTimeoutError(RequestFailedError):
+    """The last attempt at this request timed out."""
+
+    exit_code = ExitCode.TIMEOUT
+    category = "timeout"
 
 
 class Exchange:
@@ -85,7 +112,7 @@ class Exchange:
 
     def __init__(self, api_key: str | None = None, connections: int = 0) -> None:
         _allow_files(connections)
-        self._proxies: dict[str, str | None] = {}
+        self._proxy_for = functools.cache(proxy_for)  # some systems look it up remotely
         headers = {"User-Agent": f"pagemill/{__version__}", "Accept-Encoding": "identity"}
         if api_key:
             if not api_key.isprintable():
@@ -104,43 +131,31 @@ class Exchange:
         """Close all connections."""
         await self._session.close()
 
-    async def post(self, url: str, body: bytes, timeout_s: float) -> bytes:
-        """Send JSON, get JSON.
+    async def request(self, url: str, timeout_s: float, body: bytes | None = None) -> bytes:
+        """Read a resource, or send JSON and get JSON.
 
         Raises:
             AttemptFailedError: Another attempt may succeed.
             RequestRefusedError: Retrying this request cannot succeed.
             UsageError: No request can succeed: unknown model or path, or a wrong API key.
         """
-        data = body if len(body) < _STREAMED_BYTES else BytesIO(body)
-        headers = {"Content-Type": "application/json"}
-        return await self._request("POST", url, timeout_s, MAX_ANSWER, data=data, headers=headers)
-
-    async def get(self, url: str, timeout_s: float, max_bytes: int = 4 * 2**20) -> bytes:
-        """Read a small resource.
-
-        Raises:
-            AttemptFailedError: Another attempt may succeed.
-            RequestRefusedError: Retrying this request cannot succeed.
-            UsageError: Unknown path, or a wrong API key.
-        """
-        return await self._request("GET", url, timeout_s, max_bytes)
-
-    async def _request(self, method: str, url: str, timeout_s: float, max_bytes: int, **options: Any) -> bytes:
         timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=_CONNECT_S)
-        if url not in self._proxies:
-            self._proxies[url] = proxy_for(url)  # cached: some systems look it up remotely
-        proxy = self._proxies[url]
+        proxy = self._proxy_for(url)
+        options: dict[str, Any] = {"timeout": timeout, "allow_redirects": False, "proxy": proxy}
+        if body is not None:
+            options["data"] = body if len(body) < _STREAMED_BYTES else BytesIO(body)
+            options["headers"] = {"Content-Type": "application/json"}
         try:
-            async with self._session.request(
-                method, url, timeout=timeout, allow_redirects=False, proxy=proxy, **options
-            ) as response:
+            async with self._session.request("GET" if body is None else "POST", url, **options) as response:
+                content = await _content(response)
                 if response.status == 200:
-                    return await _content(response, max_bytes)
-                message = _message(await _content(response, _MAX_ERROR, cut=True))
-                raise _error(response.status, message, url, response.headers)
+                    return content
+                raise _error(response.status, _message(content), url, response.headers)
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            raise AttemptFailedError(*unreachable(url, error, proxied=proxy is not None)) from error
+            # Too many open files are our own limit: fewer at once will work.
+            cause = Cause.BUSY if error.errno in (errno.EMFILE, errno.ENFILE) else Cause.UNREACHABLE
+            way = " through the proxy of the environment" if proxy else ""
+            raise AttemptFailedError(cause, f"{url} cannot be reached{way}: {_said(error)}") from error
         except TimeoutError as error:
             raise AttemptFailedError(Cause.TIMEOUT, f"{url} did not answer within {timeout_s:g} s") from error
         except (aiohttp.InvalidURL, UnicodeError) as error:  # the latter for names that no domain can have
@@ -152,15 +167,6 @@ class Exchange:
             raise AttemptFailedError(Cause.UNREACHABLE, message) from error
         except aiohttp.ClientError as error:  # invalid headers, endless lines
             raise AttemptFailedError(Cause.BAD_ANSWER, f"{url} does not speak HTTP: {_said(error)}") from error
-
-
-def unreachable(url: str, error: OSError, *, proxied: bool = False) -> tuple[Cause, str]:
-    """Cause and message of a failed connection."""
-    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-    if cause.errno in (errno.EMFILE, errno.ENFILE):  # our own limit: fewer at once will work
-        return Cause.BUSY, f"{url} cannot be reached: too many open files here (see: ulimit -n)"
-    way = " through the proxy of the environment" if proxied else ""
-    return Cause.UNREACHABLE, f"{url} cannot be reached{way}: {_said(error)}"
 
 
 def proxy_for(url: str) -> str | None:
@@ -192,45 +198,35 @@ def proxy_for(url: str) -> str | None:
 
 def _allow_files(connections: int) -> None:
     """Raise the soft limit of open files for the connections; the usual 1,024 are quickly used up."""
-    try:
+    with suppress(ImportError, OSError, ValueError):  # Windows has no such limit
         import resource
-    except ImportError:  # Windows, which has no such limit
-        return
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = connections + _OTHER_FILES
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        with suppress(OSError, ValueError):
-            most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-            resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = connections + _OTHER_FILES
+        if 0 <= soft < wanted:  # on Linux, infinity is -1
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted if hard < 0 else min(wanted, hard), hard))
 
 
-async def _content(response: aiohttp.ClientResponse, max_bytes: int, *, cut: bool = False) -> bytes:
-    """The body up to ``max_bytes``; a longer one is cut, or an error."""
+async def _content(response: aiohttp.ClientResponse) -> bytes:
     if response.headers.get("Content-Encoding", "identity") != "identity":
         raise AttemptFailedError(Cause.BAD_ANSWER, f"{response.url} sent a compressed response that was not requested")
-    pieces, size = [], 0
-    while piece := await response.content.readany():
-        pieces.append(piece)
-        size += len(piece)
-        if size > max_bytes:
-            response.close()
-            if cut:
-                break
-            raise AttemptFailedError(Cause.BAD_ANSWER, f"{response.url} answers with more than {max_bytes} bytes")
-    return b"".join(pieces)
+    try:
+        await response.content.readexactly(MAX_ANSWER + 1)
+    except asyncio.IncompleteReadError as end:
+        return end.partial
+    raise AttemptFailedError(Cause.BAD_ANSWER, f"{response.url} answers with more than {MAX_ANSWER} bytes")
 
 
 def _error(status: int, message: str, url: str, headers: Mapping[str, str]) -> Exception:
     """The error for an HTTP status other than 200."""
     told = f"{url} answers with HTTP {status}" + (f": {message}" if message else "")
-    if status in (429, 503):
-        return AttemptFailedError(Cause.BUSY, told, retry_after(headers.get("Retry-After")))
-    if status == 408 or status >= 500:
-        return AttemptFailedError(Cause.SERVER_ERROR, told, retry_after(headers.get("Retry-After")))
+    if status in (408, 429) or status >= 500:
+        cause = Cause.BUSY if status in (429, 503) else Cause.SERVER_ERROR
+        return AttemptFailedError(cause, told, retry_after(headers.get("Retry-After")))
     if status in (401, 403):
         return UsageError(told, remedy="Set the environment variable PAGEMILL_API_KEY to a key of this server.")
     if status == 404:
-        return NotThereError(told, remedy="Check --server (a base URL) and --served-model (a name that it serves).")
+        return UsageError(told, remedy="Check --server (a base URL) and --served-model (a name that it serves).")
     if 400 <= status < 500:
         return RequestRefusedError(told, status=status)
     return UsageError(told, remedy="Check --server: it should be the base URL of an OpenAI-compatible server.")
@@ -258,9 +254,7 @@ def _message(body: bytes) -> str:
         return ""  # usually a web page of a proxy
     error = parsed.get("error", parsed) if isinstance(parsed, dict) else parsed
     text = error.get("message", error.get("detail")) if isinstance(error, dict) else error
-    shown = " ".join((text if isinstance(text, str) else "").split())
-    shown = "".join(character for character in shown[: 2 * _SHOWN] if character.isprintable())
-    return shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "…"
+    return "".join(filter(str.isprintable, " ".join(text.split())))[:_SHOWN] if isinstance(text, str) else ""
 
 
 def _said(error: BaseException) -> str:

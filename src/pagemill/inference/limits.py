@@ -12,7 +12,7 @@ This module knows nothing of time, sockets or servers.
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from dataclasses import dataclass
 
 SMALLEST, FIRST, LARGEST = 4, 32, 256
 _CUT = 0.7
@@ -35,97 +35,25 @@ _REST = 6
 """Windows to wait after a probe without gain."""
 
 
-class InFlightLimit(Protocol):
-    """The most requests in flight to one server. Not thread-safe: used on one event loop."""
-
-    value: int
-    """Requests, at least 1."""
-    largest: int
-    """Upper bound of ``value``."""
-    adaptive: bool
-    """Whether :meth:`queue` should be called with the server's queue length."""
-
-    def begin(self, in_flight: int) -> Attempt:
-        """Record that a request is sent. ``in_flight`` includes it."""
-        ...
-
-    def succeeded(self, ticket: Attempt, seconds: float, tokens: int) -> None:
-        """Record an answer, its latency in seconds and its length in tokens."""
-        ...
-
-    def overloaded(self, ticket: Attempt) -> None:
-        """Record a timeout."""
-        ...
-
-    def rejected(self, ticket: Attempt) -> None:
-        """Record a rejection (HTTP 429, 503)."""
-        ...
-
-    def failed(self, ticket: Attempt) -> None:
-        """Record a server error or lost connection: a fault, or a crash under load."""
-        ...
-
-    def returned(self) -> None:
-        """Record that the server is reachable again after an outage."""
-        ...
-
-    def queue(self, waiting: int) -> None:
-        """Record the queue length that the server reports in its metrics."""
-        ...
-
-
+@dataclass(frozen=True, slots=True)
 class Attempt:
     """A request in flight. How its outcome counts depends on when it began."""
 
-    __slots__ = ("epoch", "full")
-
-    def __init__(self, epoch: int, full: bool) -> None:
-        self.epoch = epoch
-        self.full = full
-        """Whether it filled the limit. Others are no evidence: demand is lower, or the last raise is not yet used."""
+    epoch: int
+    full: bool
+    """Whether it filled the limit. Others are no evidence: demand is lower, or the last raise is not yet used."""
 
 
-class FixedLimit:
-    """A constant limit, chosen by the user; outcomes change nothing."""
+class InFlightLimit:
+    """The most requests in flight to one server: raised until throughput stops improving, lowered on overload.
 
-    adaptive = False
-
-    def __init__(self, value: int) -> None:
-        self.value = self.largest = value
-
-    def begin(self, in_flight: int) -> Attempt:
-        """As :meth:`InFlightLimit.begin`."""
-        return Attempt(0, in_flight >= self.value)
-
-    def succeeded(self, ticket: Attempt, seconds: float, tokens: int) -> None:
-        """No effect."""
-
-    def overloaded(self, ticket: Attempt) -> None:
-        """No effect."""
-
-    def rejected(self, ticket: Attempt) -> None:
-        """No effect."""
-
-    def failed(self, ticket: Attempt) -> None:
-        """No effect."""
-
-    def returned(self) -> None:
-        """No effect."""
-
-    def queue(self, waiting: int) -> None:
-        """No effect."""
-
-
-class AdaptiveLimit:
-    """Raised until throughput stops improving, lowered on overload.
+    Fixed where ``smallest`` is ``largest``. Not thread-safe: used on one event loop.
 
     Args:
         first: Initial limit.
-        smallest: Lower bound.
+        smallest: Lower bound, at least 1.
         largest: Upper bound.
     """
-
-    adaptive = True
 
     def __init__(self, first: int = FIRST, *, smallest: int = SMALLEST, largest: int = LARGEST) -> None:
         self.value = max(smallest, min(first, largest))
@@ -143,22 +71,20 @@ class AdaptiveLimit:
         """Whether a whole window has passed since the limit was lowered."""
         self._answers = self._tokens = self._queued = self._overloads = 0
         self._seconds = 0.0
-        self._heard = True
-        """Whether there was an answer since rejections lowered the limit: a full server answers some requests; one that
-        rejects all of them is out of service, which is no evidence of load."""
+        self._answered = True
+        """Whether there was an answer since the limit was lowered: a full server answers some requests; one that fails
+        all of them is out of service, which is no evidence of load, and a long outage counts once."""
         self._failures = 0
-        """Consecutive failures without an answer; -1 from when they lowered the limit until the server answers again,
-        so that a long outage counts once."""
+        """Consecutive failures without an answer."""
 
     def begin(self, in_flight: int) -> Attempt:
-        """As :meth:`InFlightLimit.begin`."""
+        """Record that a request is sent. ``in_flight`` includes it."""
         return Attempt(self._epoch, in_flight >= self.value)
 
-    def succeeded(self, ticket: Attempt, seconds: float, tokens: int) -> None:
-        """As :meth:`InFlightLimit.succeeded`."""
-        self._failures = 0
-        self._heard = True
-        if ticket.epoch != self._epoch or not ticket.full:
+    def succeeded(self, attempt: Attempt, seconds: float, tokens: int) -> None:
+        """Record an answer, its latency in seconds and its length in tokens."""
+        self.returned()
+        if attempt.epoch != self._epoch or not attempt.full:
             return
         self._answers += 1
         self._seconds += max(0.0, seconds)
@@ -166,37 +92,29 @@ class AdaptiveLimit:
         if self._answers >= self.value:
             self._end_window()
 
-    def overloaded(self, ticket: Attempt) -> None:
-        """As :meth:`InFlightLimit.overloaded`. Requests of one burst that all fail lower the limit once."""
-        if ticket.epoch != self._epoch:
+    def overloaded(self, attempt: Attempt) -> None:
+        """Record a timeout or rejection (HTTP 429, 503). Requests of one burst that all fail lower the limit once."""
+        if attempt.epoch != self._epoch or not self._answered:
             return
         self._overloads += 1
         if self._overloads >= max(_OVERLOADS, _OVERLOAD_SHARE * self.value):
             self._lower(_CUT)
 
-    def rejected(self, ticket: Attempt) -> None:
-        """As :meth:`InFlightLimit.rejected`."""
-        if self._heard:
-            before = self.value
-            self.overloaded(ticket)
-            self._heard = self.value == before
-
-    def failed(self, ticket: Attempt) -> None:
-        """As :meth:`InFlightLimit.failed`."""
-        if ticket.epoch != self._epoch or self._failures < 0:
+    def failed(self, attempt: Attempt) -> None:
+        """Record a server error or lost connection: a fault, or a crash under load."""
+        if attempt.epoch != self._epoch or not self._answered:
             return
         self._failures += 1
         if self._failures >= max(_BURST, _OVERLOAD_SHARE * self.value):
-            self._failures = -1
             self._lower(_CUT)
 
     def returned(self) -> None:
-        """As :meth:`InFlightLimit.returned`."""
+        """Record that the server is reachable again after an outage."""
         self._failures = 0
-        self._heard = True
+        self._answered = True
 
     def queue(self, waiting: int) -> None:
-        """As :meth:`InFlightLimit.queue`. The queue counts again only after an answer since the last decrease."""
+        """Record the server's reported queue length; it counts again only after an answer since the last decrease."""
         self._queued = max(self._queued, waiting)
         if self._settled and waiting > max(1.0, _QUEUE_SHARE * self.value):
             self._lower(_QUEUE_CUT)
@@ -204,7 +122,7 @@ class AdaptiveLimit:
     def _lower(self, factor: float) -> None:
         self._doubling = False
         self._before = None
-        self._settled = False
+        self._settled = self._answered = False
         self._rest = _REST
         self._change(math.floor(self.value * factor))
 
@@ -213,19 +131,14 @@ class AdaptiveLimit:
         pace, queued = self._seconds / self._tokens, self._queued
         self._settled = True
         self._clear_window()
-        if self._before is not None:
-            before, pace_before = self._before
-            self._before = None
-            if self.value > before and not _worth_it(before, pace_before, self.value, pace):
+        probe, self._before = self._before, None
+        if probe is not None and probe[0] != self.value:
+            raised = self.value > probe[0]
+            if raised != _worth_it(*sorted((probe, (self.value, pace)))):  # no gain from more, or a loss from fewer
                 self._doubling = False
-                self._up = False
+                self._up = not raised
                 self._rest = _REST
-                self._change(before)
-                return
-            if self.value < before and _worth_it(self.value, pace, before, pace_before):
-                self._up = True
-                self._rest = _REST
-                self._change(before)
+                self._change(probe[0])
                 return
         if queued:  # the server is saturated
             self._doubling = False
@@ -251,14 +164,12 @@ class AdaptiveLimit:
         self._seconds = 0.0
 
 
-def _worth_it(lower: int, lower_pace: float, upper: int, upper_pace: float) -> bool:
+def _worth_it(lower: tuple[int, float], upper: tuple[int, float]) -> bool:
     """Whether the upper limit gives enough more throughput than the lower: limit over latency, by Little's law.
 
     Args:
-        lower: A limit.
-        lower_pace: Seconds per token at it.
-        upper: A larger limit.
-        upper_pace: Seconds per token at it.
+        lower: A limit, and the seconds per token at it.
+        upper: A larger limit, likewise.
     """
-    step = upper / lower
-    return step * lower_pace >= (1 + _WORTH * math.log2(step)) * upper_pace
+    step = upper[0] / lower[0]
+    return step * lower[1] >= (1 + _WORTH * math.log2(step)) * upper[1]

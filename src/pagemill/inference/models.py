@@ -1,8 +1,8 @@
-"""Models that servers offer, decoded from untrusted JSON, and the choice of the one that is meant."""
+"""What servers say about themselves, decoded from untrusted input: their models, the length of their queue."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -12,42 +12,30 @@ from pagemill.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+_WAITING = re.compile(rb"^vllm:num_requests_waiting(?:\{.*\})? (\d{1,9})(?:\.\d+)?(?:\s|$)", re.MULTILINE)
+"""In the Prometheus text format: ``vllm:num_requests_waiting{engine="0",model_name="..."} 3.0`` on a line."""
 _MOST_TOKENS = 10**7
 _NAMES_SHOWN = 20
 _NAME_WIDTH = 100
 
 
-@dataclass(frozen=True, slots=True)
-class ServedModel:
-    """A model on the servers."""
+class Served(msgspec.Struct):
+    """A row of a server's ``/v1/models``."""
 
-    name: str
-    """Its name in requests."""
-    max_tokens: int | None
-    """Longest request in tokens that every server accepts, if they report it."""
-
-
-class _Model(msgspec.Struct):
-    id: str
+    name: str = msgspec.field(name="id")
     root: Any = None
+    """The folder or Hub repository that the model was loaded from, if the server reports it."""
     max_model_len: Any = None
+    """The longest request in tokens, if the server reports it, as vLLM does."""
+
+    def __post_init__(self) -> None:
+        """Only ``id`` must be valid: the others are optional."""
+        self.root = self.root if isinstance(self.root, str) else None
+        self.max_model_len = token_count(self.max_model_len) or None
 
 
 class _Models(msgspec.Struct):
-    data: list[_Model]
-
-
-_MODELS = msgspec.json.Decoder(_Models)
-
-
-@dataclass(frozen=True, slots=True)
-class Served:
-    """A row of a server's ``/v1/models``."""
-
-    name: str
-    root: str | None
-    """The folder or Hub repository that the model was loaded from, if the server reports it."""
-    max_model_len: int | None
+    data: list[Served]
 
 
 def decode_served(reply: bytes) -> list[Served]:
@@ -57,24 +45,13 @@ def decode_served(reply: bytes) -> list[Served]:
         ValueError: It is not a list of models.
         RecursionError: It is nested too deeply.
     """
-    return [
-        Served(
-            name=model.id,
-            root=model.root if isinstance(model.root, str) else None,
-            max_model_len=token_count(model.max_model_len) or None,
-        )
-        for model in _MODELS.decode(reply).data
-    ]
+    return msgspec.json.decode(reply, type=_Models).data
 
 
-def decode_models(reply: bytes) -> dict[str, int | None]:
-    """The names of a server's models, and the longest request in tokens where it is reported.
-
-    Raises:
-        ValueError: It is not a list of models.
-        RecursionError: It is nested too deeply.
-    """
-    return {model.name: model.max_model_len for model in decode_served(reply)}
+def requests_waiting(metrics: bytes) -> int | None:
+    """The length of a vLLM server's queue, summed over its engines; None if ``/metrics`` does not contain it."""
+    found = _WAITING.findall(metrics)
+    return sum(map(int, found)) if found else None
 
 
 def token_count(given: object) -> int | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from pagemill.errors import NetworkError, UsageError
+from pagemill.errors import NetworkError, PagemillError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,8 +48,6 @@ class PooledServer:
     """Base URL without ``/v1``."""
     limit: InFlightLimit
     in_flight: int = 0
-    sent: int = 0
-    """Requests sent to it so far."""
     streak: int = 0
     """Consecutive failed attempts since the last answer, each begun after the previous one failed."""
     failed_at: float = float("-inf")
@@ -99,7 +97,8 @@ class ServerPool:
             raise rejection
         loop = asyncio.get_running_loop()
         if not self._waiting and (server := self._pick(avoid)) is not None:
-            return self._give(server)
+            server.in_flight += 1
+            return server
         waiter = _Waiter(loop.create_future(), avoid, loop.time())
         if avoid is None:
             self._waiting.append(waiter)
@@ -142,10 +141,7 @@ class ServerPool:
         """Exclude a server that rejects our requests; they go elsewhere, or fail if it was the last one."""
         server.rejection = why
         self.mark_down(server)
-        for waiter in self._waiting:
-            if not waiter.future.done() and (error := self.rejection()) is not None:
-                waiter.future.set_exception(error)
-        self._waiting = deque(waiter for waiter in self._waiting if not waiter.future.done())
+        self.give_up_waiting()
 
     def rejection(self) -> UsageError | None:
         """The error if every server rejects our requests; None while one accepts them."""
@@ -160,20 +156,23 @@ class ServerPool:
         )
 
     def give_up_waiting(self) -> None:
-        """Fail requests that waited too long while no server was up. Called periodically."""
-        if any(server.up for server in self.servers):
-            return
-        now = asyncio.get_running_loop().time()
-        names = ", ".join(server.root for server in self.servers if server.rejection is None)
+        """Fail requests if every server rejects them, or for which none was up for too long. Called periodically."""
         for waiter in self._waiting:
-            if not waiter.future.done() and now - max(waiter.since, self._none_up_since) >= self.wait_s:
-                waiter.future.set_exception(
-                    NetworkError(
-                        f"no model server was reachable for {self.wait_s:g} s: {names}",
-                        remedy="Start it again; the same command resumes the run.",
-                    )
-                )
+            if not waiter.future.done() and (error := self._hopeless(waiter.since)) is not None:
+                waiter.future.set_exception(error)
         self._waiting = deque(waiter for waiter in self._waiting if not waiter.future.done())
+
+    def _hopeless(self, since: float) -> PagemillError | None:
+        """Why a request that waits since then should fail; None while there is hope."""
+        if (rejection := self.rejection()) is not None or any(server.up for server in self.servers):
+            return rejection
+        if asyncio.get_running_loop().time() - max(since, self._none_up_since) < self.wait_s:
+            return None
+        names = ", ".join(server.root for server in self.servers if server.rejection is None)
+        return NetworkError(
+            f"no model server was reachable for {self.wait_s:g} s: {names}",
+            remedy="Start it again; the same command resumes the run.",
+        )
 
     def has_room(self) -> bool:
         """Whether another request would be sent immediately."""
@@ -187,17 +186,10 @@ class ServerPool:
             if any(server.up and now >= server.paused_until for server in self.servers if server is not avoid):
                 return None  # it will have room, or go down
             return avoid
-        return min(choice, key=lambda server: (server.in_flight, server.sent), default=None)
-
-    def _give(self, server: PooledServer) -> PooledServer:
-        server.in_flight += 1
-        server.sent += 1
-        return server
+        return min(choice, key=lambda server: server.in_flight, default=None)
 
     def _dispatch(self) -> None:
         """Assign free capacity to waiting requests, first come, first served."""
-        if not self._waiting:
-            return
         now = asyncio.get_running_loop().time()
         held_back = []
         while self._waiting and any(server.open(now) for server in self.servers):
@@ -208,5 +200,6 @@ class ServerPool:
             if server is None:
                 held_back.append(waiter)
             else:
-                waiter.future.set_result(self._give(server))
+                server.in_flight += 1
+                waiter.future.set_result(server)
         self._waiting.extendleft(reversed(held_back))

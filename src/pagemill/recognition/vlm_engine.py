@@ -18,8 +18,6 @@ from pagemill.recognition.vlm.reading import Reading
 from pagemill.recognition.vlm.requests import RequestBuilder
 
 if TYPE_CHECKING:
-    from collections import Counter
-
     from pagemill.config.model_cards import ModelCard
     from pagemill.config.settings import RecognitionSettings
     from pagemill.document.labels import Task
@@ -53,11 +51,6 @@ class VlmReader(RegionReader):
         self._checking = asyncio.Lock()
 
     @property
-    def counts(self) -> Counter[str]:
-        """HTTP requests so far, by what became of them."""
-        return self._client.counts
-
-    @property
     def served_model(self) -> str | None:
         """As :attr:`pagemill.recognition.base.RegionReader.served_model`; empty for a name of the model card."""
         return self._served_model
@@ -72,7 +65,7 @@ class VlmReader(RegionReader):
         own_names = [self._card.name, self._card.repository]
         served = await self._client.find_model(self._given_name, own_names)
         self._served_model = "" if served.name in own_names else served.name
-        card = self._within(served.max_tokens)
+        card = self._within(served.max_model_len)
         self._reading = Reading(card, RequestBuilder(card, served.name), self._client, engine=self.name)
 
     def _within(self, max_tokens: int | None) -> ModelCard:

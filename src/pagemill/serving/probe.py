@@ -25,7 +25,7 @@ class Health(StrEnum):
 async def health(exchange: Exchange, url: str, timeout_s: float) -> Health:
     """Ask a server's ``/health``."""
     try:
-        await exchange.get(f"{url}/health", timeout_s)
+        await exchange.request(f"{url}/health", timeout_s)
     except AttemptFailedError as error:
         return {Cause.UNREACHABLE: Health.ABSENT, Cause.TIMEOUT: Health.SILENT}.get(error.cause, Health.FAILING)
     except PagemillError:
@@ -36,6 +36,6 @@ async def health(exchange: Exchange, url: str, timeout_s: float) -> Health:
 async def served_models(exchange: Exchange, url: str, timeout_s: float) -> list[Served]:
     """The models that a server offers; empty when it offers none or returns an invalid response."""
     try:
-        return decode_served(await exchange.get(f"{url}/v1/models", timeout_s))
+        return decode_served(await exchange.request(f"{url}/v1/models", timeout_s))
     except (AttemptFailedError, PagemillError, ValueError, RecursionError):
         return []

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
 
+from pagemill.errors import UsageError
 from pagemill.inference import client as client_module
 from pagemill.inference.chat import ChatClient
+from pagemill.inference.exchange import AttemptFailedError, RequestRefusedError
 
 BODY = b'{"model":"stub","messages":[{"role":"user","content":"OCR:"}]}'
 
@@ -30,9 +33,30 @@ def quick(monkeypatch):
     monkeypatch.setattr(client_module, "_LONGEST_PAUSE_S", 0.01)
 
 
+class CountingClient(ChatClient):
+    """Counts HTTP requests by what became of them."""
+
+    def __init__(self, *args, **options) -> None:
+        super().__init__(*args, **options)
+        self.counts: Counter[str] = Counter()
+
+    async def _attempt(self, *args):
+        self.counts["requests"] += 1
+        try:
+            answer = await super()._attempt(*args)
+        except AttemptFailedError as error:
+            self.counts[error.cause] += 1
+            raise
+        except (RequestRefusedError, UsageError) as error:
+            self.counts["refused" if isinstance(error, RequestRefusedError) else "rejected"] += 1
+            raise
+        self.counts["answers"] += 1
+        return answer
+
+
 @asynccontextmanager
-async def talking(*urls: str, **options) -> AsyncIterator[ChatClient]:
-    client = ChatClient(urls, **options)
+async def talking(*urls: str, **options) -> AsyncIterator[CountingClient]:
+    client = CountingClient(urls, **options)
     try:
         async with asyncio.timeout(60):  # or a client that waits for nothing would do so for ever
             yield client

@@ -169,7 +169,7 @@ async def test_one_that_does_not_serve_the_model_has_no_part_in_the_run(caplog):
         talking(wrong.url, good.url) as client,
     ):
         found = await client.find_model("stub", ["glm-ocr"])
-        assert (found.name, found.max_tokens) == ("stub", 2000)
+        assert (found.name, found.max_model_len) == ("stub", 2000)
         await asyncio.gather(*[client.ask(BODY) for _ in range(4)])
         assert good.counts["answered"] == client.counts["requests"] == 4
     (warning,) = warnings(caplog)

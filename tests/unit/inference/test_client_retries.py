@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 
+import aiohttp
 import pytest
 from aiohttp import web
 
@@ -12,7 +13,7 @@ from pagemill.errors import NetworkError, UsageError
 from pagemill.inference import client as client_module
 from pagemill.inference import exchange
 from pagemill.inference.chat import Answer
-from pagemill.inference.errors import RequestFailedError, RequestRefusedError, RequestTimeoutError
+from pagemill.inference.exchange import RequestFailedError, RequestRefusedError, RequestTimeoutError
 from pagemill.testing.stub_answers import Fault
 from pagemill.testing.stub_server import StubServer, StubSettings
 
@@ -158,17 +159,15 @@ async def test_an_endless_answer_is_cut_off(monkeypatch):
 
 async def test_too_many_open_files_are_no_fault_of_the_server(monkeypatch):
     async with StubServer() as server, talking(server.url) as client:
-        post = exchange.Exchange.post
+        request = aiohttp.ClientSession.request
         left = iter([True] * 3)
 
-        async def failing(self, url, body, timeout_s):
+        def failing(self, *args, **options):
             if next(left, False):
-                raise exchange.AttemptFailedError(
-                    *exchange.unreachable(url, OSError(errno.EMFILE, "Too many open files"))
-                )
-            return await post(self, url, body, timeout_s)
+                raise aiohttp.ClientConnectorError(None, OSError(errno.EMFILE, "Too many open files"))
+            return request(self, *args, **options)
 
-        monkeypatch.setattr(exchange.Exchange, "post", failing)
+        monkeypatch.setattr(aiohttp.ClientSession, "request", failing)
         await client.ask(BODY)
         assert client.servers[0].up
         assert client.counts["busy"] == 3

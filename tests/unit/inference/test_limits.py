@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pagemill.inference.limits import LARGEST, AdaptiveLimit, FixedLimit
+from pagemill.inference.limits import LARGEST, InFlightLimit
 
 TOKENS = 100
 
 
 def drive(
-    limit: AdaptiveLimit,
+    limit: InFlightLimit,
     seconds: Callable[[int], float],
     *,
     requests: int = 5000,
@@ -40,7 +40,7 @@ def drive(
             sent += 1
             ticket = limit.begin(in_flight)
             if in_flight > capacity:
-                limit.rejected(ticket)
+                limit.overloaded(ticket)
                 history.append(limit.value)
                 if len(history) >= requests:
                     return history
@@ -62,39 +62,39 @@ def drive(
 
 
 def test_a_server_that_bears_everything_is_given_the_most():
-    assert drive(AdaptiveLimit(), lambda _: 1.0, requests=1000)[-1] == LARGEST
+    assert drive(InFlightLimit(), lambda _: 1.0, requests=1000)[-1] == LARGEST
 
 
 def test_it_doubles_only_as_long_as_demand_fills_it():
-    assert max(drive(AdaptiveLimit(16), lambda _: 1.0, demand=10)) == 16
+    assert max(drive(InFlightLimit(16), lambda _: 1.0, demand=10)) == 16
 
 
 @pytest.mark.parametrize("slots", [4, 24, 100])
 def test_it_finds_the_slots_of_a_server_that_tells_of_its_queue(slots):
-    settled = drive(AdaptiveLimit(), lambda _: 1.0, slots=slots, poll_s=1.0)[2500:]
+    settled = drive(InFlightLimit(), lambda _: 1.0, slots=slots, poll_s=1.0)[2500:]
     assert 0.6 * slots <= sum(settled) / len(settled) <= 1.6 * slots
 
 
 @pytest.mark.parametrize("slots", [4, 24, 100])
 def test_without_metrics_latency_tells_of_the_queue(slots):
-    settled = drive(AdaptiveLimit(), lambda _: 1.0, slots=slots)[2500:]
+    settled = drive(InFlightLimit(), lambda _: 1.0, slots=slots)[2500:]
     assert 0.8 * slots <= sum(settled) / len(settled) <= 4.5 * slots
 
 
 def test_it_stops_where_more_requests_only_take_longer():
     """A batch whose step takes 1 + running / 8: half of the best throughput at 8, nine tenths at 72."""
-    settled = drive(AdaptiveLimit(8), lambda running: 1 + running / 8)[2500:]
+    settled = drive(InFlightLimit(8), lambda running: 1 + running / 8)[2500:]
     assert 16 <= sum(settled) / len(settled) <= 120
 
 
 @pytest.mark.parametrize("capacity", [4, 50])
 def test_rejections_bring_it_down(capacity):
-    settled = drive(AdaptiveLimit(200), lambda _: 1.0, capacity=capacity)[2500:]
+    settled = drive(InFlightLimit(200), lambda _: 1.0, capacity=capacity)[2500:]
     assert 0.5 * capacity <= sum(settled) / len(settled) <= 1.5 * capacity
 
 
 def test_a_burst_of_rejections_counts_once():
-    limit = AdaptiveLimit(100)
+    limit = InFlightLimit(100)
     tickets = [limit.begin(number + 1) for number in range(100)]
     for ticket in tickets:
         limit.overloaded(ticket)
@@ -102,15 +102,15 @@ def test_a_burst_of_rejections_counts_once():
 
 
 def test_a_server_that_rejects_everybody_lowers_it_once_until_it_answers():
-    limit = AdaptiveLimit(100)
+    limit = InFlightLimit(100)
     for _ in range(50):
         for ticket in [limit.begin(number + 1) for number in range(limit.value)]:
-            limit.rejected(ticket)
+            limit.overloaded(ticket)
     assert limit.value == 70
 
 
 def test_the_odd_fault_of_a_server_does_not_throttle_it():
-    limit = AdaptiveLimit(16)
+    limit = InFlightLimit(16)
     for number in range(5000):
         ticket = limit.begin(limit.value)
         if number % 100 == 0:
@@ -123,7 +123,7 @@ def test_the_odd_fault_of_a_server_does_not_throttle_it():
 @pytest.mark.parametrize("share", [0.05, 0.2, 0.4])
 def test_failures_at_random_say_nothing_of_the_load(share):
     draw = random.Random(1)
-    limit = AdaptiveLimit(16)
+    limit = InFlightLimit(16)
     values = []
     for _ in range(20_000):
         ticket = limit.begin(limit.value)
@@ -137,7 +137,7 @@ def test_failures_at_random_say_nothing_of_the_load(share):
 
 
 def test_a_death_with_all_in_flight_lowers_it_once_however_long_the_outage_is():
-    limit = AdaptiveLimit(100)
+    limit = InFlightLimit(100)
     for _ in range(50):
         for ticket in [limit.begin(number + 1) for number in range(limit.value)]:
             limit.failed(ticket)
@@ -150,36 +150,35 @@ def test_a_death_with_all_in_flight_lowers_it_once_however_long_the_outage_is():
 
 
 def test_a_long_queue_is_cut_once_until_the_answers_are_in():
-    limit = AdaptiveLimit(100)
+    limit = InFlightLimit(100)
     for _ in range(10):
         limit.queue(60)
     assert limit.value == 85
 
 
 def test_a_fixed_limit_stays():
-    limit = FixedLimit(7)
+    limit = InFlightLimit(smallest=7, largest=7)
     for _ in range(100):
         ticket = limit.begin(7)
         limit.overloaded(ticket)
         limit.failed(ticket)
-        limit.rejected(ticket)
+        limit.overloaded(ticket)
         limit.succeeded(ticket, 1.0, 1)
         limit.queue(1000)
-    assert (limit.value, limit.largest, limit.adaptive) == (7, 7, False)
+    assert limit.value == 7
 
 
 EVENTS = st.one_of(
     st.tuples(st.just("succeeded"), st.floats(0, 1e6), st.integers(0, 10**6), st.booleans()),
     st.tuples(st.just("overloaded"), st.booleans()),
     st.tuples(st.just("failed"), st.booleans()),
-    st.tuples(st.just("rejected"), st.booleans()),
     st.tuples(st.just("queue"), st.integers(0, 10**6)),
 )
 
 
 @given(st.lists(EVENTS, max_size=400), st.integers(1, 300), st.integers(1, 16), st.integers(16, 300), st.integers(1, 3))
 def test_it_stays_within_its_bounds_whatever_happens(events, first, smallest, largest, repeat):
-    limit = AdaptiveLimit(first, smallest=smallest, largest=largest)
+    limit = InFlightLimit(first, smallest=smallest, largest=largest)
     old = limit.begin(1)
     for kind, *details in events * repeat:
         if kind == "queue":

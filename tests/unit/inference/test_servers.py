@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pagemill.errors import NetworkError, UsageError
-from pagemill.inference.limits import FixedLimit
+from pagemill.inference.limits import InFlightLimit
 from pagemill.inference.servers import PooledServer, ServerPool, server_root
 
 
@@ -43,9 +43,8 @@ def test_a_password_in_a_url_is_refused_and_not_told():
 
 
 def pool(*limits: int, wait_s: float = 60.0) -> ServerPool:
-    return ServerPool(
-        [PooledServer(f"http://s{number}", FixedLimit(limit)) for number, limit in enumerate(limits)], wait_s
-    )
+    bounds = [InFlightLimit(smallest=limit, largest=limit) for limit in limits]
+    return ServerPool([PooledServer(f"http://s{number}", limit) for number, limit in enumerate(bounds)], wait_s)
 
 
 async def turn() -> None:

@@ -67,7 +67,7 @@ async def test_nobody_there(exchange: Exchange):
 
 
 async def test_an_endless_list_of_models_is_not_read(exchange: Exchange):
-    async with answering(b"HTTP/1.1 200 OK\r\n\r\n" + b" " * 5 * 2**20 + b'{"data": [{"id": "a"}]}') as url:
+    async with answering(b"HTTP/1.1 200 OK\r\n\r\n" + b" " * 17 * 2**20 + b'{"data": [{"id": "a"}]}') as url:
         assert await served_models(exchange, url, 30) == []
 
 

@@ -14,7 +14,7 @@ import msgspec
 from pagemill.document.labels import Task
 from pagemill.document.page import ContentFormat
 from pagemill.errors import NetworkError, UsageError
-from pagemill.inference.errors import RequestFailedError, RequestRefusedError
+from pagemill.inference.exchange import RequestFailedError, RequestRefusedError
 from pagemill.recognition.base import PageReading, Problem, RegionReading
 from pagemill.recognition.vlm.cleanup import STEPS, Cleaned, clean
 from pagemill.recognition.vlm.guard import AnswerCheck, Flaw, judge
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pagemill.config.model_cards import ModelCard, Sampling
-    from pagemill.inference.chat import Answer, Asker
+    from pagemill.inference.chat import Answer, ChatClient
     from pagemill.recognition.vlm.requests import PreparedRegion, RequestBuilder
 
 _ATTEMPTS = {Flaw.TRUNCATED: 2, Flaw.EMPTY: 3}
@@ -101,7 +101,7 @@ class Reading:
     Runs on the event loop; work over a millisecond goes to a thread.
     """
 
-    def __init__(self, card: ModelCard, builder: RequestBuilder, asker: Asker, *, engine: str) -> None:
+    def __init__(self, card: ModelCard, builder: RequestBuilder, asker: ChatClient, *, engine: str) -> None:
         """Combine a request builder and a client.
 
         Args:

@@ -13,7 +13,7 @@ from pagemill.document.labels import Label, Task
 from pagemill.document.page import ContentFormat
 from pagemill.errors import NetworkError, UsageError
 from pagemill.inference.chat import Answer
-from pagemill.inference.errors import RequestFailedError, RequestRefusedError, RequestTimeoutError
+from pagemill.inference.exchange import RequestFailedError, RequestRefusedError, RequestTimeoutError
 from pagemill.recognition.base import PageReading, RegionReading
 from pagemill.recognition.vlm.guard import Flaw
 from pagemill.recognition.vlm.reading import Reading, changed_sampling
