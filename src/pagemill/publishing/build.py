@@ -10,8 +10,9 @@ import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -20,13 +21,13 @@ from pagemill.document.page import PageResult, Status
 from pagemill.errors import DamagedRunError, InputError, OutputError
 from pagemill.export.embedding_text import embedding_text
 from pagemill.export.parquet import page_schema, row_groups
-from pagemill.publishing.card import CardFacts, dataset_card
+from pagemill.publishing.card import dataset_card
 from pagemill.publishing.features import with_features
 from pagemill.publishing.manifest import MANIFEST, Manifest, described, read_manifest
 from pagemill.publishing.public import public_page, public_values
 from pagemill.publishing.vector_files import copy_vectors
 from pagemill.store import paths
-from pagemill.store.files import output_errors
+from pagemill.store.files import output_errors, write_whole
 from pagemill.store.lock import RunLock
 from pagemill.store.paths import crop_file
 from pagemill.store.records import text_line
@@ -34,7 +35,6 @@ from pagemill.store.rows import PageState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import TracebackType
 
     from pagemill.document.page import ImageCrop
     from pagemill.store.reading import RunReader
@@ -121,12 +121,11 @@ def build(
     with output_errors(staging):
         shutil.rmtree(staging, ignore_errors=True)
         folder.mkdir(parents=True)
-        try:
+        with contextlib.ExitStack() as stack:
+            stack.callback(shutil.rmtree, staging, ignore_errors=True)
             with contextlib.nullcontext() if open_images is None else open_images() as image:
                 manifest = _DatasetBuilder(reader, out, options, folder, tell, image).build(fingerprint)
-        except BaseException:
-            shutil.rmtree(staging, ignore_errors=True)
-            raise
+            stack.pop_all()
     return folder, manifest
 
 
@@ -162,19 +161,10 @@ class _DatasetBuilder:
         vectors = self._copy_embeddings()
         summary = _public(self._reader.summary)
         (self._folder / _RUN_FILE).write_bytes(msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n")
-        facts = CardFacts(
-            title=self._options.title,
-            licence=self._options.licence,
-            repository=self._options.repository,
-            parquet=self._options.shape is Shape.PARQUET,
-            crops=self._options.crops,
-            page_images=self._image is not None,
-            vectors=vectors,
-            languages=self._languages,
-            summary=summary,
-            pages=self._pages,
+        card = dataset_card(
+            self._options, summary, self._languages, self._pages, vectors, page_images=self._image is not None
         )
-        (self._folder / "README.md").write_bytes(dataset_card(facts).encode("utf-8", "replace"))
+        (self._folder / "README.md").write_bytes(card.encode("utf-8", "replace"))
         written = sorted(path for path in self._folder.rglob("*") if path.is_file())
         manifest = Manifest(
             fingerprint=fingerprint,
@@ -182,9 +172,7 @@ class _DatasetBuilder:
             pages_without_image=self._without_image,
             files=tuple(described(self._folder, written)),
         )
-        temporary = self._folder / f"{MANIFEST}{paths.TEMPORARY_SUFFIX}"
-        temporary.write_bytes(manifest.encoded())
-        temporary.replace(self._folder / MANIFEST)
+        write_whole(self._folder / MANIFEST, [manifest.encoded()])
         return manifest
 
     def _write_shards(self) -> None:
@@ -214,16 +202,30 @@ class _DatasetBuilder:
 
     def _write_files(self) -> None:
         """The reference layout. Crops go into tar files: the Hub handles a hundred thousand small files badly."""
+        folder = self._folder / paths.CROPS
+        crops = self._written_crops()
+        numbers = count()
+        crop = next(crops, None)
+        while crop is not None:
+            folder.mkdir(exist_ok=True)
+            with tarfile.open(folder / f"crops-{next(numbers):05d}.tar", "w") as tar:
+                while crop is not None and tar.offset < self._options.shard_bytes:
+                    data = self._picture(crop)
+                    entry = tarfile.TarInfo(crop.path)  # without an owner or a time
+                    entry.size = len(data)
+                    tar.addfile(entry, io.BytesIO(data))
+                    crop = next(crops, None)
+
+    def _written_crops(self) -> Iterator[ImageCrop]:
+        """Write records and texts; the crops of each page."""
         with (
             (self._folder / paths.RESULTS).open("wb") as results,
             (self._folder / paths.TEXTS).open("wb") as texts,
-            _TarShards(self._folder / paths.CROPS, self._options.shard_bytes) as tars,
         ):
             for page in self._all_pages():
                 results.write(msgspec.json.encode(page) + b"\n")
-                for crop in page.image_crops if self._options.crops else ():
-                    tars.add(crop.path, self._picture(crop))
                 texts.write(text_line(page, embedding_text))
+                yield from page.image_crops if self._options.crops else ()
 
     def _all_pages(self) -> Iterator[PageResult]:
         for page in self._reader.pages():
@@ -263,41 +265,6 @@ class _DatasetBuilder:
             return copy_vectors(source, target)
         finally:
             lock.release()
-
-
-class _TarShards:
-    """Files into tar archives of about a size. The archives contain nothing of this machine: no owner, no times."""
-
-    def __init__(self, folder: Path, shard_bytes: int) -> None:
-        self._folder = folder
-        self._shard_bytes = shard_bytes
-        self._tar: tarfile.TarFile | None = None
-        self._number = 0
-        self._size = 0
-
-    def add(self, name: str, data: bytes) -> None:
-        if self._tar is None or self._size >= self._shard_bytes:
-            self.close()
-            self._folder.mkdir(exist_ok=True)
-            self._tar = tarfile.open(self._folder / f"crops-{self._number:05d}.tar", "w")  # noqa: SIM115
-            self._number, self._size = self._number + 1, 0
-        entry = tarfile.TarInfo(name)
-        entry.size = len(data)
-        self._tar.addfile(entry, io.BytesIO(data))
-        self._size += len(data)
-
-    def close(self) -> None:
-        if self._tar is not None:
-            self._tar.close()
-            self._tar = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 _REPAIR = "Repair the run first: pagemill verify OUT --repair"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -11,8 +10,9 @@ import msgspec
 from pagemill._version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from pagemill.publishing.build import BuildOptions
     from pagemill.store.summary import RunSummary
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
@@ -35,65 +35,44 @@ _COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CardFacts:
-    """Facts for the card."""
+def dataset_card(
+    options: BuildOptions,
+    summary: RunSummary,
+    languages: Mapping[str, int],
+    pages: int,
+    vectors: Sequence[str],
+    *,
+    page_images: bool,
+) -> str:
+    """The card as Markdown with the metadata block that the Hub reads.
 
-    title: str
-    licence: str
-    repository: str | None
-    parquet: bool
-    crops: bool
-    page_images: bool
-    vectors: list[str]
-    """Names of the arrays in ``embeddings/``."""
-    languages: Mapping[str, int]
-    """Pages by language."""
-    summary: RunSummary
-    pages: int
-
-
-def dataset_card(facts: CardFacts) -> str:
-    """The card as Markdown with the metadata block that the Hub reads."""
-    return f"---\n{_metadata(facts)}---\n\n{_body(facts)}"
-
-
-def _metadata(facts: CardFacts) -> str:
-    """The metadata block. Values are JSON, which is YAML too and needs no rules for quoting."""
-    values: dict[str, Any] = {"license": facts.licence, "pretty_name": _printable(facts.title)}
-    languages = sorted(code for code in facts.languages if _LANGUAGE.fullmatch(code))
-    if languages:
-        values["language"] = languages
-    values["size_categories"] = [next((name for limit, name in _SIZES if facts.pages < limit), "n>1M")]
-    values["task_categories"] = ["image-to-text"]
-    values["tags"] = ["document-parsing", "ocr", "layout-detection", "pagemill"]
-    # Records as JSON lines have no fixed schema (what is empty is left out), and the library guesses one from the
-    # first megabytes: it is given the texts, whose columns are four everywhere.
-    files = "data/train-*.parquet" if facts.parquet else "parsed_texts.jsonl"
-    values["configs"] = [{"config_name": "default", "data_files": [{"split": "train", "path": files}]}]
-    return "".join(f"{key}: {msgspec.json.encode(value).decode()}\n" for key, value in values.items())
-
-
-def _body(facts: CardFacts) -> str:
+    Args:
+        options: How the dataset is made.
+        summary: The run.
+        languages: Pages by language.
+        pages: Pages in the dataset.
+        vectors: Names of the arrays in ``embeddings/``.
+        page_images: There is a column of them.
+    """
     parts = [
-        f"# {_plain(facts.title)}",
-        f"{facts.pages:,} pages parsed with pagemill {__version__}: layout"
+        f"---\n{_metadata(options, sorted(languages), pages)}---",
+        f"# {_plain(options.title)}",
+        f"{pages:,} pages parsed with pagemill {__version__}: layout"
         " regions in reading order, text, HTML tables, formulas and Markdown, one row per page.",
-        "## How to read it\n\n" + _sample_code(facts),
-        "## What is in it\n\n" + _counts(facts),
-        "## How it was made\n\n" + _settings(facts.summary),
+        "## How to read it\n\n" + _sample_code(options),
+        "## What is in it\n\n" + _counts(summary, languages, crops=options.crops),
+        "## How it was made\n\n" + _settings(summary),
     ]
-    if facts.parquet:
-        hidden = {"image"} if not facts.page_images else set()
-        hidden |= {"crops, crop_images"} if not facts.crops else set()
-        shown = [(name, text) for name, text in _COLUMNS if name not in hidden]
-        parts.append("## Columns\n\n" + _table(("column", "what"), [(f"`{name}`", text) for name, text in shown]))
-    if facts.vectors:
+    if options.shape == "parquet":
+        hidden = {"image": not page_images, "crops, crop_images": not options.crops}
+        shown = [(f"`{name}`", text) for name, text in _COLUMNS if not hidden.get(name)]
+        parts.append("## Columns\n\n" + _table(("column", "what"), shown))
+    if vectors:
         parts.append(
             "## Vectors\n\n"
             "`embeddings/` contains NumPy arrays with one row per vector; the `.ids.parquet` beside each"
             " maps each row to its page and region. Join by these ids, never by position.\n\n"
-            + "\n".join(f"- {_plain(name)}" for name in facts.vectors)
+            + "\n".join(f"- {_plain(name)}" for name in vectors)
         )
     parts.append(
         "## Whole and unchanged?\n\n`pagemill.json` lists every file with its size and SHA-256. Problems of a page"
@@ -102,44 +81,63 @@ def _body(facts: CardFacts) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _sample_code(facts: CardFacts) -> str:
-    place = facts.repository or "PATH/OF/THIS/FOLDER"
-    if facts.parquet:
-        lines = [
-            "from datasets import load_dataset  # pip install datasets pillow",
-            "",
-            f'pages = load_dataset("{place}", split="train")',
-            'print(pages[0]["markdown"])',
-        ]
+def _metadata(options: BuildOptions, languages: list[str], pages: int) -> str:
+    """The metadata block. Values are JSON, which is YAML too and needs no rules for quoting."""
+    # Records as JSON lines have no fixed schema (what is empty is left out), and the library guesses one from the
+    # first megabytes: it is given the texts, whose columns are four everywhere.
+    files = "data/train-*.parquet" if options.shape == "parquet" else "parsed_texts.jsonl"
+    values: dict[str, Any] = {
+        "license": options.licence,
+        "pretty_name": _printable(options.title),
+        "language": [code for code in languages if _LANGUAGE.fullmatch(code)],
+        "size_categories": [next((name for limit, name in _SIZES if pages < limit), "n>1M")],
+        "task_categories": ["image-to-text"],
+        "tags": ["document-parsing", "ocr", "layout-detection", "pagemill"],
+        "configs": [{"config_name": "default", "data_files": [{"split": "train", "path": files}]}],
+    }
+    return "".join(f"{key}: {msgspec.json.encode(value).decode()}\n" for key, value in values.items() if value)
+
+
+def _sample_code(options: BuildOptions) -> str:
+    load = f'load_dataset("{options.repository or "PATH/OF/THIS/FOLDER"}", split="train")'
+    if options.shape == "parquet":
+        code = f"""
+from datasets import load_dataset  # pip install datasets pillow
+
+pages = {load}
+print(pages[0]["markdown"])
+"""
     else:
-        lines = [
-            "import json",
-            "",
-            'with open("ocr_results.jsonl", encoding="utf-8") as file:',
-            "    for line in file:",
-            "        page = json.loads(line)",
-            '        print(page["page_id"], page["markdown"])',
-            "",
-            "from datasets import load_dataset",
-            "",
-            f'texts = load_dataset("{place}", split="train")  # of parsed_texts.jsonl',
-        ]
-    return "```python\n" + "\n".join(lines) + "\n```"
+        code = f"""
+import json
+
+with open("ocr_results.jsonl", encoding="utf-8") as file:
+    for line in file:
+        page = json.loads(line)
+        print(page["page_id"], page["markdown"])
+
+from datasets import load_dataset
+
+texts = {load}  # of parsed_texts.jsonl
+"""
+    return f"```python{code}```"
 
 
-def _counts(facts: CardFacts) -> str:
-    summary = facts.summary
+def _counts(summary: RunSummary, languages: Mapping[str, int], *, crops: bool) -> str:
     rows = [
         ("pages", f"{summary.pages:,}"),
         ("of them failed", f"{summary.failed:,}"),
         ("skipped (not in the dataset)", f"{summary.skipped:,}"),
         ("regions", f"{summary.regions:,}"),
-        ("pictures and charts", f"{summary.crops:,}" if facts.crops else "left out"),
+        ("pictures and charts", f"{summary.crops:,}" if crops else "left out"),
     ]
-    rows += [(f"pages in {_plain(code)}", f"{number:,}") for code, number in sorted(facts.languages.items())]
-    rows += [(f"regions: {_plain(label)}", f"{number:,}") for label, number in sorted(summary.regions_by_label.items())]
-    rows += [(f"failed pages: {_plain(kind)}", f"{n:,}") for kind, n in sorted(summary.failures_by_kind.items())]
-    rows += [(f"incomplete: {_plain(kind)}", f"{n:,}") for kind, n in sorted(summary.warnings_by_kind.items())]
+    for what, counts in (
+        ("pages in ", languages),
+        ("regions: ", summary.regions_by_label),
+        ("failed pages: ", summary.failures_by_kind),
+        ("incomplete: ", summary.warnings_by_kind),
+    ):
+        rows += [(what + _plain(name), f"{number:,}") for name, number in sorted(counts.items())]
     return _table(("what", "number"), rows)
 
 

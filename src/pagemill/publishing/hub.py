@@ -5,18 +5,19 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import re
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pagemill._version import __version__
 from pagemill.errors import DamagedRunError, MissingDependencyError, NetworkError, OutputError, PagemillError
-from pagemill.publishing.manifest import MANIFEST, MAX_MANIFEST, PublishedFile, Tell, read_manifest
+from pagemill.publishing.manifest import MANIFEST, MAX_MANIFEST, described, read_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
-    from pagemill.publishing.manifest import Manifest
+    from pagemill.publishing.manifest import Manifest, PublishedFile, Tell
 
 _MAY_PASS = frozenset({408, 409, 412, 425, 429})
 """Statuses of requests that may succeed later: timeout, too early, concurrent commit, rate limit."""
@@ -53,12 +54,14 @@ class HubDataset:
         try:
             from huggingface_hub import get_token
         except ImportError as error:
-            raise _no_client(error) from error
+            raise MissingDependencyError(
+                f"publishing needs the Hub's client ({error})", remedy="Install it: pip install 'pagemill[hub]'"
+            ) from error
         if not (self.token or get_token()):
             raise OutputError("there is no token for the Hub", remedy=_LOGIN)
 
     def publish(self, folder: Path, manifest: Manifest, tell: Tell | None = None) -> str:
-        """Upload missing files, commit, and verify the result against the manifest.
+        """Upload missing files, commit, and verify the result against the manifest, after :meth:`check`.
 
         The repository shows the old dataset until everything is uploaded. Files of an earlier dataset that are not in
         this one are deleted; all other files stay.
@@ -72,16 +75,13 @@ class HubDataset:
             The address of the dataset.
 
         Raises:
-            MissingDependencyError: The Hub's client is not installed.
             OutputError: The Hub refuses: no token, no right to write, or a repository of the other visibility.
             NetworkError: The Hub is unreachable or fails; the same command resumes.
             DamagedRunError: The dataset on the Hub is not what was uploaded.
         """
-        try:
-            from huggingface_hub import CommitOperationAdd, CommitOperationDelete, DatasetCard, HfApi
-            from huggingface_hub.utils.tqdm import disable_progress_bars
-        except ImportError as error:
-            raise _no_client(error) from error
+        from huggingface_hub import CommitOperationAdd, CommitOperationDelete, DatasetCard, HfApi
+        from huggingface_hub.utils.tqdm import disable_progress_bars
+
         disable_progress_bars()  # the caller owns the terminal
         api: Any = HfApi(token=self.token and self.token.strip(), library_name="pagemill", library_version=__version__)
         repository = {"repo_id": self.repository, "repo_type": "dataset"}
@@ -98,7 +98,7 @@ class HubDataset:
             earlier = self._published_before(api, before)
             self._refuse_mixing(before, earlier, manifest)
             stale = set(before) & (earlier or set()) - {file.path for file in manifest.files}
-            operations: list[Any] = []
+            operations: list[Any] = [CommitOperationDelete(path) for path in sorted(stale)]
             for file in manifest.files:
                 if tell is not None:
                     tell(file, 0)
@@ -111,16 +111,21 @@ class HubDataset:
                     operations.append(operation)
                 if tell is not None:
                     tell(file, file.size)
-            operations += [CommitOperationDelete(path) for path in sorted(stale)]
-            own = folder / MANIFEST
-            if operations or not _is_same(before.get(MANIFEST), _described(own), folder):
+            own = described(folder, [folder / MANIFEST])
+            if operations or not _is_same(before.get(MANIFEST), own[0], folder):
                 api.create_commit(
                     **repository,
-                    operations=[*operations, CommitOperationAdd(MANIFEST, own)],
+                    operations=[*operations, CommitOperationAdd(MANIFEST, folder / MANIFEST)],
                     commit_message=f"{manifest.pages} pages by pagemill {__version__}",
                     revision=self.revision,
                 )
-            self._verify(self._listed(api), folder, manifest)
+            there = self._listed(api)
+            wrong = [f.path for f in (*manifest.files, *own) if not _is_same(there.get(f.path), f, folder)]
+            if wrong:
+                raise DamagedRunError(
+                    f"{len(wrong)} files of {self.repository} differ from what was uploaded, first: {wrong[0]}",
+                    remedy=_AGAIN,
+                )
         return str(url)
 
     def _check_visibility(self, api: Any) -> None:
@@ -165,48 +170,31 @@ class HubDataset:
         """Files of an earlier dataset of ours; None without one."""
         if MANIFEST not in listed or listed[MANIFEST].size > MAX_MANIFEST:
             return None
-        with _own_temporary_folder() as folder:
+        with tempfile.TemporaryDirectory(prefix="pagemill-") as folder:
             path = api.hf_hub_download(
                 self.repository, MANIFEST, repo_type="dataset", revision=self.revision, local_dir=folder
             )
-            with open(path, "rb") as file:  # noqa: PTH123 - a name that the client gives
-                earlier = read_manifest(file.read(MAX_MANIFEST))
+            earlier = read_manifest(Path(path).read_bytes())
         return {file.path for file in earlier.files} if earlier else None
-
-    def _verify(self, listed: dict[str, Any], folder: Path, manifest: Manifest) -> None:
-        wrong = [file.path for file in manifest.files if not _is_same(listed.get(file.path), file, folder)]
-        if not _is_same(listed.get(MANIFEST), _described(folder / MANIFEST), folder):
-            wrong.append(MANIFEST)
-        if wrong:
-            raise DamagedRunError(
-                f"{len(wrong)} files of {self.repository} differ from what was uploaded, first: {wrong[0]}",
-                remedy=_AGAIN,
-            )
 
     @contextlib.contextmanager
     def _hub_errors(self) -> Iterator[None]:
         """Turn the client's exceptions into ours; a message never contains a token."""
-        from huggingface_hub.errors import HFValidationError, LocalTokenNotFoundError, OfflineModeIsEnabled
-
         try:
             yield
         except PagemillError:
             raise
-        except LocalTokenNotFoundError as error:
-            raise OutputError("there is no token for the Hub", remedy=_LOGIN) from error
-        except OfflineModeIsEnabled as error:
-            raise OutputError("the Hub's client is set to offline mode", remedy="Unset HF_HUB_OFFLINE.") from error
-        except HFValidationError as error:
-            raise OutputError(
-                f"{self.repository!r} is not the name of a repository", remedy="As in USER/NAME."
-            ) from error
         except Exception as error:
             raise self._of_client(error) from error
 
     def _of_client(self, error: Exception) -> PagemillError:
         """Our error for an exception of the client or of its HTTP and transfer libraries."""
-        from huggingface_hub.errors import HfHubHTTPError
+        from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
 
+        if isinstance(error, OfflineModeIsEnabled):
+            return OutputError("the Hub's client is set to offline mode", remedy="Unset HF_HUB_OFFLINE.")
+        if isinstance(error, HFValidationError):
+            return OutputError(f"{self.repository!r} is not the name of a repository", remedy="As in USER/NAME.")
         refused: BaseException | None = error
         while refused is not None and not isinstance(refused, HfHubHTTPError):
             refused = refused.__cause__  # a failed upload of a file is wrapped
@@ -232,12 +220,6 @@ class HubDataset:
 _LOGIN = "Log in with: hf auth login, or set HF_TOKEN to a token that may write there."
 
 
-def _no_client(error: ImportError) -> MissingDependencyError:
-    return MissingDependencyError(
-        f"publishing needs the Hub's client ({error})", remedy="Install it: pip install 'pagemill[hub]'"
-    )
-
-
 def _is_same(entry: Any, file: PublishedFile, folder: Path) -> bool:
     """Whether the Hub's listing matches a file: by SHA-256 if it has one, else by Git's digest."""
     if entry is None or entry.size != file.size:
@@ -247,16 +229,3 @@ def _is_same(entry: Any, file: PublishedFile, folder: Path) -> bool:
     data = (folder / file.path).read_bytes()
     # SHA-1 over "blob SIZE\0" and the content: https://git-scm.com/book/en/v2/Git-Internals-Git-Objects
     return bool(entry.blob_id == hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest())
-
-
-def _described(path: Path) -> PublishedFile:
-    data = path.read_bytes()
-    return PublishedFile(path.name, len(data), hashlib.sha256(data).hexdigest())
-
-
-@contextlib.contextmanager
-def _own_temporary_folder() -> Iterator[str]:
-    import tempfile
-
-    with tempfile.TemporaryDirectory(prefix="pagemill-") as folder:
-        yield folder

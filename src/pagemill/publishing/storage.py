@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,7 +92,7 @@ class StoredDataset:
             earlier = {file.path: file for file in (*(published or ()), *(pending or ()))}
             stale = earlier.keys() - {file.path for file in manifest.files}
             begun = replace(manifest, files=(*manifest.files, *(earlier[path] for path in sorted(stale))))
-            self._write(filesystem, begun.encoded(), f"{root}/{_PENDING}")
+            self._copy(filesystem, begun.encoded(), f"{root}/{_PENDING}")
             for file in manifest.files:
                 if tell is not None:
                     tell(file, 0)
@@ -107,7 +106,7 @@ class StoredDataset:
             for path in sorted(stale):
                 if filesystem.isfile(f"{root}/{path}"):
                     filesystem.rm_file(f"{root}/{path}")
-            self._write(filesystem, (folder / MANIFEST).read_bytes(), f"{root}/{MANIFEST}")
+            self._copy(filesystem, (folder / MANIFEST).read_bytes(), f"{root}/{MANIFEST}")
             filesystem.rm_file(f"{root}/{_PENDING}")
         return self._shown
 
@@ -163,19 +162,16 @@ class StoredDataset:
                         f"{self._shown} holds other files, {path} for one", remedy="Choose an empty or new place."
                     )
 
-    def _write(self, filesystem: Any, data: bytes, target: str) -> None:
-        with tempfile.TemporaryDirectory(prefix="pagemill-") as folder:
-            source = Path(folder) / "file"
-            source.write_bytes(data)
-            self._copy(filesystem, source, target)
-
-    def _copy(self, filesystem: Any, source: Path, target: str) -> None:
-        """Copy a file; on a disk it is renamed when complete, object stores are atomic."""
+    def _copy(self, filesystem: Any, source: Path | bytes, target: str) -> None:
+        """Write a file; on a disk it is renamed when complete, object stores are atomic."""
         local = _is_local(filesystem)
         written = f"{target}{_UNFINISHED}" if local else target
         with contextlib.suppress(FileExistsError, NotImplementedError):  # object stores have no folders
             filesystem.makedirs(target.rpartition("/")[0], exist_ok=True)
-        filesystem.put_file(str(source), written)
+        if isinstance(source, bytes):
+            filesystem.pipe_file(written, source)
+        else:
+            filesystem.put_file(str(source), written)
         if local:
             filesystem.mv(written, target)
 
@@ -185,20 +181,14 @@ class StoredDataset:
             yield
         except PagemillError:
             raise
-        except PermissionError as error:
-            raise OutputError(
-                f"{self._shown} cannot be written: {self._said(error)}", remedy="Check your rights there."
-            ) from error
-        except OSError as error:
-            if is_no_space(error):
-                raise NoSpaceError(f"{self._shown} is full: {error.strerror}", remedy=_AGAIN) from error
-            if error.errno is not None and "://" not in self.url:
-                raise OutputError(f"{self.url} cannot be written: {error}", remedy="Name another folder.") from error
-            raise NetworkError(f"{self._shown} cannot be written: {self._said(error)}", remedy=_AGAIN) from error
         except Exception as error:  # each filesystem has exceptions of its own
-            raise NetworkError(
-                f"{self._shown} cannot be written ({type(error).__name__}: {self._said(error)})", remedy=_AGAIN
-            ) from error
+            said = f"{self._shown} cannot be written ({type(error).__name__}: {self._said(error)})"
+            if isinstance(error, OSError) and is_no_space(error):
+                raise NoSpaceError(said, remedy=_AGAIN) from error
+            on_disk = isinstance(error, OSError) and error.errno is not None and "://" not in self.url
+            if on_disk or isinstance(error, PermissionError):
+                raise OutputError(said, remedy="Check your rights there, or name another place.") from error
+            raise NetworkError(said, remedy=_AGAIN) from error
 
     def _said(self, error: Exception) -> str:
         """What a filesystem says, without the password of the address."""

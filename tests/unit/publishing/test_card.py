@@ -2,7 +2,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pagemill.publishing.card import CardFacts, dataset_card
+from pagemill.publishing.build import BuildOptions, Shape
+from pagemill.publishing.card import dataset_card
 from pagemill.store.summary import RunSummary
 
 yaml = pytest.importorskip("yaml")
@@ -10,9 +11,10 @@ yaml = pytest.importorskip("yaml")
 
 def card(**fields):
     summary = RunSummary(started=datetime(2026, 1, 1, tzinfo=UTC), **fields.pop("summary", {}))
-    facts = {"title": "Mills", "licence": "cc0-1.0", "repository": "me/mills", "parquet": True, "crops": True}
-    facts |= {"page_images": False, "vectors": [], "languages": {}, "summary": summary, "pages": 3, **fields}
-    return dataset_card(CardFacts(**facts))
+    facts = {"page_images": False, "vectors": [], "languages": {}, "summary": summary, "pages": 3}
+    facts |= {name: fields.pop(name) for name in set(facts) & set(fields)}
+    options = {"title": "Mills", "licence": "cc0-1.0", "repository": "me/mills", **fields}
+    return dataset_card(BuildOptions(**options), **facts)
 
 
 def metadata(text):
@@ -56,7 +58,7 @@ def test_languages_are_codes_that_the_hub_knows():
 
 def test_what_load_dataset_reads():
     assert metadata(card())["configs"][0]["data_files"][0]["path"] == "data/train-*.parquet"
-    assert metadata(card(parquet=False))["configs"][0]["data_files"][0]["path"] == "parsed_texts.jsonl"
+    assert metadata(card(shape=Shape.FILES))["configs"][0]["data_files"][0]["path"] == "parsed_texts.jsonl"
 
 
 def test_columns_that_are_left_out_are_not_told():
