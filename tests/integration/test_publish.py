@@ -16,7 +16,8 @@ from synthetic_run import page, region, write_run
 from pagemill.document.labels import Label
 from pagemill.document.page import PageError
 from pagemill.errors import ExitCode
-from pagemill.publishing.build import BuildOptions, Shape, build
+from pagemill.publishing.build import build
+from pagemill.publishing.options import BuildOptions, Shape
 from pagemill.store.reading import RunReader
 
 pytestmark = pytest.mark.integration

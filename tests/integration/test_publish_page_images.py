@@ -15,7 +15,8 @@ from published_run import PATIENCE_S, publish
 
 from pagemill.app import published_images
 from pagemill.errors import ExitCode, NoSpaceError
-from pagemill.publishing.build import STAGING, BuildOptions, build
+from pagemill.publishing.build import STAGING, build
+from pagemill.publishing.options import BuildOptions
 from pagemill.sources.base import EncodedImage
 from pagemill.sources.options import SourceOptions
 from pagemill.store.reading import RunReader

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from rapidfuzz import fuzz
+from reading_order_score import reading_order
 
 import pagemill
 from pagemill.document.labels import Label
 from pagemill.evaluation.character_error_rate import character_error_rate, normalise
-from pagemill.evaluation.reading_order import reading_order
 from pagemill.evaluation.teds import teds
 
 if TYPE_CHECKING:

@@ -69,7 +69,7 @@ class EmbedOptions:
     parts: frozenset[Part] | None = None
     """None for all that the engine can make, except queries."""
     queries: tuple[tuple[str, str], ...] = ()
-    """Ids and texts (:func:`pagemill.embedding.queries.read_queries`), for :attr:`Part.QUERIES`."""
+    """Ids and texts (:func:`pagemill.evaluation.query_sets.read_query_texts`), for :attr:`Part.QUERIES`."""
     dtype: StoredType = "float32"
     dimension: int | None = None
     """Number of components to keep; None for all."""

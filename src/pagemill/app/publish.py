@@ -11,9 +11,10 @@ from pathlib import Path
 
 from pagemill.app.published_images import PublishedImages
 from pagemill.errors import ExitCode, PagemillError, UsageError
-from pagemill.publishing.build import LOCK, BuildOptions, build
+from pagemill.publishing.build import LOCK, build
 from pagemill.publishing.hub import HubDataset
 from pagemill.publishing.manifest import Manifest
+from pagemill.publishing.options import BuildOptions
 from pagemill.publishing.storage import StoredDataset
 from pagemill.sources import SourceOptions
 from pagemill.store.lock import RunLock

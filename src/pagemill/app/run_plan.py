@@ -20,8 +20,8 @@ from pagemill.config.model_cards import ModelKind, load_card
 from pagemill.config.model_files import find_model
 from pagemill.config.modes import VLM, ReadingMode, TextLayerMode
 from pagemill.config.serving import ServingOptions, Wishes
-from pagemill.embedding.queries import read_queries
 from pagemill.errors import MissingDependencyError, NetworkError, UsageError
+from pagemill.evaluation.query_sets import read_query_texts
 from pagemill.runtime.engines import LAYOUT_ENGINES, require
 from pagemill.serving.addresses import base_url
 from pagemill.serving.command import find_vllm
@@ -160,7 +160,7 @@ def check(options: RunOptions, steps: Sequence[PlannedStep], report: Callable[[C
             f"the run needs what is missing here: {missing}", remedy="See the lines above."
         )
     if options.queries is not None and Step.EMBED in options.chosen:
-        read_queries(options.queries)
+        read_query_texts(options.queries)
 
 
 def _recognition(options: RunOptions, dry: bool) -> PlannedStep:
@@ -254,7 +254,7 @@ def _upload(options: RunOptions, dry: bool) -> PlannedStep:
 
 async def _embedded_already(options: RunOptions, model: str) -> Done | None:
     """Whether ``pagemill embed`` would find nothing to do."""
-    queries = read_queries(options.queries) if options.queries else ()
+    queries = read_query_texts(options.queries) if options.queries else ()
     vectors = await embedded_already(options.out, load_card(model).name, queries)
     return None if vectors is None else Done(f"all {vectors:,} vectors are there")
 

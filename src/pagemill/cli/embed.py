@@ -25,8 +25,8 @@ from pagemill.cli.progress import ProgressBar, messages, print_failures
 from pagemill.cli.wording import number
 from pagemill.embedding.base import EngineSettings
 from pagemill.embedding.outcome import EmbedOutcome
-from pagemill.embedding.queries import read_queries
 from pagemill.embedding.vectors import FOLDER, Part, StoredType
+from pagemill.evaluation.query_sets import read_query_texts
 from pagemill.sources.options import SourceOptions
 from pagemill.store.reading import RunReader
 
@@ -95,7 +95,7 @@ def command(
     """  # noqa: D301 - click wants the control character
     options = EmbedOptions(
         parts=parts,
-        queries=read_queries(queries) if queries else (),
+        queries=read_query_texts(queries) if queries else (),
         dtype=dtype,
         dimension=settings["dimension"],
         fresh=fresh,

@@ -21,8 +21,8 @@ from pagemill.cli.options import (
     token_option,
 )
 from pagemill.cli.progress import LenientConsole, ProgressBar, messages, print_failures
-from pagemill.publishing.build import BuildOptions, Shape
 from pagemill.publishing.hub import HubDataset
+from pagemill.publishing.options import BuildOptions, Shape
 from pagemill.publishing.storage import StoredDataset
 from pagemill.sources.options import SourceOptions
 

@@ -1,1 +1,1 @@
-"""Scorers: character error rate, TEDS, reading order."""
+"""Scorers: character error rate, TEDS, retrieval; sets of queries."""

@@ -1,23 +1,31 @@
-"""Queries and the pages that answer them, in the formats in which such sets are published."""
+"""Queries, and the pages that answer them, in the formats in which such sets are published."""
 
 from __future__ import annotations
 
+import contextlib
 import csv
 from collections import Counter
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-from pagemill.errors import CorruptInputError, UsageError, unreadable
+from pagemill.errors import CorruptInputError, InputError, UnsupportedInputError, UsageError, unreadable
 from pagemill.evaluation.retrieval import Query
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 _MAX_LINE = 2**20
+_MAX_BYTES = 2**30
 _MAX_GRADE = 1000
+_IDS = ("id", "query_id", "query-id", "_id", "qid")
+_TEXTS = ("text", "query", "question")
+_COLUMNS = "It needs an id (id, query_id, _id or qid) and a text (text, query or question) for each query."
 
 
 class QueryFormat(StrEnum):
@@ -32,21 +40,37 @@ class QueryFormat(StrEnum):
     """The Parquet file ``SDS-KoPub-QA``: ``id`` (the page that answers), ``query``, ``type``, ``domain``."""
 
 
-class _JsonlQuery(msgspec.Struct):
-    id: str
-    query: str
-    relevant: list[str] | dict[str, int]
-    type: str = ""
-    domain: str = ""
+_FIELDS = {
+    QueryFormat.JSONL: "A line has the fields id, query and relevant (page ids).",
+    QueryFormat.BEIR: "A line has the fields _id and text.",
+    QueryFormat.SDS_KOPUB: "Name the file of the configuration SDS-KoPub-QA.",
+}
 
 
-class _BeirQuery(msgspec.Struct):
-    id: str = msgspec.field(name="_id")
-    text: str
-    metadata: dict[str, Any] = {}
+def read_query_texts(path: Path) -> tuple[tuple[str, str], ...]:
+    """Ids and texts of the queries in a file, told by its suffix: ``.jsonl``, ``.parquet``, ``.csv`` or ``.tsv``.
 
-
-_FIELDS: dict[Any, str] = {_JsonlQuery: "id, query and relevant (page ids)", _BeirQuery: "_id and text"}
+    Raises:
+        InputError: The file cannot be read; or a query has no id or text, or an id comes twice.
+        UnsupportedInputError: It has another suffix.
+    """
+    readers = {".jsonl": _json_lines, ".parquet": _parquet, ".csv": _comma_separated, ".tsv": _comma_separated}
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
+        raise UnsupportedInputError(f"{path} is no file of queries", remedy="Give a .jsonl, .parquet, .csv or .tsv.")
+    queries: dict[str, str] = {}
+    with _input_errors(path, _COLUMNS):
+        for number, row in enumerate(reader(path), start=1):
+            query_id, text = _first(row, _IDS), _first(row, _TEXTS)
+            if query_id is None or text is None:
+                missing = "id" if query_id is None else "text"
+                raise InputError(f"{path}: query {number} has no {missing}", remedy=_COLUMNS)
+            if query_id in queries:
+                raise InputError(f"{path}: the id {query_id!r} comes twice", remedy="Give each query an id of its own.")
+            queries[query_id] = text
+    if not queries:
+        raise InputError(f"{path} holds no query", remedy=_COLUMNS)
+    return tuple(queries.items())
 
 
 def read_queries(path: Path, query_format: QueryFormat, qrels: Path | None = None) -> list[Query]:
@@ -67,35 +91,44 @@ def read_queries(path: Path, query_format: QueryFormat, qrels: Path | None = Non
             f"the format {query_format} {'has no file of' if qrels else 'needs the file of'} relevant pages",
             remedy="Name it with --qrels, for --format beir alone.",
         )
-    try:
-        if query_format is QueryFormat.JSONL:
-            queries = _jsonl(path)
-        elif query_format is QueryFormat.SDS_KOPUB:
-            queries = _sds_kopub(path)
-        else:
-            queries = _beir(path, qrels) if qrels else []
-    except OSError as error:
-        raise unreadable(str(error.filename or path), error) from error
+    judged = _judgements(qrels) if qrels else {}
+    with _input_errors(path, _FIELDS[query_format]):
+        rows = _parquet(path) if query_format is QueryFormat.SDS_KOPUB else _json_lines(path)
+        queries = [
+            _query(query_format, number, row, judged)
+            for number, row in enumerate(rows, start=1)
+            # The file of queries may hold those of other splits, too: the table says which ones count.
+            if query_format is not QueryFormat.BEIR or row.get("_id") in judged
+        ]
     _check(path, queries)
     return queries
 
 
-def _jsonl(path: Path) -> list[Query]:
-    return [
-        Query(
-            id=each.id,
-            query=each.query,
-            relevant=each.relevant if isinstance(each.relevant, dict) else dict.fromkeys(each.relevant, 1),
-            type=each.type,
-            domain=each.domain,
-        )
-        for each in _lines(path, _JsonlQuery)
-    ]
+def _query(query_format: QueryFormat, number: int, row: dict[str, Any], judged: dict[Any, dict[str, int]]) -> Query:
+    fields = row
+    try:
+        if query_format is QueryFormat.SDS_KOPUB:
+            # One page may answer several queries, so its id is no name for a query: the row is.
+            fields = {**row, "id": str(number), "relevant": {str(row["id"]): 1}}
+            fields |= {"type": row["type"] or "", "domain": row["domain"] or ""}
+        elif query_format is QueryFormat.BEIR:
+            known = row.get("metadata") or {}
+            fields = {"id": row["_id"], "query": row["text"], "relevant": judged[row["_id"]]}
+            fields |= {name: str(known.get(name, "")) for name in ("type", "domain")}
+        elif isinstance(row.get("relevant"), list):
+            fields = {**row, "relevant": dict.fromkeys(row["relevant"], 1)}
+        return msgspec.convert(fields, Query)
+    except (KeyError, TypeError, AttributeError, msgspec.ValidationError) as error:
+        raise ValueError(f"query {number}: {error}") from error
 
 
-def _beir(path: Path, qrels: Path) -> list[Query]:
+def _judgements(qrels: Path) -> dict[str, dict[str, int]]:
+    """Grades by query and page."""
     relevant: dict[str, dict[str, int]] = {}
-    with qrels.open(encoding="utf-8", newline="") as stream:
+    with (
+        _input_errors(qrels, "A line has query id, page id and grade, with tabs between."),
+        qrels.open(encoding="utf-8", newline="") as stream,
+    ):
         for number, row in enumerate(csv.reader(stream, delimiter="\t"), start=1):
             if number == 1 and row[:2] == ["query-id", "corpus-id"]:
                 continue
@@ -103,65 +136,51 @@ def _beir(path: Path, qrels: Path) -> list[Query]:
                 query, page, grade = row
                 relevant.setdefault(query, {})[page] = int(grade)
             except ValueError as error:
-                raise CorruptInputError(
-                    f"{qrels}, line {number}, is not: query id, page id, grade, with tabs between"
-                ) from error
-    # The file of queries may hold those of other splits, too: the table says which ones count.
-    return [
-        Query(
-            id=each.id,
-            query=each.text,
-            relevant=relevant[each.id],
-            type=str(each.metadata.get("type", "")),
-            domain=str(each.metadata.get("domain", "")),
-        )
-        for each in _lines(path, _BeirQuery)
-        if each.id in relevant
-    ]
+                raise ValueError(f"line {number}: {error}") from error
+    return relevant
 
 
-def _sds_kopub(path: Path) -> list[Query]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    columns = ("id", "query", "type", "domain")
+@contextlib.contextmanager
+def _input_errors(path: Path, remedy: str) -> Iterator[None]:
     try:
-        table = pq.read_table(path, columns=list(columns))
-        rows = zip(*(table.column(name).to_pylist() for name in columns), strict=True)
-        # One page may answer several queries, so its id is no name for a query: the row is.
-        return [
-            Query(
-                id=f"{number}",
-                query=str(query),
-                relevant={str(page): 1},
-                type=str(kind or ""),
-                domain=str(domain or ""),
-            )
-            for number, (page, query, kind, domain) in enumerate(rows, start=1)
-        ]
-    except (pa.ArrowException, KeyError, ValueError) as error:
-        raise CorruptInputError(
-            f"{path} is no Parquet file with the columns {', '.join(columns)}: {error}",
-            remedy="Name the file of the configuration SDS-KoPub-QA.",
-        ) from error
+        if path.stat().st_size > _MAX_BYTES:
+            raise InputError(f"{path} is larger than {_MAX_BYTES:,} bytes", remedy="Split it.")
+        yield
+    except OSError as error:
+        raise unreadable(str(path), error) from error
+    except (ValueError, RecursionError, csv.Error, pa.ArrowException, msgspec.DecodeError) as error:
+        raise CorruptInputError(f"{path} cannot be read as queries: {error}", remedy=remedy) from error
 
 
-def _lines(path: Path, kind: type[Any]) -> Iterator[Any]:
-    decoder = msgspec.json.Decoder(kind)
-    with path.open("rb") as stream:
-        number = 0
-        while line := stream.readline(_MAX_LINE + 1):
-            number += 1
-            if not line.strip():
-                continue
-            try:
-                if len(line) > _MAX_LINE:
-                    raise ValueError("it is over a megabyte")
-                yield decoder.decode(line)
-            except (msgspec.DecodeError, ValueError) as error:
-                raise CorruptInputError(
-                    f"{path}, line {number}: {error}", remedy=f"A line has the fields {_FIELDS[kind]}."
-                ) from error
+def _first(row: dict[str, Any], names: Iterable[str]) -> str | None:
+    value = next((row[name] for name in names if row.get(name) is not None), None)
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return None
+    return str(value).strip() or None
+
+
+def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open(encoding="utf-8-sig") as stream:
+        for number, line in enumerate(iter(partial(stream.readline, _MAX_LINE + 1), ""), start=1):
+            if len(line) > _MAX_LINE:
+                raise ValueError(f"line {number} is over a megabyte")
+            if line.strip():
+                try:
+                    yield msgspec.json.decode(line, type=dict[str, Any])
+                except msgspec.DecodeError as error:
+                    raise ValueError(f"line {number}: {error}") from error
+
+
+def _parquet(path: Path) -> Iterator[dict[str, Any]]:
+    with pq.ParquetFile(path) as file:
+        wanted = [name for name in file.schema_arrow.names if name in (*_IDS, *_TEXTS, "type", "domain")]
+        for batch in file.iter_batches(columns=wanted):
+            yield from batch.to_pylist()
+
+
+def _comma_separated(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open(encoding="utf-8-sig", newline="") as lines:
+        yield from csv.DictReader(lines, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
 
 
 def _check(path: Path, queries: list[Query]) -> None:

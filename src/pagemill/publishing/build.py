@@ -8,8 +8,6 @@ import io
 import shutil
 import tarfile
 from collections.abc import Callable
-from dataclasses import dataclass
-from enum import StrEnum
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +22,7 @@ from pagemill.export.parquet import page_schema, row_groups
 from pagemill.publishing.card import dataset_card
 from pagemill.publishing.features import with_features
 from pagemill.publishing.manifest import MANIFEST, Manifest, described, read_manifest
+from pagemill.publishing.options import BuildOptions, Shape
 from pagemill.publishing.public import public_page, public_values
 from pagemill.publishing.vector_files import copy_vectors
 from pagemill.store import paths
@@ -44,42 +43,12 @@ STAGING = f"{paths.FOLDER}/publish"
 """Folder below the run directory."""
 LOCK = f"{paths.FOLDER}/publish.lock"
 """Held while the files are built or uploaded: another process would delete them."""
-SHARD_BYTES = 400 * 2**20
-"""Approximate size of a shard: the Hub's viewer prefers some hundred megabytes."""
 EMBEDDINGS = "embeddings"
 _RUN_FILE = "run.json"
 
 
 OpenImages = Callable[[], contextlib.AbstractContextManager[Callable[[PageResult], bytes | None]]]
 """Opens a lookup of encoded page images; None for an image that cannot be read."""
-
-
-class Shape(StrEnum):
-    """The form of a dataset."""
-
-    PARQUET = "parquet"
-    """Rows for ``datasets.load_dataset`` and the Hub's viewer, pictures in them."""
-    FILES = "files"
-    """The files of the reference pipeline: JSON lines, crops (in tar shards), vectors."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuildOptions:
-    """How the dataset is made."""
-
-    licence: str
-    """Identifier as the Hub knows it, such as ``cc-by-4.0``."""
-    title: str
-    repository: str | None = None
-    """``USER/NAME``, for the sample code of the card."""
-    shape: Shape = Shape.PARQUET
-    crops: bool = True
-    embeddings: bool = True
-    page_images: bool = False
-    """Parquet: the image of each page, too."""
-    partial: bool = False
-    """Also publish an unfinished run, or one with unreadable sources."""
-    shard_bytes: int = SHARD_BYTES
 
 
 def build(

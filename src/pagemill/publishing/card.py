@@ -12,7 +12,7 @@ from pagemill._version import __version__
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pagemill.publishing.build import BuildOptions
+    from pagemill.publishing.options import BuildOptions
     from pagemill.store.summary import RunSummary
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
@@ -95,7 +95,7 @@ def _metadata(options: BuildOptions, languages: list[str], pages: int) -> str:
         "tags": ["document-parsing", "ocr", "layout-detection", "pagemill"],
         "configs": [{"config_name": "default", "data_files": [{"split": "train", "path": files}]}],
     }
-    return "".join(f"{key}: {msgspec.json.encode(value).decode()}\n" for key, value in values.items() if value)
+    return "".join(f"{key}: {msgspec.json.encode(value).decode()}\n" for key, value in values.items() if value != [])
 
 
 def _sample_code(options: BuildOptions) -> str:

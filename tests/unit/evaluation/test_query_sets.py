@@ -75,7 +75,7 @@ def test_what_is_no_set_of_queries_is_refused(tmp_path, text):
 
 def test_other_files_are_refused(tmp_path):
     path = lines(tmp_path / "q.jsonl", {"_id": "1", "text": "one"})
-    with pytest.raises(CorruptInputError, match="no Parquet file"):
+    with pytest.raises(CorruptInputError, match="cannot be read as queries"):
         read_queries(path, QueryFormat.SDS_KOPUB)
     bad = tmp_path / "qrels.tsv"
     bad.write_text("1\ta\n", encoding="utf-8")

@@ -2,8 +2,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pagemill.publishing.build import BuildOptions, Shape
 from pagemill.publishing.card import dataset_card
+from pagemill.publishing.options import BuildOptions, Shape
 from pagemill.store.summary import RunSummary
 
 yaml = pytest.importorskip("yaml")

