@@ -81,19 +81,8 @@ class DocJSON(msgspec.Struct, frozen=True, kw_only=True):
 
 def page_of(page: PageResult) -> DocumentPage:
     """A page without its elements."""
-    return DocumentPage(
-        number=page.page_number,
-        page_id=page.page_id,
-        width=page.width,
-        height=page.height,
-        status=page.status,
-        dpi=page.dpi,
-        rotation=page.rotation,
-        languages=page.languages,
-        text_source=page.text_source,
-        errors=tuple(page.errors),
-        metadata=page.metadata,
-    )
+    same = _common(page, DocumentPage)
+    return DocumentPage(**same | {"number": page.page_number, "errors": tuple(page.errors)})
 
 
 def elements_of(page: PageResult) -> Iterator[Element]:
@@ -102,24 +91,21 @@ def elements_of(page: PageResult) -> Iterator[Element]:
     for region in page.regions:
         content = {ContentFormat.HTML: "html", ContentFormat.LATEX: "latex"}.get(region.content_format, "text")
         yield Element(
-            id=_element_id(page, region.index),
-            page=page.page_number,
-            label=region.label,
-            bbox=region.bbox,
-            text=region.content if content == "text" else None,
-            html=region.content if content == "html" else None,
-            latex=region.content if content == "latex" else None,
-            format=region.content_format,
-            level=region.level,
-            list_item=region.list_item,
-            caption_of=None if region.caption_of is None else _element_id(page, region.caption_of),
-            continues=region.continues,
-            crop=crops.get(region.index),
-            score=region.score,
-            confidence=region.confidence,
-            engine=region.engine,
-            attempts=region.attempts,
+            **_common(region, Element)
+            | {
+                "id": _element_id(page, region.index),
+                "page": page.page_number,
+                content: region.content,
+                "format": region.content_format,
+                "caption_of": None if region.caption_of is None else _element_id(page, region.caption_of),
+                "crop": crops.get(region.index),
+            }
         )
+
+
+def _common(source: msgspec.Struct, kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """The fields that have the same name in both."""
+    return {name: getattr(source, name) for name in kind.__struct_fields__ if name in source.__struct_fields__}
 
 
 def _element_id(page: PageResult, region: int) -> str:

@@ -51,21 +51,7 @@ class Task(StrEnum):
     PAGE = "page"  # of no label: the page and all that stands on it
 
 
-_TASKS: dict[Task, tuple[Label, ...]] = {
-    Task.TEXT: (
-        Label.ABSTRACT,
-        Label.ALGORITHM,
-        Label.CONTENT,
-        Label.DOC_TITLE,
-        Label.FIGURE_TITLE,
-        Label.FORMULA_NUMBER,
-        Label.PARAGRAPH_TITLE,
-        Label.REFERENCE_CONTENT,
-        Label.SEAL,
-        Label.TEXT,
-        Label.VERTICAL_TEXT,
-        Label.VISION_FOOTNOTE,
-    ),
+_TASKS = {
     Task.TABLE: (Label.TABLE,),
     Task.FORMULA: (Label.DISPLAY_FORMULA, Label.INLINE_FORMULA),
     Task.SKIP: (Label.CHART, Label.IMAGE),
@@ -82,7 +68,7 @@ _TASKS: dict[Task, tuple[Label, ...]] = {
 }
 
 TASK_OF_LABEL: Mapping[Label, Task] = MappingProxyType(
-    {label: task for task, labels in _TASKS.items() for label in labels}
+    dict.fromkeys(Label, Task.TEXT) | {label: task for task, labels in _TASKS.items() for label in labels}
 )
 """The task of every label, after the published GLM-OCR defaults for PP-DocLayoutV3."""
 
