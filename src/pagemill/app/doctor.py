@@ -10,12 +10,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pagemill.config.model_cards import load_card
 from pagemill.config.model_files import find_model
@@ -24,14 +24,11 @@ from pagemill.errors import NetworkError, PagemillError
 from pagemill.inference.models import decode_served
 from pagemill.inference.servers import server_root
 from pagemill.serving.command import find_vllm
-from pagemill.serving.detection import gpus
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+from pagemill.serving.detection import gpus, machine_memory_gib
 
 _PROBE_S = 60.0  # for a child process; importing PyTorch from a cold disk takes a while
 _SERVER_S = 5.0
-_MIN_MEMORY = 4 * 2**30
+_MIN_MEMORY_GIB = 4.0
 _MIN_TEMPORARY = 2**30
 _MIN_FILES = 1024
 """Open files: connections to servers, decoding processes, the run directory."""
@@ -70,6 +67,13 @@ PURPOSE = {
 }
 
 
+class _Found(NamedTuple):
+    what: str
+    verdict: Readiness
+    detail: str
+    remedy: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class CheckResult:
     """What a check of an area found."""
@@ -79,13 +83,6 @@ class CheckResult:
     verdict: Readiness
     detail: str
     remedy: str | None
-
-
-class _Found(NamedTuple):
-    what: str
-    verdict: Readiness
-    detail: str
-    remedy: str | None = None
 
 
 def examine(
@@ -110,10 +107,7 @@ def examine(
         ],
         Area.VLM: [partial(_package, "aiohttp", "vlm"), *(partial(_server, url) for url in servers)],
         Area.SERVE: [partial(_vllm, vllm), _graphics_cards, partial(_model, "glm-ocr")],
-        Area.EMBED: [
-            partial(_optional, "sentence-transformers", "embed", "local models"),
-            partial(_model, "qwen3-vl-embedding-2b"),
-        ],
+        Area.EMBED: [_local_models, partial(_model, "qwen3-vl-embedding-2b")],
         Area.SEARCH: [_full_text],
         Area.PUBLISH: [partial(_package, "huggingface-hub", "hub"), partial(_hub_login, token)],
     }
@@ -124,31 +118,19 @@ def examine(
 
 def _python() -> _Found:
     found = f"Python {platform.python_version()} on {platform.system()} {platform.machine()}"
-    if platform.system() == "Windows":
-        return _Found("system", Readiness.WARNING, f"{found}: not tested", "Linux and macOS are supported.")
-    return _Found("system", Readiness.OK, found)
+    windows = platform.system() == "Windows"
+    return _limited("system", found + windows * ": not tested", windows, "Linux and macOS are supported.")
 
 
 def _cores_and_memory() -> _Found:
-    memory = _memory_bytes()
-    detail = f"{available_cores()} cores" + (f", {memory / 2**30:.1f} GiB of memory" if memory else "")
-    if memory is not None and memory < _MIN_MEMORY:
-        return _Found(
-            "machine", Readiness.WARNING, detail, "Limit the pages in flight: --threads 1 --pages-in-flight 2"
-        )
-    return _Found("machine", Readiness.OK, detail)
+    memory_gib = machine_memory_gib()
+    detail = f"{available_cores()} cores" + (f", {memory_gib:.1f} GiB of memory" if memory_gib else "")
+    remedy = "Limit the pages in flight: --threads 1 --pages-in-flight 2"
+    return _limited("machine", detail, memory_gib is not None and memory_gib < _MIN_MEMORY_GIB, remedy)
 
 
-def _memory_bytes() -> int | None:
-    """The memory of the machine, or of this process's control group if that is less; None if unknown."""
-    if not hasattr(os, "sysconf"):  # Windows
-        return None
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    try:
-        limit = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
-        return min(memory, int(limit)) if limit != "max" else memory
-    except (OSError, ValueError):
-        return memory
+def _limited(what: str, detail: str, too_little: bool, remedy: str) -> _Found:
+    return _Found(what, Readiness.WARNING, detail, remedy) if too_little else _Found(what, Readiness.OK, detail)
 
 
 def _embedded_engines() -> _Found:
@@ -165,23 +147,18 @@ def _tesseract() -> _Found:
     from pagemill.recognition.tesseract_engine import installed_languages
 
     languages = installed_languages()
-    if "ko" in languages:
-        return _Found("Tesseract", Readiness.OK, f"reads {', '.join(sorted(languages))}")
-    return _Found(
-        "Tesseract",
-        Readiness.WARNING,
-        "cannot read Korean" if languages else "not installed: Korean cannot be read",
-        "sudo apt-get install tesseract-ocr tesseract-ocr-kor (macOS: brew install tesseract tesseract-lang)",
-    )
+    detail = f"reads {', '.join(sorted(languages))}"
+    if "ko" not in languages:
+        detail = "cannot read Korean" if languages else "not installed: Korean cannot be read"
+    remedy = "sudo apt-get install tesseract-ocr tesseract-ocr-kor (macOS: brew install tesseract tesseract-lang)"
+    return _limited("Tesseract", detail, "ko" not in languages, remedy)
 
 
 def _temporary_space() -> _Found:
     folder = tempfile.gettempdir()
     free = shutil.disk_usage(folder).free
     detail = f"{free / 2**30:.1f} GiB free in {folder}"
-    if free < _MIN_TEMPORARY:
-        return _Found("temporary files", Readiness.WARNING, detail, "Free some space, or set TMPDIR.")
-    return _Found("temporary files", Readiness.OK, detail)
+    return _limited("temporary files", detail, free < _MIN_TEMPORARY, "Free some space, or set TMPDIR.")
 
 
 def _open_files() -> _Found:
@@ -190,10 +167,9 @@ def _open_files() -> _Found:
     import resource
 
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if limit != resource.RLIM_INFINITY and limit < _MIN_FILES:
-        return _Found("open files", Readiness.WARNING, f"at most {limit}", f"ulimit -n {_MIN_FILES}")
-    shown = "no limit" if limit == resource.RLIM_INFINITY else f"at most {limit:,}"
-    return _Found("open files", Readiness.OK, shown)
+    if limit == resource.RLIM_INFINITY:
+        return _Found("open files", Readiness.OK, "no limit")
+    return _limited("open files", f"at most {limit:,}", limit < _MIN_FILES, f"ulimit -n {_MIN_FILES}")
 
 
 def _package(package: str, extra: str) -> _Found:
@@ -203,14 +179,17 @@ def _package(package: str, extra: str) -> _Found:
         return _Found(package, Readiness.MISSING, "not installed", f"pip install 'pagemill[{extra}]'")
 
 
-def _optional(package: str, extra: str, use: str) -> _Found:
-    found = _package(package, extra)
+def _local_models() -> _Found:
+    found = _package("sentence-transformers", "embed")
     if found.verdict is Readiness.OK:
         return found
-    return _Found(package, Readiness.OK, f"not installed: only needed for {use} (pip install 'pagemill[{extra}]')")
+    return _Found(found.what, Readiness.OK, f"not installed: only needed for local models ({found.remedy})")
 
 
 def _accelerator() -> _Found:
+    torch = _package("torch", "gpu")
+    if torch.verdict is not Readiness.OK:
+        return _Found("accelerator", Readiness.MISSING, "PyTorch is not installed", torch.remedy)
     code = (
         "import torch\n"
         "if torch.cuda.is_available():\n"
@@ -221,10 +200,6 @@ def _accelerator() -> _Found:
         "else:\n"
         "    print('none: PyTorch computes on the CPU')\n"
     )
-    try:
-        version("torch")
-    except PackageNotFoundError:
-        return _Found("accelerator", Readiness.MISSING, "PyTorch is not installed", "pip install 'pagemill[gpu]'")
     found = _probed("accelerator", code, None, "Check the driver, and that this PyTorch is built for it.")
     if found.detail.startswith("none"):
         return _Found(found.what, Readiness.WARNING, found.detail, "A page takes about a second on the CPU.")
@@ -253,30 +228,21 @@ def _vllm(place: str | None) -> _Found:
 def _model(name: str) -> _Found:
     card = load_card(name)
     folder = find_model(card)
-    if folder is not None:
-        return _Found(card.title, Readiness.OK, str(folder))
-    return _Found(
-        card.title,
-        Readiness.WARNING,
-        f"not on this machine ({card.download_bytes / 1e9:.1f} GB)",
-        f"pagemill models download {name}",
-    )
+    detail = str(folder) if folder else f"not on this machine ({card.download_bytes / 1e9:.1f} GB)"
+    return _limited(card.title, detail, folder is None, f"pagemill models download {name}")
 
 
 def _server(url: str) -> _Found:
     """Ask a server for its models."""
+    name, remedy = "server", "Start one with pagemill serve-model, or check the address."
     try:
-        root = server_root(url)
+        name = server_root(url)
+        names = asyncio.run(_served_names(name))
     except PagemillError as error:
-        return _Found("server", Readiness.MISSING, error.message, error.remedy)
-    remedy = "Start one with pagemill serve-model, or check the address."
-    try:
-        names = asyncio.run(_served_names(root))
-    except PagemillError as error:
-        return _Found(root, Readiness.MISSING, error.message, error.remedy or remedy)
+        return _Found(name, Readiness.MISSING, error.message, error.remedy or remedy)
     except (ValueError, RecursionError):
-        return _Found(root, Readiness.MISSING, "not an OpenAI-compatible server", remedy)
-    return _Found(root, Readiness.OK, f"serves {', '.join(names) or 'nothing'}")
+        return _Found(name, Readiness.MISSING, "not an OpenAI-compatible server", remedy)
+    return _Found(name, Readiness.OK, f"serves {', '.join(names) or 'nothing'}")
 
 
 async def _served_names(root: str) -> list[str]:
@@ -294,12 +260,11 @@ async def _served_names(root: str) -> list[str]:
 def _full_text() -> _Found:
     import sqlite3
 
-    with contextlib.closing(sqlite3.connect(":memory:")) as database:
-        try:
+    try:
+        with contextlib.closing(sqlite3.connect(":memory:")) as database:
             database.execute("CREATE VIRTUAL TABLE probe USING fts5(text)")
-        except sqlite3.OperationalError as error:
-            remedy = "Use a Python whose SQLite has FTS5, as most do."
-            return _Found("full text", Readiness.MISSING, str(error), remedy)
+    except sqlite3.OperationalError as error:
+        return _Found("full text", Readiness.MISSING, str(error), "Use a Python whose SQLite has FTS5, as most do.")
     return _Found("full text", Readiness.OK, f"SQLite {sqlite3.sqlite_version} with FTS5")
 
 

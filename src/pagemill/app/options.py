@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from pagemill.config.options import check, option
+from pagemill.config.options import Settings, option
 from pagemill.config.settings import OUTPUT, RESUME, LayoutChoice, ParseSettings, RuntimeSettings
 from pagemill.errors import UsageError
 from pagemill.sources.options import SourceOptions
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParseOptions:
+class ParseOptions(Settings):
     """What to parse, how, and with which resources."""
 
     HEADING: ClassVar = RESUME
@@ -30,12 +30,9 @@ class ParseOptions:
         help="Attempts at a page that crashes, hangs or raises an error before it counts as failed.",
     )
 
-    def __post_init__(self) -> None:
-        check(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DirectoryOptions:
+class DirectoryOptions(Settings):
     """What to do with the output directory and the run that it holds."""
 
     HEADING: ClassVar = RESUME

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from enum import StrEnum
-from importlib.resources import files
 
 import msgspec
 
+from pagemill.config.builtin import builtin
 from pagemill.errors import UsageError
 
 AUTO = "auto"
@@ -71,11 +70,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 def profile_names() -> list[str]:
     """Names of the built-in profiles, sorted."""
-    return sorted(
-        entry.name.removesuffix(".toml")
-        for entry in files("pagemill.config").joinpath("profiles").iterdir()
-        if entry.name.endswith(".toml")
-    )
+    return list(builtin("profiles"))
 
 
 def load_profile(name: str) -> Profile:
@@ -84,9 +79,7 @@ def load_profile(name: str) -> Profile:
     Raises:
         UsageError: There is no such profile.
     """
-    if name not in profile_names():
-        raise UsageError(
-            f"there is no hardware profile {name!r}", remedy=f"Known: {AUTO}, {', '.join(profile_names())}."
-        )
-    text = files("pagemill.config").joinpath("profiles", f"{name}.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), Profile, strict=True)
+    profiles = builtin("profiles")
+    if name not in profiles:
+        raise UsageError(f"there is no hardware profile {name!r}", remedy=f"Known: {AUTO}, {', '.join(profiles)}.")
+    return msgspec.toml.decode(profiles[name], type=Profile)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from enum import StrEnum
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from pagemill.config.builtin import builtin
 from pagemill.config.modes import ReadingMode
 from pagemill.errors import UsageError
 
@@ -122,14 +121,9 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             raise ValueError("[image] max_pixels must be at least 1, quality 1 to 100")
 
 
-def card_names(kind: ModelKind | None = None) -> list[str]:
+def card_names() -> list[str]:
     """Names of the built-in cards, sorted."""
-    names = sorted(
-        entry.name.removesuffix(".toml")
-        for entry in files("pagemill.config").joinpath("models").iterdir()
-        if entry.name.endswith(".toml")
-    )
-    return names if kind is None else [name for name in names if load_card(name).kind is kind]
+    return list(builtin("models"))
 
 
 def load_card(name: str | Path) -> ModelCard:
@@ -142,44 +136,28 @@ def load_card(name: str | Path) -> ModelCard:
         UsageError: There is no such card, or the file is not valid; the message names the field.
     """
     if isinstance(name, Path) or name.endswith(".toml"):
-        path = Path(name)
         try:
-            text = path.read_text(encoding="utf-8")
+            text = Path(name).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"the model card {path} cannot be read: {error}", remedy="Check --model.") from error
-        return _parse(text, str(path))
-    if name in card_names():
-        return _own(name)
-    of_repositories = {card.repository.lower(): card for card in map(_own, card_names()) if card.repository}
-    if (known := of_repositories.get(name.lower())) is not None:
-        return known
-    close = [card for card in of_repositories.values() if _base(name).startswith(_base(card.repository))]
-    if close:  # Qwen/Qwen3-VL-Embedding-2B-FP8
-        best = max(close, key=lambda card: len(card.repository))
-        raise UsageError(
-            f"there is no model card for {name!r}",
-            remedy=f"It seems to be a variant of {best.name}. Use that card with the variant's files as its weights (a "
-            "folder, downloaded with: hf download), or copy its card and change the repository: MODEL.toml.",
-        )
+            raise UsageError(f"the model card {name} cannot be read: {error}", remedy="Check --model.") from error
+        return _parse(text, str(name))
+    cards = builtin("models")
+    if name in cards:
+        return _parse(cards[name], name)
+    for card in (_parse(text, known) for known, text in cards.items()):
+        if card.repository and card.repository.lower() == name.lower():
+            return card
     raise UsageError(
         f"there is no model card {name!r}",
-        remedy=f"Known: {', '.join(card_names())}; or pass the path of your own card, MODEL.toml.",
+        remedy=f"Known: {', '.join(cards)}; or pass the path of your own card, MODEL.toml. For a variant of a model, "
+        "use the card of that model with the variant's files as its weights: a folder, downloaded with hf download.",
     )
-
-
-def _own(name: str) -> ModelCard:
-    return _parse(files("pagemill.config").joinpath("models", f"{name}.toml").read_text(encoding="utf-8"), name)
-
-
-def _base(repository: str) -> str:
-    return repository.rpartition("/")[2].lower()
 
 
 def _parse(text: str, name: str) -> ModelCard:
     try:
-        return msgspec.convert(tomllib.loads(text), ModelCard, strict=True)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        return msgspec.toml.decode(text, type=ModelCard)
+    except msgspec.DecodeError as error:
         raise UsageError(
-            f"the model card {name} is not valid: {error}",
-            remedy="See the cards in pagemill/config/models.",
+            f"the model card {name} is not valid: {error}", remedy="See the cards in pagemill/config/models."
         ) from error

@@ -6,9 +6,8 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from pagemill.config.model_cards import card_names, load_card
+from pagemill.config.model_cards import ModelCard, card_names, load_card
 from pagemill.errors import (
     MissingDependencyError,
     MissingInputError,
@@ -17,9 +16,6 @@ from pagemill.errors import (
     OutputError,
     UsageError,
 )
-
-if TYPE_CHECKING:
-    from pagemill.config.model_cards import ModelCard
 
 MODELS_VARIABLE = "PAGEMILL_MODELS"
 """Variable with the path of a local mirror: a folder with one folder per model, named like its card."""
@@ -52,10 +48,8 @@ def find_in_mirror(repository: str) -> Path | None:
     mirror = _mirror()
     if mirror is None:
         return None
-    for card in map(load_card, card_names()):
-        if card.repository == repository and is_complete(mirror / card.name):
-            return mirror / card.name
-    return None
+    folders = (mirror / card.name for card in map(load_card, card_names()) if card.repository == repository)
+    return next(filter(is_complete, folders), None)
 
 
 def download_model(card: ModelCard, *, folder: Path | None = None, endpoint: str | None = None) -> Path:
@@ -99,19 +93,13 @@ def download_model(card: ModelCard, *, folder: Path | None = None, endpoint: str
             f"{card.repository} is not on the Hub, or may not be read",
             remedy="For a model behind an agreement: accept it on its page, then log in with: hf auth login",
         ) from error
-    except LocalEntryNotFoundError as error:  # an OSError, but not of the disk
-        raise NetworkError(
-            f"cannot download {card.repository}: the Hub does not answer", remedy="Check the network, and HF_ENDPOINT."
-        ) from error
-    except HfHubHTTPError as error:
-        raise NetworkError(f"cannot download {card.repository}: {error}", remedy="Run the command again.") from error
-    except OSError as error:
-        if error.filename or not isinstance(error, ConnectionError):  # of the disk
+    except Exception as error:  # also of the client's HTTP library
+        of_the_network = (HfHubHTTPError, LocalEntryNotFoundError, ConnectionError)
+        if isinstance(error, OSError) and not isinstance(error, of_the_network):
             raise OutputError(f"cannot write the files of {card.repository}: {error}") from error
-        raise NetworkError(f"cannot download {card.repository}: {error}", remedy="Run the command again.") from error
-    except Exception as error:  # the client's HTTP library has its own exceptions
         raise NetworkError(
-            f"cannot download {card.repository}: {error}", remedy="Check the network, then run the command again."
+            f"cannot download {card.repository}: {error}",
+            remedy="Check the network, and HF_ENDPOINT, then run the command again.",
         ) from error
     if not is_complete(fetched):
         raise NetworkError(f"{card.repository} came without its weights: {fetched}", remedy="Run the command again.")

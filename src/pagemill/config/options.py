@@ -136,24 +136,26 @@ def build(settings: type[T], values: Mapping[str, Any]) -> T:
     return settings(**arguments)
 
 
-def check(settings: object) -> None:
-    """Check the values of the options of an object and convert them to the types of their fields.
+class Settings:
+    """Base of settings classes, so that the values are checked however an object is made."""
 
-    Every settings class calls it in ``__post_init__``, so that the values are checked however the object is made.
+    __slots__ = ()
 
-    Raises:
-        UsageError: A value is not valid.
-    """
-    for each, kind in _fields(type(settings)):
-        declared, value = _declared(type(settings), each, kind), getattr(settings, each.name)
-        if declared is not None and value is not None and value != declared.default:
-            object.__setattr__(settings, each.name, declared.convert(value))
+    def __post_init__(self) -> None:
+        """Check the values of the options and convert them to the types of their fields.
+
+        Raises:
+            UsageError: A value is not valid.
+        """
+        for each, kind in _fields(type(self)):
+            declared, value = _declared(type(self), each, kind), getattr(self, each.name)
+            if declared is not None and value is not None and value != declared.default:
+                object.__setattr__(self, each.name, declared.convert(value))
 
 
 def _fields(settings: type) -> Iterator[tuple[Field[Any], Any]]:
     hints = get_type_hints(settings)
-    for each in fields(settings):
-        yield each, hints[each.name]
+    return ((each, hints[each.name]) for each in fields(settings))
 
 
 def _declared(settings: type, each: Field[Any], hint: Any) -> Option | None:

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import ClassVar
 
 from pagemill.config.hardware import AUTO, Dtype, profile_names
-from pagemill.config.options import check, option
+from pagemill.config.options import Settings, option
 
 SERVING = "Servers started by pagemill"
 """Heading of the help."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
+class Wishes(Settings):
     """What the user decides about a server's size; None leaves it to the profile or the card."""
 
     HEADING: ClassVar = SERVING
@@ -40,12 +40,9 @@ class Wishes:
     sequence_tokens: int | None = option(minimum=1, help="Tokens of a typical request, response included.")
     prefill_tokens: int | None = option(minimum=1, help="Tokens of the image and prompt of a typical request.")
 
-    def __post_init__(self) -> None:
-        check(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServingOptions:
+class ServingOptions(Settings):
     """Which model to serve, and where."""
 
     HEADING: ClassVar = SERVING
@@ -76,6 +73,3 @@ class ServingOptions:
     """Further arguments of ``vllm serve``."""
     logs: Path | None = None
     """Folder of the servers' logs; None: the user's state folder."""
-
-    def __post_init__(self) -> None:
-        check(self)

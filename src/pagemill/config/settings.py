@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import urlsplit
 
 from pagemill.config.modes import LINES, VLM, ReadingMode, TextLayerMode
-from pagemill.config.options import check, option
+from pagemill.config.options import Settings, option
 from pagemill.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def _languages(given: Sequence[str]) -> tuple[str, ...] | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecognitionSettings:
+class RecognitionSettings(Settings):
     """Which engine recognizes the content of a page, and how."""
 
     HEADING: ClassVar = MODEL_SERVER
@@ -87,7 +87,7 @@ class RecognitionSettings:
     )
 
     def __post_init__(self) -> None:
-        check(self)
+        Settings.__post_init__(self)
         for url in self.servers:
             try:
                 parts = urlsplit(url)
@@ -121,7 +121,7 @@ class RecognitionSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParseSettings:
+class ParseSettings(Settings):
     """Settings that decide the result of a page."""
 
     HEADING: ClassVar = RECOGNITION
@@ -151,7 +151,7 @@ class ParseSettings:
     )
 
     def __post_init__(self) -> None:
-        check(self)
+        Settings.__post_init__(self)
         if self.text_layer is None:  # None: whoever chose a region engine wants it to read
             object.__setattr__(self, "text_layer", self.recognition.text_layer)
         if self.languages and self.recognition.reads_regions:
@@ -162,7 +162,7 @@ class ParseSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LayoutChoice:
+class LayoutChoice(Settings):
     """Which layout engine finds the regions of a page."""
 
     HEADING: ClassVar = RECOGNITION
@@ -177,12 +177,9 @@ class LayoutChoice:
         help="Model of the layout engine: an ONNX file; for pp-doclayout-v3 a folder of weights or a TOML file.",
     )
 
-    def __post_init__(self) -> None:
-        check(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RuntimeSettings:
+class RuntimeSettings(Settings):
     """Settings that decide speed and memory, not results. 0 means: choose for this machine."""
 
     HEADING: ClassVar = MACHINE
@@ -220,9 +217,6 @@ class RuntimeSettings:
     """Maximum number of bytes of encoded pages that wait for their retry at the end of the input; beyond it pages are
     retried at once."""
 
-    def __post_init__(self) -> None:
-        check(self)
-
     @property
     def decoder_memory(self) -> int:
         """Bytes of address space that a PDF rendering process may use."""
@@ -245,7 +239,7 @@ class RuntimeSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueryEngineSettings:
+class QueryEngineSettings(Settings):
     """Where the engines are that made the vectors, if not where they were."""
 
     servers: tuple[str, ...] = option(

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from pagemill.config.options import check, option
+from pagemill.config.options import Settings, option
 from pagemill.config.settings import INPUT
 from pagemill.errors import UsageError
 from pagemill.imaging.formats import FileFormat
@@ -64,7 +64,7 @@ class PageRanges:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceOptions:
+class SourceOptions(Settings):
     """What to take of the inputs."""
 
     HEADING: ClassVar = INPUT
@@ -83,9 +83,6 @@ class SourceOptions:
     image_column: str | None = option(help="Image column of a dataset.", shown_default="detected by its type")
     id_column: str | None = option(help="Page id column of a dataset.", shown_default="id or page_id")
     skip_duplicates: bool = option(default=False, help="Skip files whose content is identical to an earlier file.")
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def wanted(self, pages: int, file_format: FileFormat | None) -> Sequence[int]:
         """The pages to take of a file that has so many, ascending, from 1; ``limit`` is not heeded."""

@@ -83,12 +83,6 @@ def test_embedding_cards_say_how(card: ModelCard):
         assert all(text.endswith((".", "?")) for text in card.embedding["instructions"].values())
 
 
-def test_names_by_kind():
-    by_kind = [card_names(kind) for kind in ModelKind]
-    assert sorted(name for names in by_kind for name in names) == card_names()
-    assert "qwen3-vl-embedding-2b" in card_names(ModelKind.EMBEDDING)
-
-
 def test_a_card_of_ones_own(tmp_path: Path):
     path = tmp_path / "mine.toml"
     path.write_text(MINIMAL)

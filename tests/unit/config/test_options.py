@@ -10,7 +10,7 @@ import pytest
 
 from pagemill.api import ParseKeywords, StreamKeywords
 from pagemill.app.options import DirectoryOptions, ParseOptions
-from pagemill.config.options import build, check, option, options_of
+from pagemill.config.options import Settings, build, option, options_of
 from pagemill.config.serving import ServingOptions
 from pagemill.config.settings import RecognitionSettings
 from pagemill.errors import UsageError
@@ -18,23 +18,17 @@ from pagemill.sources.options import PageRanges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inner:
+class Inner(Settings):
     size: float | None = option(above=0, help="A size.")
     names: tuple[str, ...] = option("--name", default=(), help="Names.")
 
-    def __post_init__(self) -> None:
-        check(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outer:
+class Outer(Settings):
     count: int = option("-c", "--count", default=1, minimum=1, maximum=9, help="A count.")
     inner: Inner = Inner()
     undeclared: int = 5
     folder: Path | None = option(key="place", secret=True, help="A folder.")
-
-    def __post_init__(self) -> None:
-        check(self)
 
 
 def test_a_declaration_takes_key_flags_and_type_from_its_field():
