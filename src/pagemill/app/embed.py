@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,26 +13,41 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
+import numpy as np
 from numpy.typing import NDArray
 
-from pagemill.app.embedding_service import EmbeddingService
 from pagemill.app.page_images import FoundPage, PageImages, WantedPage
-from pagemill.document.page import PageResult
+from pagemill.document.page import ImageCrop, PageResult
 from pagemill.embedding.base import (
     DEFAULT_ENGINE,
     CorpusEngine,
     EmbeddingEngine,
-    EngineIdentity,
+    EmbeddingInput,
     EngineSettings,
     Modality,
+    Role,
+    normalised,
 )
 from pagemill.embedding.contents import Content, contents, query
+from pagemill.embedding.images import within_budget
 from pagemill.embedding.outcome import EmbedOutcome, PartOutcome
-from pagemill.embedding.vectors import FOLDER, Part, StoredType, VectorFile, VectorPaths, VectorRow, read_identity
+from pagemill.embedding.vectors import (
+    FOLDER,
+    Part,
+    StoredType,
+    VectorFile,
+    VectorPaths,
+    VectorRow,
+    VectorsInfo,
+    read_identity,
+)
 from pagemill.embedding.writing import VectorWriter
 from pagemill.errors import (
     DamagedRunError,
     DifferentRunError,
+    EngineError,
+    InputError,
     MissingDependencyError,
     MissingInputError,
     NetworkError,
@@ -40,7 +56,11 @@ from pagemill.errors import (
     UsageError,
     first_of,
 )
+from pagemill.imaging.decode import decode_image
+from pagemill.imaging.types import Pixels
 from pagemill.runtime import engines
+from pagemill.runtime.microbatch import MicroBatcher
+from pagemill.runtime.threads import ComputeThreads
 from pagemill.sources.options import SourceOptions
 from pagemill.sources.stream import on_thread
 from pagemill.store import paths
@@ -58,6 +78,7 @@ _FATAL = (NetworkError, OutputError, UsageError, MissingDependencyError)
 """Errors that every further item would raise as well."""
 _STALE = 0.1
 """Share of the texts that may change before the statistics of a corpus are computed again."""
+_REPAIR = "Repair the run: pagemill verify --repair, then repeat pagemill parse."
 _WAITING_BATCHES = 3
 """Batches per lane that are held in memory."""
 
@@ -163,22 +184,35 @@ class _Embedding:
         self._out = out
         self._reader = reader
         self._engine = engine
+        self._name = f"the embedding engine {engine.name!r}"
         self._options = options
         self._tell = tell
         self._services = services
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="pagemill.vectors")
         services.callback(self._disk.shutdown)
-        self._service = EmbeddingService(out, engine, options.dimension)
-        services.push_async_callback(self._service.close)
+        threads = ComputeThreads(engine.concurrency, name="pagemill.app.embed")
+        services.push_async_callback(threads.close)
+        self._batcher: MicroBatcher[EmbeddingInput, NDArray[Any]] = MicroBatcher(
+            lambda inputs: list(np.asarray(engine.embed(inputs))),
+            name=self._name,
+            threads=threads,
+            max_batch=engine.max_batch,
+            concurrency=engine.concurrency,
+            size=_size,
+            check=self._checked,
+        )
+        services.push_async_callback(self._batcher.close)
+        self._at_once = engine.max_batch * engine.concurrency
+        """Number of inputs that keep the engine busy."""
+        self._room = asyncio.Semaphore(_WAITING_BATCHES * self._at_once)
         self._fitted = False
-        self._room = asyncio.Semaphore(_WAITING_BATCHES * self._service.inputs_at_once)
 
     async def make(self, part: Part) -> None:
         """Bring one part up to date."""
         outcome = self.outcome.parts.setdefault(part, PartOutcome())
         if part is Part.QUERIES:
             await self._fit()
-        vectors, info = VectorPaths(self._out / FOLDER, part), self._service.info(part, self._options.dtype)
+        vectors, info = VectorPaths(self._out / FOLDER, part), self._info(part)
         writer = await self._on_disk(lambda: VectorWriter(vectors, info, fresh=self._options.fresh))
         try:
             rows = await self._embed_missing(part, writer)
@@ -188,6 +222,20 @@ class _Embedding:
             await self._on_disk(writer.close)
         if part is Part.TEXT:
             await self._fit()
+
+    def _info(self, part: Part) -> VectorsInfo:
+        """The properties of all vectors of a part."""
+        identity, dimension = self._engine.identity, self._options.dimension
+        if dimension is not None:
+            if dimension > identity.dimension:
+                raise UsageError(
+                    f"the engine {self._engine.name!r} makes vectors of {identity.dimension:,} components,"
+                    f" not of {dimension:,}",
+                    remedy="Request fewer with --dimension.",
+                )
+            identity = msgspec.structs.replace(identity, dimension=dimension)
+        images = part is Part.REGIONS and Modality.IMAGE in self._engine.modalities
+        return VectorsInfo(part=part, identity=identity, dtype=self._options.dtype, images=images)
 
     async def _embed_missing(self, part: Part, writer: VectorWriter) -> list[VectorRow]:
         """Embed what has no vector yet, and return all rows that have one now, in input order."""
@@ -216,7 +264,7 @@ class _Embedding:
                         if writer.has(content.row):
                             continue
                         await self._room.acquire()
-                        task = tasks.create_task(keep(content.row, partial(self._service.of_content, part, content)))
+                        task = tasks.create_task(keep(content.row, partial(self._of_content, part, content)))
                         task.add_done_callback(lambda _: self._room.release())
         except BaseExceptionGroup as group:  # of tasks
             raise first_of(group) from group
@@ -258,12 +306,12 @@ class _Embedding:
             PageImages.opened(self._reader, options=self._options.sources, inputs=self._options.inputs)
         )
         done = itertools.count(1)
-        room = asyncio.Semaphore(self._service.inputs_at_once + images.flight.max_pages)
+        room = asyncio.Semaphore(self._at_once + images.flight.max_pages)
 
         async def page_image(found: FoundPage) -> None:
             row, _ = missing[found.wanted.page_id]
             try:
-                await keep(row, partial(self._service.of_page_image, images, found))
+                await keep(row, partial(self._of_page_image, images, found))
             finally:
                 room.release()
                 self._tell(next(done), len(missing), Part.IMAGES.plural)
@@ -272,6 +320,47 @@ class _Embedding:
             async for found in pages:
                 await room.acquire()
                 tasks.create_task(page_image(found))
+
+    async def _of_content(self, part: Part, content: Content) -> NDArray[Any]:
+        """The vector of a text, a query or a region."""
+        if part is Part.QUERIES or content.crop is None:
+            role = Role.QUERY if part is Part.QUERIES else Role.PASSAGE
+            return await self._batcher.submit(EmbeddingInput(role=role, text=content.text))
+        pixels = await asyncio.to_thread(self._crop, content.crop)
+        both = Modality.IMAGE_WITH_TEXT in self._engine.modalities
+        text = content.text if both else ""
+        return await self._batcher.submit(EmbeddingInput(role=Role.IMAGE, image=pixels, text=text))
+
+    async def _of_page_image(self, images: PageImages, found: FoundPage) -> NDArray[Any]:
+        """The vector of a page's image. Its pixels are released once it is shrunk to the size that the engine uses."""
+        try:
+            whole = await images.pixels(found)
+            pixels = await asyncio.to_thread(within_budget, whole, self._engine.image_budget)
+            del whole
+        finally:
+            found.leave()
+        return await self._batcher.submit(EmbeddingInput(role=Role.IMAGE, image=pixels))
+
+    def _crop(self, crop: ImageCrop) -> Pixels:
+        name = crop.path
+        try:
+            data = paths.crop_file(self._out, name).read_bytes()
+        except (OSError, ValueError) as error:
+            raise InputError(f"{name} cannot be read: {error}", remedy=_REPAIR) from error
+        if crop.sha256 and hashlib.sha256(data).hexdigest() != crop.sha256:
+            raise InputError(f"{name} is not the image that its record names", remedy=_REPAIR)
+        return within_budget(decode_image(data, name=name).pixels, self._engine.image_budget)
+
+    def _checked(self, _: EmbeddingInput, vector: NDArray[Any]) -> NDArray[Any]:
+        """A vector as it is stored: finite, truncated, of length 1."""
+        wanted = (self._engine.identity.dimension,)
+        if vector.shape != wanted:
+            raise EngineError(f"{self._name} returned a vector of shape {vector.shape}, not {wanted}")
+        try:
+            row: NDArray[Any] = normalised(vector[None], self._options.dimension)[0]
+        except ValueError as error:
+            raise EngineError(f"{self._name} returned an invalid vector: {error}") from error
+        return row
 
     async def _fit(self) -> None:
         """Compute the statistics of an engine that has some, if the corpus has changed too much."""
@@ -292,6 +381,11 @@ class _Embedding:
         return await asyncio.get_running_loop().run_in_executor(self._disk, work)
 
 
+def _size(each: EmbeddingInput) -> float:
+    """Inputs of similar size are batched together."""
+    return len(each.text) + (each.image.size if each.image is not None else 0)
+
+
 async def embedded_already(out: Path, model: str, queries: Sequence[tuple[str, str]]) -> int | None:
     """Whether the vectors of a run are up to date: page texts, regions and images, and those of queries.
 
@@ -307,11 +401,18 @@ async def embedded_already(out: Path, model: str, queries: Sequence[tuple[str, s
         DifferentRunError: There are vectors of another model.
         OutputError: There is no run, or it cannot be read.
     """
-    rows: dict[Part, list[VectorRow]] = {part: [] for part in _CORPUS}
+    rows: dict[Part, list[VectorRow]] = {part: [] for part in (*_CORPUS, *([Part.QUERIES] if queries else []))}
     with RunReader.open(out) as reader:
-        for part in [*_CORPUS, *([Part.QUERIES] if queries else [])]:
-            _refuse_others(VectorPaths(out / FOLDER, part), model)
-        if not all(VectorPaths(out / FOLDER, part).vectors.exists() for part in _CORPUS):
+        identities = [(part, read_identity(VectorPaths(out / FOLDER, part))) for part in rows]
+        for part, identity in identities:
+            if identity is not None and (identity.engine, identity.model) != ("vllm", model):
+                raise DifferentRunError(  # as the step would
+                    f"{out / FOLDER} holds vectors of {part.plural} that were made by {identity.model} of the engine"
+                    f" {identity.engine}, not by {model}",
+                    remedy="Name the model that made them with --embedding-model, or remove that folder to make all"
+                    " anew.",
+                )
+        if any(identity is None for _, identity in identities):
             return None
         try:
             async with aclosing(on_thread(reader.pages())) as pages:
@@ -320,34 +421,16 @@ async def embedded_already(out: Path, model: str, queries: Sequence[tuple[str, s
                         rows[part] += (content.row for content in contents(page, part, images=True))
         except DamagedRunError:
             return None
-    if queries:
-        rows[Part.QUERIES] = [query(query_id, text).row for query_id, text in queries]
+    rows |= {Part.QUERIES: [query(query_id, text).row for query_id, text in queries]} if queries else {}
     for part, wanted in rows.items():
-        if not await asyncio.to_thread(_are_the_vectors, VectorPaths(out / FOLDER, part), model, wanted):
+        if not await asyncio.to_thread(_are_the_vectors, VectorPaths(out / FOLDER, part), wanted):
             return None
     return sum(map(len, rows.values()))
 
 
-def _refuse_others(files: VectorPaths, model: str) -> None:
-    """Say, as the step would, that there are vectors of another model."""
-    identity = read_identity(files)
-    if identity is not None and not _is_made_by(identity, model):
-        raise DifferentRunError(
-            f"{files.folder} holds vectors of {files.part.plural} that were made by {identity.model} of the engine"
-            f" {identity.engine}, not by {model}",
-            remedy="Name the model that made them with --embedding-model, or remove that folder to make all anew.",
-        )
-
-
-def _is_made_by(identity: EngineIdentity, model: str) -> bool:
-    return (identity.engine, identity.model) == ("vllm", model)
-
-
-def _are_the_vectors(files: VectorPaths, model: str, wanted: list[VectorRow]) -> bool:
-    if files.partial.exists():
-        return False
+def _are_the_vectors(files: VectorPaths, wanted: list[VectorRow]) -> bool:
     try:
         with VectorFile.open_in(files) as vectors:
-            return _is_made_by(vectors.info.identity, model) and vectors.rows == wanted
+            return vectors.rows == wanted and not files.partial.exists()
     except (MissingInputError, OutputError):  # damaged, too
         return False

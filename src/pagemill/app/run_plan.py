@@ -19,6 +19,7 @@ from pagemill.config.hardware import Dtype
 from pagemill.config.model_cards import ModelKind, load_card
 from pagemill.config.model_files import find_model
 from pagemill.config.modes import VLM, ReadingMode, TextLayerMode
+from pagemill.config.options import Settings, option
 from pagemill.config.serving import ServingOptions, Wishes
 from pagemill.errors import MissingDependencyError, NetworkError, UsageError
 from pagemill.evaluation.query_sets import read_query_texts
@@ -30,17 +31,15 @@ from pagemill.serving.replicas import Serving, prepare
 EMBEDDED = "ngram"
 LARGE_EMBEDDING = "qwen3-vl-embedding-2b"
 LAYOUT_MODEL = "pp-doclayout-v3"
+EMBEDDING, PUBLISHING = "Embedding", "Publishing"
+"""Headings of the help."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions:
-    """What the whole pipeline is to do.
+class RunOptions(Settings):
+    """What the whole pipeline is to do."""
 
-    Raises:
-        UsageError: Options are missing or do not go together.
-    """
-
-    inputs: tuple[str, ...]
+    inputs: tuple[str, ...] = ()
     out: Path = Path("output")
     steps: tuple[str, ...] = ()
     """Names of steps; none or ``all`` for all."""
@@ -51,37 +50,28 @@ class RunOptions:
     """Words of the command line that ``pagemill parse`` gets unchanged."""
     layout_engine: str | None = None
     """None for the better one of those that are installed."""
-    embedding_model: str | None = None
-    embedding_weights: Path | None = None
-    embedding_servers: tuple[str, ...] = ()
+    embedding_model: str | None = option(
+        heading=EMBEDDING,
+        help="Model card for embeddings, or ngram for the embedded engine.",
+        shown_default="qwen3-vl-embedding-2b if vLLM is installed, else ngram",
+    )
+    embedding_weights: Path | None = option(
+        heading=EMBEDDING, exists=True, help="Folder of a checkpoint to use instead of the card's."
+    )
+    embedding_servers: tuple[str, ...] = option(
+        "--embedding-server",
+        default=(),
+        heading=EMBEDDING,
+        metavar="URL[,URL...]",
+        comma_separated=True,
+        help="Use this server for embeddings and start none; may be repeated.",
+    )
     queries: Path | None = None
-    hf_repo: str | None = None
+    hf_repo: str | None = option(heading=PUBLISHING, metavar="USER/NAME", help="Dataset on the Hub to publish to.")
     hf_token: str | None = None
     licence: str | None = None
-    private: bool = False
+    private: bool = option(heading=PUBLISHING, default=False, help="Make the dataset private.")
     quiet: bool = False
-
-    def __post_init__(self) -> None:
-        chosen = self.chosen
-        if Step.OCR in chosen and not self.inputs:
-            raise UsageError("there is no INPUT to parse", remedy="Name files, folders or hf://datasets/OWNER/NAME.")
-        if "" in self.inputs:
-            raise UsageError("an INPUT is empty", remedy="Is a shell variable unset?")
-        if Step.OCR not in chosen and (self.directory.fresh or self.directory.retry_failed):
-            option = "--fresh" if self.directory.fresh else "--retry-failed"
-            raise UsageError(
-                f"{option} goes with the step ocr", remedy="To make all vectors anew: pagemill embed OUT --fresh"
-            )
-        if self.embedding_model == EMBEDDED and (self.embedding_weights or self.embedding_servers):
-            option = "--embedding-weights" if self.embedding_weights else "--embedding-server"
-            raise UsageError(f"{option} goes with a model", remedy=f"{EMBEDDED} is embedded and needs none.")
-        if Step.UPLOAD not in chosen:
-            return
-        if self.hf_repo is None:
-            raise UsageError("--step upload needs --hf-repo", remedy="Add --hf-repo USER/NAME.")
-        if self.licence is None:
-            raise UsageError("--hf-repo needs the licence of the pages", remedy="Add --licence ID, such as cc-by-4.0.")
-        check_names(self.hf_repo, self.licence, option="--hf-repo")
 
     @property
     def chosen(self) -> frozenset[Step]:
@@ -105,11 +95,39 @@ def plan(options: RunOptions, *, dry: bool = False) -> list[PlannedStep]:
         dry: The steps are only shown: what this machine lacks is noted (:attr:`Serving.lacking`).
 
     Raises:
-        UsageError: A model does not fit, or is unknown.
+        UsageError: Options do not go together; a model does not fit, or is unknown.
         MissingDependencyError: vLLM is not installed, and no server is named.
     """
+    _refuse(options)
     makers = {Step.OCR: _recognition, Step.EMBED: _embedding, Step.UPLOAD: _upload}
     return [make(options, dry) for step, make in makers.items() if step in options.chosen]
+
+
+def _refuse(options: RunOptions) -> None:
+    """Refuse options that are missing or do not go together.
+
+    Raises:
+        UsageError: There are some.
+    """
+    chosen, directory = options.chosen, options.directory
+    if Step.OCR in chosen and not options.inputs:
+        raise UsageError("there is no INPUT to parse", remedy="Name files, folders or hf://datasets/OWNER/NAME.")
+    if "" in options.inputs:
+        raise UsageError("an INPUT is empty", remedy="Is a shell variable unset?")
+    if Step.OCR not in chosen and (directory.fresh or directory.retry_failed):
+        flag = "--fresh" if directory.fresh else "--retry-failed"
+        remedy = "To make all vectors anew: pagemill embed OUT --fresh"
+        raise UsageError(f"{flag} goes with the step ocr", remedy=remedy)
+    if options.embedding_model == EMBEDDED and (options.embedding_weights or options.embedding_servers):
+        flag = "--embedding-weights" if options.embedding_weights else "--embedding-server"
+        raise UsageError(f"{flag} goes with a model", remedy=f"{EMBEDDED} is embedded and needs none.")
+    if Step.UPLOAD not in chosen:
+        return
+    if options.hf_repo is None:
+        raise UsageError("--step upload needs --hf-repo", remedy="Add --hf-repo USER/NAME.")
+    if options.licence is None:
+        raise UsageError("--hf-repo needs the licence of the pages", remedy="Add --licence ID, such as cc-by-4.0.")
+    check_names(options.hf_repo, options.licence, option="--hf-repo")
 
 
 def commands(steps: Sequence[PlannedStep]) -> Iterator[str]:

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from pagemill._version import __version__
 from pagemill.config.settings import QueryEngineSettings
-from pagemill.embedding.base import DEFAULT_ENGINE, EmbeddingInput, EngineSettings, Role, normalised
-from pagemill.embedding.vectors import FOLDER
+from pagemill.embedding.base import (
+    DEFAULT_ENGINE,
+    EmbeddingEngine,
+    EmbeddingInput,
+    EngineIdentity,
+    EngineSettings,
+    Role,
+    normalised,
+)
+from pagemill.embedding.vectors import FOLDER, VectorsInfo
 from pagemill.errors import DifferentRunError, UsageError
-from pagemill.retrieval.hits import Filters, IndexPart, SearchHit
+from pagemill.imaging.decode import decode_image
+from pagemill.retrieval.hits import Filters, IndexPart, Rankings, SearchHit
 from pagemill.retrieval.index import SearchIndex
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from pagemill.embedding.base import EmbeddingEngine, EngineIdentity
-    from pagemill.embedding.vectors import VectorsInfo
-    from pagemill.retrieval.hits import Rankings
+from pagemill.runtime import engines as engine_registry
 
 MAX_TOP = 1000
 
@@ -117,33 +120,34 @@ class Searcher:
         else:
             return {}
         found: dict[IndexPart, NDArray[np.float32]] = {}
-        refused: list[str] = []
+        embedded: dict[int, NDArray[np.float32]] = {}
+        refused: set[str] = set()
         for part in parts:
             info = self.index.vectors.get(part)
             if info is None:
                 continue
             engine = self._engine(info)
             if asked.modality not in engine.modalities:
-                refused.append(engine.name)
+                refused.add(engine.name)
                 continue
-            same = next((other for other in found if self.index.vectors[other].identity == info.identity), None)
-            found[part] = found[same] if same else normalised(engine.embed([asked]), info.dimension)[0]
+            if id(engine) not in embedded:
+                embedded[id(engine)] = normalised(engine.embed([asked]), info.dimension)[0]
+            found[part] = embedded[id(engine)]
+        refusal = f"{', '.join(sorted(refused))} cannot embed {asked.modality}" if refused else ""
         if image is not None and not found:
-            by = f": {', '.join(sorted(set(refused)))} cannot embed {asked.modality}" if refused else ""
+            by = f": {refusal}" if refusal else ""
             raise UsageError(
                 f"{self.index.path} cannot be searched by an image{by}",
                 remedy="Embed it with an engine that accepts images (pagemill embed --engine), then update the index.",
             )
-        if named and refused:
-            raise UsageError(f"{', '.join(sorted(set(refused)))} cannot embed {asked.modality}")
+        if named and refusal:
+            raise UsageError(refusal)
         return found
 
     def _engine(self, info: VectorsInfo) -> EmbeddingEngine:
         for identity, loaded in self._engines:
             if identity == info.identity:
                 return loaded
-        from pagemill.runtime.engines import EMBEDDING_ENGINES, load
-
         made_by = info.identity
         settings = EngineSettings(folder=self.index.path / FOLDER, dimension=made_by.dimension)
         others = any(each.identity.engine != DEFAULT_ENGINE for each in self.index.vectors.values())
@@ -154,7 +158,7 @@ class Searcher:
                 servers=self._settings.servers,
                 device=self._settings.device,
             )
-        engine: EmbeddingEngine = load(EMBEDDING_ENGINES, made_by.engine)(settings)
+        engine: EmbeddingEngine = engine_registry.load(engine_registry.EMBEDDING_ENGINES, made_by.engine)(settings)
         self._stack.callback(engine.close)
         identity = engine.identity
         if identity.dimension > made_by.dimension:  # truncated vectors
@@ -216,8 +220,6 @@ def search(
 
 
 def _pixels(image: str | Path | bytes) -> NDArray[np.uint8]:
-    from pagemill.imaging.decode import decode_image
-
     source = Path(image) if isinstance(image, str) else image
     return decode_image(source, name=str(source) if isinstance(source, Path) else "the image").pixels
 

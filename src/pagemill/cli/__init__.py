@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 _COMMANDS = {
-    "parse": ("pagemill.cli.parse", "Parse documents into text, tables, Markdown and JSON records; resume a run."),
-    "status": ("pagemill.cli.status", "Show the status of a run, also while it is in progress."),
-    "verify": ("pagemill.cli.verify", "Check the output of a run, and repair it."),
-    "export": ("pagemill.cli.export", "Export the pages of a run to another format."),
-    "embed": ("pagemill.cli.embed", "Make vectors of the pages, regions and queries of a run."),
-    "index": ("pagemill.cli.index", "Make a run searchable."),
-    "search": ("pagemill.cli.search", "Search the pages of a run by full text and by vectors."),
-    "eval": ("pagemill.cli.eval", "Score results against ground truth."),
-    "plan": ("pagemill.cli.plan", "Size a model server: memory, concurrency, flags."),
-    "serve-model": ("pagemill.cli.serve_model", "Start, watch and stop vLLM servers of a model."),
-    "publish": ("pagemill.cli.publish", "Publish a run as a dataset on the Hub, in a folder or at a URL."),
-    "run": ("pagemill.cli.run", "Run the whole pipeline: model server, parsing, embeddings, upload."),
-    "doctor": ("pagemill.cli.doctor", "Check that this machine has what a task needs."),
-    "models": ("pagemill.cli.models", "List, find and download the models that engines use."),
-    "bench": ("pagemill.cli.bench", "Measure parts of pagemill on this machine."),
+    "parse": "Parse documents into text, tables, Markdown and JSON records; resume a run.",
+    "status": "Show the status of a run, also while it is in progress.",
+    "verify": "Check the output of a run, and repair it.",
+    "export": "Export the pages of a run to another format.",
+    "embed": "Make vectors of the pages, regions and queries of a run.",
+    "index": "Make a run searchable.",
+    "search": "Search the pages of a run by full text and by vectors.",
+    "eval": "Score results against ground truth.",
+    "plan": "Size a model server: memory, concurrency, flags.",
+    "serve-model": "Start, watch and stop vLLM servers of a model.",
+    "publish": "Publish a run as a dataset on the Hub, in a folder or at a URL.",
+    "run": "Run the whole pipeline: model server, parsing, embeddings, upload.",
+    "doctor": "Check that this machine has what a task needs.",
+    "models": "List, find and download the models that engines use.",
+    "bench": "Measure parts of pagemill on this machine.",
 }
 
 
@@ -49,7 +49,7 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = importlib.import_module(_COMMANDS[cmd_name][0]).command
+        command: click.Command = importlib.import_module(f"pagemill.cli.{cmd_name.replace('-', '_')}").command
         return command
 
     def resolve_command(
@@ -70,7 +70,7 @@ class _LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
+            formatter.write_dl(list(_COMMANDS.items()))
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

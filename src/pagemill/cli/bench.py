@@ -5,27 +5,21 @@ from __future__ import annotations
 import importlib.util
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from pagemill.cli.options import json_option
+from pagemill.bench.table import FigureTable, show
+from pagemill.cli.options import FOLDER, json_option
 from pagemill.errors import MissingDependencyError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from pagemill.bench.table import FigureTable
-
 
 _BUSY_LEFT_OUT = "The GPU's busy share is left out: it takes an NVIDIA GPU and nvidia-ml-py."
 
-
-def _pages_option(default: int = 64) -> Callable[[Any], Any]:
-    return click.option(
-        "--pages", type=click.IntRange(min=1), default=default, show_default=True, help="Number of pages."
-    )
+_pages_option = click.option(
+    "--pages", type=click.IntRange(min=1), default=64, show_default=True, help="Number of pages."
+)
 
 
 @click.group(name="bench")
@@ -39,22 +33,21 @@ def command() -> None:
 
 
 @command.command("layout-preprocess", short_help="Measure the input of a layout model.")
-@_pages_option()
+@_pages_option
 @json_option
 def layout_preprocess(pages: int, as_json: bool) -> None:
     """Measure the CPU time from a page to the layout model's input, for pagemill and the published processor."""
     from pagemill.bench.layout_preprocess import preprocess_rows
-    from pagemill.bench.table import show
 
-    missing = [name for name in ("torch", "torchvision", "transformers") if not importlib.util.find_spec(name)]
+    missing = _missing("torch", "torchvision", "transformers")
     rows = preprocess_rows(pages=pages, stock=not missing)
-    left_out = f"The published processor is left out: it needs {' and '.join(missing)}."
     table = _speed_table(f"{pages} pages of 2480 x 3508 pixels", rows)
+    left_out = f"The published processor is left out: it needs {missing}."
     show("layout-preprocess", [table], as_json, notes=[left_out] if missing else [])
 
 
 @command.command("layout-inference", short_help="Measure a layout model and the layout stage.")
-@_pages_option()
+@_pages_option
 @click.option("--batch", type=click.IntRange(min=1), default=16, show_default=True, help="Pages per call of the model.")
 @click.option("--device", type=click.Choice(["auto", "cuda", "mps", "cpu"]), default="auto", show_default=True)
 @click.option(
@@ -76,7 +69,7 @@ def layout_preprocess(pages: int, as_json: bool) -> None:
 )
 @click.option(
     "--weights",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    type=FOLDER,
     metavar="FOLDER",
     help="config.json and model.safetensors of PP-DocLayoutV3 or V4  [default: random weights of full size]",
 )
@@ -92,12 +85,11 @@ def layout_inference(
     as_json: bool,
 ) -> None:
     """Measure PP-DocLayoutV3, from float32 with gradients to compiled bfloat16, and the whole layout stage."""
-    if missing := [name for name in ("torch", "transformers") if not importlib.util.find_spec(name)]:
-        from pagemill.layout.pp_doclayout.weights import INSTALL
+    from pagemill.layout.pp_doclayout.weights import INSTALL
 
-        raise MissingDependencyError(f"layout-inference needs {' and '.join(missing)}", remedy=INSTALL)
+    if missing := _missing("torch", "transformers"):
+        raise MissingDependencyError(f"layout-inference needs {missing}", remedy=INSTALL)
     from pagemill.bench.layout_inference import inference_rows, stage_rows
-    from pagemill.bench.table import FigureTable, show
     from pagemill.layout.pp_doclayout.settings import TorchDevice
     from pagemill.testing.random_layout_model import save_random_model
 
@@ -117,9 +109,12 @@ def layout_inference(
     show("layout-inference", tables, as_json, notes=[_BUSY_LEFT_OUT] if unknown else [])
 
 
-def _speed_table(title: str, rows: Sequence[Any]) -> FigureTable:
-    from pagemill.bench.table import FigureTable
+def _missing(*packages: str) -> str:
+    """Those that are not installed, in words."""
+    return " and ".join(name for name in packages if not importlib.util.find_spec(name))
 
+
+def _speed_table(title: str, rows: Sequence[Any]) -> FigureTable:
     return FigureTable(
         title, ("way", "ms", "pages/s"), tuple((row.name, row.milliseconds, row.pages_per_second) for row in rows)
     )

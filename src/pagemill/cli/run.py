@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,8 @@ import click
 from pagemill.app.doctor import CheckResult
 from pagemill.app.options import DirectoryOptions, ParseOptions
 from pagemill.app.run import StepRunner
-from pagemill.app.run_plan import RunOptions, check, commands, plan
+from pagemill.app.run_plan import EMBEDDING, PUBLISHING, RunOptions, check, commands, plan
 from pagemill.cli.options import (
-    FOLDER,
     DirectoryName,
     GroupedCommand,
     GroupedOption,
@@ -21,7 +21,6 @@ from pagemill.cli.options import (
     licence_option,
     queries_option,
     require_model_engine,
-    server_option,
     takes,
     token_option,
     words,
@@ -33,8 +32,6 @@ from pagemill.config.settings import OUTPUT, RecognitionSettings
 from pagemill.errors import ExitCode
 
 _STEPS: dict[str, Any] = {"cls": GroupedOption, "heading": "What to do"}
-_EMBEDDING: dict[str, Any] = {"cls": GroupedOption, "heading": "Embedding"}
-_PUBLISHING: dict[str, Any] = {"cls": GroupedOption, "heading": "Publishing"}
 _OF_THE_MODEL = ("weights", "dtype", "max_model_len")
 """Options of servers that mean the recognition model alone."""
 _PLANNED = ("recognition_engine", "model", "servers", "layout_engine", "layout_model", "layout_batch")
@@ -58,9 +55,7 @@ _PLANNED = ("recognition_engine", "model", "servers", "layout_engine", "layout_m
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print failures and the upload only.", **_STEPS)
 @takes(
-    parse=ParseOptions,
-    directory=DirectoryOptions,
-    serving=ServingOptions,
+    options=RunOptions,
     leave_out=("host", "with_options", "sequence_tokens", "prefill_tokens"),
     changes={
         "recognition_engine": {
@@ -82,29 +77,10 @@ _PLANNED = ("recognition_engine", "model", "servers", "layout_engine", "layout_m
     heading=OUTPUT,
     help="Directory to write to.  [default: output]",
 )
-@click.option(
-    "--embedding-model",
-    metavar="NAME",
-    help="Model card for embeddings, or ngram for the embedded engine.  [default: qwen3-vl-embedding-2b if vLLM is "
-    "installed, else ngram]",
-    **_EMBEDDING,
-)
-@click.option(
-    "--embedding-weights",
-    type=FOLDER,
-    metavar="PATH",
-    help="Folder of a checkpoint to use instead of the card's.",
-    **_EMBEDDING,
-)
-@server_option(
-    "Use this server for embeddings and start none", name="--embedding-server", key="embedding_servers", **_EMBEDDING
-)
-@queries_option(**_EMBEDDING)
-@click.option("--hf-repo", metavar="USER/NAME", help="Dataset on the Hub to publish to.", **_PUBLISHING)
-@token_option(**_PUBLISHING)
-@licence_option(**_PUBLISHING)
-@click.option("--private", is_flag=True, help="Make the dataset private.", **_PUBLISHING)
-def command(dry_run: bool, quiet: bool, **options: Any) -> int:
+@queries_option(cls=GroupedOption, heading=EMBEDDING)
+@token_option(cls=GroupedOption, heading=PUBLISHING)
+@licence_option(cls=GroupedOption, heading=PUBLISHING)
+def command(dry_run: bool, options: RunOptions, **more: Any) -> int:
     """Run the whole pipeline: check the machine, start a model server, parse, stop the server, embed, publish.
 
     Each step is a command of its own (pagemill parse, embed, publish), which is printed and run. To resume, repeat the
@@ -116,7 +92,7 @@ def command(dry_run: bool, quiet: bool, **options: Any) -> int:
     pagemill run corpus.parquet -o output --hf-repo me/pages --licence cc-by-4.0
     """  # noqa: D301 - click wants the control character
     serving_options = {key: each for key, each in given(ServingOptions).items() if key in _OF_THE_MODEL}
-    require_model_engine(options["parse"].settings.recognition.engine, given(RecognitionSettings) | serving_options)
+    require_model_engine(options.parse.settings.recognition.engine, given(RecognitionSettings) | serving_options)
     chosen = given(ParseOptions) | given(DirectoryOptions)
     passed = [
         word
@@ -125,9 +101,9 @@ def command(dry_run: bool, quiet: bool, **options: Any) -> int:
         for word in words(each, value)
     ]
     layout_engine = chosen["layout_engine"][1] if "layout_engine" in chosen else None
-    wanted = RunOptions(**options, layout_engine=layout_engine, passed=tuple(passed), quiet=quiet)
+    wanted = replace(options, layout_engine=layout_engine, passed=tuple(passed), **more)
     steps = plan(wanted, dry=dry_run)
-    console = messages(quiet=quiet)
+    console = messages(quiet=wanted.quiet)
     for note in (note for each in steps for note in each.notes):
         console.note(f"Note: {note}")
     if dry_run:

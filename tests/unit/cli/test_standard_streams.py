@@ -32,8 +32,8 @@ def command(out: Path, lines: int) -> int:
 
 module = type(sys)("work_command")
 module.command = command
-sys.modules["work_command"] = module
-cli._COMMANDS["work"] = ("work_command", "")
+sys.modules["pagemill.cli.work"] = module
+cli._COMMANDS["work"] = ""
 cli.main()
 """
 
@@ -50,8 +50,8 @@ from pagemill import cli
 def command() -> None:
     click.secho("word", bold=True)
 
-sys.modules["coloured_command"] = types.SimpleNamespace(command=command)
-cli._COMMANDS["coloured"] = ("coloured_command", "")
+sys.modules["pagemill.cli.coloured"] = types.SimpleNamespace(command=command)
+cli._COMMANDS["coloured"] = ""
 cli.main()
 """
 
