@@ -158,7 +158,7 @@ class RegionReader(ABC):
         return None
 
     async def check(self) -> None:
-        """Find out now what would fail for every region. Does nothing by default.
+        """Find out now what would fail for every region; called before the first read. Does nothing by default.
 
         Raises:
             PagemillError: No server answers, or none serves the model; with a remedy.

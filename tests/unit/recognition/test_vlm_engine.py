@@ -48,7 +48,8 @@ async def test_asks_for_the_model_by_the_name_that_the_server_gives_it(named):
     async with StubServer(StubSettings(model="served-as-this", keep_bodies=1)) as server:
         reader = create(settings(server.url, served_model=named))
         try:
-            assert (await reader.read(reader.prepare(CROP, Task.TEXT))).content  # without check(), too
+            await reader.check()
+            assert (await reader.read(reader.prepare(CROP, Task.TEXT))).content
         finally:
             await reader.aclose()
         assert msgspec.json.decode(server.bodies[0])["model"] == "served-as-this"
@@ -68,6 +69,7 @@ async def test_asks_for_no_longer_answers_than_the_server_allows():
     async with StubServer(StubSettings(model="glm-ocr", max_model_len=4096, keep_bodies=1)) as server:
         reader = create(settings(server.url))
         try:
+            await reader.check()
             await reader.read(reader.prepare(CROP, Task.TEXT))
         finally:
             await reader.aclose()
@@ -155,7 +157,7 @@ async def test_reads_a_page():
     async with StubServer(StubSettings(model="deepseek-ocr", text=text)) as server:
         reader = create(settings(server.url, model="deepseek-ocr"))
         try:
-            reading = await reader.read_page(reader.prepare(CROP, Task.PAGE))  # without check(), too
+            reading = await reader.read_page(reader.prepare(CROP, Task.PAGE))
         finally:
             await reader.aclose()
     assert reading.elements is not None

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from pagemill.document.labels import Task
+from pagemill.recognition.vlm.table_answers import split_tables
 
 if TYPE_CHECKING:
     from pagemill.inference.chat import Answer
@@ -29,8 +30,7 @@ _REPEATED_SHARE = 0.75
 """Share of shingles that occurred before: below 0.05 in prose, up to 0.6 in a long list of similar entries."""
 _NOT_SPOKEN = re.compile(r"<[^<>]{0,200}>|\\[A-Za-z]{1,30}|&[a-z]{2,8};")
 """Tags, LaTeX commands and character references: everything that is not text."""
-_LATEX_TOKEN = re.compile(r"\\(?:begin|end)\s{0,3}\{([A-Za-z*]{1,30})\}|\\[A-Za-z]{1,30}|\\.|[{}]", re.DOTALL)
-_SPACING = re.compile(r"(?:\\(?:quad|qquad|hspace\{[^{}]{0,20}\}|[,;:! ])[\s~&]{0,8}){24}")
+_LATEX_TOKEN = re.compile(r"\\(begin|end)\s{0,3}\{([A-Za-z*]{1,30})\}|\\[A-Za-z]{1,30}|\\.|[{}]", re.DOTALL)
 _TABLE_TAG = re.compile(r"<(/?)table\b", re.IGNORECASE)
 _REFERENCE = re.compile(r"<\|(ref|det)\|>[^<>|]{0,200}<\|/\1\|>")
 _TABLE_MARK = re.compile(r"<table\b|<[fel]cel>|^\s{0,3}\|.{0,400}\|\s{0,3}$", re.IGNORECASE | re.MULTILINE)
@@ -57,10 +57,10 @@ class AnswerCheck:
 
     flaw: Flaw | None = None
     message: str = ""
-    sound_end: int | None = None
-    """End of the sound part of a looping answer: after the first repetition. None if all is sound."""
-    sound_again: int | None = None
-    """Start of the text after the loop, in an answer that the model finished."""
+    sound: str | None = None
+    """A looping answer without its repetitions after the first. None if all is sound."""
+    finished: bool = True
+    """Whether the model ended its answer."""
 
     @property
     def severity(self) -> int:
@@ -107,8 +107,10 @@ def judge(answer: Answer, task: Task, prompt: str) -> AnswerCheck:
     if loop is not None:
         said = " ".join(text[loop.start : loop.start + min(loop.period, 40)].split())
         message = f"the model repeats itself from character {loop.start} on, {loop.repeats:.0f} times: {said!r}"
-        again = None if unfinished else loop.start + loop.length // loop.period * loop.period
-        return AnswerCheck(flaw=Flaw.REPETITION, message=message, sound_end=loop.start + loop.period, sound_again=again)
+        sound = text[: loop.start + loop.period]
+        if not unfinished:
+            sound += answer.text[loop.start + loop.length // loop.period * loop.period :]
+        return AnswerCheck(flaw=Flaw.REPETITION, message=message, sound=sound, finished=not unfinished)
     if answer.finish_reason == "repetition":  # the server saw text that was stripped from the end
         return AnswerCheck(flaw=Flaw.REPETITION, message="the server stopped an answer that repeated itself")
     if task is not Task.TABLE and repeated_share(_prose(text) if task is Task.PAGE else text) >= _REPEATED_SHARE:
@@ -178,18 +180,7 @@ def repeating_runs(text: str) -> list[Run]:
 
 def _prose(text: str) -> str:
     """A page's answer without its references, which look alike, and without its tables."""
-    text = _REFERENCE.sub(" ", text)
-    pieces: list[str] = []
-    done, inside = 0, False
-    for tag in _TABLE_TAG.finditer(text):
-        closes = bool(tag.group(1))
-        if closes == inside:
-            if not closes:
-                pieces.append(text[done : tag.start()])
-            done, inside = tag.end(), not closes
-    if not inside:
-        pieces.append(text[done:])
-    return " ".join(pieces)
+    return " ".join(piece for piece, is_table in split_tables(_REFERENCE.sub(" ", text)) if not is_table)
 
 
 def repeated_share(text: str) -> float:
@@ -205,47 +196,24 @@ def repeated_share(text: str) -> float:
 
 
 def latex_fault(text: str) -> str | None:
-    r"""The defect of a formula: braces, environments, ``\left`` without ``\right``, endless space."""
-    depth = 0
-    fences = 0
-    environments: list[str] = []
+    r"""The defect of a formula: braces, environments, or ``\left`` and ``\right`` that do not match."""
+    wanted: list[str] = []
     for match in _LATEX_TOKEN.finditer(text):
-        token = match.group()
-        if token == "{":
-            depth += 1
-        elif token == "}":
-            depth -= 1
-            if depth < 0:
-                return "unmatched closing brace"
-        elif match.group(1) is not None:
-            if token.startswith("\\begin"):
-                environments.append(match.group(1))
-            elif not environments or environments.pop() != match.group(1):
-                return f"\\end{{{match.group(1)}}} without \\begin"
-        elif token == "\\left":
-            fences += 1
-        elif token == "\\right":
-            fences -= 1
-    if depth:
-        return "unclosed brace"
-    if environments:
-        return f"\\begin{{{environments[-1]}}} without \\end"
-    if fences:
-        return "\\left and \\right do not match"
-    if _SPACING.search(text):
-        return "a long stretch of nothing but space"
-    return None
+        token, begins, environment = match.group(), match.group(1) == "begin", match.group(2)
+        if environment is not None:
+            token = f"\\end{{{environment}}}"
+        if token in ("{", "\\left") or begins:
+            wanted.append({"{": "}", "\\left": "\\right"}.get(token, token))
+        elif (token in ("}", "\\right") or environment is not None) and (not wanted or wanted.pop() != token):
+            return f"{token} without its beginning"
+    return f"{wanted[-1]} is missing" if wanted else None
 
 
 def _judge_table(text: str) -> AnswerCheck:
     if not _TABLE_MARK.search(text):
         return AnswerCheck(flaw=Flaw.NO_TABLE, message="the answer contains no table")
-    opened = closed = 0
-    for match in _TABLE_TAG.finditer(text):
-        if match.group(1):
-            closed += 1
-        else:
-            opened += 1
+    closes = [bool(match.group(1)) for match in _TABLE_TAG.finditer(text)]
+    opened, closed = closes.count(False), closes.count(True)
     if opened != closed:
         return AnswerCheck(flaw=Flaw.TABLE, message=f"{opened} tables are opened and {closed} closed")
     return AnswerCheck()
@@ -253,12 +221,8 @@ def _judge_table(text: str) -> AnswerCheck:
 
 def _is_echo(text: str, prompt: str) -> bool:
     """Whether an answer is the prompt alone, once or several times, or begins with a long prompt."""
-    said, asked = _words(text[: 40 * len(prompt) + 1000]), _words(prompt)
-    if not asked:
-        return False
-    if len(asked) >= 30 and said.startswith(asked):
-        return True
-    return not said.replace(asked, "") and len(text) <= 40 * len(prompt) + 1000
+    said, asked = _words(text), _words(prompt)
+    return bool(asked) and (not said.replace(asked, "") or (len(asked) >= 30 and said.startswith(asked)))
 
 
 def _words(text: str) -> str:

@@ -7,7 +7,6 @@ outside all references, text for a picture and text around a table become elemen
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from pagemill.recognition.base import PageElement, Problem
 from pagemill.recognition.vlm.cleanup import LONGEST_CAPTION, STEPS, clean
 from pagemill.recognition.vlm.grounding import MAX_ELEMENTS, page_box, parse_grounded
 from pagemill.recognition.vlm.guard import MAX_CHARACTERS, Flaw, latex_fault
+from pagemill.recognition.vlm.table_answers import split_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -52,19 +52,9 @@ LABELS: Mapping[str, Label] = MappingProxyType(
 _WHOLE_ANSWER = frozenset({"reasoning", "fences"})
 """Clean-up steps that apply to a whole answer."""
 _PICTURES = frozenset({Label.HEADER_IMAGE, Label.FOOTER_IMAGE})
-_TABLE_TAG = re.compile(r"<(/?)table\b[^<>]{0,1000}>", re.IGNORECASE | re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class PageAnswer:
-    """The elements of a page in an answer."""
-
-    elements: tuple[PageElement, ...]
-    """In the order of the answer, which is reading order."""
-    problem: Problem | None = None
-
-
-def read_answer(text: str, steps: Sequence[str]) -> PageAnswer:
+def read_answer(text: str, steps: Sequence[str]) -> tuple[tuple[PageElement, ...], Problem | None]:
     """Parse the answer for a page.
 
     Args:
@@ -72,7 +62,8 @@ def read_answer(text: str, steps: Sequence[str]) -> PageAnswer:
         steps: Names of :data:`pagemill.recognition.vlm.cleanup.STEPS`, for the content of each element.
 
     Returns:
-        Its elements. An answer without references is one text without a box, reported as a problem.
+        Its elements in the order of the answer, which is reading order. An answer without references is one text
+        without a box, reported as a problem.
     """
     text = text[:MAX_CHARACTERS]
     for step in steps:
@@ -84,8 +75,8 @@ def read_answer(text: str, steps: Sequence[str]) -> PageAnswer:
     elements = tuple(read for element in page.elements for read in _read(element, steps))
     if page.truncated:
         message = f"the answer ends inside a reference or a table, or has more than {MAX_ELEMENTS:,} elements"
-        return PageAnswer(elements, Problem(Flaw.TRUNCATED, message))
-    return PageAnswer(elements)
+        return elements, Problem(Flaw.TRUNCATED, message)
+    return elements, None
 
 
 def label_of(name: str) -> Label | None:
@@ -93,27 +84,16 @@ def label_of(name: str) -> Label | None:
     return LABELS.get(re.sub(r"[\s-]+", "_", name.strip().lower()))
 
 
-def _without_places(text: str, steps: Sequence[str]) -> PageAnswer:
-    cleaned = clean(text, Task.TEXT, steps)
-    if not cleaned.content:
-        return PageAnswer((), Problem(Flaw.EMPTY, "the answer is empty after clean-up"))
+def _without_places(text: str, steps: Sequence[str]) -> tuple[tuple[PageElement, ...], Problem]:
+    element = _cleaned(Label.TEXT, (), text, steps)
+    if not element.content:
+        return (), Problem(Flaw.EMPTY, "the answer is empty after clean-up")
     problem = Problem(
         "no_grounding",
         "the model returned no boxes: its text is one region of the whole page",
         "The server must run the model of the card, and leave special tokens in its answers (skip_special_tokens).",
     )
-    return PageAnswer(
-        (
-            PageElement(
-                label=Label.TEXT,
-                boxes=(),
-                content=cleaned.content,
-                content_format=cleaned.content_format,
-                problem=cleaned.problem,
-            ),
-        ),
-        problem,
-    )
+    return (element,), problem
 
 
 def _read(element: GroundedElement, steps: Sequence[str]) -> Iterator[PageElement]:
@@ -130,9 +110,10 @@ def _read(element: GroundedElement, steps: Sequence[str]) -> Iterator[PageElemen
         label = Label.TEXT
     if not content and not boxes:  # as at the end of a truncated answer
         return
-    pieces = _pieces(content)
+    pieces = [(piece.strip(), is_table) for piece, is_table in split_tables(content) if piece.strip()] or [("", False)]
     around = sum(len(piece) for piece, is_table in pieces if not is_table)
-    if label is Label.TABLE and (len(pieces) == 1 or (_tables(pieces) == 1 and around <= LONGEST_CAPTION)):
+    tables = sum(is_table for _, is_table in pieces)
+    if label is Label.TABLE and (len(pieces) == 1 or (tables == 1 and around <= LONGEST_CAPTION)):
         yield _cleaned(Label.TABLE, boxes, content, steps)  # with its caption
         return
     for piece, is_table in pieces:
@@ -140,10 +121,6 @@ def _read(element: GroundedElement, steps: Sequence[str]) -> Iterator[PageElemen
             yield _cleaned(Label.TABLE, boxes, piece, steps)
         else:
             yield _cleaned(Label.TEXT if label is Label.TABLE else label, boxes, piece, steps)
-
-
-def _tables(pieces: Sequence[tuple[str, bool]]) -> int:
-    return sum(is_table for _, is_table in pieces)
 
 
 def _cleaned(label: Label, boxes: tuple[Box, ...], content: str, steps: Sequence[str]) -> PageElement:
@@ -161,28 +138,3 @@ def _cleaned(label: Label, boxes: tuple[Box, ...], content: str, steps: Sequence
         content_format=cleaned.content_format,
         problem=problem,
     )
-
-
-def _pieces(content: str) -> list[tuple[str, bool]]:
-    """Split a content into tables and the text around them, in order, each with whether it is a table; at least one.
-
-    Nested tables belong to the outer one; an unclosed table extends to the end.
-    """
-    pieces: list[tuple[str, bool]] = []
-    done = depth = 0
-    for tag in _TABLE_TAG.finditer(content):
-        if tag.group(1):
-            depth -= depth > 0
-            if depth == 0 and pieces and pieces[-1] == ("", True):
-                pieces[-1] = (content[done : tag.end()], True)
-                done = tag.end()
-        else:
-            depth += 1
-            if depth == 1:
-                pieces += [(content[done : tag.start()], False), ("", True)]
-                done = tag.start()
-    if pieces and pieces[-1] == ("", True):
-        pieces[-1] = (content[done:], True)
-    else:
-        pieces.append((content[done:], False))
-    return [(piece.strip(), is_table) for piece, is_table in pieces if piece.strip()] or [("", False)]

@@ -6,26 +6,32 @@ Flaws of the accepted answer are reported.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import msgspec
 
+from pagemill.config.modes import ReadingMode
 from pagemill.document.labels import Task
 from pagemill.document.page import ContentFormat
 from pagemill.errors import NetworkError, UsageError
 from pagemill.inference.exchange import RequestFailedError, RequestRefusedError
-from pagemill.recognition.base import PageReading, Problem, RegionReading
-from pagemill.recognition.vlm.cleanup import STEPS, Cleaned, clean
+from pagemill.recognition.base import PageReading, Problem, RegionReader, RegionReading
+from pagemill.recognition.vlm.cleanup import STEPS, clean
 from pagemill.recognition.vlm.guard import AnswerCheck, Flaw, judge
-from pagemill.recognition.vlm.page_answers import PageAnswer, read_answer
+from pagemill.recognition.vlm.page_answers import read_answer
+from pagemill.recognition.vlm.requests import RequestBuilder
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pagemill.config.model_cards import ModelCard, Sampling
+    from pagemill.imaging.types import Pixels
     from pagemill.inference.chat import Answer, ChatClient
-    from pagemill.recognition.vlm.requests import PreparedRegion, RequestBuilder
+    from pagemill.recognition.vlm.requests import PreparedRegion
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _ATTEMPTS = {Flaw.TRUNCATED: 2, Flaw.EMPTY: 3}
 _MOST_ATTEMPTS = 4
@@ -76,54 +82,67 @@ def standard_sampling(sampling: Sampling) -> Sampling:
     return msgspec.structs.replace(sampling, top_k=None, repetition_penalty=None, extra=extra)
 
 
-@dataclass(frozen=True, slots=True)
-class _Accepted:
-    """The best of all answers."""
-
-    text: str
-    """The sound part of its text."""
-    problem: Problem | None
-    attempts: int
-
-
-class _UnansweredError(Exception):
-    """There is no answer, for a reason that concerns this region or page only."""
-
-    def __init__(self, cause: RequestRefusedError | RequestFailedError, attempts: int) -> None:
-        super().__init__(cause.message)
-        self.problem = Problem(cause.category, cause.message, cause.remedy)
-        self.attempts = attempts
-
-
-class Reading:
-    """Reads regions and pages with one model.
+class VlmReader(RegionReader):
+    """Reads regions or pages with one model behind servers.
 
     Runs on the event loop; work over a millisecond goes to a thread.
+
+    Args:
+        card: Of the model.
+        client: Of its servers.
+        served_model: The name that the user gave for it; None: whatever the servers call it.
+        reads: Regions, or pages.
+
+    Raises:
+        UsageError: The card names a clean-up step that does not exist.
     """
 
-    def __init__(self, card: ModelCard, builder: RequestBuilder, asker: ChatClient, *, engine: str) -> None:
-        """Combine a request builder and a client.
-
-        Args:
-            card: Sampling, prompts and clean-up.
-            builder: Built from the same card.
-            asker: The client.
-            engine: Name in the record, such as ``vlm:glm-ocr``.
-
-        Raises:
-            UsageError: The card names a clean-up step that does not exist.
-        """
+    def __init__(
+        self,
+        card: ModelCard,
+        client: ChatClient,
+        served_model: str | None = None,
+        reads: ReadingMode = ReadingMode.REGIONS,
+    ) -> None:
         if unknown := [step for step in card.cleanup if step not in STEPS]:
             raise UsageError(
                 f"the model card {card.name} names an unknown clean-up step {unknown[0]!r}",
                 remedy=f"Known: {', '.join(STEPS)}.",
             )
+        self.name = f"vlm:{card.name}"
+        self.reads = reads
+        self.in_flight = client.in_flight
         self._card = card
-        self._builder = builder
-        self._asker = asker
-        self._engine = engine
+        self._client = client
+        self._given_name = self._served_model = served_model
+        self._builder = RequestBuilder(card, served_model or card.name)
         self._standard_only = False
         """Whether servers refused request fields that are not OpenAI's."""
+
+    @property
+    def served_model(self) -> str | None:
+        """As :attr:`pagemill.recognition.base.RegionReader.served_model`; empty for a name of the model card."""
+        return self._served_model
+
+    async def check(self) -> None:
+        """Reach the servers and find the model on them.
+
+        Raises:
+            NetworkError: No server answers.
+            UsageError: None is an OpenAI-compatible server that takes the API key and serves the model.
+        """
+        own_names = [self._card.name, self._card.repository]
+        served = await self._client.find_model(self._given_name, own_names)
+        self._served_model = "" if served.name in own_names else served.name
+        sampling, longest = self._card.sampling, served.max_model_len
+        if longest is not None and longest < sampling.max_tokens:  # vLLM refuses requests that ask for more
+            sampling = msgspec.structs.replace(sampling, max_tokens=longest)
+            self._card = msgspec.structs.replace(self._card, sampling=sampling)
+        self._builder = RequestBuilder(self._card, served.name)
+
+    def prepare(self, crop: Pixels, task: Task) -> PreparedRegion:
+        """As :meth:`pagemill.recognition.base.RegionReader.prepare`."""
+        return self._builder.prepare(crop, task)
 
     async def read(self, prepared: PreparedRegion) -> RegionReading:
         """Read one region.
@@ -136,160 +155,129 @@ class Reading:
             NetworkError: No server was reachable: the page should fail and be retried later.
             UsageError: The servers do not serve the model.
         """
-        try:
-            accepted = await self._accepted(prepared)
-        except _UnansweredError as error:
-            return RegionReading(
-                content=None,
-                content_format=_FORMATS.get(prepared.task, ContentFormat.MARKDOWN),
-                engine=self._engine,
-                attempts=error.attempts,
-                problem=error.problem,
-            )
-        cleaned = await _cleaned(accepted.text, prepared.task, self._card.cleanup)
-        problem = accepted.problem or cleaned.problem
-        if problem is None and not cleaned.content:
-            problem = Problem(Flaw.EMPTY, "the answer is empty after clean-up")
+        text, problem, attempts = await self._accepted(prepared)
+        content, content_format = None, _FORMATS.get(prepared.task, ContentFormat.MARKDOWN)
+        if text is not None:
+            cleaned = await _aside(len(text), clean, text, prepared.task, self._card.cleanup)
+            content, content_format = cleaned.content, cleaned.content_format
+            problem = problem or cleaned.problem
+            if problem is None and not content:
+                problem = Problem(Flaw.EMPTY, "the answer is empty after clean-up")
         return RegionReading(
-            content=cleaned.content,
-            content_format=cleaned.content_format,
-            engine=self._engine,
-            attempts=accepted.attempts,
-            problem=problem,
+            content=content, content_format=content_format, engine=self.name, attempts=attempts, problem=problem
         )
 
     async def read_page(self, prepared: PreparedRegion) -> PageReading:
         """Read one page, prepared with the task ``PAGE``; otherwise as :meth:`read`."""
-        try:
-            accepted = await self._accepted(prepared)
-        except _UnansweredError as error:
-            return PageReading(elements=None, engine=self._engine, attempts=error.attempts, problem=error.problem)
-        answer = await _page_answer(accepted.text, self._card.cleanup)
-        return PageReading(
-            elements=answer.elements,
-            engine=self._engine,
-            attempts=accepted.attempts,
-            problem=accepted.problem or answer.problem,
-        )
+        text, problem, attempts = await self._accepted(prepared)
+        elements = None
+        if text is not None:
+            elements, flaw = await _aside(len(text), read_answer, text, self._card.cleanup)
+            problem = problem or flaw
+        return PageReading(elements=elements, engine=self.name, attempts=attempts, problem=problem)
 
-    async def _accepted(self, prepared: PreparedRegion) -> _Accepted:
-        """Request answers until one is good or the attempts are used up."""
-        prompt = self._card.prompts[prepared.task.value]
-        prepared, answer, shrinks = await self._first_answer(prepared)
-        candidates = [(await _judged(answer, prepared.task, prompt), answer)]
-        if candidates[0][0].flaw:
-            candidates += await self._again(prepared, prompt, candidates[0][0].flaw)
+    def stop_waiting(self) -> None:
+        """As :meth:`pagemill.recognition.base.RegionReader.stop_waiting`."""
+        self._client.stop_waiting()
+
+    async def aclose(self) -> None:
+        """Close connections."""
+        await self._client.aclose()
+
+    async def _accepted(self, prepared: PreparedRegion) -> tuple[str | None, Problem | None, int]:
+        """Request answers until one is good or the attempts are used up.
+
+        A region refused with status 400 or 413 is shrunk and sent again.
+
+        Returns:
+            The sound part of the best answer, or None if there is no answer for a reason that concerns this region or
+            page only; the problem; the number of attempts.
+        """
+        shrinks = 0
+        while True:
+            try:
+                first = await self._candidate(prepared, self._card.sampling)
+                break
+            except (RequestRefusedError, RequestFailedError) as error:
+                smaller = None
+                if isinstance(error, RequestRefusedError) and error.status in (400, 413) and shrinks < MAX_SHRINKS:
+                    smaller = await asyncio.to_thread(self._builder.smaller, prepared)
+                shrinks += 1
+                if smaller is None:
+                    return None, Problem(error.category, error.message, error.remedy), shrinks
+                prepared = smaller
+        candidates = [first]
+        if first[0].flaw:
+            candidates += await self._again(prepared, first[0].flaw)
         verdict, answer = min(candidates, key=_rank)
         attempts = shrinks + len(candidates)
-        text = answer.text
         # If several finished answers agree, the repetition is on the page.
-        is_said = verdict.sound_again is not None and sum(other.text == text for _, other in candidates) > 1
-        if verdict.sound_end is not None and not is_said:
-            text = text[: verdict.sound_end] + ("" if verdict.sound_again is None else text[verdict.sound_again :])
-        return _Accepted(text, _problem(verdict, attempts, is_cut=text != answer.text), attempts)
+        is_said = verdict.finished and sum(other.text == answer.text for _, other in candidates) > 1
+        text = answer.text if verdict.sound is None or is_said else verdict.sound
+        return text, _problem(verdict, attempts, is_cut=text != answer.text), attempts
+
+    async def _candidate(self, prepared: PreparedRegion, sampling: Sampling) -> tuple[AnswerCheck, Answer]:
+        answer = await self._ask(prepared, sampling)
+        prompt = self._card.prompts[prepared.task.value]
+        return await _aside(len(answer.text), judge, answer, prepared.task, prompt), answer
 
     async def _ask(self, prepared: PreparedRegion, sampling: Sampling) -> Answer:
         """Send one request. Servers that refuse fields that are not OpenAI's no longer get them."""
         standard = standard_sampling(sampling)
         if not self._standard_only:
             try:
-                return await self._asker.ask(self._builder.body(prepared, sampling))
+                return await self._client.ask(self._builder.body(prepared, sampling))
             except RequestRefusedError as error:
                 own = {"top_k", "repetition_penalty", *sampling.extra} - _STANDARD_FIELDS
                 if standard == sampling or not any(name in error.message for name in own):
                     raise
-        answer = await self._asker.ask(self._builder.body(prepared, standard))
+        answer = await self._client.ask(self._builder.body(prepared, standard))
         self._standard_only = True
         return answer
 
-    async def _first_answer(self, prepared: PreparedRegion) -> tuple[PreparedRegion, Answer, int]:
-        """Send one request; a region refused with status 400 or 413 is shrunk and sent again."""
-        for shrinks in range(MAX_SHRINKS + 1):
-            try:
-                return prepared, await self._ask(prepared, self._card.sampling), shrinks
-            except RequestRefusedError as error:
-                if error.status not in (400, 413) or shrinks == MAX_SHRINKS:
-                    raise _UnansweredError(error, shrinks + 1) from error
-                smaller = await asyncio.to_thread(self._builder.smaller, prepared)
-                if smaller is None:
-                    raise _UnansweredError(error, shrinks + 1) from error
-                prepared = smaller
-            except RequestFailedError as error:
-                raise _UnansweredError(error, shrinks + 1) from error
-        raise AssertionError  # the loop returns or raises
-
-    async def _again(self, prepared: PreparedRegion, prompt: str, flaw: Flaw) -> list[tuple[AnswerCheck, Answer]]:
+    async def _again(self, prepared: PreparedRegion, flaw: Flaw) -> list[tuple[AnswerCheck, Answer]]:
         """Further answers until one is good: one at a time, or all at once if servers are idle."""
         found: list[tuple[AnswerCheck, Answer]] = []
         attempt, most = 1, _ATTEMPTS.get(flaw, _MOST_ATTEMPTS)
         while attempt < most:
-            together = most - attempt if self._asker.has_idle_capacity() else 1
-            samplings = [
-                changed_sampling(self._card.sampling, number, flaw) for number in range(attempt, attempt + together)
-            ]
-            answers, failed = await self._race(prepared, prompt, samplings)
+            end = most if self._client.has_idle_capacity() else attempt + 1
+            samplings = [changed_sampling(self._card.sampling, number, flaw) for number in range(attempt, end)]
+            answers = await self._race(prepared, samplings)
             found += answers
-            if failed or any(not verdict.flaw for verdict, _ in answers):
+            if not answers or any(not verdict.flaw for verdict, _ in answers):
                 break
-            attempt += together
-            flaw = found[-1][0].flaw or flaw
+            attempt, flaw = end, answers[-1][0].flaw or flaw
         return found
 
-    async def _race(
-        self, prepared: PreparedRegion, prompt: str, samplings: Sequence[Sampling]
-    ) -> tuple[list[tuple[AnswerCheck, Answer]], bool]:
+    async def _race(self, prepared: PreparedRegion, samplings: Sequence[Sampling]) -> list[tuple[AnswerCheck, Answer]]:
         """Send requests at the same time; the first good answer cancels the others.
 
-        Returns:
-            The answers, and whether all requests failed. There is an answer already: a failure neither discards it nor
-            calls for more requests.
+        There is an answer already: a failure does not discard it.
         """
-
-        async def one(sampling: Sampling) -> tuple[AnswerCheck, Answer]:
-            answer = await self._ask(prepared, sampling)
-            return await _judged(answer, prepared.task, prompt), answer
-
-        tasks = [asyncio.create_task(one(sampling)) for sampling in samplings]
+        tasks = [asyncio.create_task(self._candidate(prepared, sampling)) for sampling in samplings]
         found: list[tuple[AnswerCheck, Answer]] = []
-        failures = 0
         try:
             for finished in asyncio.as_completed(tasks):
-                try:
+                with suppress(RequestRefusedError, RequestFailedError, NetworkError):
                     found.append(await finished)
-                except (RequestRefusedError, RequestFailedError, NetworkError):
-                    failures += 1
-                    continue
-                if not found[-1][0].flaw:
-                    break
+                    if not found[-1][0].flaw:
+                        break
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-        return found, failures == len(tasks)
+        return found
 
 
-async def _judged(answer: Answer, task: Task, prompt: str) -> AnswerCheck:
-    if len(answer.text) > _LONG:
-        return await asyncio.to_thread(judge, answer, task, prompt)
-    return judge(answer, task, prompt)
-
-
-async def _cleaned(text: str, task: Task, steps: Sequence[str]) -> Cleaned:
-    if len(text) > _LONG:
-        return await asyncio.to_thread(clean, text, task, steps)
-    return clean(text, task, steps)
-
-
-async def _page_answer(text: str, steps: Sequence[str]) -> PageAnswer:
-    if len(text) > _LONG:
-        return await asyncio.to_thread(read_answer, text, steps)
-    return read_answer(text, steps)
+async def _aside(characters: int, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Call a function of so many characters, on a thread if they are many."""
+    return await asyncio.to_thread(function, *args, **kwargs) if characters > _LONG else function(*args, **kwargs)
 
 
 def _rank(candidate: tuple[AnswerCheck, Answer]) -> tuple[int, int]:
     """Sort key: least flawed first; of equal flaws the one with more sound text."""
     verdict, answer = candidate
-    return verdict.severity, -len(answer.text[: verdict.sound_end])
+    return verdict.severity, -len(answer.text if verdict.sound is None else verdict.sound)
 
 
 def _problem(verdict: AnswerCheck, attempts: int, *, is_cut: bool) -> Problem | None:

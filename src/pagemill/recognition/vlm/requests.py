@@ -1,22 +1,18 @@
-"""From a crop to the body of a request: shrunk to the model's budget, encoded once, spliced into JSON.
-
-An image is by far the largest part of a request. It is encoded as JPEG and base64 once; every body with it, also with
-other sampling, joins three pieces.
-"""
+"""From a crop to the body of a request: shrunk to the model's budget, encoded as JPEG and base64 once."""
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import cv2
+import msgspec
 import numpy as np
 import simplejpeg
 
 from pagemill.document.labels import Task
-from pagemill.errors import MissingDependencyError, UsageError
+from pagemill.errors import MissingDependencyError
 from pagemill.imaging.encode import encode_jpeg
 from pagemill.imaging.transforms import resize
 
@@ -28,7 +24,7 @@ except ImportError as error:
     ) from error
 
 if TYPE_CHECKING:
-    from pagemill.config.model_cards import ImageBudget, ModelCard, Sampling
+    from pagemill.config.model_cards import ModelCard, Sampling
     from pagemill.imaging.types import Pixels
 
 MAX_ASPECT = 200
@@ -44,7 +40,7 @@ class PreparedRegion:
     """A region ready to be sent any number of times; its pixels are no longer needed."""
 
     task: Task
-    image: bytes
+    image: str
     """The JPEG in base64."""
     width: int
     """Width and height of the JPEG in pixels."""
@@ -52,26 +48,16 @@ class PreparedRegion:
 
 
 class RequestBuilder:
-    """Builds requests for one model. Thread-safe: it holds only the fixed parts of the body."""
+    """Builds requests for one model. Thread-safe.
+
+    Args:
+        card: Card of a recognition model.
+        served_model: The model's name on the server.
+    """
 
     def __init__(self, card: ModelCard, served_model: str) -> None:
-        """Build the fixed parts of the body.
-
-        Args:
-            card: Card of a recognition model.
-            served_model: The model's name on the server.
-        """
-        self._budget = card.image
-        self._around = {
-            task: _around(card, card.prompts[task.value], served_model)
-            for task in (Task.TEXT, Task.TABLE, Task.FORMULA, Task.PAGE)
-            if task.value in card.prompts
-        }
-        if Task.TEXT not in self._around:
-            raise UsageError(
-                f"the model card {card.name} has no prompt for text",
-                remedy="Add it under [prompts], or choose another --model.",
-            )
+        self._card = card
+        self._served_model = served_model
 
     def prepare(self, crop: Pixels, task: Task) -> PreparedRegion:
         """Shrink, encode, base64: 2 ms for a region of 0.3 million pixels. Runs on a computing thread.
@@ -83,8 +69,8 @@ class RequestBuilder:
         Raises:
             ValueError: The crop has no pixels.
         """
-        pixels = shrink(within_aspect(crop), self._budget.max_pixels)
-        return _encode(pixels, task if task in self._around else Task.TEXT, self._budget)
+        pixels = shrink(within_aspect(crop), self._card.image.max_pixels)
+        return _encode(pixels, task if task.value in self._card.prompts else Task.TEXT, self._card.image.quality)
 
     def smaller(self, prepared: PreparedRegion) -> PreparedRegion | None:
         """The same region with half of its pixels, for a server that refused it; None if it is already small.
@@ -95,12 +81,20 @@ class RequestBuilder:
         if pixels < 2 * _MIN_SMALLER_PIXELS:
             return None
         decoded: Pixels = simplejpeg.decode_jpeg(pybase64.b64decode(prepared.image), colorspace="RGB")
-        return _encode(shrink(decoded, int(pixels * _SMALLER)), prepared.task, self._budget)
+        return _encode(shrink(decoded, int(pixels * _SMALLER)), prepared.task, self._card.image.quality)
 
     def body(self, prepared: PreparedRegion, sampling: Sampling) -> bytes:
         """The JSON body of a chat completion."""
-        before, after = self._around[prepared.task]
-        return b"".join((before, prepared.image, after, _sampling_fields(sampling)))
+        card = self._card
+        text = {"type": "text", "text": card.prompts[prepared.task.value]}
+        image = {"type": "image_url", "image_url": {"url": f"data:image/jpeg;base64,{prepared.image}"}}
+        content = [image, text] if card.image_first else [text, image]
+        messages: list[dict[str, Any]] = [{"role": "user", "content": content}]
+        if card.system is not None:
+            messages.insert(0, {"role": "system", "content": card.system})
+        fields = {"model": self._served_model, "messages": messages} | msgspec.structs.asdict(sampling)
+        fields |= fields.pop("extra")
+        return msgspec.json.encode({name: value for name, value in fields.items() if value is not None})
 
 
 def shrink(crop: Pixels, max_pixels: int) -> Pixels:
@@ -133,31 +127,7 @@ def within_aspect(crop: Pixels) -> Pixels:
     return np.asarray(padded, dtype=np.uint8)
 
 
-def _encode(pixels: Pixels, task: Task, budget: ImageBudget) -> PreparedRegion:
+def _encode(pixels: Pixels, task: Task, quality: int) -> PreparedRegion:
     height, width = pixels.shape[:2]
-    jpeg = encode_jpeg(pixels, quality=budget.quality, subsampling="420")
-    return PreparedRegion(task=task, image=pybase64.b64encode(jpeg), width=width, height=height)
-
-
-def _around(card: ModelCard, prompt: str, served_model: str) -> tuple[bytes, bytes]:
-    """The body before and after the image; the sampling fields follow."""
-    image_head, image_tail = '{"type":"image_url","image_url":{"url":"data:image/jpeg;base64,', '"}}'
-    text = json.dumps({"type": "text", "text": prompt})
-    if card.image_first:
-        content_head, content_tail = "[" + image_head, f"{image_tail},{text}]"
-    else:
-        content_head, content_tail = f"[{text}," + image_head, image_tail + "]"
-    messages = "["
-    if card.system is not None:
-        messages += json.dumps({"role": "system", "content": card.system}) + ","
-    head = f'{{"model":{json.dumps(served_model)},"messages":{messages}{{"role":"user","content":{content_head}'
-    return head.encode(), (content_tail + "}],").encode()
-
-
-def _sampling_fields(sampling: Sampling) -> bytes:
-    """The rest of the body, with its closing brace."""
-    fields: dict[str, Any] = {"temperature": sampling.temperature, "max_tokens": sampling.max_tokens}
-    for name in ("top_p", "top_k", "repetition_penalty"):
-        if (value := getattr(sampling, name)) is not None:
-            fields[name] = value
-    return json.dumps({**fields, **sampling.extra}).encode()[1:]
+    jpeg = encode_jpeg(pixels, quality=quality, subsampling="420")
+    return PreparedRegion(task=task, image=pybase64.b64encode_as_string(jpeg), width=width, height=height)

@@ -49,11 +49,12 @@ def read_table(text: str) -> TableAnswer | None:
     if len(text) > MAX_CHARACTERS:
         return None
     if _OPENING.search(text):
-        pieces, beside = _cut_out(text)
+        pieces = split_tables(text)
         # A model may split a table, or see several in one region: keep all of their rows.
-        tables = [table for piece in pieces if (table := parse_table(_protected(piece))) is not None]
+        parsed = [parse_table(_protected(piece)) for piece, is_table in pieces if is_table]
+        tables = [each for each in parsed if each is not None]
         table = _stacked(tables)
-        beside = f"{beside} {' '.join(part.caption for part in tables[1:])}"
+        beside = " ".join([piece for piece, is_table in pieces if not is_table] + [part.caption for part in tables[1:]])
     elif _OTSL.search(text):
         table, beside = parse_otsl(text), _beside_otsl(text)
     else:
@@ -63,13 +64,15 @@ def read_table(text: str) -> TableAnswer | None:
     return TableAnswer(table, " ".join(_TAG.sub(" ", beside).split()))
 
 
-def _cut_out(html: str) -> tuple[list[str], str]:
-    """The outermost tables of a text, the last one possibly unclosed, and the text beside them.
+def split_tables(html: str) -> list[tuple[str, bool]]:
+    """A text as its outermost tables, the last one possibly unclosed, and the text around them, in order.
 
     A table that starts inside another one, but in none of its cells, closes it: the model forgot to.
+
+    Returns:
+        Each piece with whether it is a table.
     """
-    pieces: list[str] = []
-    beside: list[str] = []
+    pieces: list[tuple[str, bool]] = []
     depth = start = 0
     in_cell = False
     for edge in _TABLE_EDGE.finditer(html):
@@ -79,16 +82,15 @@ def _cut_out(html: str) -> tuple[list[str], str]:
                 in_cell = name != "tr" and not closes
         elif closes:
             if depth == 1:
-                pieces.append(html[start : edge.end()])
+                pieces.append((html[start : edge.end()], True))
                 start = edge.end()
             depth = max(0, depth - 1)
         elif not depth or (depth == 1 and not in_cell):
-            (pieces if depth else beside).append(html[start : edge.start()])
+            pieces.append((html[start : edge.start()], depth > 0))
             depth, start, in_cell = 1, edge.start(), False
         else:
             depth += 1
-    (pieces if depth else beside).append(html[start:])
-    return pieces, " ".join(beside)
+    return [*pieces, (html[start:], depth > 0)]
 
 
 def _stacked(tables: Sequence[Table]) -> Table | None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pagemill.config.model_cards import load_card
 from pagemill.document.labels import Label
 from pagemill.document.page import ContentFormat
+from pagemill.recognition.base import PageReading
 from pagemill.recognition.vlm.guard import MAX_CHARACTERS
 from pagemill.recognition.vlm.page_answers import label_of, read_answer
 
@@ -20,8 +21,9 @@ def ref(label: str, content: str = "", boxes: str = "[[100, 100, 900, 200]]") ->
     return f"<|ref|>{label}<|/ref|><|det|>{boxes}<|/det|>\n{content}\n\n"
 
 
-def read(text: str):
-    return read_answer(text, STEPS)
+def read(text: str, steps=STEPS) -> PageReading:
+    elements, problem = read_answer(text, steps)
+    return PageReading(elements=elements, engine="vlm", problem=problem)
 
 
 def told(text: str) -> list[tuple[Label, str | None]]:
@@ -140,7 +142,7 @@ def test_an_answer_that_ends_inside_of_something_is_truncated(end: str):
 
 
 def test_what_stands_around_the_whole_answer_is_taken_off():
-    answer = read_answer(f"<think>hm <|ref|></think>```markdown\n{ref('text', 'Words')}\n```", ["reasoning", *STEPS])
+    answer = read(f"<think>hm <|ref|></think>```markdown\n{ref('text', 'Words')}\n```", ["reasoning", *STEPS])
     assert [(element.label, element.content) for element in answer.elements] == [(Label.TEXT, "Words")]
 
 

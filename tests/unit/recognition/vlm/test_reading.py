@@ -16,8 +16,7 @@ from pagemill.inference.chat import Answer
 from pagemill.inference.exchange import RequestFailedError, RequestRefusedError, RequestTimeoutError
 from pagemill.recognition.base import PageReading, RegionReading
 from pagemill.recognition.vlm.guard import Flaw
-from pagemill.recognition.vlm.reading import Reading, changed_sampling
-from pagemill.recognition.vlm.requests import RequestBuilder
+from pagemill.recognition.vlm.reading import VlmReader, changed_sampling
 
 GOOD = Answer(text="Words of the page.", finish_reason="stop")
 LOOP = Answer(text="Words of the page. " + "and so on, " * 100, finish_reason="length")
@@ -31,6 +30,8 @@ Reply = Answer | Exception
 
 class Stub:
     """Answers from a list, in the order of requests; or by a function of the request."""
+
+    in_flight = 1
 
     def __init__(self, *replies: Reply, idle: bool = False, wait: Callable[[int], float] | None = None) -> None:
         self.replies = list(replies)
@@ -61,9 +62,9 @@ class Stub:
 
 async def read(stub: Stub, task: Task = Task.TEXT, *, side: int = 40) -> RegionReading:
     card = load_card("glm-ocr")
-    builder = RequestBuilder(card, "glm-ocr")
     crop = np.full((side, side, 3), 200, dtype=np.uint8)
-    return await Reading(card, builder, stub, engine="vlm:glm-ocr").read(builder.prepare(crop, task))
+    reader = VlmReader(card, stub)
+    return await reader.read(reader.prepare(crop, task))
 
 
 async def test_a_good_answer():
@@ -76,9 +77,9 @@ async def test_a_good_answer():
 async def test_a_server_that_takes_standard_fields_alone_gets_these_from_then_on():
     strict = RequestRefusedError("Unrecognized request arguments supplied: top_k, repetition_penalty", status=400)
     card = load_card("glm-ocr")
-    builder, stub = RequestBuilder(card, "glm-ocr"), Stub(strict, GOOD, LOOP, GOOD)
-    reading = Reading(card, builder, stub, engine="vlm:glm-ocr")
-    prepared = builder.prepare(np.full((900, 900, 3), 200, dtype=np.uint8), Task.TEXT)
+    stub = Stub(strict, GOOD, LOOP, GOOD)
+    reading = VlmReader(card, stub)
+    prepared = reading.prepare(np.full((900, 900, 3), 200, dtype=np.uint8), Task.TEXT)
     for _ in range(2):
         assert (await reading.read(prepared)).content == "Words of the page."
     known = {"model", "messages", "temperature", "max_tokens", "top_p", "seed"}
@@ -231,7 +232,7 @@ def test_sampling_stays_bounded():
 def test_an_unknown_step_of_a_card_is_refused():
     card = msgspec.structs.replace(load_card("glm-ocr"), cleanup=("fences", "polish"))
     with pytest.raises(UsageError, match="polish"):
-        Reading(card, RequestBuilder(card, "m"), Stub(), engine="vlm")
+        VlmReader(card, Stub())
 
 
 PAGE = Answer(text="<|ref|>title<|/ref|><|det|>[[0, 0, 999, 99]]<|/det|>\n# Words\n", finish_reason="stop")
@@ -241,9 +242,9 @@ PAGE_CUT = Answer(text=PAGE.text + "<|ref|>text<|/ref|><|det|>[[0, 100", finish_
 
 async def read_page(stub: Stub) -> PageReading:
     card = load_card("deepseek-ocr")
-    builder = RequestBuilder(card, "deepseek-ocr")
     page = np.full((60, 40, 3), 200, dtype=np.uint8)
-    return await Reading(card, builder, stub, engine="vlm:deepseek-ocr").read_page(builder.prepare(page, Task.PAGE))
+    reader = VlmReader(card, stub)
+    return await reader.read_page(reader.prepare(page, Task.PAGE))
 
 
 async def test_a_page_is_one_request_as_its_card_says():
