@@ -16,7 +16,7 @@ from enum import StrEnum
 
 from pagemill.app.doctor import Area
 from pagemill.errors import ExitCode, ServerError, WorkerCrashError
-from pagemill.processes import die_with_parent
+from pagemill.processes import die_with_parent, exit_reason
 from pagemill.runtime.supervisor import SAME_REQUEST_S
 from pagemill.serving.replicas import Serving
 from pagemill.serving.servers import ModelServers
@@ -196,7 +196,7 @@ class StepRunner:
         if self._requests or -code in (signal.SIGINT, signal.SIGTERM):
             return ExitCode.INTERRUPTED
         raise WorkerCrashError(
-            f"the step {planned.step} died ({_name(-code)})",
+            f"the step {planned.step} died ({exit_reason(code)})",
             remedy="Repeat the command to resume. SIGKILL mostly means that the machine ran out of memory.",
         )
 
@@ -285,10 +285,3 @@ async def _start(
         process_group=0,  # the terminal's Ctrl-C comes to this process alone, which passes it on once
         preexec_fn=prepare,
     )
-
-
-def _name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

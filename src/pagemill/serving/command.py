@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 from pagemill.errors import MissingDependencyError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pagemill.config.model_cards import ModelCard
+    from pagemill.config.serving import ServingOptions
     from pagemill.serving.planning import ServingPlan
 
 VARIABLE = "PAGEMILL_VLLM"
@@ -92,79 +91,34 @@ def check_version(vllm: Vllm, card: ModelCard) -> None:
 
 
 def server_arguments(
-    vllm: Vllm,
-    card: ModelCard,
-    plan: ServingPlan | None,
-    *,
-    model: str | None = None,
-    served_name: str | None = None,
-    host: str,
-    port: int,
-    options: Sequence[str] = (),
-    extra: Sequence[str] = (),
+    vllm: Vllm, card: ModelCard, plan: ServingPlan, options: ServingOptions, *, model: str, port: int
 ) -> list[str]:
-    """The command line of a server.
-
-    If a flag is given more than once, the last of plan, card and user wins.
+    """The command line of a server. vLLM takes the last of plan, card and user where a flag is given more than once.
 
     Args:
         vllm: The installation.
         card: The model.
-        plan: Its sizing; None leaves that to vLLM.
-        model: Local folder or name on the Hub, if not the card's.
-        served_name: The model's name for clients, if not the card's.
-        host: Address it listens on.
+        plan: Its sizing.
+        options: The user's; the card's optional flags are among them.
+        model: Local folder or name on the Hub.
         port: Port it listens on.
-        options: Names of the card's optional flags.
-        extra: The user's arguments.
 
     Raises:
         UsageError: The card has no such option, or names no model.
     """
-    unknown = [name for name in options if name not in card.server.optional]
+    unknown = [name for name in options.options if name not in card.server.optional]
     if unknown:
         raise UsageError(
             f"the model card {card.name} has no option {unknown[0]!r}",
             remedy=f"It has: {', '.join(card.server.optional) or 'none'}.",
         )
-    source = model or card.repository
-    if not source:
+    if not model:
         raise UsageError(f"the model card {card.name} names no model", remedy="Give its folder with --weights.")
-    flags = _merged(
-        ["--served-model-name", served_name or card.name],
-        plan.arguments if plan else [],
-        card.server.args,
-        *(card.server.optional[name] for name in options),
-        extra,
-        ["--host", host, "--port", str(port)],
-    )
-    return [*vllm.command, "serve", source, *flags]
-
-
-def _merged(*groups: Sequence[str]) -> list[str]:
-    """Concatenate command lines; of a repeated flag the last one is kept."""
-    merged: dict[str, list[str]] = {}
-    for group in groups:
-        for name, words in _flags(group):
-            merged.pop(name, None)
-            merged[name] = words
-    return [word for words in merged.values() for word in words]
-
-
-def _flags(words: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """The flags of a command line: names and words."""
-    flags: list[tuple[str, list[str]]] = []
-    for word in words:
-        if re.match(r"--?[A-Za-z]", word):
-            name = word.partition("=")[0].replace("_", "-")
-            flags.append((name.replace("--no-", "--", 1) if name.startswith("--no-") else name, [word]))
-        elif flags:
-            flags[-1][1].append(word)
-        else:
-            raise UsageError(
-                f"{word!r} does not belong to an option of vllm serve", remedy="Check the arguments after --."
-            )
-    return flags
+    chosen = [word for name in options.options for word in card.server.optional[name]]
+    return [
+        *(*vllm.command, "serve", model, "--served-model-name", card.name, *plan.arguments, *card.server.args),
+        *(*chosen, *options.extra, "--host", options.host, "--port", str(port)),
+    ]
 
 
 def _at(place: Path, source: str) -> Vllm:

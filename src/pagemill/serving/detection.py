@@ -39,16 +39,14 @@ def gpus() -> list[Gpu]:
     """
     try:
         pynvml.nvmlInit()
+        return [_gpu(pynvml.nvmlDeviceGetHandleByIndex(index)) for index in range(pynvml.nvmlDeviceGetCount())]
     except pynvml.NVMLError_LibraryNotFound:
         return []
     except pynvml.NVMLError as error:
         raise MissingDependencyError(f"the NVIDIA driver does not work: {error}", remedy=_DRIVER) from error
-    try:
-        return [_gpu(pynvml.nvmlDeviceGetHandleByIndex(index)) for index in range(pynvml.nvmlDeviceGetCount())]
-    except pynvml.NVMLError as error:
-        raise MissingDependencyError(f"the NVIDIA driver does not work: {error}", remedy=_DRIVER) from error
     finally:
-        pynvml.nvmlShutdown()
+        with suppress(pynvml.NVMLError):
+            pynvml.nvmlShutdown()
 
 
 def _gpu(handle: Any) -> Gpu:
@@ -60,12 +58,9 @@ def _gpu(handle: Any) -> Gpu:
     )
 
 
-def machine_memory_gib() -> float | None:
-    """Memory of the machine, or of its control group if that is less; None if unknown."""
-    try:
-        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return None
+def machine_memory_gib() -> float:
+    """Memory of the machine, or of its control group if that is less."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     with suppress(OSError, ValueError):  # no limit, or no control groups
         memory = min(memory, int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
     return memory / _GIB

@@ -2,112 +2,82 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
+import signal
+from enum import Enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-class StartFailure(StrEnum):
-    """Why a server exited."""
+class StartFailure(Enum):
+    """Why a server exited: cause, remedy, and the signs in its log, of which the first cause that has one counts."""
 
-    DEVICE_MEMORY = "not enough memory on the accelerator"
-    CACHE_MEMORY = "no memory is left for the key-value cache"
-    PORT = "its port is in use"
-    MODEL = "the model was not found or may not be read"
-    NETWORK = "the model could not be fetched"
-    DTYPE = "the hardware does not support the kind of weights"
-    DEVICE = "no accelerator was found"
-    ARGUMENT = "unknown option"
-    DISK = "the disk is full"
-    HOST_MEMORY = "it was killed, possibly because the machine ran out of memory"
-    SILENT = "it said nothing"
-    UNKNOWN = "its log says why"
-
-
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
-    """A cause and its remedy."""
-
-    cause: StartFailure
-    remedy: str
-
-
-_SIGNS: tuple[tuple[StartFailure, tuple[str, ...], str], ...] = (
-    (
-        StartFailure.DEVICE_MEMORY,
-        ("cuda out of memory", "outofmemoryerror", "is less than desired gpu memory utilization", "hip out of memory"),
+    DEVICE_MEMORY = (
+        "not enough memory on the accelerator",
         "Stop other programs on the accelerator, or lower --gpu-mem-util; 'pagemill plan' shows the budget.",
-    ),
-    (
-        StartFailure.CACHE_MEMORY,
-        (
-            "no available memory for the cache blocks",
-            "larger than the available kv cache memory",
-            "is less than desired cpu memory utilization",
-        ),
+        *("cuda out of memory", "outofmemoryerror", "is less than desired gpu memory utilization", "hip out of memory"),
+    )
+    CACHE_MEMORY = (
+        "no memory is left for the key-value cache",
         "Lower --max-model-len or raise --gpu-mem-util; 'pagemill plan' shows the budget.",
-    ),
-    (
-        StartFailure.PORT,
-        ("address already in use",),
+        "no available memory for the cache blocks",
+        "larger than the available kv cache memory",
+        "is less than desired cpu memory utilization",
+    )
+    PORT = (
+        "its port is in use",
         "Choose another with --port, or leave it out to get a free one.",
-    ),
-    (
-        StartFailure.ARGUMENT,
-        ("unrecognized arguments", "error: argument "),
+        "address already in use",
+    )
+    ARGUMENT = (
+        "unknown option",
         "Check the arguments after --, and whether this vLLM is new enough.",
-    ),
-    (
-        StartFailure.MODEL,
-        (
-            "is not a local folder and is not a valid model identifier",
-            "repository not found",
-            "repositorynotfounderror",
-            "gated repo",
-            "cannot access gated",
-            "401 client error",
-            "403 client error",
-            "cannot find the requested files in the disk cache",
-            "cannot find an appropriate cached snapshot",
-            "localentrynotfounderror",
-            "invalid repository id or local directory",
-            "couldn't find them in the cached files",
-        ),
+        *("unrecognized arguments", "error: argument "),
+    )
+    MODEL = (
+        "the model was not found or may not be read",
         "Check the name; fetch it with 'pagemill models download', or give its folder with --weights. For a model "
         "behind an agreement: accept it on its page, then log in with 'hf auth login'.",
-    ),
-    (
-        StartFailure.NETWORK,
-        ("we couldn't connect to", "name resolution", "max retries exceeded", "network is unreachable"),
+        "is not a local folder and is not a valid model identifier",
+        *("repository not found", "repositorynotfounderror", "gated repo", "cannot access gated"),
+        *("401 client error", "403 client error", "cannot find the requested files in the disk cache"),
+        *("cannot find an appropriate cached snapshot", "localentrynotfounderror"),
+        *("invalid repository id or local directory", "couldn't find them in the cached files"),
+    )
+    NETWORK = (
+        "the model could not be fetched",
         "Check the network, or fetch the model elsewhere and give its folder with --weights.",
-    ),
-    (
-        StartFailure.DTYPE,
-        (
-            "bfloat16 is only supported on gpus",
-            "minimum capability",
-            "quantization method is not supported",
-            "not supported for the current gpu",
-            "quantization is currently not supported",
-        ),
+        *("we couldn't connect to", "name resolution", "max retries exceeded", "network is unreachable"),
+    )
+    DTYPE = (
+        "the hardware does not support the kind of weights",
         "Use --ocr-dtype auto, or --ocr-dtype bf16 where the accelerator has it.",
-    ),
-    (
-        StartFailure.DEVICE,
-        ("no cuda gpus are available", "failed to infer device type", "found no nvidia driver", "no accelerator"),
+        *("bfloat16 is only supported on gpus", "minimum capability", "quantization method is not supported"),
+        *("not supported for the current gpu", "quantization is currently not supported"),
+    )
+    DEVICE = (
+        "no accelerator was found",
         "Check the driver with nvidia-smi and CUDA_VISIBLE_DEVICES; on a machine without a GPU, vLLM's CPU build and "
         "--profile cpu.",
-    ),
-    (
-        StartFailure.DISK,
-        ("no space left on device",),
+        *("no cuda gpus are available", "failed to infer device type", "found no nvidia driver", "no accelerator"),
+    )
+    DISK = (
+        "the disk is full",
         "Free some space in the model cache or the temporary folder.",
-    ),
-)
-_KILLED = -9
+        "no space left on device",
+    )
+    HOST_MEMORY = (
+        "it was killed, possibly because the machine ran out of memory",
+        "Check the system log for an out-of-memory kill.",
+    )
+    SILENT = ("it said nothing", "Is it vLLM that --vllm or PAGEMILL_VLLM names? Try it: PROGRAM serve --help.")
+    UNKNOWN = ("its log says why", "Read the end of its log above; the full log is in the file named there.")
+
+    def __init__(self, cause: str, remedy: str, *signs: str) -> None:
+        self.cause = cause
+        self.remedy = remedy
+        self.signs = signs
 
 
 def exceptions(log: Sequence[str]) -> list[str]:
@@ -120,22 +90,17 @@ def _names_exception(word: str) -> bool:
     return word.endswith(("Error:", "Exception:")) and word[:-1].replace(".", "").replace("_", "").isalnum()
 
 
-def diagnose(log: Sequence[str], status: int | None = None) -> Diagnosis:
+def diagnose(log: Sequence[str], status: int | None = None) -> StartFailure:
     """Find the cause in the last lines of a log; the line nearest to the end decides.
 
     Args:
         log: The lines, oldest first.
         status: The exit status, negative for a signal; None if the process did not exit.
     """
-    for line in reversed(log):
-        lowered = line.casefold()
-        for cause, signs, remedy in _SIGNS:
-            if any(sign in lowered for sign in signs):
-                return Diagnosis(cause, remedy)
-    if status == _KILLED:
-        return Diagnosis(StartFailure.HOST_MEMORY, "Check the system log for an out-of-memory kill.")
-    if not log and status is not None:
-        return Diagnosis(
-            StartFailure.SILENT, "Is it vLLM that --vllm or PAGEMILL_VLLM names? Try it: PROGRAM serve --help."
-        )
-    return Diagnosis(StartFailure.UNKNOWN, "Read the end of its log above; the full log is in the file named there.")
+    for line in map(str.casefold, reversed(log)):
+        for failure in StartFailure:
+            if any(sign in line for sign in failure.signs):
+                return failure
+    if status == -signal.SIGKILL:
+        return StartFailure.HOST_MEMORY
+    return StartFailure.UNKNOWN if log or status is None else StartFailure.SILENT

@@ -8,9 +8,10 @@ KV cache memory" with ``kv_gib``.
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pagemill.config.hardware import Device, Dtype, Fp8, Profile
 from pagemill.config.model_cards import Architecture, ModelKind
@@ -18,6 +19,8 @@ from pagemill.config.modes import ReadingMode
 from pagemill.errors import UsageError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pagemill.config.model_cards import ModelCard
     from pagemill.config.serving import Wishes
 
@@ -37,6 +40,7 @@ FP8_SHARE = 0.55
 
 Gives the 1.36 GiB that were reported for GLM-OCR's 2.66 GB.
 """
+_MAX_CONFIG_BYTES = 2**22
 KV_BYTES = 2
 """Bytes per value of the key-value cache, which is kept in 16 bits."""
 
@@ -134,25 +138,54 @@ def weights_of(card: ModelCard) -> Weights:
     )
 
 
-def kv_bytes_per_token(architecture: Architecture) -> int:
-    """Bytes per token in the cache: a key and a value per layer and key-value head."""
-    return architecture.layers * 2 * architecture.kv_heads * architecture.head_dim * KV_BYTES
+def read_weights(folder: Path) -> Weights:
+    """Size and architecture of the checkpoint in a folder, from its files and its ``config.json``.
 
-
-def weights_gib(weights: Weights, dtype: Dtype) -> float:
-    """Size of the loaded weights in GiB; weights stored in 8 bits are not quantised again."""
-    quantised = dtype is Dtype.FP8 and weights.architecture.stored_bits > 8
-    return weights.stored_bytes * (FP8_SHARE if quantised else 1.0) / GIB
-
-
-def activations_gib(step_tokens: int, hidden_size: int) -> float:
-    """Peak memory of a step beside weights and cache, in GiB: an estimate, see :data:`ACTIVATION_VALUES`.
-
-    Args:
-        step_tokens: Tokens of a step, image tokens included.
-        hidden_size: Width of the text model.
+    Raises:
+        UsageError: It is not a checkpoint, or its architecture is not described in the usual keys.
     """
-    return RUNTIME_GIB + ACTIVATION_VALUES * 2 * hidden_size * step_tokens / GIB
+    path = folder / "config.json"
+    try:
+        if path.stat().st_size > _MAX_CONFIG_BYTES:
+            raise UsageError(f"{path} is too large for a model's config.json", remedy="Check --weights.")
+        config = json.loads(path.read_text(encoding="utf-8"))
+        size = sum(file.stat().st_size for pattern in ("*.safetensors", "*.bin") for file in folder.glob(pattern))
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"{folder} is not a checkpoint: {path.name}: {getattr(error, 'strerror', None) or error}",
+            remedy="Give --weights a folder with config.json and the model's *.safetensors.",
+        ) from error
+    if not isinstance(config, dict):
+        raise UsageError(f"{path} is not a model's config.json", remedy="Check --weights.")
+    return Weights(stored_bytes=size, architecture=architecture_of(config, str(path)))
+
+
+def architecture_of(config: dict[str, Any], name: str) -> Architecture:
+    """The numbers of a ``config.json`` of transformers; those of the text model if it has several.
+
+    Raises:
+        UsageError: A number is missing or invalid.
+    """
+    parts = (config.get(key) for key in ("text_config", "language_config"))
+    text = next((part for part in parts if isinstance(part, dict)), config)
+
+    def number(*keys: str) -> int:
+        for key in keys:
+            value = text.get(key, config.get(key))
+            if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+                return value
+        raise UsageError(f"{name} does not give {keys[0]}", remedy="Describe the model in a card of your own.")
+
+    heads = number("num_attention_heads")
+    quantised = config.get("quantization_config")
+    return Architecture(
+        layers=number("num_hidden_layers"),
+        kv_heads=number("num_key_value_heads", "num_attention_heads"),
+        head_dim=text["head_dim"] if isinstance(text.get("head_dim"), int) else number("hidden_size") // heads,
+        hidden_size=number("hidden_size"),
+        max_position=number("max_position_embeddings"),
+        stored_bits=8 if isinstance(quantised, dict) and "fp8" in str(quantised.get("quant_method")) else 16,
+    )
 
 
 def image_tokens(pixels: int, multiple: int) -> int:
@@ -204,18 +237,18 @@ def budget_of(
         raise UsageError(f"the memory of {profile.title} is not known", remedy="Give it with --memory GIB.")
     share = wishes.memory_share or profile.memory_share
     claimed = memory * share
-    model = weights_gib(weights, dtype)
+    architecture = weights.architecture
+    is_quantised = dtype is Dtype.FP8 and architecture.stored_bits > 8  # weights in 8 bits are not quantised again
+    model = weights.stored_bytes * (FP8_SHARE if is_quantised else 1.0) / GIB
     largest_image = image_tokens(card.image.max_pixels, card.image.multiple)
     step_tokens = max(profile.max_num_batched_tokens, largest_image)
-    activations = activations_gib(step_tokens, weights.architecture.hidden_size)
-    per_token = kv_bytes_per_token(weights.architecture)
+    activations = RUNTIME_GIB + ACTIVATION_VALUES * 2 * architecture.hidden_size * step_tokens / GIB
+    per_token = architecture.layers * 2 * architecture.kv_heads * architecture.head_dim * KV_BYTES  # a key and a value
     kv = claimed - model - activations
     if profile.device is not Device.CUDA:  # the machine's own memory: claim no more than can be used
         kv = min(kv, profile.max_num_seqs * max_model_len * per_token / GIB)
-    if kv * GIB < max_model_len * per_token:
-        raise _too_large(card, profile, share, claimed, model, activations, kv, per_token, max_model_len)
     slots = math.floor(kv * GIB / per_token)
-    return Budget(
+    budget = Budget(
         memory_gib=memory,
         share=share,
         claimed_gib=claimed,
@@ -230,34 +263,25 @@ def budget_of(
         worst_case_sequences=slots / max_model_len,
         typical_sequences=slots / min(workload.sequence_tokens, max_model_len),
     )
+    if slots < max_model_len:
+        raise _too_large(card, profile, budget)
+    return budget
 
 
-def _too_large(
-    card: ModelCard,
-    profile: Profile,
-    share: float,
-    claimed: float,
-    model: float,
-    activations: float,
-    kv: float,
-    per_token: int,
-    max_model_len: int,
-) -> UsageError:
-    sequence = max_model_len * per_token / GIB
-    needed = model + activations + sequence
-    fitting = math.floor(kv * GIB / per_token / 256) * 256
-    remedies = []
-    if fitting >= 2048:
-        remedies.append(f"--max-model-len {fitting} fits")
-    larger_share = math.ceil(needed * share / claimed * 100) / 100
+def _too_large(card: ModelCard, profile: Profile, budget: Budget) -> UsageError:
+    sequence = budget.max_model_len * budget.kv_bytes_per_token / GIB
+    needed = budget.weights_gib + budget.activations_gib + sequence
+    fitting = budget.slots // 256 * 256
+    larger_share = math.ceil(needed / budget.memory_gib * 100) / 100
+    remedies = [f"--max-model-len {fitting} fits"] if fitting >= 2048 else []
     if larger_share <= 0.95:
         remedies.append(f"--gpu-mem-util {larger_share:.2f} would do, if nothing else uses the memory")
     else:
-        remedies.append(f"a machine with {math.ceil(needed / share)} GiB would do, or a smaller model")
+        remedies.append(f"a machine with {math.ceil(needed / budget.share)} GiB would do, or a smaller model")
     text = "; ".join(remedies)
     return UsageError(
-        f"{card.name} does not fit on {profile.title}: of the {claimed:.1f} GiB claimed it needs {needed:.1f} GiB "
-        f"(weights {model:.1f}, activations about {activations:.1f}, "
-        f"a sequence of {max_model_len:,} tokens {sequence:.1f})",
+        f"{card.name} does not fit on {profile.title}: of the {budget.claimed_gib:.1f} GiB claimed it needs "
+        f"{needed:.1f} GiB (weights {budget.weights_gib:.1f}, activations about {budget.activations_gib:.1f}, "
+        f"a sequence of {budget.max_model_len:,} tokens {sequence:.1f})",
         remedy=f"{text[0].upper()}{text[1:]}.",
     )

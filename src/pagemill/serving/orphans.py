@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import signal
 import time
 from contextlib import suppress
@@ -23,11 +22,6 @@ _CHECKS = 50
 _CHECK_S = 0.1
 
 
-def new_mark() -> str:
-    """A mark unique to one server."""
-    return secrets.token_hex(16)
-
-
 def end_orphans() -> int:
     """Kill descendants of servers whose watchdog is gone, and wait until they have exited.
 
@@ -41,23 +35,22 @@ def end_orphans() -> int:
     marks = {mark for _, mark in _marked()}
     # A watchdog starts before its server, so a live one is in the list whatever its order.
     orphaned = marks - {mark for pid, mark in _marked() if _is_watchdog(pid)}
+    return end_marked(orphaned) if orphaned else 0
+
+
+def end_marked(marks: Collection[str]) -> int:
+    """Kill all processes with one of these marks, and wait until they have exited; returns how many there were."""
     ended: set[int] = set()
     for _ in range(_CHECKS):
-        left = kill_marked(orphaned) if orphaned else []
+        left = [pid for pid, mark in _marked() if mark in marks]
+        for pid in left:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
         if not left:
             break
         ended.update(left)
         time.sleep(_CHECK_S)
     return len(ended)
-
-
-def kill_marked(marks: Collection[str]) -> list[int]:
-    """Kill all processes with one of these marks; returns those that existed."""
-    found = [pid for pid, mark in _marked() if mark in marks]
-    for pid in found:
-        with suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
-    return found
 
 
 def _marked() -> Iterator[tuple[int, str]]:

@@ -3,18 +3,39 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pagemill.config.hardware import Device, Dtype, Fp8
+from pagemill.config.model_cards import ModelKind
 from pagemill.config.serving import Wishes
 from pagemill.errors import UsageError
-from pagemill.serving.flags import Flag, choose_flags, remarks
-from pagemill.serving.memory import Bounds, budget_of, dtype_of, weights_of, workload_of
+from pagemill.serving.memory import GIB, Bounds, budget_of, dtype_of, weights_of, workload_of
 
 if TYPE_CHECKING:
-    from pagemill.config.hardware import Dtype, Profile
+    from collections.abc import Iterator
+
+    from pagemill.config.hardware import Profile
     from pagemill.config.model_cards import ModelCard
     from pagemill.serving.memory import Budget, Weights, Workload
+
+
+MIN_LEFT_GIB = 1.5
+"""Less than this outside vLLM's share is too little for the layout model beside it: an estimate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """A flag of ``vllm serve`` and why it is there."""
+
+    name: str
+    value: str | None
+    reason: str
+
+    @property
+    def arguments(self) -> list[str]:
+        """The flag as command line arguments."""
+        return [self.name] if self.value is None else [self.name, self.value]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +57,8 @@ class ServingPlan:
     """Image tokens of the largest image that the server accepts; a larger one gets HTTP 400."""
     max_image_pixels: int
     """The same in pixels, or the model's own budget if that is less."""
-    flags: tuple[Flag, ...]
-    notes: tuple[str, ...]
+    flags: tuple[Flag, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def arguments(self) -> list[str]:
@@ -77,15 +98,15 @@ def make_plan(
         )
     budget = budget_of(card, profile, wishes, weights, dtype, max_model_len, workload)
     workers = wishes.workers or profile.workers
-    max_num_seqs = max(1, min(profile.max_num_seqs, math.floor(budget.typical_sequences)))
+    in_cache = max(1, math.floor(budget.typical_sequences))
     bounds = Bounds(
         client=workers,
-        max_num_seqs=max_num_seqs,
-        kv_cache=max(1, math.floor(budget.typical_sequences)),
+        max_num_seqs=max(1, min(profile.max_num_seqs, in_cache)),
+        kv_cache=in_cache,
         batched_tokens=max(1, profile.max_num_batched_tokens // workload.prefill_tokens),
     )
     cache_tokens = max(profile.max_num_batched_tokens, profile.encoder_cache_tokens)
-    return ServingPlan(
+    plan = ServingPlan(
         model=card.name,
         profile=profile,
         dtype=dtype,
@@ -96,6 +117,56 @@ def make_plan(
         bounds=bounds,
         encoder_cache_tokens=cache_tokens,
         max_image_pixels=min(card.image.max_pixels, cache_tokens * card.image.multiple**2),
-        flags=tuple(choose_flags(card, profile, wishes, weights, dtype, budget, workload, max_num_seqs)),
-        notes=tuple(remarks(profile, weights, dtype, budget, bounds)),
     )
+    is_fp8 = weights.architecture.stored_bits <= 8
+    return replace(
+        plan, flags=tuple(_flags(card.kind, plan, wishes, is_fp8=is_fp8)), notes=tuple(_notes(plan, is_fp8=is_fp8))
+    )
+
+
+def _flags(kind: ModelKind, plan: ServingPlan, wishes: Wishes, *, is_fp8: bool) -> Iterator[Flag]:
+    """The flags of a server, each with its reason."""
+    profile, budget = plan.profile, plan.budget
+    if profile.device is Device.CUDA:
+        chosen = "asked for" if wishes.memory_share else "the profile's share"
+        left = f"leaves {budget.left_gib:.1f} GiB for the layout model and the driver"
+        yield Flag("--gpu-memory-utilization", f"{budget.share:g}", f"{chosen}; {left}")
+    else:  # on the CPU, vLLM claims a share of all memory and refuses to start if less is free
+        reason = f"{budget.slots:,} tokens; the machine's other memory stays free"
+        yield Flag("--kv-cache-memory-bytes", str(math.floor(budget.kv_gib * GIB)), reason)
+    asked = "asked for" if wishes.max_model_len else "the longest request of the model card, image and answer"
+    yield Flag("--max-model-len", str(budget.max_model_len), asked)
+    limit = "the profile's limit"
+    if plan.bounds.max_num_seqs != profile.max_num_seqs:
+        limit = f"as many typical sequences of {plan.workload.sequence_tokens:,} tokens as the cache holds"
+    yield Flag("--max-num-seqs", str(plan.bounds.max_num_seqs), limit)
+    yield Flag("--max-num-batched-tokens", str(profile.max_num_batched_tokens), profile.batched_tokens_reason)
+    if plan.dtype is Dtype.FP8 and not is_fp8:
+        how = "fewer bytes to read a token" if profile.fp8 is Fp8.NATIVE else "weights only, no fp8 arithmetic here"
+        yield Flag("--quantization", "fp8", f"weights in 8 bits while they load: {how}")
+    if plan.dtype is Dtype.BF16:
+        yield Flag("--dtype", "bfloat16", "asked for" if wishes.dtype else "the profile's")
+    if kind is ModelKind.RECOGNITION:
+        one = "a request holds one image; no memory is kept for video"
+        yield Flag("--limit-mm-per-prompt", '{"image":1,"video":0}', one)
+        cache = "crops do not repeat: a cache of them would only cost memory of the host"
+        yield Flag("--mm-processor-cache-gb", "0", cache)
+    yield Flag("--disable-uvicorn-access-log", None, "one line per request would hide what matters")
+
+
+def _notes(plan: ServingPlan, *, is_fp8: bool) -> Iterator[str]:
+    yield (
+        'Activations are an estimate. vLLM measures them at its start: compare "KV cache" here with its log line '
+        '"Available KV cache memory".'
+    )
+    if plan.profile.device is Device.CUDA and plan.budget.left_gib < MIN_LEFT_GIB:
+        yield (
+            f"Only {plan.budget.left_gib:.1f} GiB are left outside vLLM: run the layout model on the CPU, or lower "
+            "--gpu-mem-util."
+        )
+    if plan.bounds.limited_by == "kv_cache" and plan.bounds.kv_cache < plan.bounds.client:
+        yield "The cache is the limit: more requests in flight would wait in the server's queue."
+    if plan.dtype is Dtype.FP8 and is_fp8:
+        yield "The checkpoint is stored in fp8 and needs no flag for it."
+    if plan.profile.note:
+        yield plan.profile.note

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import signal
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 from pagemill.errors import ServerError
 from pagemill.processes import module_command
 from pagemill.serving import watchdog
-from pagemill.serving.orphans import MARK, kill_marked, new_mark
+from pagemill.serving.orphans import MARK, end_marked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,8 +24,6 @@ _TAIL_BYTES = 2**18
 _LINE_BYTES = 2**12
 _WATCHDOG_START_S = 30.0
 _WATCHDOG_END_S = 10.0
-_GROUP_CHECKS = 50
-_GROUP_CHECK_S = 0.1
 
 
 class ServerProcess:
@@ -53,7 +52,7 @@ class ServerProcess:
         Raises:
             ServerError: The command cannot be run.
         """
-        mark = new_mark()
+        mark = secrets.token_hex(16)
         process = await asyncio.create_subprocess_exec(
             *module_command(watchdog.__name__, "-I", "-S"),
             *("--log", str(log), "--log-bytes", str(LOG_BYTES), "--grace", str(grace_s), "--"),
@@ -64,19 +63,23 @@ class ServerProcess:
             env={**environment, MARK: mark},
             start_new_session=True,  # Ctrl-C at the terminal is for the owner alone, which ends the server in order
         )
+        assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
+        word = rest = ""
         try:
             async with asyncio.timeout(_WATCHDOG_START_S):
                 word, _, rest = (await process.stdout.readline()).decode("utf-8", "replace").strip().partition(" ")
-                if word == "started":
-                    return cls(process, int(rest), grace_s, mark)
                 said = rest or (await process.stderr.read(_TAIL_BYTES)).decode("utf-8", "replace").strip()
-        except BaseException:
-            await _end(process)
-            raise
-        await _end(process)
-        raise ServerError(f"{command[0]} cannot be started: {said or 'its watchdog died'}", remedy="Check --vllm.")
+        finally:
+            if word != "started":
+                process.stdin.close()
+                with suppress(ProcessLookupError):
+                    process.terminate()
+                await process.wait()
+        if word != "started":
+            raise ServerError(f"{command[0]} cannot be started: {said or 'its watchdog died'}", remedy="Check --vllm.")
+        return cls(process, int(rest), grace_s, mark)
 
     @property
     def ended(self) -> bool:
@@ -101,44 +104,22 @@ class ServerProcess:
             await self.wait()
 
     def kill(self) -> None:
-        """Kill it and all its processes at once."""
-        assert self._watchdog.stdin is not None
-        if self.ended:
-            return
-        if not self._watchdog.stdin.is_closing():
-            self._watchdog.stdin.write(b"k")
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
+        """Kill its process group at once; the watchdog kills what has left that."""
+        if not self.ended:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
 
     async def _follow(self) -> int:
         """Wait for the watchdog's last line. Without one the watchdog was killed, and the group is killed here."""
         assert self._watchdog.stdout is not None
         word, _, status = (await self._watchdog.stdout.readline()).decode("utf-8", "replace").strip().partition(" ")
         if word != "ended":
-            await self._end_group()
+            self.kill()
+            await asyncio.to_thread(end_marked, {self._mark})
         await self._watchdog.wait()
         assert self._watchdog.stdin is not None
         self._watchdog.stdin.close()
         return int(status) if word == "ended" else -signal.SIGKILL
-
-    async def _end_group(self) -> None:
-        """Kill the server's group, and what left it, and wait until they are gone, or nobody buries them."""
-        for _ in range(_GROUP_CHECKS):
-            left = await asyncio.to_thread(kill_marked, {self._mark})
-            try:
-                os.killpg(self.pid, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):
-                if not left:
-                    return
-            await asyncio.sleep(_GROUP_CHECK_S)
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    assert process.stdin is not None
-    process.stdin.close()
-    with suppress(ProcessLookupError):
-        process.terminate()
-    await process.wait()
 
 
 def read_tail(log: Path, lines: int, *, since: int = 0) -> list[str]:

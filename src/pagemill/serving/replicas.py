@@ -13,9 +13,9 @@ from pagemill.config.model_cards import ModelCard, ModelKind, load_card
 from pagemill.config.model_files import MODELS_VARIABLE, find_in_mirror, find_model
 from pagemill.errors import MissingInputError, OutputError, PagemillError, UsageError
 from pagemill.serving.addresses import free_port
-from pagemill.serving.checkpoint import read_weights
 from pagemill.serving.command import WHEREVER_IT_IS, Vllm, check_version, find_vllm, server_arguments
 from pagemill.serving.detection import device_count, resolve_profile, visible_devices
+from pagemill.serving.memory import read_weights
 from pagemill.serving.planning import ServingPlan, make_plan
 from pagemill.serving.spec import FIRST_PORT, ServerSpec
 
@@ -101,16 +101,7 @@ def prepare(options: ServingOptions, *, dry: bool = False) -> Serving:
     stamp = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
 
     def command_of(port: int) -> list[str]:
-        return server_arguments(
-            vllm,
-            card,
-            plan,
-            model=model,
-            host=options.host,
-            port=port,
-            options=options.options,
-            extra=options.extra,
-        )
+        return server_arguments(vllm, card, plan, options, model=model, port=port)
 
     command_of(FIRST_PORT)  # a wrong option is told now
     asked = _value(options.extra, "--max-model-len") or str(plan.budget.max_model_len)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-import signal
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from pagemill.errors import ServerError
+from pagemill.processes import exit_reason
 from pagemill.serving.addresses import base_url, free_port, is_free
 from pagemill.serving.diagnosis import StartFailure, diagnose, exceptions
 from pagemill.serving.probe import Health, health, served_models
@@ -121,7 +120,7 @@ class ModelServer:
         """
         if is_free(self._spec.host, self._port):
             return False
-        if await self._can_be_used():
+        if await self._is_usable():
             return True
         if self._fixed:
             raise _PortTakenError(
@@ -131,27 +130,21 @@ class ModelServer:
         self._port = free_port(self._spec.host)
         return False
 
-    async def _can_be_used(self) -> bool:
-        """Whether what answers at the address is healthy and has this model, for requests as long as ours."""
-        if await health(self._exchange, self.url, self._patience.answer_s) is not Health.HEALTHY:
-            return False
-        length = self._spec.max_model_len
-        return any(
-            served.name == self._spec.served_name
-            and served.root in (None, self._spec.model)
-            and (served.max_model_len or length) >= length
-            for served in await served_models(self._exchange, self.url, self._patience.answer_s)
-        )
+    async def _is_usable(self, *, ours: bool = False) -> bool:
+        """Whether what answers at the address is healthy and has this model, for requests as long as ours.
 
-    async def _may_be_ours(self) -> bool:
-        """Whether what answers at the address is healthy and not known to serve another model.
-
-        A server that wants a key for that names none.
+        Of one that we have started it is enough that it names no other model: a server that wants a key names none.
         """
         if await health(self._exchange, self.url, self._patience.answer_s) is not Health.HEALTHY:
             return False
-        names = [served.name for served in await served_models(self._exchange, self.url, self._patience.answer_s)]
-        return not names or self._spec.served_name in names
+        spec, models = self._spec, await served_models(self._exchange, self.url, self._patience.answer_s)
+        named = [served for served in models if served.name == spec.served_name]
+        if ours:
+            return bool(named) or not models
+        return any(
+            served.root in (None, spec.model) and (served.max_model_len or spec.max_model_len) >= spec.max_model_len
+            for served in named
+        )
 
     async def _launch(self) -> None:
         command = list(self._spec.command(self._port))
@@ -162,11 +155,11 @@ class ModelServer:
         )
         try:
             await self._until_healthy(process)
-        except BaseException:
-            process.kill()
-            await asyncio.shield(process.stop())
-            raise
-        self._process = process
+            self._process = process
+        finally:
+            if self._process is None:
+                process.kill()
+                await asyncio.shield(process.stop())
 
     async def _until_healthy(self, process: ServerProcess) -> None:
         end = time.monotonic() + self._patience.start_s
@@ -175,7 +168,7 @@ class ModelServer:
             if (status := await process.wait(_POLL_S)) is not None:
                 raise self._failure(status)
             # vLLM binds its port minutes before it listens there: until then it may be somebody else who answers.
-            if await self._may_be_ours():
+            if await self._is_usable(ours=True):
                 return
             if time.monotonic() > end:
                 raise ServerError(
@@ -199,8 +192,8 @@ class ModelServer:
         await self.stop()
         if status is None:
             return f"/health: {state}, {bad} times in a row"
-        cause = diagnose(read_tail(self._spec.log, _DIAGNOSED_LINES, since=self._since), status).cause
-        return f"it ended ({_describe(status)})" + ("" if cause is StartFailure.UNKNOWN else f": {cause}")
+        found = self._diagnosis(status)
+        return f"it ended ({exit_reason(status)})" + ("" if found is StartFailure.UNKNOWN else f": {found.cause}")
 
     async def _ended_within(self, seconds: float) -> bool:
         """Let time pass; whether a server of ours ends in it."""
@@ -209,16 +202,21 @@ class ModelServer:
             return False
         return await self._process.wait(seconds) is not None
 
+    def _diagnosis(self, status: int | None = None) -> StartFailure:
+        return diagnose(self._tail(), status)
+
+    def _tail(self) -> list[str]:
+        return read_tail(self._spec.log, _DIAGNOSED_LINES, since=self._since)
+
     def _failure(self, status: int) -> ServerError:
-        found = diagnose(read_tail(self._spec.log, _DIAGNOSED_LINES, since=self._since), status)
-        error = _PortTakenError if found.cause is StartFailure.PORT else ServerError
+        found = self._diagnosis(status)
+        error = _PortTakenError if found is StartFailure.PORT else ServerError
         return error(
-            f"the server did not start ({_describe(status)}): {found.cause}\n{self._quoted()}",
-            remedy=found.remedy,
+            f"the server did not start ({exit_reason(status)}): {found.cause}\n{self._quoted()}", remedy=found.remedy
         )
 
     def _quoted(self) -> str:
-        log = read_tail(self._spec.log, _DIAGNOSED_LINES, since=self._since)
+        log = self._tail()
         tail = log[-_TAIL_LINES:]
         # vLLM's processes each print a traceback; the first exception is the cause, the last one says to look above.
         root = [line for line in exceptions(log)[:_ROOT_LINES] if line not in tail]
@@ -230,7 +228,7 @@ class ModelServer:
         log = "" if str(self._spec.log) in reason else f"\n{self._quoted()}"
         return ServerError(
             f"the server at {self.url} died {times} times in quick succession: {reason}{log}",
-            remedy=diagnose(read_tail(self._spec.log, _DIAGNOSED_LINES, since=self._since)).remedy,
+            remedy=self._diagnosis().remedy,
         )
 
 
@@ -250,11 +248,3 @@ def without_secrets(command: Sequence[str]) -> list[str]:
 
 class _PortTakenError(ServerError):
     """Somebody else listens on the port."""
-
-
-def _describe(status: int) -> str:
-    if status >= 0:
-        return f"exit status {status}"
-    with suppress(ValueError):
-        return signal.Signals(-status).name
-    return f"signal {-status}"

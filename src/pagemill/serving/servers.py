@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Self
 
+from pagemill.errors import first_of
 from pagemill.inference.exchange import Exchange
 from pagemill.serving.orphans import end_orphans
 from pagemill.serving.server import ModelServer
@@ -12,7 +14,6 @@ from pagemill.serving.spec import Event, Patience, What
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import TracebackType
 
     from pagemill.serving.spec import ServerSpec, Tell
 
@@ -32,7 +33,6 @@ class ModelServers:
         self._tell = tell
         self._servers: list[ModelServer] = []
         self._watches: list[asyncio.Task[None]] = []
-        self._exchange: Exchange | None = None
 
     @property
     def urls(self) -> tuple[str, ...]:
@@ -50,23 +50,20 @@ class ModelServers:
             self._tell(Event(What.CLEARED, "", f"{what} of a server that was left behind"))
         self._exchange = Exchange()
         self._servers = [ModelServer(spec, self._exchange, self._patience, self._tell) for spec in self._specs]
-        starts = [asyncio.create_task(server.start()) for server in self._servers]
-        try:
-            done, _ = await asyncio.wait(starts, return_when=asyncio.FIRST_EXCEPTION)
-            for start in done:
-                start.result()
-        except BaseException:
-            await _cancel(starts)
-            await self._stop()
-            raise
-        self._watches = [asyncio.create_task(server.watch()) for server in self._servers]
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._stop)
+            try:
+                async with asyncio.TaskGroup() as starts:
+                    for server in self._servers:
+                        starts.create_task(server.start())
+            except BaseExceptionGroup as group:
+                raise first_of(group) from None
+            self._watches = [asyncio.create_task(server.watch()) for server in self._servers]
+            self._stack = stack.pop_all()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await _cancel(self._watches)
-        await self._stop()
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
 
     async def wait(self) -> None:
         """Wait until no server is left to be kept alive. As long as one is, the others may give up.
@@ -87,12 +84,8 @@ class ModelServers:
             server.kill()
 
     async def _stop(self) -> None:
+        for watch in self._watches:
+            watch.cancel()
+        await asyncio.gather(*self._watches, return_exceptions=True)
         await asyncio.gather(*(server.stop() for server in self._servers))
-        if self._exchange is not None:
-            await self._exchange.close()
-
-
-async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+        await self._exchange.close()

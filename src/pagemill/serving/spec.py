@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from pagemill.errors import UsageError
-
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -38,10 +36,6 @@ class Patience:
     """A server that dies before it has been healthy for so long died quickly."""
     quick_deaths: int = 5
     """So many in a row are borne, not one more."""
-
-    def __post_init__(self) -> None:
-        if not self.start_s > 0:  # nor no number at all
-            raise UsageError("a server needs some time to start", remedy="Check --start-timeout.")
 
 
 class What(StrEnum):

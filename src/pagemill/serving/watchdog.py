@@ -2,8 +2,8 @@
 
 It imports nothing but the standard library and :mod:`pagemill.processes`, so that it starts in milliseconds and holds
 little memory. Its standard input is the lifeline: while that is open, the server is wanted. The watchdog stops the
-server when the lifeline closes (the owner closed it, or died in any way, SIGKILL included), at once when a byte
-arrives on it, and when its own parent changes. Every descendant of the server is stopped with it: on Linux the
+server when the lifeline closes (the owner closed it, or died in any way, SIGKILL included), and when its own parent
+changes. Every descendant of the server is stopped with it: on Linux the
 watchdog is a subreaper and inherits orphaned processes, also those that left the server's process group. If the
 watchdog itself is killed, the Linux kernel kills the server's group; processes that had left it are killed by the
 next start of a server (:mod:`pagemill.serving.orphans`).
@@ -32,8 +32,8 @@ from pathlib import Path
 from pagemill.processes import die_with_parent
 
 _PR_SET_CHILD_SUBREAPER = 36
-_CHECK_S = 1.0
-"""Seconds between two checks that the parent is still alive."""
+_CHECK_S = 0.2
+"""Seconds between two looks at the server, the parent and the deadline."""
 _CHUNK = 2**16
 
 
@@ -74,13 +74,8 @@ class Watchdog:
         self._grace_s = grace_s
         self._parent = os.getppid()
         self._deadline: float | None = None
-        self._requested = False
-        self._wake_read, wake_write = os.pipe()
-        os.set_blocking(wake_write, False)
-        signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
-        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, self._ignore_but_wake)
-        _become_subreaper()
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
         # Nobody writes to this pipe and only this process holds its writing end, so it closes when this process dies.
         end_of_watchdog, self._held = os.pipe()
         pid = os.getpid()
@@ -99,6 +94,8 @@ class Watchdog:
             preexec_fn=die_with_watchdog,
         )
         os.close(end_of_watchdog)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, lambda *_: self._terminate())
 
     @property
     def pid(self) -> int:
@@ -111,47 +108,30 @@ class Watchdog:
         output = self._server.stdout.fileno()
         lifeline = sys.stdin.fileno()
         poll = select.poll()
-        for descriptor in (output, lifeline, self._wake_read):
+        for descriptor in (output, lifeline):
             poll.register(descriptor, select.POLLIN)
         while self._server.poll() is None:
-            for descriptor, _ in poll.poll(self._patience_ms()):
+            for descriptor, _ in poll.poll(_CHECK_S * 1000):
                 if descriptor == output:
                     data = os.read(output, _CHUNK)
                     self._log.write(data)
                     if not data:  # the server closed its output but still runs
                         poll.unregister(output)
-                elif descriptor == lifeline:
-                    if os.read(lifeline, 1):
-                        self._kill()
-                    else:
-                        poll.unregister(lifeline)
-                        self._terminate()
                 else:
-                    os.read(self._wake_read, _CHUNK)
-            if self._requested or os.getppid() != self._parent:
+                    poll.unregister(lifeline)
+                    self._terminate()
+            if os.getppid() != self._parent:
                 self._terminate()
             if self._deadline is not None and time.monotonic() > self._deadline:
-                self._kill()
+                self._signal(signal.SIGKILL)
         self._reap()
         self._drain(output)
         return self._server.returncode
-
-    def _ignore_but_wake(self, number: int, frame: object) -> None:
-        if number != signal.SIGCHLD:
-            self._requested = True
-
-    def _patience_ms(self) -> float:
-        left = _CHECK_S if self._deadline is None else max(0.0, self._deadline - time.monotonic())
-        return min(_CHECK_S, left) * 1000 + 1
 
     def _terminate(self) -> None:
         if self._deadline is None:
             self._deadline = time.monotonic() + self._grace_s
             self._signal(signal.SIGTERM)
-
-    def _kill(self) -> None:
-        self._deadline = self._deadline or time.monotonic()
-        self._signal(signal.SIGKILL)
 
     def _signal(self, number: int) -> None:
         with suppress(ProcessLookupError, PermissionError):
@@ -174,11 +154,6 @@ class Watchdog:
         with suppress(BlockingIOError):
             while data := os.read(output, _CHUNK):
                 self._log.write(data)
-
-
-def _become_subreaper() -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def _kill_group_at_the_end_of(pipe: int) -> None:

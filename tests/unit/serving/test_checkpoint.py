@@ -7,7 +7,7 @@ import pytest
 
 from pagemill.config.model_cards import Architecture
 from pagemill.errors import UsageError
-from pagemill.serving.checkpoint import architecture_of, read_weights
+from pagemill.serving.memory import architecture_of, read_weights
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -30,25 +30,25 @@ from pagemill.serving.diagnosis import StartFailure, diagnose, exceptions
 )
 def test_a_cause_is_known_by_its_words(line: str, cause: StartFailure):
     found = diagnose(["INFO begin", line, "RuntimeError: Engine core initialization failed. See root cause above."])
-    assert found.cause is cause
+    assert found is cause
     assert found.remedy.endswith(".")
 
 
 def test_the_line_nearest_to_the_end_decides():
-    assert diagnose(["CUDA out of memory", "Address already in use"]).cause is StartFailure.PORT
+    assert diagnose(["CUDA out of memory", "Address already in use"]) is StartFailure.PORT
 
 
 def test_a_kill_without_words_is_the_machines_memory():
-    assert diagnose(["INFO loading"], -9).cause is StartFailure.HOST_MEMORY
-    assert diagnose(["CUDA out of memory"], -9).cause is StartFailure.DEVICE_MEMORY
+    assert diagnose(["INFO loading"], -9) is StartFailure.HOST_MEMORY
+    assert diagnose(["CUDA out of memory"], -9) is StartFailure.DEVICE_MEMORY
 
 
 def test_one_that_said_nothing_may_not_be_vllm():
     found = diagnose([], 0)
-    assert found.cause is StartFailure.SILENT
+    assert found is StartFailure.SILENT
     assert "--vllm" in found.remedy
-    assert diagnose([], -9).cause is StartFailure.HOST_MEMORY
-    assert diagnose([]).cause is StartFailure.UNKNOWN  # it has not ended
+    assert diagnose([], -9) is StartFailure.HOST_MEMORY
+    assert diagnose([]) is StartFailure.UNKNOWN  # it has not ended
 
 
 def test_the_exceptions_of_a_log_are_found_among_its_tracebacks():

@@ -9,14 +9,7 @@ from pagemill.config.hardware import Device, Dtype, load_profile, profile_names
 from pagemill.config.model_cards import Architecture, ModelCard, ModelKind, load_card
 from pagemill.config.serving import Wishes
 from pagemill.errors import UsageError
-from pagemill.serving.memory import (
-    Bounds,
-    Weights,
-    activations_gib,
-    image_tokens,
-    kv_bytes_per_token,
-    weights_of,
-)
+from pagemill.serving.memory import Bounds, Weights, image_tokens, weights_of
 from pagemill.serving.planning import ServingPlan, make_plan
 
 GLM = load_card("glm-ocr")
@@ -179,9 +172,8 @@ def test_little_memory_beside_the_server_is_told():
 
 
 def test_units():
-    assert kv_bytes_per_token(EIGHT_BILLION.architecture) == 36 * 2 * 8 * 128 * 2
+    assert plan_of("h100", weights=EIGHT_BILLION).budget.kv_bytes_per_token == 36 * 2 * 8 * 128 * 2
     assert image_tokens(812 * 422, 28) == 438
-    assert activations_gib(131_072, 1536) == pytest.approx(29.3, rel=0.005)
 
 
 @given(
