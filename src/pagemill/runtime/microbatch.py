@@ -66,12 +66,12 @@ class MicroBatcher(Generic[Item, Answer]):
         self._call = call
         self._name = name
         self._threads = threads
-        self._free_lanes = concurrency
+        self._concurrency = concurrency
         self._size = size
         self._check = check
         self._free = free
         self._pending: dict[asyncio.Future[Answer], Item] = {}  # oldest first
-        self._lanes: set[asyncio.Task[None]] = set()
+        self._lanes: set[asyncio.Task[None] | None] = set()
         self._calls: set[Call[list[Answer | EngineError]]] = set()
 
     async def submit(self, item: Item) -> Answer:
@@ -92,7 +92,8 @@ class MicroBatcher(Generic[Item, Answer]):
         loop = asyncio.get_running_loop()
         answers: list[asyncio.Future[Answer]] = [loop.create_future() for _ in items]
         self._pending.update(zip(answers, items, strict=True))
-        self._start_lanes()
+        while self._pending and len(self._lanes) < self._concurrency:
+            self._lanes.add(asyncio.create_task(self._run_lane()))
         try:
             return list(await asyncio.gather(*answers))
         finally:
@@ -105,23 +106,16 @@ class MicroBatcher(Generic[Item, Answer]):
             answer.cancel()
         for call in self._calls:
             self._threads.give_up(call)
-        await asyncio.gather(*self._lanes, return_exceptions=True)
+        await asyncio.gather(*filter(None, self._lanes), return_exceptions=True)
         if not self.hangs:
             self._free()
-
-    def _start_lanes(self) -> None:
-        while self._free_lanes and self._pending:
-            self._free_lanes -= 1
-            lane = asyncio.create_task(self._run_lane())
-            self._lanes.add(lane)
-            lane.add_done_callback(self._lanes.discard)
 
     async def _run_lane(self) -> None:
         try:
             while batch := self._take_batch():
                 await self._compute(batch)
         finally:
-            self._free_lanes += 1
+            self._lanes.discard(asyncio.current_task())
 
     def _take_batch(self) -> _Batch[Answer, Item]:
         """The oldest item, and those that are nearest to it in size."""

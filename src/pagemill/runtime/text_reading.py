@@ -48,7 +48,7 @@ class TextReading:
         self._threads = threads
         self._lanes = lanes
         self._detector: Once[TextDetector] = Once(self._load_detector)
-        self._offers: Once[dict[str, RecognizerOffer]] = Once(self._load_offers)
+        self._offers: Once[dict[str, RecognizerOffer]] = Once(lambda: self.compute(_offers))
         self._recognizers: dict[str, Once[MicroBatcher[Pixels, RecognizedText]]] = {}
 
     async def read(self, page: Pixels, languages: Sequence[str] | None) -> ReadPage:
@@ -98,9 +98,6 @@ class TextReading:
         create = await self.compute(engines.load, engines.TEXT_DETECTORS, PRIMARY)
         detector: TextDetector = await self.compute(create)
         return detector
-
-    async def _load_offers(self) -> dict[str, RecognizerOffer]:
-        return await self.compute(_offers)
 
     async def _load_recognizer(self, name: str) -> MicroBatcher[Pixels, RecognizedText]:
         offers = await self._offers.get()

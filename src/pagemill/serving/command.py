@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 VARIABLE = "PAGEMILL_VLLM"
 """Environment variable with the location of vLLM."""
 INSTALL = "python -m venv vllm-env && vllm-env/bin/pip install vllm"
-_MODULE = "vllm.entrypoints.cli.main"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +64,8 @@ def find_vllm(given: str | None = None) -> Vllm:
     for source, place in (("--vllm", given), (VARIABLE, os.environ.get(VARIABLE))):
         if place:
             return _at(Path(place).expanduser(), source)
-    own = _in_environment(Path(sys.executable).parent.parent)
-    if own is not None:
-        return own
-    if found := shutil.which("vllm"):
+    own = Path(sys.executable).parent / "vllm"
+    if found := shutil.which(own) or shutil.which("vllm"):
         return _program(Path(found))
     raise MissingDependencyError(
         "vLLM is not installed",
@@ -122,26 +119,13 @@ def server_arguments(
 
 
 def _at(place: Path, source: str) -> Vllm:
-    if place.is_dir():
-        found = _in_environment(place)
-        if found is None:
-            raise MissingDependencyError(f"{source}: {place} is an environment without vLLM", remedy=f"Run: {INSTALL}")
-        return found
-    if not os.access(place, os.X_OK):
+    program = place / "bin" / "vllm" if place.is_dir() else place
+    if not os.access(program, os.X_OK):
         raise MissingDependencyError(
-            f"{source}: {place} is neither a program nor the folder of an environment", remedy=f"Run: {INSTALL}"
+            f"{source}: {place} is neither a program nor the folder of an environment with vLLM",
+            remedy=f"Run: {INSTALL}",
         )
-    return _program(place)
-
-
-def _in_environment(folder: Path) -> Vllm | None:
-    program = folder / "bin" / "vllm"
-    if os.access(program, os.X_OK):
-        return _program(program)
-    python = folder / "bin" / "python"  # a build without the program has the module
-    if os.access(python, os.X_OK) and any(folder.glob("lib/python3*/site-packages/vllm/__init__.py")):
-        return Vllm((str(python.absolute()), "-m", _MODULE), python.absolute(), _version(folder))
-    return None
+    return _program(program)
 
 
 def _program(path: Path) -> Vllm:

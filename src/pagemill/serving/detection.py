@@ -8,12 +8,11 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pynvml
 
-from pagemill.config.hardware import AUTO, Device, Dtype, Fp8, Profile, load_profile, profile_names
+from pagemill.config.hardware import AUTO, Dtype, Fp8, Profile, load_profile, profile_names
 from pagemill.errors import MissingDependencyError
 
 _DRIVER = "Check the driver, or describe the machine with --profile (cpu works without a GPU)."
@@ -39,7 +38,15 @@ def gpus() -> list[Gpu]:
     """
     try:
         pynvml.nvmlInit()
-        return [_gpu(pynvml.nvmlDeviceGetHandleByIndex(index)) for index in range(pynvml.nvmlDeviceGetCount())]
+        handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
+        return [
+            Gpu(
+                pynvml.nvmlDeviceGetName(handle),
+                pynvml.nvmlDeviceGetMemoryInfo(handle).total / _GIB,
+                tuple(pynvml.nvmlDeviceGetCudaComputeCapability(handle)),
+            )
+            for handle in handles
+        ]
     except pynvml.NVMLError_LibraryNotFound:
         return []
     except pynvml.NVMLError as error:
@@ -47,15 +54,6 @@ def gpus() -> list[Gpu]:
     finally:
         with suppress(pynvml.NVMLError):
             pynvml.nvmlShutdown()
-
-
-def _gpu(handle: Any) -> Gpu:
-    major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
-    return Gpu(
-        name=pynvml.nvmlDeviceGetName(handle),
-        memory_gib=pynvml.nvmlDeviceGetMemoryInfo(handle).total / _GIB,
-        compute_capability=(major, minor),
-    )
 
 
 def machine_memory_gib() -> float:
@@ -100,14 +98,6 @@ def profile_of(gpu: Gpu) -> Profile:
         dtype=Dtype.FP8 if fp8 is Fp8.NATIVE else Dtype.AUTO,
         note=f"No profile knows this accelerator: the defaults are those of {base.name}, memory and fp8 its own.",
     )
-
-
-def device_count(profile: Profile) -> int | None:
-    """Number of accelerators for one server each; None if it is unknown."""
-    if profile.device is not Device.CUDA:
-        return None
-    visible = visible_devices()
-    return len(visible) if visible is not None else len(gpus()) or None
 
 
 def visible_devices() -> list[str] | None:

@@ -10,7 +10,7 @@ from pagemill.config.hardware import Device, Dtype, Fp8
 from pagemill.config.model_cards import ModelKind
 from pagemill.config.serving import Wishes
 from pagemill.errors import UsageError
-from pagemill.serving.memory import GIB, Bounds, budget_of, dtype_of, weights_of, workload_of
+from pagemill.serving.memory import GIB, Bounds, budget_of, weights_of, workload_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,7 +82,9 @@ def make_plan(
     """
     wishes = wishes or Wishes()
     weights = weights or weights_of(card)
-    dtype = dtype_of(profile, wishes)
+    dtype = wishes.dtype or profile.dtype
+    if dtype is Dtype.FP8 and profile.fp8 is Fp8.NO:
+        raise UsageError(f"fp8 does not run on {profile.title}", remedy="Use --ocr-dtype auto or bf16.")
     longest = weights.architecture.max_position
     max_model_len = wishes.max_model_len or min(card.server.max_model_len, longest)
     if max_model_len > longest:

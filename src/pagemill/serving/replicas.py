@@ -14,7 +14,7 @@ from pagemill.config.model_files import MODELS_VARIABLE, find_in_mirror, find_mo
 from pagemill.errors import MissingInputError, OutputError, PagemillError, UsageError
 from pagemill.serving.addresses import free_port
 from pagemill.serving.command import WHEREVER_IT_IS, Vllm, check_version, find_vllm, server_arguments
-from pagemill.serving.detection import device_count, resolve_profile, visible_devices
+from pagemill.serving.detection import gpus, resolve_profile, visible_devices
 from pagemill.serving.memory import read_weights
 from pagemill.serving.planning import ServingPlan, make_plan
 from pagemill.serving.spec import FIRST_PORT, ServerSpec
@@ -158,13 +158,14 @@ def _devices(profile: Profile, replicas: int) -> list[str | None]:
     """The accelerator of each replica; None leaves the choice to vLLM."""
     if profile.device is not Device.CUDA or replicas == 1:
         return [None] * replicas
-    count = device_count(profile)
-    if count is not None and replicas > count:
+    visible = visible_devices()
+    count = len(gpus()) if visible is None else len(visible)
+    if replicas > count and (count or visible is not None):  # else they cannot be counted
         raise UsageError(
             f"{replicas} replicas need {replicas} accelerators; {count} can be seen",
             remedy="Lower --replicas, or check CUDA_VISIBLE_DEVICES.",
         )
-    return [*(visible_devices() or map(str, range(replicas)))][:replicas]
+    return [*(visible or map(str, range(replicas)))][:replicas]
 
 
 def _log_folder(given: Path | None, *, make: bool) -> Path:

@@ -51,11 +51,6 @@ class ModelServer:
         """Where it is; the same for all its lives once it was healthy."""
         return base_url(self._spec.host, self._port)
 
-    @property
-    def reused(self) -> bool:
-        """Whether it is one that was there before; it is not ended here."""
-        return self._process is None
-
     async def start(self) -> None:
         """Find a server with this model, or start one, and wait until it is healthy.
 
@@ -73,7 +68,7 @@ class ModelServer:
                 break
         self._fixed = True
         self._healthy_at = time.monotonic()
-        self._tell(Event(What.REUSED if self.reused else What.READY, self.url, self._spec.served_name))
+        self._tell(Event(What.READY if self._process else What.REUSED, self.url, self._spec.served_name))
 
     async def watch(self) -> None:
         """Keep it alive: start it again whenever it dies or falls silent. Returns never.
@@ -81,25 +76,28 @@ class ModelServer:
         Raises:
             ServerError: It died again and again.
         """
-        quick = 0
+        quick, reason = 0, ""
         while True:
-            reason = await self._until_bad()
-            if time.monotonic() - self._healthy_at > self._patience.quick_life_s:
-                quick = 0
-            while True:
-                quick += 1
-                if quick > self._patience.quick_deaths:
-                    self._tell(Event(What.GIVEN_UP, self.url, reason))
-                    raise self._given_up(quick, reason)
-                pause = min(self._patience.longest_pause_s, self._patience.first_pause_s * 2 ** (quick - 1))
-                what, *log = reason.splitlines()
-                self._tell(Event(What.DIED, self.url, "\n".join([f"{what}; starting again in {pause:g} s", *log])))
-                await asyncio.sleep(pause)
-                try:
+            try:
+                if reason:
                     await self.start()
-                    break
-                except ServerError as error:
-                    reason = error.message
+                reason = await self._until_bad()
+                if time.monotonic() - self._healthy_at > self._patience.quick_life_s:
+                    quick = 0
+            except ServerError as error:
+                reason = error.message
+            quick += 1
+            if quick > self._patience.quick_deaths:
+                self._tell(Event(What.GIVEN_UP, self.url, reason))
+                log = "" if str(self._spec.log) in reason else f"\n{self._quoted()}"
+                raise ServerError(
+                    f"the server at {self.url} died {quick} times in quick succession: {reason}{log}",
+                    remedy=diagnose(self._log()).remedy,
+                )
+            pause = min(self._patience.longest_pause_s, self._patience.first_pause_s * 2 ** (quick - 1))
+            what, *log_lines = reason.splitlines()
+            self._tell(Event(What.DIED, self.url, "\n".join([f"{what}; starting again in {pause:g} s", *log_lines])))
+            await asyncio.sleep(pause)
 
     async def stop(self) -> None:
         """End it and all its processes, when it is ours."""
@@ -166,7 +164,10 @@ class ModelServer:
         said = ""
         while True:
             if (status := await process.wait(_POLL_S)) is not None:
-                raise self._failure(status)
+                found = diagnose(self._log(), status)
+                error = _PortTakenError if found is StartFailure.PORT else ServerError
+                said = f"the server did not start ({exit_reason(status)}): {found.cause}\n{self._quoted()}"
+                raise error(said, remedy=found.remedy)
             # vLLM binds its port minutes before it listens there: until then it may be somebody else who answers.
             if await self._is_usable(ours=True):
                 return
@@ -175,7 +176,7 @@ class ModelServer:
                     f"the server at {self.url} was not ready within {self._patience.start_s:g} s\n" + self._quoted(),
                     remedy="Look at the end of its log; pagemill serve-model --start-timeout gives it more time.",
                 )
-            if (last := "".join(read_tail(self._spec.log, 1, since=self._since))) != said:
+            if (last := "".join(self._log(1))) != said:
                 said = last
                 self._tell(Event(What.PROGRESS, self.url, said))
 
@@ -183,7 +184,9 @@ class ModelServer:
         """Wait until it has exited or fails its health checks; return the reason. A server of ours is stopped then."""
         bad = 0
         while bad < self._patience.failed_checks:
-            if await self._ended_within(self._patience.check_s):
+            if self._process is None:
+                await asyncio.sleep(self._patience.check_s)
+            elif await self._process.wait(self._patience.check_s) is not None:
                 break
             state = await health(self._exchange, self.url, self._patience.answer_s)
             bad = 0 if state is Health.HEALTHY else bad + 1
@@ -192,44 +195,20 @@ class ModelServer:
         await self.stop()
         if status is None:
             return f"/health: {state}, {bad} times in a row"
-        found = self._diagnosis(status)
+        found = diagnose(self._log(), status)
         return f"it ended ({exit_reason(status)})" + ("" if found is StartFailure.UNKNOWN else f": {found.cause}")
 
-    async def _ended_within(self, seconds: float) -> bool:
-        """Let time pass; whether a server of ours ends in it."""
-        if self._process is None:
-            await asyncio.sleep(seconds)
-            return False
-        return await self._process.wait(seconds) is not None
-
-    def _diagnosis(self, status: int | None = None) -> StartFailure:
-        return diagnose(self._tail(), status)
-
-    def _tail(self) -> list[str]:
-        return read_tail(self._spec.log, _DIAGNOSED_LINES, since=self._since)
-
-    def _failure(self, status: int) -> ServerError:
-        found = self._diagnosis(status)
-        error = _PortTakenError if found is StartFailure.PORT else ServerError
-        return error(
-            f"the server did not start ({exit_reason(status)}): {found.cause}\n{self._quoted()}", remedy=found.remedy
-        )
+    def _log(self, lines: int = _DIAGNOSED_LINES) -> list[str]:
+        """The last lines of its log, without those of earlier lives."""
+        return read_tail(self._spec.log, lines, since=self._since)
 
     def _quoted(self) -> str:
-        log = self._tail()
+        log = self._log()
         tail = log[-_TAIL_LINES:]
         # vLLM's processes each print a traceback; the first exception is the cause, the last one says to look above.
         root = [line for line in exceptions(log)[:_ROOT_LINES] if line not in tail]
         lines = [*root, *(["..."] if root else []), *tail] or ["(it said nothing)"]
         return "\n".join(f"  | {line[:_LINE_WIDTH]}" for line in lines) + f"\n  log: {self._spec.log}"
-
-    def _given_up(self, times: int, reason: str) -> ServerError:
-        """It died again and again, the last time for this reason."""
-        log = "" if str(self._spec.log) in reason else f"\n{self._quoted()}"
-        return ServerError(
-            f"the server at {self.url} died {times} times in quick succession: {reason}{log}",
-            remedy=self._diagnosis().remedy,
-        )
 
 
 def without_secrets(command: Sequence[str]) -> list[str]:

@@ -59,13 +59,6 @@ class TestFinding:
         given = program(tmp_path / "given")
         assert find_vllm(str(given)).path == given
 
-    def test_an_environment_without_the_program_but_with_the_package(self, tmp_path: Path):
-        python = program(tmp_path / "bin" / "python")
-        package = tmp_path / "lib" / "python3.11" / "site-packages" / "vllm"
-        package.mkdir(parents=True)
-        (package / "__init__.py").touch()
-        assert find_vllm(str(tmp_path)).command == (str(python), "-m", "vllm.entrypoints.cli.main")
-
     @pytest.mark.parametrize("name", ["missing", "folder", "file"])
     def test_what_is_no_vllm_is_refused_by_its_name(self, tmp_path: Path, name: str):
         (tmp_path / "folder").mkdir()

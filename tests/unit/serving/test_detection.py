@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import pynvml
 import pytest
 
-from pagemill.config.hardware import Device, Dtype, Fp8, profile_names
+from pagemill.config.hardware import Dtype, Fp8, profile_names
 from pagemill.errors import MissingDependencyError, UsageError
 from pagemill.serving import detection
-from pagemill.serving.detection import Gpu, device_count, gpus, profile_of, resolve_profile
+from pagemill.serving.detection import Gpu, gpus, profile_of, resolve_profile, visible_devices
 
 
 class Nvml:
@@ -104,15 +104,9 @@ def test_an_unknown_profile_names_the_known_ones():
     assert all(name in str(caught.value.remedy) for name in profile_names())
 
 
-@pytest.mark.parametrize(("visible", "count"), [("0,2,5", 3), ("", 0), ("GPU-1f, GPU-2e", 2)])
-def test_visible_devices_are_counted(monkeypatch: pytest.MonkeyPatch, visible: str, count: int):
+@pytest.mark.parametrize(
+    ("visible", "devices"), [("0,2,5", ["0", "2", "5"]), ("", []), ("GPU-1f, GPU-2e", ["GPU-1f", "GPU-2e"])]
+)
+def test_visible_devices_are_named(monkeypatch: pytest.MonkeyPatch, visible: str, devices: list[str]):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert device_count(resolve_profile("l4")) == count
-
-
-def test_devices_that_cannot_be_counted_are_not_guessed(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.setattr(detection, "gpus", list)
-    assert device_count(resolve_profile("l4")) is None
-    assert resolve_profile("cpu").device is Device.CPU
-    assert device_count(resolve_profile("cpu")) is None
+    assert visible_devices() == devices

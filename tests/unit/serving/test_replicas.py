@@ -36,6 +36,15 @@ def test_several_have_one_accelerator_each(monkeypatch: pytest.MonkeyPatch):
     assert devices(replicas=2) == ["3", "5"]
 
 
+@pytest.mark.parametrize(("visible", "found"), [("0", 4), ("", 4), (None, 1)])
+def test_more_than_there_are_is_refused(monkeypatch: pytest.MonkeyPatch, visible: str | None, found: int):
+    monkeypatch.setattr(replicas, "gpus", lambda: [None] * found)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    with pytest.raises(UsageError, match="2 replicas need 2 accelerators"):
+        devices(replicas=2)
+
+
 def test_ports_follow_one_another():
     specs = prepare(ServingOptions(profile="l4", replicas=2, port=9000)).specs
     assert [spec.port for spec in specs] == [9000, 9001]
