@@ -113,7 +113,7 @@ def mean_in_flight(samples: Sequence[tuple[float, int, int]], *, full: int = 0) 
 
 async def parse_pages() -> None:
     """Be pagemill: its pipeline with regions read by a server, and the layout of :func:`create_layout`."""
-    from pagemill.config.settings import ParseSettings, RecognitionSettings
+    from pagemill.config.settings import LayoutChoice, ParseSettings, RecognitionSettings
     from pagemill.parsing.page import ParsedPage
     from pagemill.runtime.pipeline import Pipeline
     from pagemill.sources import SourceOptions
@@ -125,7 +125,7 @@ async def parse_pages() -> None:
             engine="vlm", model=MODEL, servers=(told["url"],), served_model=MODEL, workers=told["in_flight"]
         )
         settings = ParseSettings(recognition=recognition, text_layer=recognition.text_layer, crops=False)
-        async with Pipeline(settings, layout_engine=LAYOUT_ENGINE) as pipeline:
+        async with Pipeline(settings, layout=LayoutChoice(engine=LAYOUT_ENGINE)) as pipeline:
             await pipeline.prepare()
             async for question in asked:
                 files = [Path(file) for file in question["files"]]

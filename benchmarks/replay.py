@@ -27,7 +27,7 @@ import msgspec
 
 from pagemill.config.model_cards import load_card
 from pagemill.config.modes import TextLayerMode
-from pagemill.config.settings import ParseSettings, RecognitionSettings
+from pagemill.config.settings import LayoutChoice, ParseSettings, RecognitionSettings
 from pagemill.document.labels import TASK_OF_LABEL, Label
 from pagemill.document.page import PageResult
 from pagemill.export.document import Document
@@ -135,7 +135,7 @@ async def replay(folder: Path) -> dict[str, PageResult]:
         async with StubServer(settings) as server:
             recognition = RecognitionSettings(engine="vlm", model=MODEL, servers=(server.url,))
             parse = ParseSettings(recognition=recognition, text_layer=TextLayerMode.NEVER)
-            async with Pipeline(parse, layout_engine="replay", layout_model=folder) as pipeline:
+            async with Pipeline(parse, layout=LayoutChoice(engine="replay", model=folder)) as pipeline:
                 await pipeline.prepare()
                 images = [example.image for example in examples]
                 async for page in pipeline.stream(images, SourceOptions()):

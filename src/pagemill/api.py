@@ -156,10 +156,7 @@ def _options(function: str, given: Mapping[str, Any], keywords: type) -> ParseOp
 
 async def _parsed(inputs: Sequence[str | Path | bytes], options: ParseOptions) -> AsyncGenerator[ParsedPage]:
     """The stream of pages on a pipeline of its own."""
-    layout = options.layout
-    async with Pipeline(
-        options.settings, options.runtime, layout_engine=layout.engine, layout_model=layout.model
-    ) as pipeline:
+    async with Pipeline(options.settings, options.runtime, options.layout) as pipeline:
         await pipeline.prepare()
         async with aclosing(pipeline.stream(inputs, options.source, max_attempts=options.max_attempts)) as pages:
             async for page in pages:

@@ -200,7 +200,7 @@ async def find_nothing_to_do(
         OutputError: The run cannot be opened; see :func:`pagemill.store.opening.inspected`.
         PagemillError: There is no run yet, and none of the inputs exists; the error of the first one.
     """
-    identity = await asyncio.to_thread(settings_identity, options.settings, options.layout.engine, options.layout.model)
+    identity = await asyncio.to_thread(settings_identity, options.settings, options.layout)
     identity.pop("served_model", None)  # only the server knows it
     with inspected(out, identity=identity, mode=directory.mode) as run:
         if run is None:

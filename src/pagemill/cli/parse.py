@@ -86,8 +86,7 @@ def command(
         pipeline = Pipeline(
             dataclasses.replace(options.settings, preview_pages=PREVIEW_PAGES if directory.report else 0),
             options.runtime,
-            layout_engine=options.layout.engine,
-            layout_model=options.layout.model,
+            options.layout,
         )
         console = messages(quiet=quiet)
         with ParseProgress(console, life) as progress:

@@ -17,20 +17,19 @@ from pagemill.layout.pp_doclayout_engine import PPDocLayoutEngine, deciding
 from pagemill.layout.settings import LayoutSettings
 
 if TYPE_CHECKING:
-    from pagemill.config.settings import ParseSettings, RecognitionSettings
+    from pagemill.config.settings import LayoutChoice, ParseSettings, RecognitionSettings
 
 _CREDENTIALS = re.compile(r"//[^/?#]*@")
 
 
-def settings_identity(settings: ParseSettings, layout_engine: str, layout_model: Path | None) -> dict[str, Any]:
+def settings_identity(settings: ParseSettings, layout: LayoutChoice) -> dict[str, Any]:
     """The settings that change results, by the names that users know, as plain JSON values.
 
     Left out is what changes speed or patience alone (threads, time limits) and what concerns the report (previews).
 
     Args:
         settings: Of the run.
-        layout_engine: The layout engine's name.
-        layout_model: What the user gave as ``--layout-model``; None for the engine's own.
+        layout: The layout engine, and the model that the user gave for it.
 
     Raises:
         MissingInputError: The model cannot be read.
@@ -48,7 +47,7 @@ def settings_identity(settings: ParseSettings, layout_engine: str, layout_model:
     }
     if recognition.get("reading") is not ReadingMode.PAGES or settings.text_layer is not TextLayerMode.NEVER:
         # Else no page is laid out, and the layout engine need not even be there.
-        values |= {"layout_engine": layout_engine, "layout_model": _layout_model(layout_engine, layout_model)}
+        values |= {"layout_engine": layout.engine, "layout_model": _layout_model(layout.engine, layout.model)}
     identity: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(values))  # as it comes back from a file
     return identity
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 import msgspec
 
 from pagemill.config.modes import ReadingMode, TextLayerMode
-from pagemill.config.settings import ParseSettings, RuntimeSettings
+from pagemill.config.settings import LayoutChoice, ParseSettings, RuntimeSettings
 from pagemill.layout.settings import LayoutSettings
 from pagemill.parsing.page import parse_page
 from pagemill.runtime import engines
@@ -43,9 +43,6 @@ if TYPE_CHECKING:
     from pagemill.sources import SourceOptions
     from pagemill.sources.base import Catalogue, EncodedImage, PageRef, PdfPage
 
-EMBEDDED_LAYOUT = "onnx"
-"""The layout engine that is always there."""
-
 _READY = 2
 """Regions that are under way or ready, for each one that the region engine can have under way: it never waits for one,
 and a run that is stopped has little to finish."""
@@ -66,27 +63,21 @@ class Pipeline:
     Args:
         settings: What decides about results.
         runtime: What decides about speed and memory.
-        layout_engine: Name of an installed layout engine.
-        layout_model: The user's own model file for it; None for the embedded one.
+        layout: Which layout engine finds regions.
     """
 
     def __init__(
         self,
-        settings: ParseSettings | None = None,
-        runtime: RuntimeSettings | None = None,
-        *,
-        layout_engine: str = EMBEDDED_LAYOUT,
-        layout_model: str | Path | None = None,
+        settings: ParseSettings = ParseSettings(),
+        runtime: RuntimeSettings = RuntimeSettings(),
+        layout: LayoutChoice = LayoutChoice(),
     ) -> None:
-        self.settings = settings or ParseSettings()
+        self.settings = settings
         self.source: InputStream
         """Of the stream that is under way, once its first page is there."""
-        self._asked_runtime = runtime or RuntimeSettings()
-        self.runtime = self._asked_runtime.resolved()
-        self._layout_engine = layout_engine
-        self._layout_settings = LayoutSettings(
-            model_path=Path(layout_model) if layout_model else None, max_batch=self.runtime.layout_batch or None
-        )
+        self._asked_runtime = runtime
+        self.runtime = runtime.resolved()
+        self._layout_choice = layout
         self.stuck = asyncio.Event()
         """Set once a thread hangs in a computation that nobody waits for any more. It goes away with the process; the
         pipeline goes on, with another thread in its place."""
@@ -101,9 +92,7 @@ class Pipeline:
         Raises:
             MissingInputError: The layout model cannot be read.
         """
-        identity = await self.compute(
-            settings_identity, self.settings, self._layout_engine, self._layout_settings.model_path
-        )
+        identity = await self.compute(settings_identity, self.settings, self._layout_choice)
         if self.settings.recognition.reads_regions:
             identity["served_model"] = (await self.region_reader()).served_model
         return identity
@@ -115,8 +104,8 @@ class Pipeline:
         return {
             "parse": parse,
             "runtime": msgspec.to_builtins(self.runtime),
-            "layout_engine": self._layout_engine,
-            "layout_model": str(self._layout_settings.model_path) if self._layout_settings.model_path else None,
+            "layout_engine": self._layout_choice.engine,
+            "layout_model": None if self._layout_choice.model is None else str(self._layout_choice.model),
         }
 
     async def __aenter__(self) -> Self:
@@ -166,7 +155,7 @@ class Pipeline:
                 return  # no page is laid out
         elif self.settings.languages:
             await self._text.check(self.settings.languages)
-        if self._layout_engine != EMBEDDED_LAYOUT or self._layout_settings.model_path:
+        if self._layout_choice != LayoutChoice():
             await self._layout.get()
 
     async def stream(
@@ -260,9 +249,11 @@ class Pipeline:
         await self._decoding_threads.settled()
 
     async def _load_layout(self) -> MicroBatcher[Pixels, list[DetectedRegion]]:
-        create = await self.compute(engines.load, engines.LAYOUT_ENGINES, self._layout_engine)
-        engine: LayoutEngine = await self.compute(create, self._layout_settings)
-        name = f"the layout engine {self._layout_engine!r}"
+        choice = self._layout_choice
+        create = await self.compute(engines.load, engines.LAYOUT_ENGINES, choice.engine)
+        settings = LayoutSettings(model_path=choice.model, max_batch=self.runtime.layout_batch or None)
+        engine: LayoutEngine = await self.compute(create, settings)
+        name = f"the layout engine {choice.engine!r}"
         return MicroBatcher(
             engine.detect,
             name=name,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pagemill.config.modes import ReadingMode, TextLayerMode
-from pagemill.config.settings import ParseSettings, RecognitionSettings
+from pagemill.config.settings import LayoutChoice, ParseSettings, RecognitionSettings
 from pagemill.errors import MissingInputError
 from pagemill.layout.pp_doclayout.settings import PPDocLayoutSettings
 from pagemill.runtime.identity import settings_identity, without_credentials
@@ -24,7 +24,7 @@ def weights(tmp_path: Path) -> Path:
 
 
 def model_of(path: Path | None) -> str:
-    identity = settings_identity(ParseSettings(), "pp-doclayout-v3", path)
+    identity = settings_identity(ParseSettings(), LayoutChoice(engine="pp-doclayout-v3", model=path))
     return str(identity["layout_model"])
 
 
@@ -36,7 +36,7 @@ def settings_file(weights: Path, name: str, text: str) -> Path:
 
 def test_a_run_with_records_of_1_2_goes_on():
     """1.3 added a field that has a default: such records may stand beside newer ones."""
-    assert settings_identity(ParseSettings(), "onnx", None)["schema_version"] == "1.2"
+    assert settings_identity(ParseSettings(), LayoutChoice())["schema_version"] == "1.2"
 
 
 def test_a_settings_file_counts_with_the_weights_that_it_names(weights: Path):
@@ -85,11 +85,11 @@ def test_weights_that_are_not_there(weights: Path):
 
 def identity(**recognition):
     settings = RecognitionSettings(engine="vlm", **recognition)
-    return settings_identity(ParseSettings(recognition=settings), "onnx", None)
+    return settings_identity(ParseSettings(recognition=settings), LayoutChoice())
 
 
 def test_reading_lines_says_nothing_of_models():
-    assert "model" not in settings_identity(ParseSettings(), "onnx", None)
+    assert "model" not in settings_identity(ParseSettings(), LayoutChoice())
 
 
 def test_servers_and_patience_do_not_count_in_reading_regions():
@@ -144,10 +144,10 @@ def test_what_the_model_is_given_at_a_time_counts():
 def test_layout_counts_where_pages_are_laid_out(reading, text_layer, counts):
     recognition = RecognitionSettings(engine="vlm", model="deepseek-ocr", reading=reading)
     settings = ParseSettings(recognition=recognition, text_layer=text_layer)
-    assert (settings_identity(settings, "onnx", None)["layout_engine"] == "onnx") is counts
+    assert (settings_identity(settings, LayoutChoice())["layout_engine"] == "onnx") is counts
     missing = Path("missing.onnx")
     if counts:
         with pytest.raises(MissingInputError):
-            settings_identity(settings, "onnx", missing)
+            settings_identity(settings, LayoutChoice(model=missing))
     else:
-        assert settings_identity(settings, "onnx", missing)["layout_model"] is None
+        assert settings_identity(settings, LayoutChoice(model=missing))["layout_model"] is None

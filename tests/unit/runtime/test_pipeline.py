@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 
 from pagemill.config.modes import TextLayerMode
-from pagemill.config.settings import ParseSettings, RuntimeSettings
+from pagemill.config.settings import LayoutChoice, ParseSettings, RuntimeSettings
 from pagemill.document.labels import Label
 from pagemill.document.page import Status
 from pagemill.errors import MissingInputError
@@ -258,7 +258,7 @@ async def test_an_input_read_to_its_end_is_complete(fake):
 
 async def test_identity_holds_what_decides_about_results_and_nothing_else(tmp_path):
     async def identity(model: Path | None = None, engine: str = "onnx", **settings) -> dict:
-        async with Pipeline(ParseSettings(**settings), layout_engine=engine, layout_model=model) as running:
+        async with Pipeline(ParseSettings(**settings), layout=LayoutChoice(engine=engine, model=model)) as running:
             return await running.identity()
 
     model, copy, folder = tmp_path / "a.onnx", tmp_path / "b.onnx", tmp_path / "folder"
