@@ -13,7 +13,7 @@ from pagemill.config.model_cards import ModelCard, ModelKind, load_card
 from pagemill.config.model_files import MODELS_VARIABLE, find_in_mirror, find_model
 from pagemill.errors import MissingInputError, OutputError, PagemillError, UsageError
 from pagemill.serving.addresses import free_port
-from pagemill.serving.command import WHEREVER_IT_IS, Vllm, check_version, find_vllm, server_arguments
+from pagemill.serving.command import WHEREVER_IT_IS, check_version, find_vllm, server_arguments
 from pagemill.serving.detection import gpus, resolve_profile, visible_devices
 from pagemill.serving.memory import read_weights
 from pagemill.serving.planning import ServingPlan, make_plan
@@ -36,7 +36,6 @@ class Serving:
 
     card: ModelCard
     plan: ServingPlan
-    vllm: Vllm
     specs: tuple[ServerSpec, ...]
     lacking: tuple[PagemillError, ...] = ()
     """What this machine lacks, where the servers are only to be shown."""
@@ -120,7 +119,7 @@ def prepare(options: ServingOptions, *, dry: bool = False) -> Serving:
         )
         for number, device in enumerate(devices)
     )
-    return Serving(card=card, plan=plan, vllm=vllm, specs=specs, lacking=tuple(lacking))
+    return Serving(card=card, plan=plan, specs=specs, lacking=tuple(lacking))
 
 
 def _check_host(host: str) -> None:
