@@ -50,10 +50,7 @@ def union_box(boxes: Iterable[Box]) -> Box:
     Raises:
         ValueError: There is no box.
     """
-    array = as_array(boxes)
-    if not len(array):
-        raise ValueError("union_box of no boxes")
-    return as_boxes(frame_of(array)[None])[0]
+    return as_boxes(frame_of(as_array(boxes))[None])[0]
 
 
 def frame_of(boxes: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -12,7 +12,6 @@ costs nothing: ``benchmarks/embedding_quality.py``.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import io
 import re
@@ -22,6 +21,7 @@ import zlib
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from pagemill.embedding.base import EngineIdentity, Modality, Role
@@ -47,6 +47,7 @@ _BUCKETS = 2**20
 """Of the statistics: n-grams that share one count as one."""
 _VERSION = 1
 _NO_WORD = re.compile(r"[\W_]+")  # one class, no alternatives: linear
+_KOREAN = re.compile("[\u1100-\u11ff]")
 _SPACE = ord(" ")
 _MAX_DIMENSION = 2**16
 
@@ -99,11 +100,6 @@ class NgramEngine:
             dimension=self._dimension,
             details={"characters": list(_CHARACTERS), "jamo": list(_JAMO), "weighting": "lnc.ltc"},
         )
-
-    @property
-    def fitted_on(self) -> int:
-        """Texts that the statistics were made of; without any, all n-grams of a query count the same."""
-        return self._texts
 
     @property
     def statistics(self) -> str:
@@ -177,55 +173,36 @@ def _ngrams(text: str) -> _Counted:
     folded = unicodedata.normalize("NFKC", text).casefold()
     words = f" {_NO_WORD.sub(' ', folded).strip()} "
     if not words.strip():  # nothing but punctuation, or nothing
-        words = " ".join(folded.split())
-        hashes = _windows(_codes(words), 1) if words else np.empty(0, dtype=np.uint64)
+        hashes = _hashes(_windows(" ".join(folded.split()), 1))
         return _Counted(*np.unique(hashes, return_counts=True))
-    codes = _codes(words)
-    found = [_within_words(codes, length) for length in _CHARACTERS]
-    letters = _codes(unicodedata.normalize("NFD", words))
-    is_jamo = (letters >= 0x1100) & (letters < 0x1200)
-    if is_jamo.any():
-        for length in _JAMO:
-            hashes = _windows(letters, length)
-            wanted = _any(is_jamo, length) & ~_space_inside(letters, length)
-            found.append(_mixed(hashes[wanted]))  # other hashes than those of as many characters
+    found = [_hashes(_within_words(_windows(words, length))) for length in _CHARACTERS]
+    letters = unicodedata.normalize("NFD", words)
+    for length in _JAMO if _KOREAN.search(letters) else ():
+        windows = _within_words(_windows(letters, length))
+        windows = windows[((windows >= 0x1100) & (windows < 0x1200)).any(axis=1)]
+        found.append(_mixed(_hashes(windows)))  # other hashes than those of as many characters
     return _Counted(*np.unique(np.concatenate(found), return_counts=True))
 
 
-def _codes(text: str) -> NDArray[np.uint64]:
-    """Code points."""
-    encoded = text.encode("utf-32-le", "replace")
-    return np.frombuffer(encoded, dtype="<u4").astype(np.uint64)
+def _windows(text: str, length: int) -> NDArray[np.uint64]:
+    """The code points of every sequence of so many characters, shape (sequences, length)."""
+    codes = np.frombuffer(text.encode("utf-32-le", "replace"), dtype="<u4").astype(np.uint64)
+    if len(codes) < length:
+        return np.empty((0, length), dtype=np.uint64)
+    windows: NDArray[np.uint64] = sliding_window_view(codes, length)
+    return windows
 
 
-def _within_words(codes: NDArray[np.uint64], length: int) -> Hashes:
-    return _windows(codes, length)[~_space_inside(codes, length)]
+def _within_words(windows: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Those without a space anywhere but at their ends."""
+    return windows[~(windows[:, 1:-1] == _SPACE).any(axis=1)]
 
 
-def _windows(codes: NDArray[np.uint64], length: int) -> Hashes:
-    """A hash of every sequence of so many codes; none where there are fewer."""
-    count = len(codes) - length + 1
-    if count < 1:
-        return np.empty(0, dtype=np.uint64)
-    hashes = np.full(count, length, dtype=np.uint64)
-    for place in range(length):
-        hashes = _mixed(hashes + codes[place : place + count])
+def _hashes(windows: NDArray[np.uint64]) -> Hashes:
+    hashes = np.full(len(windows), windows.shape[1], dtype=np.uint64)
+    for codes in windows.T:
+        hashes = _mixed(hashes + codes)
     return hashes
-
-
-def _space_inside(codes: NDArray[np.uint64], length: int) -> NDArray[np.bool_]:
-    """Whether each sequence has a space anywhere but at its ends."""
-    count = max(len(codes) - length + 1, 0)
-    inside = np.zeros(count, dtype=np.bool_)
-    for place in range(1, length - 1):
-        inside |= codes[place : place + count] == _SPACE
-    return inside
-
-
-def _any(marks: NDArray[np.bool_], length: int) -> NDArray[np.bool_]:
-    count = max(len(marks) - length + 1, 0)
-    pieces = (marks[place : place + count] for place in range(length))
-    return functools.reduce(np.logical_or, pieces)
 
 
 def _mixed(values: NDArray[np.uint64]) -> Hashes:
@@ -252,16 +229,12 @@ def _read_statistics(path: Path) -> tuple[int, NDArray[np.uint32], Hashes]:
         with reading_errors(path), np.load(path, allow_pickle=False) as stored:
             texts, frequencies, version = int(stored["texts"]), stored["frequencies"], int(stored["version"])
             digests = stored["digests"]
+        whole = frequencies.shape == (_BUCKETS,) and frequencies.dtype == np.uint32 and texts >= 0
+        if version != _VERSION or not whole or digests.ndim != 1 or digests.dtype != np.uint64:
+            raise ValueError("it is of another version")
     except (TypeError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise _damaged(path, str(error)) from error
-    whole = frequencies.shape == (_BUCKETS,) and frequencies.dtype == np.uint32 and texts >= 0
-    if version != _VERSION or not whole or digests.ndim != 1 or digests.dtype != np.uint64:
-        raise _damaged(path, "it is of another version")
+        raise DamagedRunError(
+            f"{path} cannot be used: {error}",
+            remedy=f"Delete it: the next pagemill embed {path.parent.parent} makes it anew.",
+        ) from error
     return texts, frequencies, digests
-
-
-def _damaged(path: Path, reason: str) -> DamagedRunError:
-    return DamagedRunError(
-        f"{path} cannot be used: {reason}",
-        remedy=f"Delete it: the next pagemill embed {path.parent.parent} makes it anew.",
-    )

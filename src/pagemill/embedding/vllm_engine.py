@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import os
 import threading
 import unicodedata
@@ -92,12 +93,11 @@ class VllmEngine:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="pagemill.embedding", daemon=True)
         self._thread.start()
-        try:
+        with contextlib.ExitStack() as stack:
+            stack.callback(self.close)
             self._model = self._run(self._client.find_model(None, [card.name, card.repository])).name
             self._dimension = self.embed([EmbeddingInput(role=Role.PASSAGE, text="pagemill")]).shape[1]
-        except BaseException:
-            self.close()
-            raise
+            stack.pop_all()
 
     @property
     def identity(self) -> EngineIdentity:

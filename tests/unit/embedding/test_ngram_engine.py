@@ -72,7 +72,7 @@ def test_rare_words_of_a_query_weigh_more(tmp_path):
 def test_statistics_are_kept(engine, tmp_path):
     assert isinstance(engine, CorpusEngine)
     again = create(EngineSettings(folder=tmp_path))
-    assert again.fitted_on == len(PAGES)
+    assert again.statistics
     assert again.statistics == engine.statistics
     assert again.changed(PAGES) == 0
     assert again.changed([*PAGES[1:], "another page"]) == 2 / len(PAGES)
