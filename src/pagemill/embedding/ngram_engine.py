@@ -195,7 +195,8 @@ def _windows(text: str, length: int) -> NDArray[np.uint64]:
 
 def _within_words(windows: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Those without a space anywhere but at their ends."""
-    return windows[~(windows[:, 1:-1] == _SPACE).any(axis=1)]
+    is_broken: NDArray[np.bool_] = (windows[:, 1:-1] == _SPACE).any(axis=1)
+    return windows[~is_broken]
 
 
 def _hashes(windows: NDArray[np.uint64]) -> Hashes:

@@ -10,6 +10,7 @@ import zipfile
 import zlib
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 
 import msgspec
@@ -129,20 +130,22 @@ class VectorPaths:
         return path.with_name(path.name + TEMPORARY_SUFFIX)
 
 
+@dataclass(frozen=True, eq=False)
 class VectorFile:
     """The vectors of a part, checked row by row, and memory-mapped. A context manager.
 
     ``vectors[i]`` belongs to ``rows[i]``; :meth:`find` gives the vector of a page or region by its name.
     """
 
-    def __init__(self, paths: VectorPaths, info: VectorsInfo, rows: list[VectorRow], vectors: NDArray[Any]) -> None:
-        """Use :meth:`open`."""
-        self.paths = paths
-        self.info = info
-        self.rows = rows
-        self.vectors = vectors
-        """Shape (rows, dimension), float32 or float16, each of length 1, read-only."""
-        self._places = {row.key: index for index, row in enumerate(rows)}
+    paths: VectorPaths
+    info: VectorsInfo
+    rows: list[VectorRow]
+    vectors: NDArray[Any]
+    """Shape (rows, dimension), float32 or float16, each of length 1, read-only."""
+
+    @cached_property
+    def _places(self) -> dict[RowKey, int]:
+        return {row.key: index for index, row in enumerate(self.rows)}
 
     @classmethod
     def open(cls, out: Path, part: Part) -> VectorFile:

@@ -7,7 +7,9 @@ import hashlib
 import io
 import shutil
 import tarfile
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -98,50 +100,42 @@ def build(
     return folder, manifest
 
 
+@dataclass
 class _DatasetBuilder:
     """Writes the files of one dataset."""
 
-    def __init__(
-        self,
-        reader: RunReader,
-        out: Path,
-        options: BuildOptions,
-        folder: Path,
-        tell: Callable[[PageResult], None] | None,
-        image: Callable[[PageResult], bytes | None] | None,
-    ) -> None:
-        self._reader = reader
-        self._out = out
-        self._options = options
-        self._folder = folder
-        self._tell = tell
-        self._image = image
-        self._languages: dict[str, int] = {}
-        self._pages = 0
-        self._without_image = 0
+    reader: RunReader
+    out: Path
+    options: BuildOptions
+    folder: Path
+    tell: Callable[[PageResult], None] | None
+    image: Callable[[PageResult], bytes | None] | None
+    languages: Counter[str] = field(default_factory=Counter)
+    pages: int = 0
+    without_image: int = 0
 
     def build(self, fingerprint: str) -> Manifest:
-        if self._options.shape is Shape.PARQUET:
+        if self.options.shape is Shape.PARQUET:
             self._write_shards()
         else:
             self._write_files()
-        if not self._pages:
-            raise InputError(f"{self._out} has no pages to publish", remedy="Parse something first.")
+        if not self.pages:
+            raise InputError(f"{self.out} has no pages to publish", remedy="Parse something first.")
         vectors = self._copy_embeddings()
-        summary = _public(self._reader.summary)
-        (self._folder / _RUN_FILE).write_bytes(msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n")
+        summary = _public(self.reader.summary)
+        (self.folder / _RUN_FILE).write_bytes(msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n")
         card = dataset_card(
-            self._options, summary, self._languages, self._pages, vectors, page_images=self._image is not None
+            self.options, summary, self.languages, self.pages, vectors, page_images=self.image is not None
         )
-        (self._folder / "README.md").write_bytes(card.encode("utf-8", "replace"))
-        written = sorted(path for path in self._folder.rglob("*") if path.is_file())
+        (self.folder / "README.md").write_bytes(card.encode("utf-8", "replace"))
+        written = sorted(path for path in self.folder.rglob("*") if path.is_file())
         manifest = Manifest(
             fingerprint=fingerprint,
-            pages=self._pages,
-            pages_without_image=self._without_image,
-            files=tuple(described(self._folder, written)),
+            pages=self.pages,
+            pages_without_image=self.without_image,
+            files=tuple(described(self.folder, written)),
         )
-        write_whole(self._folder / MANIFEST, [manifest.encoded()])
+        write_whole(self.folder / MANIFEST, [manifest.encoded()])
         return manifest
 
     def _write_shards(self) -> None:
@@ -149,13 +143,13 @@ class _DatasetBuilder:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        schema = page_schema(pictures=self._options.crops, images=self._image is not None)
+        schema = page_schema(pictures=self.options.crops, images=self.image is not None)
         schema = with_features(schema, {"image", "crop_images"})
-        data = self._folder / "data"
+        data = self.folder / "data"
         data.mkdir()
         shards: list[Path] = []
-        picture = self._picture if self._options.crops else None
-        groups = row_groups(self._all_pages(), picture, self._image_of if self._image is not None else None)
+        picture = self._picture if self.options.crops else None
+        groups = row_groups(self._all_pages(), picture, self._image_of if self.image is not None else None)
         rows = next(groups, None)
         while rows is not None:
             shards.append(data / f"shard-{len(shards)}")
@@ -164,21 +158,21 @@ class _DatasetBuilder:
                 while rows is not None:
                     writer.write_table(pa.Table.from_pylist(rows, schema))
                     rows = next(groups, None)
-                    if stream.tell() >= self._options.shard_bytes:
+                    if stream.tell() >= self.options.shard_bytes:
                         break
         for number, shard in enumerate(shards):
             shard.rename(data / f"train-{number:05d}-of-{len(shards):05d}.parquet")
 
     def _write_files(self) -> None:
         """The reference layout. Crops go into tar files: the Hub handles a hundred thousand small files badly."""
-        folder = self._folder / paths.CROPS
+        folder = self.folder / paths.CROPS
         crops = self._written_crops()
         numbers = count()
         crop = next(crops, None)
         while crop is not None:
             folder.mkdir(exist_ok=True)
             with tarfile.open(folder / f"crops-{next(numbers):05d}.tar", "w") as tar:
-                while crop is not None and tar.offset < self._options.shard_bytes:
+                while crop is not None and tar.offset < self.options.shard_bytes:
                     data = self._picture(crop)
                     entry = tarfile.TarInfo(crop.path)  # without an owner or a time
                     entry.size = len(data)
@@ -188,32 +182,31 @@ class _DatasetBuilder:
     def _written_crops(self) -> Iterator[ImageCrop]:
         """Write records and texts; the crops of each page."""
         with (
-            (self._folder / paths.RESULTS).open("wb") as results,
-            (self._folder / paths.TEXTS).open("wb") as texts,
+            (self.folder / paths.RESULTS).open("wb") as results,
+            (self.folder / paths.TEXTS).open("wb") as texts,
         ):
             for page in self._all_pages():
                 results.write(msgspec.json.encode(page) + b"\n")
                 texts.write(text_line(page, embedding_text))
-                yield from page.image_crops if self._options.crops else ()
+                yield from page.image_crops if self.options.crops else ()
 
     def _all_pages(self) -> Iterator[PageResult]:
-        for page in self._reader.pages():
-            self._pages += 1
-            for language in page.languages:
-                self._languages[language] = self._languages.get(language, 0) + 1
-            if self._tell is not None:
-                self._tell(page)
+        for page in self.reader.pages():
+            self.pages += 1
+            self.languages.update(page.languages)
+            if self.tell is not None:
+                self.tell(page)
             yield public_page(page)
 
     def _image_of(self, page: PageResult) -> bytes | None:
-        assert self._image is not None
-        data = self._image(page)
-        self._without_image += data is None and page.status is Status.DONE
+        assert self.image is not None
+        data = self.image(page)
+        self.without_image += data is None and page.status is Status.DONE
         return data
 
     def _picture(self, crop: ImageCrop) -> bytes:
         try:
-            data = crop_file(self._out, crop.path).read_bytes()
+            data = crop_file(self.out, crop.path).read_bytes()
         except (OSError, ValueError) as error:
             raise DamagedRunError(f"{crop.path} cannot be read: {error}", remedy=_REPAIR) from error
         if crop.sha256 and hashlib.sha256(data).hexdigest() != crop.sha256:
@@ -222,13 +215,13 @@ class _DatasetBuilder:
 
     def _copy_embeddings(self) -> list[str]:
         """Add the vector files, if any; returns the names of the arrays."""
-        source = self._out / EMBEDDINGS
-        if not self._options.embeddings or not source.is_dir():
+        source = self.out / EMBEDDINGS
+        if not self.options.embeddings or not source.is_dir():
             return []
-        target = self._folder / EMBEDDINGS
+        target = self.folder / EMBEDDINGS
         target.mkdir()
         lock = RunLock(
-            self._out / paths.EMBEDDINGS_LOCK, wait_s=1
+            self.out / paths.EMBEDDINGS_LOCK, wait_s=1
         )  # an array and its ids are replaced one after the other
         try:
             return copy_vectors(source, target)

@@ -114,33 +114,25 @@ def _build(reader: RunReader, out: Path, tell: Callable[[int, int], None] | None
         return _IndexBuilder(reader, out, connection, tell).build()
 
 
+@dataclass
 class _IndexBuilder:
-    def __init__(
-        self,
-        reader: RunReader,
-        out: Path,
-        connection: sqlite3.Connection,
-        tell: Callable[[int, int], None] | None,
-    ) -> None:
-        self._reader = reader
-        self._out = out
-        self._connection = connection
-        self._tell = tell
-        self._report = IndexReport()
-        self._languages = _languages_of(reader.summary.settings)
+    reader: RunReader
+    out: Path
+    connection: sqlite3.Connection
+    tell: Callable[[int, int], None] | None
+    report: IndexReport = field(default_factory=IndexReport)
 
     def build(self) -> IndexReport:
-        connection = self._connection
-        started = self._reader.summary.started.isoformat()
-        size, end = self._reader.stamp()  # before the pages are read: later ones are not in the index
+        started = self.reader.summary.started.isoformat()
+        size, end = self.reader.stamp()  # before the pages are read: later ones are not in the index
         wanted = {
             row.page_id: _Wanted(row.doc_id, row.crc or 0, row.length or 0)
-            for row in self._reader.rows("p.record IS NOT NULL")
+            for row in self.reader.rows("p.record IS NOT NULL")
             if row.state is PageState.DONE
         }
         there = {
             page_id: (page, crc, length)
-            for page, page_id, crc, length in connection.execute("SELECT page, page_id, crc, length FROM pages")
+            for page, page_id, crc, length in self.connection.execute("SELECT page, page_id, crc, length FROM pages")
         }
         gone = [page_id for page_id in there if page_id not in wanted]
         changed = {
@@ -149,44 +141,44 @@ class _IndexBuilder:
             if page_id not in there or there[page_id][1:] != (row.crc, row.length)
         }
         with self._transaction():
-            connection.execute("DELETE FROM state")
-            connection.execute("INSERT INTO state VALUES (?, ?, ?, 0)", (started, size, end))
+            self.connection.execute("DELETE FROM state")
+            self.connection.execute("INSERT INTO state VALUES (?, ?, ?, 0)", (started, size, end))
             if gone or any(page_id in there for page_id in changed):
-                connection.execute("DELETE FROM vectors")
+                self.connection.execute("DELETE FROM vectors")
             for page_id in gone:
                 self._remove(there[page_id][0])
-        self._report.removed = len(gone)
+        self.report.removed = len(gone)
         records = self._records(changed)
         while batch := list(islice(records, _PAGES_A_TRANSACTION)):
             with self._transaction():
                 for page in batch:
                     self._put(page, changed[page.page_id])
-            if self._tell:
-                self._tell(self._report.added, len(changed))
+            if self.tell:
+                self.tell(self.report.added, len(changed))
         self._bind()
-        self._report.pages = connection.execute("SELECT count(*) FROM pages").fetchone()[0]
-        self._report.regions = connection.execute("SELECT count(*) FROM regions").fetchone()[0]
-        self._report.failed = self._reader.summary.failed
-        return self._report
+        self.report.pages = self.connection.execute("SELECT count(*) FROM pages").fetchone()[0]
+        self.report.regions = self.connection.execute("SELECT count(*) FROM regions").fetchone()[0]
+        self.report.failed = self.reader.summary.failed
+        return self.report
 
     def _records(self, changed: dict[str, _Wanted]) -> Iterator[PageResult]:
         def damaged(error: DamagedRunError) -> None:
-            self._report.damages.append(error.message)
+            self.report.damages.append(error.message)
 
         documents = {row.doc_id for row in changed.values()}
-        for doc_id, pages in self._reader.documents(on_damage=damaged):
+        for doc_id, pages in self.reader.documents(on_damage=damaged):
             if doc_id in documents:
                 # A run in progress may have replaced the record since its checksum was read: the next call sees that.
                 yield from (page for page in pages if page.page_id in changed)
 
     def _transaction(self) -> sqlite3.Connection:
         """Begin a transaction: the connection, entered as a context manager, ends it."""
-        self._connection.execute("BEGIN IMMEDIATE")
-        return self._connection
+        self.connection.execute("BEGIN IMMEDIATE")
+        return self.connection
 
     def _remove(self, page: int) -> None:
         """Remove a page. Deleting from a contentless full-text table needs the old text."""
-        execute = self._connection.execute
+        execute = self.connection.execute
         regions = execute("SELECT id, label, text FROM regions WHERE page = ? ORDER BY region", (page,)).fetchall()
         words_of_regions = [indexed(text) for _, _, text in regions]
         for (identifier, label, _), words in zip(regions, words_of_regions, strict=True):
@@ -200,13 +192,13 @@ class _IndexBuilder:
         execute("DELETE FROM pages WHERE page = ?", (page,))
 
     def _put(self, page: PageResult, row: _Wanted) -> None:
-        execute = self._connection.execute
+        execute = self.connection.execute
         earlier = execute("SELECT page FROM pages WHERE page_id = ?", (page.page_id,)).fetchone()
         if earlier:
             self._remove(earlier[0])
         if page.status is not Status.DONE:  # it was a moment ago: the run is in progress
             return
-        self._report.added += 1
+        self.report.added += 1
         regions = list(contents(page, Part.REGIONS, images=True))
         text_digests = {content.row.key.region: content.row for content in contents(page, Part.REGIONS, images=False)}
         texts = [_sound(content.text) for content in regions]
@@ -221,7 +213,7 @@ class _IndexBuilder:
                 page.doc_id,
                 _sound(page.source),
                 page.page_number,
-                language_of("\n".join(texts), page.languages or self._languages),
+                language_of("\n".join(texts), page.languages or _languages_of(self.reader.summary.settings)),
                 hashlib.sha256(words.encode()).digest(),
                 *(content.row.digest if content else None for content in digests),
                 row.crc,
@@ -258,22 +250,22 @@ class _IndexBuilder:
 
     def _bind(self) -> None:
         """Bind each row of the vectors to its page and region, in one transaction."""
-        there = [part for part in parts_of(self._out) if part in EMBEDDED]
+        there = [part for part in parts_of(self.out) if part in EMBEDDED]
         with ExitStack() as stack:
             # Stamped before they are opened: a search notices files that were replaced meanwhile.
-            stamps = {part: vectors_stamp(VectorPaths(self._out / VECTORS, part)) for part in there}
-            files = {part: stack.enter_context(VectorFile.open(self._out, part)) for part in there}
+            stamps = {part: vectors_stamp(VectorPaths(self.out / VECTORS, part)) for part in there}
+            files = {part: stack.enter_context(VectorFile.open(self.out, part)) for part in there}
             bound = {part: self._bound(file) for part, file in files.items()}
 
             with self._transaction():
-                self._connection.execute("DELETE FROM vectors")
+                self.connection.execute("DELETE FROM vectors")
                 for part, file in files.items():
                     pages, regions = bound[part]
-                    self._connection.execute(
+                    self.connection.execute(
                         "INSERT INTO vectors VALUES (?, ?, ?, ?, ?)",
                         (part, msgspec.json.encode(file.info), stamps[part], pages.tobytes(), regions.tobytes()),
                     )
-                self._connection.execute("UPDATE state SET complete = 1")
+                self.connection.execute("UPDATE state SET complete = 1")
 
     def _bound(self, file: VectorFile) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """For each row the numbers of its page and its region (0 for a whole page), little-endian int64.
@@ -302,10 +294,10 @@ class _IndexBuilder:
             examples = "; ".join(stale[:_EXAMPLES]) + ("; ..." if len(stale) > _EXAMPLES else "")
             raise DifferentRunError(
                 f"{len(stale)} vectors of {part.plural} belong to changed or removed pages: {examples}",
-                remedy=f"Update the vectors, then the index: pagemill embed {self._out}",
+                remedy=f"Update the vectors, then the index: pagemill embed {self.out}",
             )
         identity = file.info.identity
-        self._report.parts[part] = PartCount(len(file), missing, identity.dimension, identity.engine)
+        self.report.parts[part] = PartCount(len(file), missing, identity.dimension, identity.engine)
         return pages, regions
 
     def _embeddable(self, file: VectorFile) -> Iterator[tuple[str, int | None, int, int, str]]:
@@ -319,7 +311,7 @@ class _IndexBuilder:
         else:
             digest = "text_digest" if file.info.part is Part.TEXT else "image_digest"
             statement = f"SELECT page_id, NULL, page, 0, {digest} FROM pages WHERE {digest} IS NOT NULL"
-        return iter(self._connection.execute(statement))
+        return iter(self.connection.execute(statement))
 
 
 def vectors_stamp(files: VectorPaths) -> str:

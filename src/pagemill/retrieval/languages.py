@@ -8,60 +8,36 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_SCRIPTS = {
-    name: re.compile(f"[{characters}]")
-    for name, characters in {
-        "Kore": "\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3",
-        "Jpan": "\u3041-\u30ff",
-        "Hani": "\u3400-\u4dbf\u4e00-\u9fff",
-        "Cyrl": "\u0400-\u052f",
-        "Grek": "\u0370-\u03ff",
-        "Arab": "\u0600-\u06ff",
-        "Hebr": "\u0590-\u05ff",
-        "Deva": "\u0900-\u097f",
-        "Beng": "\u0980-\u09ff",
-        "Guru": "\u0a00-\u0a7f",
-        "Gujr": "\u0a80-\u0aff",
-        "Taml": "\u0b80-\u0bff",
-        "Telu": "\u0c00-\u0c7f",
-        "Knda": "\u0c80-\u0cff",
-        "Mlym": "\u0d00-\u0d7f",
-        "Thai": "\u0e00-\u0e7f",
-        "Laoo": "\u0e80-\u0eff",
-        "Mymr": "\u1000-\u109f",
-        "Geor": "\u10a0-\u10ff",
-        "Khmr": "\u1780-\u17ff",
-        "Armn": "\u0530-\u058f",
-        "Latn": "A-Za-z\u00c0-\u024f",
-    }.items()
+_TABLE = {
+    "Kore": ("\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3", ("ko",)),
+    "Jpan": ("\u3041-\u30ff", ("ja",)),
+    "Hani": ("\u3400-\u4dbf\u4e00-\u9fff", ("zh", "ja")),
+    "Cyrl": ("\u0400-\u052f", ("be", "bg", "kk", "mk", "mn", "ru", "sr", "uk")),
+    "Grek": ("\u0370-\u03ff", ("el",)),
+    "Arab": ("\u0600-\u06ff", ("ar", "fa", "ur")),
+    "Hebr": ("\u0590-\u05ff", ("he",)),
+    "Deva": ("\u0900-\u097f", ("hi", "mr", "ne")),
+    "Beng": ("\u0980-\u09ff", ("bn",)),
+    "Guru": ("\u0a00-\u0a7f", ("pa",)),
+    "Gujr": ("\u0a80-\u0aff", ("gu",)),
+    "Taml": ("\u0b80-\u0bff", ("ta",)),
+    "Telu": ("\u0c00-\u0c7f", ("te",)),
+    "Knda": ("\u0c80-\u0cff", ("kn",)),
+    "Mlym": ("\u0d00-\u0d7f", ("ml",)),
+    "Thai": ("\u0e00-\u0e7f", ("th",)),
+    "Laoo": ("\u0e80-\u0eff", ("lo",)),
+    "Mymr": ("\u1000-\u109f", ("my",)),
+    "Geor": ("\u10a0-\u10ff", ("ka",)),
+    "Khmr": ("\u1780-\u17ff", ("km",)),
+    "Armn": ("\u0530-\u058f", ("hy",)),
+    "Latn": ("A-Za-z\u00c0-\u024f", ()),
 }
-"""Codes of ISO 15924, and the Unicode blocks of their letters."""
-_LANGUAGES = {
-    "Kore": ("ko",),
-    "Jpan": ("ja",),
-    "Hani": ("zh", "ja"),
-    "Cyrl": ("be", "bg", "kk", "mk", "mn", "ru", "sr", "uk"),
-    "Grek": ("el",),
-    "Arab": ("ar", "fa", "ur"),
-    "Hebr": ("he",),
-    "Deva": ("hi", "mr", "ne"),
-    "Beng": ("bn",),
-    "Guru": ("pa",),
-    "Gujr": ("gu",),
-    "Taml": ("ta",),
-    "Telu": ("te",),
-    "Knda": ("kn",),
-    "Mlym": ("ml",),
-    "Thai": ("th",),
-    "Laoo": ("lo",),
-    "Mymr": ("my",),
-    "Geor": ("ka",),
-    "Khmr": ("km",),
-    "Armn": ("hy",),
-}
-"""Languages by script, likeliest first; all others use Latin letters. The script determines a language if it is the
-only one here, and Chinese, since Japanese is hardly ever written without kana.
+"""Codes of ISO 15924, the Unicode blocks of their letters, and languages in them, likeliest first; all others use Latin
+letters. The script determines a language if it is the only one here, and Chinese, since Japanese is hardly ever written
+without kana.
 """
+_SCRIPTS = {script: re.compile(f"[{characters}]") for script, (characters, _) in _TABLE.items()}
+_LANGUAGES = {script: names for script, (_, names) in _TABLE.items() if names}
 _NOT_LATIN = frozenset(name for names in _LANGUAGES.values() for name in names)
 _LATIN = (
     *("af", "az", "bs", "ca", "cs", "cy", "da", "de", "en", "es", "et", "eu", "fi", "fr", "ga", "gl", "hr", "hu"),
