@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pagemill.document.labels import TASK_OF_LABEL, Label, Task
 from pagemill.document.page import Status
 from pagemill.embedding.vectors import Part, RowKey, VectorRow
-from pagemill.export.embedding_text import embedding_text, region_text
+from pagemill.export.embedding_text import embedding_text, is_said, region_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -65,7 +64,7 @@ def digest(*parts: str) -> str:
 def _regions(page: PageResult, *, images: bool) -> Iterator[Content]:
     """The regions that say or show something. A caption goes with its figure or table, and is none by itself."""
     crops = {crop.region: crop for crop in page.image_crops} if images else {}
-    wanted = {region.index for region in page.regions if _wanted(region)}
+    wanted = {region.index for region in page.regions if is_said(region)}
     captions: dict[int, list[str]] = {}
     for region in page.regions:
         if _is_caption(region, wanted) and region.caption_of is not None:
@@ -79,10 +78,6 @@ def _regions(page: PageResult, *, images: bool) -> Iterator[Content]:
         if text or crop:
             row = VectorRow(RowKey(page.page_id, region.index), digest("region", text, crop.sha256 if crop else ""))
             yield Content(row=row, text=text, crop=crop)
-
-
-def _wanted(region: Region) -> bool:
-    return TASK_OF_LABEL[region.label] is not Task.ABANDON or region.label is Label.FOOTNOTE
 
 
 def _is_caption(region: Region, wanted: Collection[int]) -> bool:

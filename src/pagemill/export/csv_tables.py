@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pagemill.document.labels import Label
 from pagemill.document.names import file_stem
 from pagemill.document.page import ContentFormat
-from pagemill.export.markdown import plain_content
+from pagemill.export.markdown import captions_of, plain_content
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -58,7 +58,7 @@ def write_tables(folder: Path, pages: Iterable[PageResult], *, byte_order_mark: 
         index = csv.writer(stream)
         index.writerow(INDEX_COLUMNS)
         for page in pages:
-            captions = _captions(page)
+            captions = captions_of(page.regions)
             for region in page.regions:
                 if region.label is not Label.TABLE or not region.content:
                     continue
@@ -68,7 +68,7 @@ def write_tables(folder: Path, pages: Iterable[PageResult], *, byte_order_mark: 
                     name = f"tables/{file_stem(page.page_id)}_{region.index}.csv"
                     with (folder / name).open("w", encoding=encoding, errors="replace", newline="") as file:
                         csv.writer(file).writerows(table_rows(table))
-                said = [captions.get(region.index, ""), table.caption if table else ""]
+                said = [*map(plain_content, captions.get(region.index, ())), table.caption if table else ""]
                 index.writerow(_entry(name, page, region, table, " ".join(filter(None, said))))
 
 
@@ -88,16 +88,6 @@ def inert(text: str) -> str:
     Numbers (``-5.2``, ``+3 %``) and dashes stay as they are. Source: OWASP, "CSV Injection".
     """
     return f"'{text}" if _FORMULA_START.match(text) and not _NUMBER.fullmatch(text.strip()) else text
-
-
-def _captions(page: PageResult) -> dict[int, str]:
-    captions: dict[int, str] = {}
-    for region in page.regions:
-        if region.caption_of is not None and region.content:
-            before = captions.get(region.caption_of)
-            text = plain_content(region)
-            captions[region.caption_of] = f"{before} {text}" if before else text
-    return captions
 
 
 def _entry(name: str, page: PageResult, region: Region, table: Table | None, caption: str) -> list[str | int]:

@@ -17,13 +17,12 @@ def embedding_text(page: PageResult) -> str:
 
     A table becomes one line a row, its cells apart by `` | ``; a cell over several rows or columns is said once.
     """
-    parts: list[str] = []
-    for region in page.regions:
-        wanted = TASK_OF_LABEL[region.label] is not Task.ABANDON or region.label is Label.FOOTNOTE
-        if not wanted or not region.content:
-            continue
-        parts.append(region_text(region))
-    return "\n".join(part for part in parts if part)
+    return "\n".join(filter(None, (region_text(region) for region in page.regions if is_said(region))))
+
+
+def is_said(region: Region) -> bool:
+    """Whether a region is part of what a page says: no running head or foot, page number or marginal note."""
+    return TASK_OF_LABEL[region.label] is not Task.ABANDON or region.label is Label.FOOTNOTE
 
 
 def region_text(region: Region) -> str:

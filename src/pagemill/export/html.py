@@ -21,7 +21,7 @@ from pagemill.document.labels import RUNNING_TEXT, TASK_OF_LABEL, Label, Task
 from pagemill.document.names import file_stem
 from pagemill.document.page import ContentFormat, Status
 from pagemill.export.html_lists import list_html
-from pagemill.export.markdown import formula_tags, plain_content
+from pagemill.export.markdown import captions_of, formula_tags, plain_content
 from pagemill.export.model_markdown import markdown_html
 from pagemill.export.paragraphs import TextPart, joined, left_open
 from pagemill.export.report import source_hash
@@ -174,10 +174,7 @@ def _blocks(page: PageResult, crops_root: str) -> list[_Block]:
         for region in page.regions
         if (region.label is Label.TABLE and region.content) or TASK_OF_LABEL[region.label] is Task.SKIP
     }
-    captions: dict[int, list[Region]] = {}
-    for region in page.regions:
-        if region.caption_of in targets and region.content:
-            captions.setdefault(region.caption_of, []).append(region)
+    captions = captions_of(page.regions)
     blocks: list[_Block] = []
     notes: list[_Block] = []
     tags = formula_tags(page.regions)

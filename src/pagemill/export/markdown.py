@@ -92,7 +92,7 @@ def _parts(page: PageResult, *, footnotes: bool, crops_root: str) -> list[_Part]
         reason = _comment("; ".join(error.message for error in page.errors))
         return [_Part(f"<!-- page {page.page_number or '?'} failed: {reason} -->")]
     crops = {crop.region: crops_root + crop.path for crop in page.image_crops}
-    captions = {region.caption_of: plain_content(region) for region in page.regions if region.caption_of is not None}
+    captions = captions_of(page.regions)
     tags = formula_tags(page.regions)
     unread = {error.region: error.message for error in page.errors if error.region is not None}
     parts: list[_Part] = []
@@ -101,7 +101,9 @@ def _parts(page: PageResult, *, footnotes: bool, crops_root: str) -> list[_Part]
         if region.label is Label.FOOTNOTE and footnotes and region.content:
             notes.append(_Part(region_markdown(region)))
         elif TASK_OF_LABEL[region.label] is Task.SKIP and region.index in crops:
-            parts.append(_Part(f"![{_figure_name(region, captions)}]({quote(crops[region.index])})"))
+            parts.append(
+                _Part(f"![{_figure_name(region, captions.get(region.index, ()))}]({quote(crops[region.index])})")
+            )
         elif region.content is None and region.index in unread:
             reason = _comment(unread[region.index])
             parts.append(_Part(f"<!-- region {region.index} ({region.label}) could not be read: {reason} -->"))
@@ -130,6 +132,15 @@ def formula_tags(regions: Sequence[Region]) -> dict[int, str]:
         if number and latex and "\\tag" not in latex:
             tags[numbered.index] = number[1]
     return tags
+
+
+def captions_of(regions: Iterable[Region]) -> dict[int, list[Region]]:
+    """The captions of figures and tables, by the index of what they belong to."""
+    captions: dict[int, list[Region]] = {}
+    for region in regions:
+        if region.caption_of is not None and region.content:
+            captions.setdefault(region.caption_of, []).append(region)
+    return captions
 
 
 def plain_content(region: Region) -> str:
@@ -197,7 +208,7 @@ def _item(line: str) -> str:
     return f"{indent}- {escape(text[bullet.end() :] if bullet else text)}"
 
 
-def _figure_name(region: Region, captions: dict[int, str]) -> str:
+def _figure_name(region: Region, captions: Sequence[Region]) -> str:
     """``Figure 3`` where a caption says so, else what the region is."""
-    match = _FIGURE_NAME.match(captions.get(region.index, ""))
+    match = _FIGURE_NAME.match(plain_content(captions[-1])) if captions else None
     return escape(match.group().replace("[", "").replace("]", "")) if match else region.label.value
