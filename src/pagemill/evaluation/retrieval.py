@@ -249,7 +249,9 @@ def randomisation_test(differences: np.ndarray[Any, np.dtype[np.float64]]) -> fl
 def scorer() -> str:
     """Name and version of what computes the measures."""
     _ir_measures()
-    return f"ir-measures {metadata.version('ir-measures')} (pytrec-eval-terrier {_version('pytrec-eval-terrier')})"
+    return (
+        f"ir-measures {metadata.version('ir-measures')} (pytrec-eval-terrier {metadata.version('pytrec-eval-terrier')})"
+    )
 
 
 def _part_result(
@@ -303,10 +305,3 @@ def _ir_measures() -> Any:
             "the evaluation of retrieval needs ir-measures", remedy="Install it: pip install 'pagemill[eval]'"
         ) from error
     return ir_measures
-
-
-def _version(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return "unknown"

@@ -57,7 +57,7 @@ def build(
     reader: RunReader,
     out: Path,
     options: BuildOptions,
-    tell: Callable[[PageResult], None] | None = None,
+    tell: Callable[[PageResult], None] = lambda page: None,
     open_images: OpenImages | None = None,
 ) -> tuple[Path, Manifest]:
     """Build the dataset's files, or find those of an earlier call for the same run state and options.
@@ -108,7 +108,7 @@ class _DatasetBuilder:
     out: Path
     options: BuildOptions
     folder: Path
-    tell: Callable[[PageResult], None] | None
+    tell: Callable[[PageResult], None]
     image: Callable[[PageResult], bytes | None] | None
     languages: Counter[str] = field(default_factory=Counter)
     pages: int = 0
@@ -194,8 +194,7 @@ class _DatasetBuilder:
         for page in self.reader.pages():
             self.pages += 1
             self.languages.update(page.languages)
-            if self.tell is not None:
-                self.tell(page)
+            self.tell(page)
             yield public_page(page)
 
     def _image_of(self, page: PageResult) -> bytes | None:

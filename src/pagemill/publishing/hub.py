@@ -60,7 +60,7 @@ class HubDataset:
         if not (self.token or get_token()):
             raise OutputError("there is no token for the Hub", remedy=_LOGIN)
 
-    def publish(self, folder: Path, manifest: Manifest, tell: Tell | None = None) -> str:
+    def publish(self, folder: Path, manifest: Manifest, tell: Tell = lambda file, size: None) -> str:
         """Upload missing files, commit, and verify the result against the manifest, after :meth:`check`.
 
         The repository shows the old dataset until everything is uploaded. Files of an earlier dataset that are not in
@@ -100,8 +100,7 @@ class HubDataset:
             stale = set(before) & (earlier or set()) - {file.path for file in manifest.files}
             operations: list[Any] = [CommitOperationDelete(path) for path in sorted(stale)]
             for file in manifest.files:
-                if tell is not None:
-                    tell(file, 0)
+                tell(file, 0)
                 if not _is_same(before.get(file.path), file, folder):
                     operation = CommitOperationAdd(file.path, folder / file.path)
                     # One at a time: an interrupted upload need not repeat finished files.
@@ -109,8 +108,7 @@ class HubDataset:
                         **repository, additions=[operation], revision=self.revision, free_memory=False
                     )
                     operations.append(operation)
-                if tell is not None:
-                    tell(file, file.size)
+                tell(file, file.size)
             own = described(folder, [folder / MANIFEST])
             if operations or not _is_same(before.get(MANIFEST), own[0], folder):
                 api.create_commit(

@@ -64,7 +64,7 @@ class StoredDataset:
                     remedy="Name a folder outside of it.",
                 )
 
-    def publish(self, folder: Path, manifest: Manifest, tell: Tell | None = None) -> str:
+    def publish(self, folder: Path, manifest: Manifest, tell: Tell = lambda file, size: None) -> str:
         """Copy missing files and read everything back; the manifest is written last.
 
         Files of an earlier dataset that are not in this one are deleted.
@@ -94,15 +94,13 @@ class StoredDataset:
             begun = replace(manifest, files=(*manifest.files, *(earlier[path] for path in sorted(stale))))
             self._copy(filesystem, begun.encoded(), f"{root}/{_PENDING}")
             for file in manifest.files:
-                if tell is not None:
-                    tell(file, 0)
+                tell(file, 0)
                 target = f"{root}/{file.path}"
                 if not _is_same(filesystem, target, file):
                     self._copy(filesystem, folder / file.path, target)
                     if not _is_same(filesystem, target, file):
                         raise DamagedRunError(f"{file.path} differs from what was written", remedy=_AGAIN)
-                if tell is not None:
-                    tell(file, file.size)
+                tell(file, file.size)
             for path in sorted(stale):
                 if filesystem.isfile(f"{root}/{path}"):
                     filesystem.rm_file(f"{root}/{path}")
