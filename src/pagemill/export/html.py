@@ -23,7 +23,7 @@ from pagemill.document.page import ContentFormat, Status
 from pagemill.export.html_lists import list_html
 from pagemill.export.markdown import captions_of, formula_tags, plain_content
 from pagemill.export.model_markdown import markdown_html
-from pagemill.export.paragraphs import TextPart, joined, left_open
+from pagemill.export.paragraphs import TextPart, stream_joined
 from pagemill.export.report import source_hash
 
 if TYPE_CHECKING:
@@ -117,24 +117,25 @@ def document_html(pages: Iterable[PageResult], *, crops_root: str = "") -> Itera
     language = next((code for code in first.languages if _LANGUAGE.fullmatch(code)), None)
     yield _head(first.doc_id, language)
     yield "<main>\n"
-    held: list[_Block] = []
     numbers: list[int] = []
-    for page in chain([first], stream):
-        blocks = _blocks(page, crops_root)
-        if page.page_number is not None and page.page_number not in numbers[-1:]:
-            numbers.append(page.page_number)
-            mark = f'<span class="page" id="page-{page.page_number}" data-page="{page.page_number}"></span>'
-            blocks = blocks or [_Block("")]
-            blocks[0].marks.append((0, mark))
-        parts = joined([*held, *blocks])
-        held = [] if page.status is Status.FAILED else left_open(parts)
-        yield from (f"{part.html()}\n" for part in parts[: len(parts) - len(held)])
-    yield from (f"{part.html()}\n" for part in held)
+    parts = stream_joined((page, _marked(page, crops_root, numbers)) for page in chain([first], stream))
+    yield from (f"{part.html()}\n" for part in parts)
     yield "</main>\n"
     if len(numbers) > 1:
         links = " ".join(f'<a href="#page-{number}">{number}</a>' for number in numbers)
         yield f'<nav aria-label="Pages">Pages {links}</nav>\n'
     yield "</body>\n</html>\n"
+
+
+def _marked(page: PageResult, crops_root: str, numbers: list[int]) -> list[_Block]:
+    """The blocks of a page, the first one with the mark of the page; its number is added to ``numbers``."""
+    blocks = _blocks(page, crops_root)
+    if page.page_number is not None and page.page_number not in numbers[-1:]:
+        numbers.append(page.page_number)
+        mark = f'<span class="page" id="page-{page.page_number}" data-page="{page.page_number}"></span>'
+        blocks = blocks or [_Block("")]
+        blocks[0].marks.append((0, mark))
+    return blocks
 
 
 def _write(path: Path, pieces: Iterable[str]) -> None:

@@ -15,7 +15,7 @@ from pagemill.document.labels import RUNNING_TEXT, TASK_OF_LABEL, Label, Task
 from pagemill.document.page import ContentFormat, Status
 from pagemill.export.html_lists import BULLET, ORDINAL
 from pagemill.export.model_markdown import code_block, formula, harmless, plain, plain_line
-from pagemill.export.paragraphs import TextPart, joined, left_open
+from pagemill.export.paragraphs import TextPart, joined, stream_joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -54,26 +54,17 @@ def document_markdown(pages: Iterable[PageResult], *, footnotes: bool = True, cr
     """A document as Markdown, in pieces that are to be written one after the other.
 
     Paragraphs that run over a page break are joined; figures and footnotes between their halves come after them.
-    Only what a page leaves open is held back, and not for long: not past a page that failed, nor past many blocks.
 
     Args:
         pages: In page order.
         footnotes: As in :func:`page_markdown`.
         crops_root: As in :func:`page_markdown`; the default fits a file one folder below the run directory.
     """
-    held: list[_Part] = []
-    empty = True
-    for page in pages:
-        parts = joined([*held, *_parts(page, footnotes=footnotes, crops_root=crops_root)])
-        held = [] if page.status is Status.FAILED else left_open(parts)
-        for part in parts[: len(parts) - len(held)]:
-            yield part.text if empty else f"\n\n{part.text}"
-            empty = False
-    for part in held:
-        yield part.text if empty else f"\n\n{part.text}"
-        empty = False
-    if not empty:
-        yield "\n"
+    between = ""
+    for part in stream_joined((page, _parts(page, footnotes=footnotes, crops_root=crops_root)) for page in pages):
+        yield between + part.text
+        between = "\n\n"
+    yield "\n" if between else ""
 
 
 def collected_markdown(documents: Iterable[tuple[str, Iterable[PageResult]]], *, crops_root: str) -> Iterator[str]:

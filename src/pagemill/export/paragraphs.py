@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from pagemill.document.joining import goes_on, join_pair
+from pagemill.document.page import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pagemill.document.page import PageResult
 
 _MOST_HELD = 50
 """Parts after an open paragraph beyond which it is not held back for its rest."""
@@ -49,6 +52,19 @@ def joined(parts: Sequence[PartT]) -> list[PartT]:
             result.append(part)
             pending = part if part.open else None
     return result
+
+
+def stream_joined(pages: Iterable[tuple[PageResult, Sequence[PartT]]]) -> Iterator[PartT]:
+    """The parts of a document, page by page, joined over page breaks.
+
+    Only what a page leaves open is held back, and not for long: not past a page that failed, nor past many parts.
+    """
+    held: list[PartT] = []
+    for page, own in pages:
+        parts = joined([*held, *own])
+        held = [] if page.status is Status.FAILED else left_open(parts)
+        yield from parts[: len(parts) - len(held)]
+    yield from held
 
 
 def left_open(parts: list[PartT]) -> list[PartT]:
