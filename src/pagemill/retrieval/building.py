@@ -21,7 +21,7 @@ import numpy as np
 from pagemill.document.page import Status
 from pagemill.embedding.contents import contents
 from pagemill.embedding.vectors import FOLDER as VECTORS
-from pagemill.embedding.vectors import Part, RowKey, VectorFile, VectorPaths, parts_of
+from pagemill.embedding.vectors import Part, RowKey, VectorFile, VectorPaths, VectorRow, parts_of
 from pagemill.errors import DifferentRunError
 from pagemill.retrieval import database
 from pagemill.retrieval.languages import language_of
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from pagemill.document.page import PageResult
+    from pagemill.document.page import PageResult, Region
     from pagemill.errors import DamagedRunError
 
 _PAGES_A_TRANSACTION = 500
@@ -200,7 +200,7 @@ class _IndexBuilder:
             return
         self.report.added += 1
         regions = list(contents(page, Part.REGIONS, images=True))
-        text_digests = {content.row.key.region: content.row for content in contents(page, Part.REGIONS, images=False)}
+        text_digests = {each.row.key.region: each.row.digest for each in contents(page, Part.REGIONS, images=False)}
         texts = [_sound(content.text) for content in regions]
         words_of_regions = [indexed(text) for text in texts]
         words = _page_words(words_of_regions)
@@ -222,24 +222,20 @@ class _IndexBuilder:
         )
         number = cursor.lastrowid
         execute("INSERT INTO page_words (rowid, words) VALUES (?, ?)", (number, words))
-        by_index = {region.index: region for region in page.regions}
+        by_index: dict[int | None, Region] = {region.index: region for region in page.regions}
         for content, text, region_words in zip(regions, texts, words_of_regions, strict=True):
-            index = content.row.key.region
-            if index is None:
-                continue
-            region = by_index[index]
-            alone = text_digests.get(index)
+            region = by_index[content.row.key.region]
             cursor = execute(
                 "INSERT INTO regions (page, region, label, bbox, crop, text, text_digest, picture_digest)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     number,
-                    index,
+                    region.index,
                     region.label,
                     msgspec.json.encode(region.bbox_2d).decode(),
                     content.crop.path if content.crop else None,
                     text,
-                    alone.digest if alone else None,
+                    text_digests.get(region.index),
                     content.row.digest,
                 ),
             )
@@ -251,21 +247,19 @@ class _IndexBuilder:
     def _bind(self) -> None:
         """Bind each row of the vectors to its page and region, in one transaction."""
         there = [part for part in parts_of(self.out) if part in EMBEDDED]
-        with ExitStack() as stack:
-            # Stamped before they are opened: a search notices files that were replaced meanwhile.
-            stamps = {part: vectors_stamp(VectorPaths(self.out / VECTORS, part)) for part in there}
-            files = {part: stack.enter_context(VectorFile.open(self.out, part)) for part in there}
-            bound = {part: self._bound(file) for part, file in files.items()}
-
-            with self._transaction():
-                self.connection.execute("DELETE FROM vectors")
-                for part, file in files.items():
-                    pages, regions = bound[part]
-                    self.connection.execute(
-                        "INSERT INTO vectors VALUES (?, ?, ?, ?, ?)",
-                        (part, msgspec.json.encode(file.info), stamps[part], pages.tobytes(), regions.tobytes()),
-                    )
-                self.connection.execute("UPDATE state SET complete = 1")
+        # Stamped before they are opened: a search notices files that were replaced meanwhile.
+        stamps = {part: vectors_stamp(VectorPaths(self.out / VECTORS, part)) for part in there}
+        files = {part: VectorFile.open(self.out, part) for part in there}
+        bound = {part: self._bound(file) for part, file in files.items()}
+        with self._transaction():
+            self.connection.execute("DELETE FROM vectors")
+            for part, file in files.items():
+                pages, regions = bound[part]
+                self.connection.execute(
+                    "INSERT INTO vectors VALUES (?, ?, ?, ?, ?)",
+                    (part, msgspec.json.encode(file.info), stamps[part], pages.tobytes(), regions.tobytes()),
+                )
+            self.connection.execute("UPDATE state SET complete = 1")
 
     def _bound(self, file: VectorFile) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """For each row the numbers of its page and its region (0 for a whole page), little-endian int64.
@@ -276,28 +270,20 @@ class _IndexBuilder:
         part = file.info.part
         pages = np.zeros(len(file), dtype="<i8")
         regions = np.zeros(len(file), dtype="<i8")
-        places = {row.key: place for place, row in enumerate(file.rows)}
-        missing = 0
-        changed = []
+        count = 0
         for page_id, region, page, identifier, digest in self._embeddable(file):
-            key = RowKey(page_id, region)
-            place = places.get(key)
-            if place is None:
-                missing += 1
-            elif file.rows[place].digest != digest:
-                changed.append(str(key))
-                pages[place] = -1
-            else:
+            count += 1
+            place = file.place(VectorRow(RowKey(page_id, region), digest))
+            if place is not None:
                 pages[place], regions[place] = page, identifier
-        gone = [str(file.rows[place].key) for place in np.flatnonzero(pages == 0)]
-        if stale := [*changed, *gone]:
+        if stale := [str(file.rows[place].key) for place in np.flatnonzero(pages == 0)]:
             examples = "; ".join(stale[:_EXAMPLES]) + ("; ..." if len(stale) > _EXAMPLES else "")
             raise DifferentRunError(
                 f"{len(stale)} vectors of {part.plural} belong to changed or removed pages: {examples}",
                 remedy=f"Update the vectors, then the index: pagemill embed {self.out}",
             )
         identity = file.info.identity
-        self.report.parts[part] = PartCount(len(file), missing, identity.dimension, identity.engine)
+        self.report.parts[part] = PartCount(len(file), count - len(file), identity.dimension, identity.engine)
         return pages, regions
 
     def _embeddable(self, file: VectorFile) -> Iterator[tuple[str, int | None, int, int, str]]:

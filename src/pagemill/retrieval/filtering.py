@@ -11,7 +11,7 @@ from pagemill.errors import UsageError
 from pagemill.retrieval.languages import LANGUAGES, is_known, may_be
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection
 
     from numpy.typing import NDArray
 
@@ -71,21 +71,18 @@ def allowed(view: Snapshots, filters: Filters) -> Allowed:
 
 
 def _highest(view: Snapshots, table: str, column: str) -> int:
-    return view.all(f"SELECT max({column}) FROM {table}")[0][0] or 0
+    return int(view.one(f"SELECT ifnull(max({column}), 0) FROM {table}"))
 
 
 def _refuse_unfitting(view: Snapshots, patterns: list[tuple[str, re.Pattern[str]]], filters: Filters) -> None:
     """Raise an error if the patterns of a filter match nothing."""
     for (column, pattern), asked in zip(patterns, filter(None, (filters.documents, filters.pages)), strict=True):
-        if not any(pattern.match(name) for name in _names(view, column)):
-            some = ", ".join(list(dict.fromkeys(_names(view, column)))[:_EXAMPLES])
+        names = [name for (name,) in view.all(f"SELECT {column} FROM pages GROUP BY 1 ORDER BY min(page)")]
+        if not any(map(pattern.match, names)):
+            some = ", ".join(names[:_EXAMPLES])
             raise UsageError(
                 f"no {column} in the index matches {', '.join(asked)}", remedy=f"There are: {some or 'none'}, ..."
             )
-
-
-def _names(view: Snapshots, column: str) -> Iterator[str]:
-    return (name for (name,) in view.each(f"SELECT {column} FROM pages ORDER BY page"))
 
 
 def _refuse_unknown_codes(view: Snapshots, languages: Collection[str]) -> None:
