@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from rapidfuzz import fuzz
-from reading_order_score import reading_order
 
 import pagemill
+from character_error_rate import character_error_rate, normalise
 from pagemill.document.labels import Label
-from pagemill.evaluation.character_error_rate import character_error_rate, normalise
-from pagemill.evaluation.teds import teds
+from reading_order_score import reading_order
+from teds import teds
 
 if TYPE_CHECKING:
     from pagemill.document.page import PageResult, Region

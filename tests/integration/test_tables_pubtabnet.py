@@ -12,11 +12,11 @@ import pytest
 from PIL import Image
 
 from pagemill.document.page import TextLine, Word
-from pagemill.evaluation.teds import teds
 from pagemill.imaging.transforms import crop_quad
 from pagemill.imaging.types import Pixels
 from pagemill.recognition.rapidocr_engine import create_detector, create_recognizer
 from pagemill.tables import recognize_table
+from teds import teds
 
 pytestmark = pytest.mark.integration
 pytest.importorskip("apted")

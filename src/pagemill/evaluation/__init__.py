@@ -1,1 +1,1 @@
-"""Scorers: character error rate, TEDS, retrieval; sets of queries."""
+"""Retrieval metrics, and sets of queries."""

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+import teds as teds_module
 from pagemill.errors import TooLargeError
-from pagemill.evaluation import teds as teds_module
-from pagemill.evaluation.teds import teds
+from teds import teds
 
 pytest.importorskip("apted")
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pagemill.evaluation.character_error_rate import character_error_rate, normalise
+from character_error_rate import character_error_rate, normalise
 
 
 def test_equal_texts_have_no_errors() -> None:

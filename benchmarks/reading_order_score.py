@@ -9,7 +9,7 @@ import numpy as np
 from rapidfuzz import fuzz
 from rapidfuzz.distance import Levenshtein
 
-from pagemill.evaluation.character_error_rate import normalise
+from character_error_rate import normalise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
