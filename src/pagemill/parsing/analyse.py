@@ -10,13 +10,15 @@ import numpy as np
 from pagemill.document.geometry import area, as_array, intersection
 from pagemill.document.labels import FIGURES, Label
 from pagemill.document.page import PageError
+from pagemill.export.markdown import page_markdown
 from pagemill.layout.base import DetectedRegion
 from pagemill.layout.fallback import complete_regions
 from pagemill.layout.misread import is_columns_of_text
-from pagemill.parsing.assemble import assemble_page
+from pagemill.parsing.assemble import assemble_regions
 from pagemill.parsing.lines import assign_lines, rows_of
 from pagemill.parsing.listings import mark_listings
 from pagemill.parsing.lists import is_bulleted
+from pagemill.parsing.record import begun_record
 from pagemill.parsing.thresholds import PARSING
 from pagemill.tables import find_open_tables, find_ruled_tables, recognize_table
 
@@ -32,65 +34,33 @@ if TYPE_CHECKING:
 
 
 def analyse_page(
-    ref: PageRef,
-    page: DecodedPage,
-    pixels: Pixels,
-    detected: Sequence[DetectedRegion],
-    lines: Sequence[TextLine],
+    ref: PageRef, page: DecodedPage, detected: Sequence[DetectedRegion], lines: Sequence[TextLine]
 ) -> PageResult:
     """Build the record of a page. Computes for some milliseconds: call it on a thread.
 
     Args:
         ref: The page.
-        page: As decoded, for its resolution and notes.
-        pixels: The page upright, shape (height, width, 3); boxes are in its pixels.
+        page: Upright and straight; boxes are in its pixels.
         detected: Regions that the layout engine found.
         lines: All lines of text on the page.
     """
-    height, width = pixels.shape[:2]
+    record = begun_record(ref, page)
+    size = float(record.width), float(record.height)
     if len(lines) > PARSING.max_lines:
-        whole = (0.0, 0.0, float(width), float(height))
-        regions = [DetectedRegion(box=whole, label=Label.TEXT, score=None, source="projection")]
-        crowded = PageError(
-            component="layout",
-            category="too_large",
-            message=f"the page has {len(lines)} lines of text; over {PARSING.max_lines} are not laid out, only listed",
-        )
+        regions = [DetectedRegion(box=(0.0, 0.0, *size), label=Label.TEXT, score=None, source="projection")]
+        message = f"the page has {len(lines)} lines of text; over {PARSING.max_lines} are not laid out, only listed"
+        record.errors.append(PageError(component="layout", category="too_large", message=message))
     else:
-        regions, crowded = _regions(page, pixels, detected, lines), None
-    tables, errors = _tables(regions, pixels, lines)
-    metadata = dict(ref.metadata)
-    if page.notes:
-        metadata["notes"] = list(page.notes)
-    record = assemble_page(
-        page_id=ref.page_id,
-        page_idx=ref.position,
-        doc_id=ref.document.doc_id,
-        source=ref.document.uri,
-        page_number=ref.page_number,
-        width=width,
-        height=height,
-        regions=regions,
-        lines=lines,
-        tables=tables,
-        dpi=page.dpi,
-        metadata=metadata,
-    )
-    record.page_key = str(ref.key)
-    record.errors.extend(errors if crowded is None else [crowded, *errors])
+        detected = [*detected, *_missed_tables(detected, page.pixels, lines)]
+        if page.text_layer is not None:
+            detected += _missed_pictures(detected, page.image_boxes, lines, size)
+        regions = complete_regions(detected, [line.box for line in lines], size, page.pixels)
+        regions = mark_listings(_without_lists(regions, lines), lines)
+    tables, errors = _tables(regions, page.pixels, lines)
+    record.errors += errors
+    record.regions = assemble_regions(regions, lines, tables, record.width, record.height, ref.page_number)
+    record.markdown = page_markdown(record)
     return record
-
-
-def _regions(
-    page: DecodedPage, pixels: Pixels, detected: Sequence[DetectedRegion], lines: Sequence[TextLine]
-) -> list[DetectedRegion]:
-    """What the layout engine found, completed from rules, the PDF's pictures and the lines."""
-    height, width = pixels.shape[:2]
-    detected = [*detected, *_missed_tables(detected, pixels, lines)]
-    if page.text_layer is not None and pixels is page.pixels:
-        detected += _missed_pictures(detected, page.image_boxes, lines, (width, height))
-    regions = complete_regions(detected, [line.box for line in lines], (width, height), pixels)
-    return mark_listings(_without_lists(regions, lines), lines)
 
 
 def _missed_tables(

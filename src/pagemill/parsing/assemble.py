@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pagemill.document.geometry import area, as_array, clip, normalise_1000, union_box
 from pagemill.document.joining import goes_on, join_pair
 from pagemill.document.labels import FIGURES, RUNNING_TEXT, TASK_OF_LABEL, Label, Task
-from pagemill.document.page import ContentFormat, PageResult, Region
-from pagemill.export.markdown import page_markdown
+from pagemill.document.page import ContentFormat, Region
 from pagemill.layout.reading_order import leading_number, reading_order
 from pagemill.parsing.blocks import Block, body_size
 from pagemill.parsing.captions import caption_targets, join_names, mark_captions
@@ -50,55 +49,6 @@ _READ_LATER = frozenset({Label.DISPLAY_FORMULA, Label.SEAL, Label.HEADER_IMAGE, 
 """Labels that stay in the record also when no line of text lies in them."""
 
 
-def assemble_page(
-    *,
-    page_id: str,
-    page_idx: int,
-    doc_id: str,
-    source: str,
-    page_number: int | None,
-    width: int,
-    height: int,
-    regions: Sequence[DetectedRegion],
-    lines: Sequence[TextLine],
-    tables: Mapping[int, Table] | None = None,
-    dpi: float | None = None,
-    metadata: dict[str, Any] | None = None,
-) -> PageResult:
-    """Build the record of a page.
-
-    Every line ends up in exactly one region: that of its table, the region that holds most of it, or one made for it.
-
-    Args:
-        page_id: Of the record.
-        page_idx: Of the record.
-        doc_id: Of the record.
-        source: Of the record.
-        page_number: Page in the document, from 1.
-        width: Of the page in pixels.
-        height: Of the page in pixels.
-        regions: Detected regions, boxes in pixels.
-        lines: All lines of the page, boxes in pixels.
-        tables: Recognized tables by the index of their region; their ``line_indices`` refer to ``lines``.
-        dpi: Of the page image, where known.
-        metadata: Of the source.
-    """
-    record = PageResult(
-        page_id=page_id,
-        page_idx=page_idx,
-        doc_id=doc_id,
-        source=source,
-        page_number=page_number,
-        width=width,
-        height=height,
-        dpi=dpi,
-        metadata=metadata or {},
-    )
-    record.regions = assemble_regions(regions, lines, tables or {}, width, height, page_number)
-    record.markdown = page_markdown(record)
-    return record
-
-
 def assemble_regions(
     regions: Sequence[DetectedRegion],
     lines: Sequence[TextLine],
@@ -107,7 +57,18 @@ def assemble_regions(
     height: int,
     page_number: int | None = None,
 ) -> list[Region]:
-    """The regions of a page in reading order with their content; see :func:`assemble_page`."""
+    """The regions of a page in reading order with their content.
+
+    Every line ends up in exactly one region: that of its table, the region that holds most of it, or one made for it.
+
+    Args:
+        regions: Detected regions, boxes in pixels.
+        lines: All lines of the page, boxes in pixels.
+        tables: Recognized tables by the index of their region; their ``line_indices`` refer to ``lines``.
+        width: Of the page in pixels.
+        height: Of the page in pixels.
+        page_number: Page in the document, from 1.
+    """
     blocks = _blocks(regions, lines, tables, width, height)
     blocks = join_fields(blocks)
     body = body_size(blocks)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pagemill.document.geometry import Box
+    from pagemill.document.geometry import Box, Point
     from pagemill.document.page import TextLine
+
+    Affine = NDArray[np.float64]
+    """An affine map, shape (2, 3)."""
 
 
 @dataclass(slots=True)
@@ -55,9 +59,39 @@ def direction(line: TextLine) -> float:
     return 0.0
 
 
-def is_upside_down(line: TextLine) -> bool:
-    """Whether a line runs level, from right to left with its letters upside down."""
-    return abs(direction(line)) > PARSING.upside_down
+def quarter_turn(degrees: int, width: float = 0, height: float = 0) -> Affine:
+    """Turning a page of this size clockwise by 0, 90, 180 or 270 degrees."""
+    cos, sin = ((1, 0), (0, 1), (-1, 0), (0, -1))[degrees // 90]
+    left, top = width * (cos < 0) + height * (sin > 0), height * (cos < 0) + width * (sin < 0)
+    return np.array([[cos, -sin, left], [sin, cos, top]], dtype=np.float64)
+
+
+def mapped(affine: Affine, points: Sequence[Point]) -> tuple[Point, ...]:
+    """Points moved, to a tenth of a pixel."""
+    there = np.asarray(points, dtype=np.float64) @ affine[:, :2].T + affine[:, 2]
+    return tuple((round(float(x), 1), round(float(y), 1)) for x, y in there)
+
+
+def corners_of(box: Box) -> tuple[Point, ...]:
+    """The corners of a box, clockwise from the top-left."""
+    x1, y1, x2, y2 = box
+    return ((x1, y1), (x2, y1), (x2, y2), (x1, y2))
+
+
+def around(corners: Sequence[Point]) -> Box:
+    """The box around points."""
+    return union_box((x, y, x, y) for x, y in corners)
+
+
+def moved(line: TextLine, affine: Affine) -> TextLine:
+    """The line with its words as it lies once the page is moved; without a polygon where it is level then."""
+    corners = mapped(affine, line.polygon or corners_of(line.box))
+    words = tuple(
+        msgspec.structs.replace(word, box=around(mapped(affine, corners_of(word.box)))) for word in line.words
+    )
+    there = msgspec.structs.replace(line, box=around(corners), polygon=corners, words=words)
+    level = abs(direction(there)) <= PARSING.turned_tolerance
+    return msgspec.structs.replace(there, polygon=None) if level else there
 
 
 def is_vertical(line: TextLine) -> bool:
@@ -129,22 +163,34 @@ def group_orphans(lines: Sequence[TextLine], indices: Sequence[int]) -> list[lis
 def rows_of(lines: Sequence[TextLine]) -> list[Row]:
     """Order the lines of a region: from top to bottom, and on one baseline in writing direction.
 
-    A skewed page is straightened by the median slope of its lines first. Vertical writing reads column by column. Lines
-    that are upside down read from the bottom to the top.
+    Text that runs up, down or upside down is read as on the page turned for it, and a slanted page is straightened by
+    the median slope of its lines first. Columns of upright characters read from right to left.
     """
-    if not lines:
-        return []
-    if sum(len(line.text) * (1 if is_upside_down(line) else -1) for line in lines) > 0:
-        return _rows_upside_down(lines)
-    vertical = [line for line in lines if is_vertical(line)]
-    if len(vertical) * 2 > len(lines):
-        return [_row([line]) for line in sorted(lines, key=_vertical_rank)]
+    weights: Counter[int] = Counter()
+    for line in lines:
+        weights[round(direction(line) / 90) * 90 % 360] += len(line.text)
+    degrees = -max(weights, key=lambda quarter: weights[quarter], default=0) % 360
+    if not degrees:
+        return _level_rows(lines)
+    turned = [moved(line, quarter_turn(degrees)) for line in lines]
+    place = {id(other): line for other, line in zip(turned, lines, strict=True)}
+    rows = _level_rows(turned)
+    for row in rows:
+        row.lines = [place[id(line)] for line in row.lines]
+        row.box = around(mapped(quarter_turn(360 - degrees), corners_of(row.box)))
+    return rows
+
+
+def _level_rows(lines: Sequence[TextLine]) -> list[Row]:
+    if sum(is_vertical(line) for line in lines) * 2 > len(lines):
+        return [_row([line]) for line in sorted(lines, key=lambda line: (-line.box[0] - line.box[2], line.box[1]))]
     slope = _slope(lines)
     boxes = as_array(line.box for line in lines)
     centre = (boxes[:, 1] + boxes[:, 3]) / 2 - slope * (boxes[:, 0] + boxes[:, 2]) / 2
     size = np.array([line_size(line) for line in lines])
-    usual = float(np.median(size))
-    caps = [i for i, line in enumerate(lines) if _may_be_drop_cap(line) and size[i] > PARSING.drop_cap * usual]
+    caps = [
+        i for i, line in enumerate(lines) if _may_be_drop_cap(line) and size[i] > PARSING.drop_cap * np.median(size)
+    ]
     groups: list[list[int]] = []
     for i in np.argsort(centre, kind="stable").tolist():
         if i in caps:
@@ -161,27 +207,6 @@ def rows_of(lines: Sequence[TextLine]) -> list[Row]:
     for i in caps:
         rows = _with_drop_cap(rows, lines[i])
     return rows
-
-
-def _rows_upside_down(lines: Sequence[TextLine]) -> list[Row]:
-    """The rows that lines make when the page is turned by 180 degrees, at their places on the page as it is."""
-    turned = [_turned_over(line) for line in lines]
-    place = {id(other): line for other, line in zip(turned, lines, strict=True)}
-    rows = rows_of(turned)
-    for row in rows:
-        row.lines = [place[id(line)] for line in row.lines]
-        row.box = _opposite(row.box)
-    return rows
-
-
-def _turned_over(line: TextLine) -> TextLine:
-    """The line turned by 180 degrees about the page's corner."""
-    polygon = tuple((-x, -y) for x, y in line.polygon) if line.polygon else None
-    return msgspec.structs.replace(line, box=_opposite(line.box), polygon=polygon)
-
-
-def _opposite(box: Box) -> Box:
-    return (-box[2], -box[3], -box[0], -box[1])
 
 
 def _may_be_drop_cap(line: TextLine) -> bool:
@@ -224,12 +249,6 @@ def _slope(lines: Sequence[TextLine]) -> float:
     angles = [direction(line) for line in lines]
     slopes = [math.tan(math.radians(angle)) for angle in angles if 0 < abs(angle) < PARSING.level_slope]
     return float(np.median(slopes)) if len(slopes) * 2 > len(lines) else 0.0
-
-
-def _vertical_rank(line: TextLine) -> tuple[float, float]:
-    """Columns from right to left; text turned to run upwards stacks from left to right."""
-    x = (line.box[0] + line.box[2]) / 2
-    return (x if -135 < direction(line) < -45 else -x, line.box[1])
 
 
 def _row(lines: list[TextLine]) -> Row:

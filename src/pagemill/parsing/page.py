@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import time
 from contextlib import contextmanager
@@ -19,19 +20,16 @@ from pagemill.errors import (
     UsageError,
     WorkerCrashError,
     error_class,
+    first_of,
 )
 from pagemill.export.markdown import page_markdown
-from pagemill.imaging.encode import encode_preview
-from pagemill.imaging.transforms import rotate_quarter
 from pagemill.parsing.analyse import analyse_page
 from pagemill.parsing.clean import clean_lines
-from pagemill.parsing.crops import cut_pictures
-from pagemill.parsing.deskew import StraightPage, estimate_skew, straighten
-from pagemill.parsing.marks import with_marks
+from pagemill.parsing.record import begun_record, cut_pictures, preview_of
 from pagemill.parsing.regions import finish_page, prepare_page
-from pagemill.parsing.text_layer_soundness import judge, merge_lines
-from pagemill.parsing.upright import turn_page, turn_to_upright, turned_lines
-from pagemill.parsing.whole_pages import UnreadPageError, finish_whole_page, prepare_whole_page
+from pagemill.parsing.text_layer_soundness import PARTIAL, SOUND, judge, merge_lines
+from pagemill.parsing.upright import level_page
+from pagemill.parsing.whole_pages import finish_whole_page, prepare_whole_page
 from pagemill.recognition.languages import remedy_for
 from pagemill.recognition.reader import POORLY_READ
 from pagemill.recognition.script_detection import LANGUAGE_OF_SCRIPT
@@ -45,8 +43,8 @@ if TYPE_CHECKING:
     from pagemill.imaging.page import DecodedPage
     from pagemill.imaging.types import Pixels
     from pagemill.layout.base import DetectedRegion
-    from pagemill.parsing.text_layer_soundness import TextLayerVerdict
-    from pagemill.recognition.base import RegionReader
+    from pagemill.parsing.record import Files, PreparedPage
+    from pagemill.recognition.base import PageReading, RegionReader
     from pagemill.recognition.reader import ReadPage
     from pagemill.sources.base import DocumentRef, EncodedImage, PageRef, PdfPage
 
@@ -100,7 +98,7 @@ class ParsedPage:
 
     document: DocumentRef
     record: PageResult
-    crops: tuple[tuple[str, bytes], ...] = ()
+    crops: Files = ()
     """Relative path and encoded bytes, as named in ``record.image_crops``."""
     preview: bytes | None = None
     """Small WebP of the page for the report."""
@@ -167,25 +165,16 @@ async def parse_page(
     """
     run = _PageRun(ref, services, settings, ticket)
     if ref.error is not None:
-        return _failed(ref, ref.error, error_class(ref.error.category).exit_code, run.clock)
+        return run.failed(ref.error, error_class(ref.error.category).exit_code)
     try:
         async with run.limit:
             await run.decode()
-            layer = await _judge_text_layer(run)
-            if layer.trusted or not settings.recognition.reads_regions:
-                return await _by_lines(run, layer)
-            reader = await services.region_reader()
-            if reader.reads is ReadingMode.PAGES:
-                return await _by_whole_page(run, reader)
-            return await _by_regions(run, reader)
+            verdict = await _judge_text_layer(run)
+            if verdict == SOUND or not settings.recognition.reads_regions:
+                return await _by_lines(run, verdict)
+            return await _by_model(run, await services.region_reader())
     except Exception as raised:
         return _failed_by(raised, run)
-
-
-def _address(ref: PageRef) -> str:
-    """Where the page comes from, as the user would name it; with the row of a dataset."""
-    row = ref.metadata.get("row")
-    return ref.document.uri if row is None else f"{ref.document.uri}#{row}"
 
 
 def dead_page(ref: PageRef) -> ParsedPage:
@@ -196,14 +185,14 @@ def dead_page(ref: PageRef) -> ParsedPage:
         message=f"the process died ({ref.death}) while this page, and no other, was under way",
         remedy="Convert the page to an image of moderate size with another program, or give the process more memory.",
     )
-    page = _failed(ref, error, WorkerCrashError.exit_code, StageClock())
-    page.record.attempts = ref.attempts
-    return page
+    record = begun_record(ref)
+    record.status, record.attempts, record.errors = Status.FAILED, ref.attempts, [error]
+    return ParsedPage(document=ref.document, record=record, exit_code=WorkerCrashError.exit_code)
 
 
 @dataclass(slots=True)
 class _PageRun:
-    """What the three routes of a page share: services, clock, time limit, and the pixels until they are released."""
+    """What the routes of a page share: services, clock, time limit, and the pixels until they are released."""
 
     ref: PageRef
     services: PageServices
@@ -212,6 +201,7 @@ class _PageRun:
     clock: StageClock = field(default_factory=StageClock)
     limit: asyncio.Timeout = field(default_factory=lambda: asyncio.timeout(None))
     decoded: DecodedPage | None = None
+    unserved: bool = False
 
     @property
     def page(self) -> DecodedPage:
@@ -220,9 +210,9 @@ class _PageRun:
         return self.decoded
 
     @property
-    def wants_preview(self) -> bool:
-        """Whether the report shows an image of this page."""
-        return self.ref.position < self.settings.preview_pages
+    def stage(self) -> str:
+        """The stage entered last: where an error came from."""
+        return next(reversed(self.clock.seconds), _DECODE)
 
     async def decode(self) -> None:
         """Decode the page, and start its time limit: decoding has a limit of its own, waiting for it has none."""
@@ -235,14 +225,19 @@ class _PageRun:
         """Give the page its full time limit from now on."""
         self.limit.reschedule(asyncio.get_running_loop().time() + self.settings.page_timeout_s)
 
+    async def detect_regions(self, pixels: Pixels) -> list[DetectedRegion]:
+        """Detect layout regions, as a stage."""
+        with self.clock.stage("layout"):
+            return await self.services.detect_regions(pixels)
+
     async def compute(self, stage: str, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run a function on a computing thread, as part of a stage."""
         with self.clock.stage(stage):
             return await self.services.compute(function, *args, **kwargs)
 
     async def read_remotely(
-        self, read: Callable[[Any], Coroutine[Any, Any, R]], requests: Sequence[Any], kept_bytes: int
-    ) -> list[R]:
+        self, read: Callable[[Any], Coroutine[Any, Any, Any]], requests: Sequence[Any], kept_bytes: int
+    ) -> list[Any]:
         """Release the pixels and have all requests of the page answered at once.
 
         The wait takes seconds, and the next page needs the memory. The page's time limit does not apply: requests have
@@ -253,207 +248,138 @@ class _PageRun:
         self.limit.reschedule(None)
         if self.ticket is not None:
             self.ticket.pixels_gone(kept_bytes=kept_bytes, requests=len(requests))
-        readings = [asyncio.ensure_future(self._read_one(read, request)) for request in requests]
         try:
             with self.clock.stage("recognition"):
-                return list(await asyncio.gather(*readings))
-        except (NetworkError, UsageError) as error:
-            raise _UnservedError(error) from error
+                async with asyncio.TaskGroup() as group:
+                    readings = [group.create_task(read(request)) for request in requests]
+                    for reading in readings:
+                        reading.add_done_callback(self._request_ended)
+            return [reading.result() for reading in readings]
+        except BaseExceptionGroup as failures:
+            failure = first_of(failures)
+            self.unserved = isinstance(failure, (NetworkError, UsageError))
+            raise failure from None
         finally:
-            for reading in readings:
-                reading.cancel()  # a no-op for those that are done
-            await asyncio.gather(*readings, return_exceptions=True)
             self.start_limit()
 
-    async def _read_one(self, read: Callable[[Any], Coroutine[Any, Any, R]], request: Any) -> R:
-        try:
-            return await read(request)
-        finally:
-            if self.ticket is not None:
-                self.ticket.request_ended()
+    def _request_ended(self, _: object) -> None:
+        if self.ticket is not None:
+            self.ticket.request_ended()
 
-    def result(self, record: PageResult, crops: tuple[tuple[str, bytes], ...], preview: bytes | None) -> ParsedPage:
+    def done(self, record: PageResult, crops: Files, preview: bytes | None) -> ParsedPage:
         """The parsed page, with the time that its stages took."""
         record.timings = self.clock.seconds
         if self.ref.warning is not None:
             record.errors.insert(0, self.ref.warning)
         return ParsedPage(document=self.ref.document, record=record, crops=crops, preview=preview)
 
+    def failed(self, error: PageError, exit_code: ExitCode, *, retryable: bool = False) -> ParsedPage:
+        """The page with nothing but an error."""
+        record = begun_record(self.ref)
+        record.status, record.errors, record.timings = Status.FAILED, [error], self.clock.seconds
+        return ParsedPage(
+            document=self.ref.document,
+            record=record,
+            exit_code=exit_code,
+            retryable=retryable or self.unserved,
+            unserved=self.unserved,
+        )
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _TextLayerUse:
-    """What is taken from a page's text layer."""
 
-    judged: TextLayerVerdict | None = None
-    """None without a text layer, or if the settings ignore it."""
-    trusted: bool = False
-    """The page is made from its text layer alone."""
-
-
-async def _judge_text_layer(run: _PageRun) -> _TextLayerUse:
+async def _judge_text_layer(run: _PageRun) -> str | None:
+    """What :func:`judge` says; ``SOUND`` also where the user trusts the layer; None for no layer, or one left aside."""
     layer, mode = run.page.text_layer, run.settings.text_layer
     if layer is None or mode is TextLayerMode.NEVER:
-        return _TextLayerUse()
-    judged = await run.compute("text_layer", judge, layer, run.page.pixels)
-    always = mode is TextLayerMode.ALWAYS and bool(layer.lines or layer.hidden_lines)
-    return _TextLayerUse(judged=judged, trusted=judged.sound or always)
+        return None
+    verdict = await run.compute("text_layer", judge, layer, run.page.pixels)
+    return SOUND if mode is TextLayerMode.ALWAYS and (layer.lines or layer.hidden_lines) else verdict
 
 
-async def _by_regions(run: _PageRun, reader: RegionReader) -> ParsedPage:
-    """A page whose regions are found by the layout engine and read by a model."""
-    with run.clock.stage("layout"):
-        detected = await run.services.detect_regions(run.page.pixels)
-    prepared = await run.compute(
-        "preparation",
-        prepare_page,
-        run.ref,
-        run.page,
-        detected,
-        reader.prepare,
-        footnotes=run.settings.recognition.footnotes,
-        crops=run.settings.crops,
-        preview=run.wants_preview,
+async def _by_model(run: _PageRun, reader: RegionReader) -> ParsedPage:
+    """A page that a model reads: in the regions that the layout engine finds, or as a whole, regions included."""
+    detected: Sequence[DetectedRegion] = ()
+    prepare = prepare_whole_page
+    read: Callable[[Any], Coroutine[Any, Any, Any]] = functools.partial(_read_page, reader)
+    finish: Callable[[PreparedPage, Sequence[Any], ParseSettings], Files] = finish_whole_page
+    if reader.reads is ReadingMode.REGIONS:
+        prepare, read, finish = prepare_page, reader.read, finish_page
+        detected = await run.detect_regions(run.page.pixels)
+    prepared = await run.compute("preparation", prepare, run.ref, run.page, detected, reader.prepare, run.settings)
+    readings = await run.read_remotely(read, list(prepared.requests.values()), prepared.kept_bytes)
+    crops = await run.compute("analysis", finish, prepared, readings, run.settings)
+    return run.done(prepared.record, crops, prepared.preview)
+
+
+async def _read_page(reader: RegionReader, request: Any) -> PageReading:
+    """Have a whole page read; one of which nothing was read has failed."""
+    reading = await reader.read_page(request)
+    if reading.elements is not None:
+        return reading
+    assert reading.problem is not None
+    error, known = (
+        PagemillError(reading.problem.message, remedy=reading.problem.remedy),
+        error_class(reading.problem.category),
     )
-    requests = [request for _, request in prepared.requests]
-    readings = await run.read_remotely(reader.read, requests, prepared.kept_bytes)
-    await run.compute("analysis", finish_page, prepared, readings)
-    return run.result(prepared.record, prepared.crops, prepared.preview)
+    error.category, error.exit_code, error.retryable = reading.problem.category, known.exit_code, known.retryable
+    raise error
 
 
-async def _by_whole_page(run: _PageRun, reader: RegionReader) -> ParsedPage:
-    """A page that a model reads as a whole, regions included."""
-    prepared = await run.compute(
-        "preparation",
-        prepare_whole_page,
-        run.ref,
-        run.page,
-        reader.prepare,
-        crops=run.settings.crops,
-        preview=run.wants_preview,
-    )
-    readings = await run.read_remotely(reader.read_page, prepared.requests, prepared.kept_bytes)
-    reading = readings[0] if readings else None
-    if reading is not None and reading.elements is None:
-        raise UnreadPageError(reading)
-    crops = await run.compute(
-        "analysis", finish_whole_page, prepared, reading, footnotes=run.settings.recognition.footnotes
-    )
-    return run.result(prepared.record, crops, prepared.preview)
+async def _by_lines(run: _PageRun, verdict: str | None) -> ParsedPage:
+    """A page made of its text lines: those of its text layer if it is sound, else what recognition reads."""
+    page, settings = run.page, run.settings
+    layer = page.text_layer
+    of_layer: Sequence[TextLine] = ()
+    if layer is not None:
+        of_layer = (*layer.lines, *(layer.hidden_lines if settings.text_layer is TextLayerMode.ALWAYS else ()))
+    read: ReadPage | None = None
+    found, source = of_layer, "text-layer"
+    if verdict != SOUND:
+        with run.clock.stage("recognition"):
+            read = await run.services.read(page.pixels, settings.languages)
+        found, source = read.lines, "ocr"
+        if verdict == PARTIAL and not read.rotation:
+            found, source = merge_lines(of_layer, read.lines), "text-layer+ocr"
+    lines, errors = clean_lines(found)
+    marks = clean_lines(layer.marks)[0] if layer is not None and verdict is not None else []
+    level = await run.compute("deskew", level_page, page, lines, marks, turned=read.rotation if read else None)
 
+    detected = await run.detect_regions(level.straight.pixels)
+    record = await run.compute("analysis", analyse_page, run.ref, level.straight, detected, level.lines)
+    level.restore(record)
+    record.errors += [*(_what_was_read(read, found) if read else ()), *errors]
+    record.rotation = level.rotation
+    record.languages = tuple(read.languages) if read else ()
+    record.text_source = source if level.lines else ""
 
-@dataclass(slots=True)
-class _Lines:
-    """The text lines of a page and where they come from."""
-
-    lines: Sequence[TextLine]
-    source: str
-    languages: tuple[str, ...] = ()
-    rotation: int = 0
-    """Degrees clockwise by which recognition turned the page."""
-    problem: PageError | None = None
-
-
-async def _by_lines(run: _PageRun, layer: _TextLayerUse) -> ParsedPage:
-    """A page made of its text lines: those of its text layer if it is trusted, else what recognition reads."""
-    page, pixels, settings = run.page, run.page.pixels, run.settings
-    height, width = pixels.shape[:2]
-    if layer.trusted:
-        found = _Lines(_text_layer_lines(page, settings), "text-layer")
-    else:
-        found = await _read_lines(run, layer)
-    rotation = found.rotation
-    if rotation:
-        pixels = await run.services.compute(rotate_quarter, pixels, rotation)
-    lines, errors = clean_lines(found.lines)
-    if layer.trusted and (rotation := turn_to_upright(lines)):
-        page, lines = await run.services.compute(turn_page, page, lines, rotation)
-        pixels = page.pixels
-    if layer.judged is not None and page.text_layer is not None and (marks := page.text_layer.marks):
-        lines = with_marks(lines, turned_lines(clean_lines(marks)[0], rotation, width, height))
-    straight: StraightPage | None = None
-    if found.source != "text-layer" and (angle := estimate_skew(lines)):
-        straight = await run.compute("deskew", straighten, pixels, lines, angle)
-    level_pixels, level_lines = (straight.pixels, straight.lines) if straight else (pixels, lines)
-
-    with run.clock.stage("layout"):
-        detected = await run.services.detect_regions(level_pixels)
-    record = await run.compute("analysis", analyse_page, run.ref, page, level_pixels, detected, level_lines)
-    if straight:
-        straight.restore(record)
-    record.errors.extend(errors if found.problem is None else [found.problem, *errors])
-    record.errors.extend(page.warnings)
-    record.attempts = run.ref.attempts + 1
-    record.rotation = rotation
-    record.scale = page.scale
-    record.languages = found.languages
-    record.text_source = found.source if lines else ""
-
+    pixels = level.upright.pixels
     crops = await run.compute("crops", _with_pictures, record, pixels) if settings.crops else ()
-    preview = await run.compute("crops", encode_preview, pixels) if run.wants_preview else None
-    return run.result(record, crops, preview)
+    return run.done(record, crops, await run.compute("crops", preview_of, run.ref, pixels, settings))
 
 
-def _text_layer_lines(page: DecodedPage, settings: ParseSettings) -> tuple[TextLine, ...]:
-    assert page.text_layer is not None
-    hidden = page.text_layer.hidden_lines if settings.text_layer is TextLayerMode.ALWAYS else ()
-    return (*page.text_layer.lines, *hidden)
+def _what_was_read(read: ReadPage, lines: Sequence[TextLine]) -> Iterator[PageError]:
+    """What to say about a page whose text is not to be relied upon, or none of whose lines could be read."""
+    if not lines and read.illegible:
+        found = "1 line of text was" if read.illegible == 1 else f"{read.illegible} lines of text were"
+        yield PageError(
+            component="recognition", category="empty_text", message=f"{found} found, but nothing could be read in any"
+        )
+    if lines and read.quality is not None and read.quality < POORLY_READ:
+        what = f"it is probably in {read.script} script" if read.script else "another script, handwriting or a bad scan"
+        yield PageError(
+            component="recognition",
+            category="poorly_read",
+            message=f"the text is not reliable (quality {read.quality:.2f} of 1): {what}",
+            remedy="Install the language of the page and name it with --lang (docs/languages.md)."
+            if read.script is None
+            else remedy_for([LANGUAGE_OF_SCRIPT[read.script]]),
+        )
 
 
-async def _read_lines(run: _PageRun, layer: _TextLayerUse) -> _Lines:
-    """Lines by recognition; together with those of a text layer that is sound in parts."""
-    with run.clock.stage("recognition"):
-        read = await run.services.read(run.page.pixels, run.settings.languages)
-    found = _Lines(read.lines, "ocr", tuple(read.languages), read.rotation)
-    if layer.judged is not None and layer.judged.partial and not read.rotation:
-        found.lines = merge_lines(_text_layer_lines(run.page, run.settings), read.lines)
-        found.source = "text-layer+ocr"
-    found.problem = _poorly_read(read) if found.lines else _nothing_read(read)
-    return found
-
-
-class _UnservedError(PagemillError):
-    """No server reads for this run; made from the error that says so."""
-
-    def __init__(self, error: PagemillError) -> None:
-        super().__init__(error.message, remedy=error.remedy)
-        self.category, self.exit_code = error.category, error.exit_code
-
-
-def _nothing_read(read: ReadPage) -> PageError | None:
-    """What to say about lines of text none of which could be read: nothing may be there, or the engine is at fault."""
-    if not read.illegible:
-        return None
-    found = "1 line of text was" if read.illegible == 1 else f"{read.illegible} lines of text were"
-    return PageError(
-        component="recognition", category="empty_text", message=f"{found} found, but nothing could be read in any"
-    )
-
-
-def _poorly_read(read: ReadPage) -> PageError | None:
-    """What to say about a page whose text is not to be relied upon."""
-    if read.quality is None or read.quality >= POORLY_READ:
-        return None
-    what = f"it is probably in {read.script} script" if read.script else "another script, handwriting or a bad scan"
-    return PageError(
-        component="recognition",
-        category="poorly_read",
-        message=f"the text is not reliable (quality {read.quality:.2f} of 1): {what}",
-        remedy="Install the language of the page and name it with --lang (docs/languages.md)."
-        if read.script is None
-        else remedy_for([LANGUAGE_OF_SCRIPT[read.script]]),
-    )
-
-
-def _with_pictures(record: PageResult, pixels: Pixels) -> tuple[tuple[str, bytes], ...]:
+def _with_pictures(record: PageResult, pixels: Pixels) -> Files:
     files = cut_pictures(record, pixels)
     if files:
         record.markdown = page_markdown(record)  # now with the paths of its pictures
     return files
-
-
-def _current(clock: StageClock) -> str:
-    """The stage entered last: where an error came from."""
-    return next(reversed(clock.seconds), "decode")
 
 
 def _failed_by(raised: Exception, run: _PageRun) -> ParsedPage:
@@ -463,7 +389,7 @@ def _failed_by(raised: Exception, run: _PageRun) -> ParsedPage:
         error = raised
     elif run.limit.expired():
         error = PageTimeoutError(
-            f"the page took longer than {run.settings.page_timeout_s:g} s (in {_current(run.clock)})",
+            f"the page took longer than {run.settings.page_timeout_s:g} s (in {run.stage})",
             remedy="Give it more time with --page-timeout.",
         )
     elif isinstance(raised, MemoryError):
@@ -476,36 +402,9 @@ def _failed_by(raised: Exception, run: _PageRun) -> ParsedPage:
         error = PagemillError(
             f"{type(raised).__name__}: {raised}", remedy="This is a defect of pagemill; please report."
         )
-    component = _current(run.clock)
-    message = located(error.message, _address(run.ref)) if component == _DECODE else error.message
-    data = PageError(component=component, category=error.category, message=message, remedy=error.remedy)
-    unserved = isinstance(error, _UnservedError)
-    return _failed(run.ref, data, error.exit_code, run.clock, retryable=error.retryable, unserved=unserved)
-
-
-def _failed(
-    ref: PageRef,
-    error: PageError,
-    exit_code: ExitCode,
-    clock: StageClock,
-    *,
-    retryable: bool = False,
-    unserved: bool = False,
-) -> ParsedPage:
-    record = PageResult(
-        page_id=ref.page_id,
-        page_idx=ref.position,
-        page_key=str(ref.key),
-        doc_id=ref.document.doc_id,
-        source=ref.document.uri,
-        page_number=ref.page_number,
-        status=Status.FAILED,
-        attempts=ref.attempts + 1,
-        errors=[error],
-        missing=ref.missing,
-        timings=clock.seconds,
-        metadata=ref.metadata,
-    )
-    return ParsedPage(
-        document=ref.document, record=record, exit_code=exit_code, retryable=retryable or unserved, unserved=unserved
-    )
+    message = error.message
+    if run.stage == _DECODE:  # named as the user would name it; with the row of a dataset
+        row = run.ref.metadata.get("row")
+        message = located(message, run.ref.document.uri if row is None else f"{run.ref.document.uri}#{row}")
+    data = PageError(component=run.stage, category=error.category, message=message, remedy=error.remedy)
+    return run.failed(data, error.exit_code, retryable=error.retryable)

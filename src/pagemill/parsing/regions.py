@@ -6,53 +6,38 @@ them, so that they can be let go; :func:`finish_page` makes the record of what w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pagemill.document.geometry import as_array, clip, normalise_1000
 from pagemill.document.joining import goes_on
 from pagemill.document.labels import FIGURES, RUNNING_TEXT, TASK_OF_LABEL, Label, Task
-from pagemill.document.page import PageError, PageResult, Region
+from pagemill.document.page import Region
 from pagemill.errors import PagemillError
 from pagemill.export.markdown import page_markdown
-from pagemill.imaging.encode import encode_preview
 from pagemill.imaging.transforms import crop
 from pagemill.layout.base import DetectedRegion
 from pagemill.layout.reading_order import reading_order
 from pagemill.parsing.captions import caption_targets
-from pagemill.parsing.crops import WHOLE_PAGE, cut_pictures
 from pagemill.parsing.headings import numbered_level
 from pagemill.parsing.paragraphs import ends_sentence
+from pagemill.parsing.record import WHOLE_PAGE, PreparedPage, begun_record, cut_pictures, preview_of, region_error
 from pagemill.parsing.thresholds import PARSING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from pagemill.config.settings import ParseSettings
     from pagemill.document.geometry import Box
+    from pagemill.document.page import PageResult
     from pagemill.imaging.page import DecodedPage
     from pagemill.imaging.types import Pixels
+    from pagemill.parsing.record import Files
     from pagemill.recognition.base import RegionReading
     from pagemill.sources.base import PageRef
 
 _READ = frozenset({Task.TEXT, Task.TABLE, Task.FORMULA})
 _BREAKS_PARAGRAPH = frozenset({Label.DISPLAY_FORMULA, Label.TABLE, Label.ALGORITHM, Label.CONTENT, Label.DOC_TITLE})
 """Labels that no paragraph runs over, as it runs over a picture."""
-BYTES_A_PIXEL = 0.5
-"""What a prepared region takes, about, for each pixel of its crop: a JPEG of text in base64."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedPage:
-    """What a page keeps when its pixels go."""
-
-    record: PageResult
-    """Its regions stand in reading order, without their content."""
-    requests: tuple[tuple[int, Any], ...]
-    """Index of a region and what the region engine made of it."""
-    crops: tuple[tuple[str, bytes], ...]
-    preview: bytes | None
-    kept_bytes: int
-    """What all this takes, by estimate."""
 
 
 def prepare_page(
@@ -60,10 +45,7 @@ def prepare_page(
     page: DecodedPage,
     detected: Sequence[DetectedRegion],
     prepare: Callable[[Pixels, Task], Any],
-    *,
-    footnotes: bool,
-    crops: bool,
-    preview: bool,
+    settings: ParseSettings,
 ) -> PreparedPage:
     """Put regions in reading order, cut them out and have them prepared. Computes for tens of milliseconds.
 
@@ -75,50 +57,32 @@ def prepare_page(
         page: Its pixels; nothing in the answer refers to them.
         detected: Regions that the layout engine found.
         prepare: Of the region engine (:meth:`pagemill.recognition.base.RegionReader.prepare`).
-        footnotes: Footnotes are read as well.
-        crops: Cut and encode pictures and formulas.
-        preview: Make the small image for the report.
+        settings: Of the run.
     """
     pixels = page.pixels
-    height, width = pixels.shape[:2]
-    ordered = in_reading_order(detected or _whole_page(pixels), width, height)
     record = begun_record(ref, page)
+    width, height = record.width, record.height
+    ordered = in_reading_order(detected or _whole_page(pixels), width, height)
     record.regions = [_region(index, region, width, height) for index, region in enumerate(ordered)]
-    requests: list[tuple[int, Any]] = []
-    kept = 0
+    requests: dict[int, Any] = {}
+    asked = 0
     for region in record.regions:
-        task = Task.TEXT if footnotes and region.label is Label.FOOTNOTE else TASK_OF_LABEL[region.label]
+        kept_note = settings.recognition.footnotes and region.label is Label.FOOTNOTE
+        task = Task.TEXT if kept_note else TASK_OF_LABEL[region.label]
         if task not in _READ:
             continue
         cut = crop(pixels, region.bbox, region.polygon)
         try:
-            requests.append((region.index, prepare(cut, task)))
+            requests[region.index] = prepare(cut, task)
         except PagemillError as error:
-            record.errors.append(region_error(region.index, error.category, error.message, error.remedy))
-        kept += round(cut.shape[0] * cut.shape[1] * BYTES_A_PIXEL)
-    files = cut_pictures(record, pixels) if crops else ()
-    small = encode_preview(pixels) if preview else None
-    kept += sum(len(encoded) for _, encoded in files) + len(small or b"")
-    return PreparedPage(record=record, requests=tuple(requests), crops=files, preview=small, kept_bytes=kept)
-
-
-def begun_record(ref: PageRef, page: DecodedPage) -> PageResult:
-    """The record of a page of which nothing is known yet but where it comes from and how large it is."""
-    height, width = page.pixels.shape[:2]
-    return PageResult(
-        page_id=ref.page_id,
-        page_idx=ref.position,
-        page_key=str(ref.key),
-        doc_id=ref.document.doc_id,
-        source=ref.document.uri,
-        page_number=ref.page_number,
-        width=width,
-        height=height,
-        scale=page.scale,
-        dpi=page.dpi,
-        attempts=ref.attempts + 1,
-        errors=list(page.warnings),
-        metadata={**ref.metadata, "notes": list(page.notes)} if page.notes else dict(ref.metadata),
+            record.errors.append(region_error(region.index, error))
+        asked += cut.shape[0] * cut.shape[1]
+    return PreparedPage(
+        record=record,
+        requests=requests,
+        crops=cut_pictures(record, pixels) if settings.crops else (),
+        preview=preview_of(ref, pixels, settings),
+        request_pixels=asked,
     )
 
 
@@ -131,16 +95,17 @@ def in_reading_order(detected: Sequence[DetectedRegion], width: int, height: int
     return [detected[i] for i in reading_order(boxes, labels, (width, height), ranks=ranks)]
 
 
-def finish_page(prepared: PreparedPage, readings: Sequence[RegionReading]) -> None:
-    """Complete the record of a page with what was read, one reading a request, in their order."""
+def finish_page(prepared: PreparedPage, readings: Sequence[RegionReading], settings: ParseSettings) -> Files:
+    """Complete the record of a page with what was read, one reading a request, in their order; its pictures."""
     record = prepared.record
-    for (index, _), reading in zip(prepared.requests, readings, strict=True):
+    for index, reading in zip(prepared.requests, readings, strict=True):
         region = record.regions[index]
         region.content, region.content_format = reading.content, reading.content_format
         region.engine, region.attempts = reading.engine, reading.attempts
-        if (problem := reading.problem) is not None:
-            record.errors.append(region_error(index, problem.category, problem.message, problem.remedy))
+        if reading.problem is not None:
+            record.errors.append(region_error(index, reading.problem))
     complete(record)
+    return prepared.crops
 
 
 def complete(record: PageResult) -> None:
@@ -180,11 +145,6 @@ def _region(index: int, detected: DetectedRegion, width: int, height: int) -> Re
         score=detected.score,
         source=detected.source,
     )
-
-
-def region_error(index: int | None, category: str, message: str, remedy: str | None) -> PageError:
-    """An error of one region, or of the page as a whole (None)."""
-    return PageError(component="recognition", category=category, message=message, remedy=remedy, region=index)
 
 
 def _plain(region: Region) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import cv2
@@ -26,38 +25,34 @@ if TYPE_CHECKING:
 _MOJIBAKE = re.compile("Ã[\u0080-\u00bf©¨ª«¤¶¼]|â€|Â[\u00a0-\u00bf]|ï»¿")
 
 
-@dataclass(frozen=True, slots=True)
-class TextLayerVerdict:
-    """What to do with a text layer."""
-
-    sound: bool
-    """Take the layer and do not read the page."""
-    reason: str
-    """In a word or two, for the record's metadata: ``sound``, ``empty``, ``invisible``, ``partial``, ..."""
-    partial: bool = False
-    """What the layer holds is good, but the page shows more text: read the page and merge (:func:`merge_lines`)."""
+SOUND = "sound"
+"""Take the layer and do not read the page."""
+PARTIAL = "partial"
+"""What the layer holds is good, but the page shows more text: read the page and merge (:func:`merge_lines`)."""
 
 
-def judge(layer: TextLayer, pixels: Pixels) -> TextLayerVerdict:
+def judge(layer: TextLayer, pixels: Pixels) -> str:
     """Judge a text layer by its mapping, its statistics and the ink it leaves unexplained.
+
+    Returns ``SOUND``, ``PARTIAL``, or in a word or two what is wrong with it.
 
     Args:
         layer: As extracted, boxes in pixels of ``pixels``.
         pixels: The rendered page, shape (height, width, 3), dtype uint8.
     """
     if not layer.characters or not layer.lines:
-        return TextLayerVerdict(False, "invisible" if layer.hidden_lines else "empty")
+        return "invisible" if layer.hidden_lines else "empty"
     if layer.unmapped > PARSING.unmapped * layer.characters:
-        return TextLayerVerdict(False, "unmapped")
+        return "unmapped"
     garble = garbled(" ".join(line.text for line in layer.lines))
     if garble:
-        return TextLayerVerdict(False, garble)
+        return garble
     # An invisible layer is the output of somebody's OCR, of unknown quality: it only tells where to read.
     described = sum(len(line.text.replace(" ", "")) for line in _over_ink(layer, pixels))
     boxes = [line.box for line in (*layer.lines, *layer.marks)]
     if described > PARSING.invisible * layer.characters or unread_ink(pixels, boxes) > PARSING.unread_ink:
-        return TextLayerVerdict(False, "partial", partial=True)
-    return TextLayerVerdict(True, "sound")
+        return PARTIAL
+    return SOUND
 
 
 def _over_ink(layer: TextLayer, pixels: Pixels) -> list[TextLine]:

@@ -1,23 +1,86 @@
-"""Pages of a text layer whose text runs sideways or upside down though the page is not marked as turned."""
+"""A page turned and straightened so that its text runs level, and what was found put back onto the page as it is.
+
+Layout, tables and reading order work on level text; boxes in the record must lie on the image the user has.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from collections import Counter
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import cv2
 import msgspec
+import numpy as np
 
-from pagemill.document.geometry import union_box
-from pagemill.imaging.transforms import rotate_quarter
-from pagemill.parsing.lines import direction
+from pagemill.document.geometry import clip, normalise_1000
+from pagemill.imaging.transforms import WHITE, rotate_quarter
+from pagemill.parsing.lines import around, corners_of, direction, mapped, moved, quarter_turn
+from pagemill.parsing.marks import with_marks
 from pagemill.parsing.thresholds import PARSING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pagemill.document.geometry import Box, Point
-    from pagemill.document.page import TextLine
+    from pagemill.document.page import PageResult, TextLine
     from pagemill.imaging.page import DecodedPage
+    from pagemill.parsing.lines import Affine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelPage:
+    """A page whose lines run level."""
+
+    upright: DecodedPage
+    """Turned by ``rotation``: what the boxes of the record refer to."""
+    rotation: int
+    """Degrees clockwise, a multiple of 90."""
+    straight: DecodedPage
+    """Turned by the skew as well, in the same size; corners that come free are white."""
+    lines: Sequence[TextLine]
+    """On the straight page."""
+    originals: Sequence[TextLine]
+    """The same on the upright page."""
+    skew: float
+    """Degrees."""
+
+    def restore(self, record: PageResult) -> None:
+        """Put the regions and lines of a record made from the straight page onto the upright page."""
+        if not self.skew:
+            return
+        back = cv2.invertAffineTransform(_turn_about_middle(self.upright, self.skew))
+        originals = {id(line): original for line, original in zip(self.lines, self.originals, strict=True)}
+        for region in record.regions:
+            region.lines = tuple(originals.get(id(line), line) for line in region.lines)
+            region.polygon = mapped(np.asarray(back), region.polygon or corners_of(region.bbox))
+            region.bbox = clip(around(region.polygon), record.width, record.height)
+            region.bbox_2d = normalise_1000(region.bbox, record.width, record.height)
+
+
+def level_page(
+    page: DecodedPage, lines: Sequence[TextLine], marks: Sequence[TextLine], *, turned: int | None
+) -> LevelPage:
+    """Turn a page upright, add what is marked on it to its lines, and straighten it if it was scanned askew.
+
+    Args:
+        page: As decoded.
+        lines: Of its text layer, or as read from the page turned by ``turned``.
+        marks: Check boxes and field values in pixels of the page as decoded.
+        turned: Degrees by which recognition turned the page; None for the lines of a text layer.
+    """
+    height, width = page.pixels.shape[:2]
+    rotation = turn_to_upright(lines) if turned is None else turned
+    there = quarter_turn(rotation, width, height)
+    if rotation:
+        boxes = tuple(around(mapped(there, corners_of(box))) for box in page.image_boxes)
+        page = replace(page, pixels=rotate_quarter(page.pixels, rotation), image_boxes=boxes)
+        lines = [moved(line, there) for line in lines] if turned is None else lines
+    if marks:
+        lines = with_marks(lines, [moved(mark, there) for mark in marks])
+    skew = 0.0 if turned is None else estimate_skew(lines)
+    straight, level = straighten(page, lines, skew) if skew else (page, lines)
+    return LevelPage(upright=page, rotation=rotation, straight=straight, lines=level, originals=lines, skew=skew)
 
 
 def turn_to_upright(lines: Sequence[TextLine]) -> int:
@@ -25,64 +88,63 @@ def turn_to_upright(lines: Sequence[TextLine]) -> int:
 
     Text tells its direction by its polygon; East Asian columns of upright characters have none and are level.
     """
-    characters = {0: 0, 90: 0, 180: 0, 270: 0}
-    other = 0
+    characters: Counter[int] = Counter()
     for line in lines:
-        angle = direction(line) % 360
-        quarter = round(angle / 90) * 90
-        if abs(angle - quarter) <= PARSING.turned_tolerance:
-            characters[quarter % 360] += len(line.text)
-        else:
-            other += len(line.text)
-    most = max(characters, key=lambda quarter: characters[quarter])
-    total = other + sum(characters.values())
+        quarter = round(direction(line) / 90) * 90
+        level = abs(direction(line) - quarter) <= PARSING.turned_tolerance
+        characters[quarter % 360 if level else -1] += len(line.text)
+    most = max((0, 90, 180, 270), key=lambda quarter: characters[quarter])
     # A page whose text is upside down reads wrong in every way; one with sideways text may be a table beside print.
     share = PARSING.turned_upside_down if most == 180 else PARSING.turned
-    return -most % 360 if characters[most] >= max(share * total, PARSING.turned_characters) else 0
+    return -most % 360 if characters[most] >= max(share * characters.total(), PARSING.turned_characters) else 0
 
 
-def turn_page(page: DecodedPage, lines: Sequence[TextLine], degrees: int) -> tuple[DecodedPage, list[TextLine]]:
-    """The page with the places of its images, and its lines, turned clockwise by a multiple of 90 degrees."""
-    height, width = page.pixels.shape[:2]
-    turned = replace(
-        page,
-        pixels=rotate_quarter(page.pixels, degrees),
-        image_boxes=tuple(_turned_box(box, degrees % 360, width, height) for box in page.image_boxes),
-    )
-    return turned, turned_lines(lines, degrees, width, height)
+def estimate_skew(lines: Sequence[TextLine]) -> float:
+    """The angle at which the lines of a page run, in degrees, positive where they fall to the right.
 
-
-def turned_lines(lines: Sequence[TextLine], degrees: int, width: int, height: int) -> list[TextLine]:
-    """Lines as they lie once the page is turned.
-
-    Args:
-        lines: In pixels of the page as it was.
-        degrees: Clockwise, a multiple of 90.
-        width: Of the page as it was, in pixels.
-        height: Of the page as it was, in pixels.
+    The median over long lines, weighted by length; 0 where there are too few or they disagree.
     """
-    return [_turned(line, degrees % 360, width, height) for line in lines]
+    angles: list[float] = []
+    weights: list[float] = []
+    for line in lines:
+        first, second, *_, last = line.polygon or corners_of(line.box)
+        length = math.dist(first, second)
+        if length >= PARSING.slender * max(math.dist(first, last), 1.0) and second[0] > first[0]:
+            angles.append(direction(line))
+            weights.append(length)
+    if len(angles) < PARSING.skew_lines:
+        return 0.0
+    order = np.argsort(angles)
+    cumulated = np.cumsum(np.asarray(weights)[order])
+    angle = float(np.asarray(angles)[order][np.searchsorted(cumulated, cumulated[-1] / 2)])
+    agree = sum(weight for one, weight in zip(angles, weights, strict=True) if abs(one - angle) < PARSING.skew_spread)
+    agreed = agree > PARSING.skew_agreement * cumulated[-1]
+    return angle if agreed and PARSING.min_skew <= abs(angle) <= PARSING.max_skew else 0.0
 
 
-def _turned(line: TextLine, degrees: int, width: int, height: int) -> TextLine:
-    words = tuple(
-        msgspec.structs.replace(word, box=_turned_box(word.box, degrees, width, height)) for word in line.words
+def straighten(page: DecodedPage, lines: Sequence[TextLine], skew: float) -> tuple[DecodedPage, list[TextLine]]:
+    """The page, without the places of its images, and its lines, turned by ``-skew`` degrees about the middle."""
+    height, width = page.pixels.shape[:2]
+    there = _turn_about_middle(page, skew)
+    turned = cv2.warpAffine(
+        page.pixels,
+        there,
+        (width, height),
+        flags=cv2.INTER_LINEAR,
+        borderMode=cv2.BORDER_CONSTANT,
+        borderValue=(WHITE,) * 3,
     )
-    x1, y1, x2, y2 = line.box
-    corners = line.polygon or ((x1, y1), (x2, y1), (x2, y2), (x1, y2))
-    polygon = tuple(_turned_point(point, degrees, width, height) for point in corners)
-    turned = msgspec.structs.replace(
-        line, box=_turned_box(line.box, degrees, width, height), polygon=polygon, words=words
-    )
-    level = abs(direction(turned)) <= PARSING.turned_tolerance
-    return msgspec.structs.replace(turned, polygon=None) if level else turned
+    straight = replace(page, pixels=np.asarray(turned, dtype=np.uint8), image_boxes=())
+    return straight, [_level(moved(line, there)) for line in lines]
 
 
-def _turned_box(box: Box, degrees: int, width: int, height: int) -> Box:
-    corners = [_turned_point(corner, degrees, width, height) for corner in (box[:2], box[2:])]
-    return union_box([(x, y, x, y) for x, y in corners])
+def _turn_about_middle(page: DecodedPage, skew: float) -> Affine:
+    height, width = page.pixels.shape[:2]
+    return np.asarray(cv2.getRotationMatrix2D((width / 2, height / 2), skew, 1.0), dtype=np.float64)
 
 
-def _turned_point(point: Point, degrees: int, width: int, height: int) -> Point:
-    x, y = point
-    return {0: (x, y), 90: (height - y, x), 180: (width - x, height - y), 270: (y, width - x)}[degrees]
+def _level(line: TextLine) -> TextLine:
+    """The line with its box as its outline, and words as tall as the line: boxes around slanted ones are taller."""
+    _, y1, _, y2 = line.box
+    words = tuple(msgspec.structs.replace(word, box=(word.box[0], y1, word.box[2], y2)) for word in line.words)
+    return msgspec.structs.replace(line, polygon=None, words=words)

@@ -9,25 +9,36 @@ and no source is read or rendered twice.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import simplejpeg
 
 from pagemill.document.geometry import clip, normalise_1000, union_box
 from pagemill.document.labels import TASK_OF_LABEL, Label, Task
-from pagemill.document.page import PageResult, Region
-from pagemill.errors import PagemillError, error_class
-from pagemill.imaging.encode import encode_jpeg, encode_preview
-from pagemill.parsing.crops import WHOLE_PAGE, cut_pictures, is_picture
-from pagemill.parsing.regions import BYTES_A_PIXEL, begun_record, complete, is_blank, region_error
+from pagemill.document.page import Region
+from pagemill.imaging.encode import encode_jpeg
+from pagemill.parsing.record import (
+    WHOLE_PAGE,
+    PreparedPage,
+    begun_record,
+    cut_pictures,
+    is_picture,
+    preview_of,
+    region_error,
+)
+from pagemill.parsing.regions import complete, is_blank
+from pagemill.recognition.base import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
+    from pagemill.config.settings import ParseSettings
     from pagemill.document.geometry import Box
+    from pagemill.document.page import PageResult
     from pagemill.imaging.page import DecodedPage
     from pagemill.imaging.types import Pixels
+    from pagemill.layout.base import DetectedRegion
+    from pagemill.parsing.record import Files
     from pagemill.recognition.base import PageElement, PageReading
     from pagemill.sources.base import PageRef
 
@@ -37,87 +48,46 @@ _MAX_REGIONS = 2000
 """Of a page; pictures in many pieces are kept as one beyond it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedWholePage:
-    """What a page keeps when its pixels go."""
-
-    record: PageResult
-    """Without regions."""
-    requests: tuple[Any, ...]
-    """What the region engine made of the page: one, or none for a blank page."""
-    copy: bytes | None
-    """The page as a JPEG in full resolution, to cut pictures out; None where none are wanted."""
-    preview: bytes | None
-    kept_bytes: int
-    """What all this takes, by estimate."""
-
-
-class UnreadPageError(PagemillError):
-    """The one request of a page failed: nothing was read of it.
-
-    Args:
-        reading: Without elements.
-    """
-
-    def __init__(self, reading: PageReading) -> None:
-        assert reading.problem is not None
-        super().__init__(reading.problem.message, remedy=reading.problem.remedy)
-        self.category = reading.problem.category
-        known = error_class(self.category)
-        self.exit_code, self.retryable = known.exit_code, known.retryable
-
-
 def prepare_whole_page(
-    ref: PageRef, page: DecodedPage, prepare: Callable[[Pixels, Task], Any], *, crops: bool, preview: bool
-) -> PreparedWholePage:
-    """Have a page prepared and keep what is needed of its pixels. Computes for tens of milliseconds.
-
-    Args:
-        ref: The page.
-        page: Its pixels; nothing in the answer refers to them.
-        prepare: Of the region engine (:meth:`pagemill.recognition.base.RegionReader.prepare`).
-        crops: Pictures and formulas are to be cut out afterwards.
-        preview: Make the small image for the report.
+    ref: PageRef,
+    page: DecodedPage,
+    detected: Sequence[DetectedRegion],
+    prepare: Callable[[Pixels, Task], Any],
+    settings: ParseSettings,
+) -> PreparedPage:
+    """Have a page prepared and keep what is needed of its pixels; as :func:`pagemill.parsing.regions.prepare_page`.
 
     Raises:
         PagemillError: The engine cannot prepare it.
     """
     pixels = page.pixels
     blank = is_blank(pixels)
-    requests = () if blank else (prepare(pixels, Task.PAGE),)
-    copy = encode_jpeg(pixels, _COPY_QUALITY) if crops and not blank else None
-    small = encode_preview(pixels) if preview else None
-    kept = (
-        round(len(requests) * pixels.shape[0] * pixels.shape[1] * BYTES_A_PIXEL) + len(copy or b"") + len(small or b"")
-    )
-    return PreparedWholePage(
-        record=begun_record(ref, page), requests=requests, copy=copy, preview=small, kept_bytes=kept
+    return PreparedPage(
+        record=begun_record(ref, page),
+        requests={} if blank else {0: prepare(pixels, Task.PAGE)},
+        copy=encode_jpeg(pixels, _COPY_QUALITY) if settings.crops and not blank else None,
+        preview=preview_of(ref, pixels, settings),
+        request_pixels=0 if blank else pixels.shape[0] * pixels.shape[1],
     )
 
 
-def finish_whole_page(
-    prepared: PreparedWholePage, reading: PageReading | None, *, footnotes: bool
-) -> tuple[tuple[str, bytes], ...]:
+def finish_whole_page(prepared: PreparedPage, readings: Sequence[PageReading], settings: ParseSettings) -> Files:
     """Complete the record of a page with what was read, and cut out its pictures.
 
     Args:
         prepared: The page.
-        reading: With elements; None for a blank page.
-        footnotes: Keep what was read in footnotes.
-
-    Returns:
-        Relative path and JPEG of each picture.
+        readings: One, with elements; none for a blank page.
+        settings: Of the run.
     """
     record = prepared.record
-    if reading is not None:
+    for reading in readings:
         for element in reading.elements or ():
-            _add(record, element, reading, footnotes=footnotes)
-        if (problem := reading.problem) is not None:
-            record.errors.append(region_error(None, problem.category, problem.message, problem.remedy))
-    files: tuple[tuple[str, bytes], ...] = ()
+            _add(record, element, reading, footnotes=settings.recognition.footnotes)
+        if reading.problem is not None:
+            record.errors.append(region_error(None, reading.problem))
+    files: Files = ()
     if prepared.copy is not None and any(map(is_picture, record.regions)):
-        pixels: Pixels = simplejpeg.decode_jpeg(prepared.copy, colorspace="RGB")
-        files = cut_pictures(record, pixels)
+        files = cut_pictures(record, simplejpeg.decode_jpeg(prepared.copy, colorspace="RGB"))
     complete(record)
     return files
 
@@ -145,11 +115,10 @@ def _add(record: PageResult, element: PageElement, reading: PageReading, *, foot
             attempts=reading.attempts,
         )
         record.regions.append(region)
-        if (problem := element.problem) is not None:
-            record.errors.append(region_error(index, problem.category, problem.message, problem.remedy))
+        problems = [element.problem] if element.problem else []
         if box is None and TASK_OF_LABEL[element.label] is Task.SKIP:
-            message = "the model saw a picture and did not tell where"
-            record.errors.append(region_error(index, "no_grounding", message, None))
+            problems.append(Problem("no_grounding", "the model saw a picture and did not tell where"))
+        record.errors += [region_error(index, problem) for problem in problems]
 
 
 def _boxes(element: PageElement, *, pieces_left: int) -> Iterator[Box | None]:

@@ -38,6 +38,6 @@ def test_tables_ruled_across_are_found_below_a_table_that_is_the_page():
         x1, y1, x2, y2 = (int(value) for value in line.box)
         pixels[y1 + 6 : y2 - 6, x1:x2:4] = 0
     page_wide = DetectedRegion(box=(20, 60, 980, 1340), label=Label.TABLE, score=0.45, source="onnx")
-    record = analyse_page(REF, DecodedPage(pixels=pixels), pixels, [page_wide], lines)
+    record = analyse_page(REF, DecodedPage(pixels=pixels), [page_wide], lines)
     tables = [region.content or "" for region in record.regions if region.label is Label.TABLE]
     assert [(html.count("<tr>"), html.count("kind")) for html in tables] == [(4, 4), (4, 4)]

@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pagemill.document.labels import Label
-from pagemill.document.page import ContentFormat, TextLine
+from pagemill.document.page import ContentFormat, PageResult, TextLine
+from pagemill.export.markdown import page_markdown
 from pagemill.layout.base import DetectedRegion
-from pagemill.parsing.assemble import assemble_page, assemble_regions
+from pagemill.parsing.assemble import assemble_regions
 from pagemill.tables.table import Cell, build_table
 
 WIDTH, HEIGHT = 1000, 1400
@@ -115,15 +116,12 @@ def test_running_head_page_number_and_stamp_leave_the_markdown():
     groups = [head, body, foot, [stamp]]
     found = parse(groups)
     assert {item.label for item in found} == {Label.HEADER, Label.TEXT, Label.NUMBER, Label.ASIDE_TEXT}
-    regions = [region(group) for group in groups]
-    page = assemble_page(
-        page_id="d_2", page_idx=0, doc_id="d", source="d.pdf", page_number=2, width=WIDTH, height=HEIGHT,
-        regions=regions, lines=[line for group in groups for line in group],
-    )  # fmt: skip
-    assert "JOURNAL" not in page.markdown
-    assert "17" not in page.markdown
-    assert "Downloaded" not in page.markdown
-    assert page.markdown.startswith("Row 0 of the body")
+    record = PageResult(page_id="d_2", page_idx=0, doc_id="d", source="d.pdf", page_number=2, regions=found)
+    page_text = page_markdown(record)
+    assert "JOURNAL" not in page_text
+    assert "17" not in page_text
+    assert "Downloaded" not in page_text
+    assert page_text.startswith("Row 0 of the body")
 
 
 def test_a_footnote_below_the_text():

@@ -26,7 +26,7 @@ def test_no_line_of_a_crowded_page_is_lost():
         page_id="d_1",
         payload=None,
     )
-    record = analyse_page(ref, DecodedPage(pixels=pixels), pixels, [], lines)
+    record = analyse_page(ref, DecodedPage(pixels=pixels), [], lines)
     assert [error.category for error in record.errors] == ["too_large"]
     words = [line.text for region in record.regions for line in region.lines]
     assert sorted(words) == sorted(line.text for line in lines)

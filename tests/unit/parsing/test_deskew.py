@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from pagemill.document.labels import Label
 from pagemill.document.page import PageResult, Region, TextLine, Word
-from pagemill.parsing.deskew import estimate_skew, straighten
+from pagemill.imaging.page import DecodedPage
 from pagemill.parsing.thresholds import PARSING
+from pagemill.parsing.upright import estimate_skew, level_page
 
 WIDTH, HEIGHT = 600, 800
 
@@ -51,20 +52,20 @@ def test_too_little_to_tell_is_no_angle():
 @pytest.mark.parametrize("angle", [3.0, -7.0])
 def test_lines_become_level_and_come_back(angle: float):
     pixels, lines = slanted(angle)
-    straight = straighten(pixels, lines, angle)
-    for row, line in enumerate(straight.lines):
+    level = level_page(DecodedPage(pixels=pixels), lines, [], turned=0)
+    for row, line in enumerate(level.lines):
         assert line.box == pytest.approx((100, 150 + 60 * row, 500, 170 + 60 * row), abs=0.6)
         assert line.polygon is None
         assert line.words[0].box[1::2] == line.box[1::2]
         x1, y1, x2, y2 = (round(value) for value in line.box)
-        assert straight.pixels[y1 + 2 : y2 - 2, x1 + 2 : x2 - 2].max() < 100  # the ink is where the box is
+        assert level.straight.pixels[y1 + 2 : y2 - 2, x1 + 2 : x2 - 2].max() < 100  # the ink is where the box is
 
-    first, second = straight.lines[0], straight.lines[1]
+    first, second = level.lines[0], level.lines[1]
     region = Region(index=0, label=Label.TEXT, bbox_2d=(0, 0, 0, 0), bbox=first.box, lines=(first, second))
     record = PageResult(
         page_id="a", page_idx=0, doc_id="a", source="a", page_number=1, width=WIDTH, height=HEIGHT, regions=[region]
     )
-    straight.restore(record)
+    level.restore(record)
     assert region.lines == (lines[0], lines[1])
     assert region.polygon is not None
     assert all(math.dist(*pair) < 1 for pair in zip(region.polygon, lines[0].polygon or (), strict=True))

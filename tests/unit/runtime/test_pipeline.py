@@ -174,7 +174,7 @@ def no_collection():
 async def test_the_pixels_of_a_page_go_when_it_ends_however_that_is(fake, no_collection, monkeypatch, caplog):
     caplog.set_level(logging.CRITICAL)  # records of the log that pytest keeps hold tracebacks
 
-    def analyse(ref, page, pixels, detected, lines):
+    def analyse(ref, page, detected, lines):
         raise ZeroDivisionError
 
     async with make() as running:

@@ -1,0 +1,110 @@
+"""The record of a page: as it is begun, and with the pictures that are cut out of the page."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pagemill.document.labels import TASK_OF_LABEL, Label, Task
+from pagemill.document.names import crop_path
+from pagemill.document.page import ImageCrop, PageError, PageResult, Region
+from pagemill.imaging.encode import encode_jpeg, encode_preview
+from pagemill.imaging.transforms import crop
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pagemill.config.settings import ParseSettings
+    from pagemill.errors import PagemillError
+    from pagemill.imaging.page import DecodedPage
+    from pagemill.imaging.types import Pixels
+    from pagemill.recognition.base import Problem
+    from pagemill.sources.base import PageRef
+
+Files = tuple[tuple[str, bytes], ...]
+"""Relative path and encoded bytes of each picture."""
+
+WHOLE_PAGE = "whole-page"
+"""``Region.source`` of what stands somewhere on a page: its box is the page's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedPage:
+    """What a page keeps when its pixels go."""
+
+    record: PageResult
+    """Its regions, where they are known, stand in reading order without their content."""
+    requests: Mapping[int, Any]
+    """What the region engine made of each region, by its index; of a page that is read as a whole, by 0."""
+    crops: Files = ()
+    copy: bytes | None = None
+    """The page as a JPEG in full resolution, to cut pictures out that are not known yet."""
+    preview: bytes | None
+    request_pixels: int
+    """Pixels of all that is asked about."""
+
+    @property
+    def kept_bytes(self) -> int:
+        """What all this takes, by estimate: a request is a JPEG in base64, half a byte a pixel for text."""
+        files = (self.copy, self.preview, *(encoded for _, encoded in self.crops))
+        return self.request_pixels // 2 + sum(len(file or b"") for file in files)
+
+
+def begun_record(ref: PageRef, page: DecodedPage | None = None) -> PageResult:
+    """The record of a page of which nothing is known yet but where it comes from and, once decoded, its size."""
+    record = PageResult(
+        page_id=ref.page_id,
+        page_idx=ref.position,
+        page_key=str(ref.key),
+        doc_id=ref.document.doc_id,
+        source=ref.document.uri,
+        page_number=ref.page_number,
+        attempts=ref.attempts + 1,
+        missing=ref.missing,
+        metadata=dict(ref.metadata),
+    )
+    if page is not None:
+        record.height, record.width = page.pixels.shape[:2]
+        record.scale, record.dpi, record.errors = page.scale, page.dpi, list(page.warnings)
+        if page.notes:
+            record.metadata["notes"] = list(page.notes)
+    return record
+
+
+def preview_of(ref: PageRef, pixels: Pixels, settings: ParseSettings) -> bytes | None:
+    """The small image of the page, where the report shows one."""
+    return encode_preview(pixels) if ref.position < settings.preview_pages else None
+
+
+def region_error(index: int | None, what: Problem | PagemillError) -> PageError:
+    """An error of one region, or of the page as a whole (None)."""
+    return PageError(
+        component="recognition", category=what.category, message=what.message, remedy=what.remedy, region=index
+    )
+
+
+def is_picture(region: Region) -> bool:
+    """Whether a region is kept as a picture: images, charts and display formulas are."""
+    return TASK_OF_LABEL[region.label] is Task.SKIP or region.label is Label.DISPLAY_FORMULA
+
+
+def cut_pictures(record: PageResult, pixels: Pixels) -> Files:
+    """Cut and encode what Markdown shows as a picture, and note it in the record's ``image_crops``."""
+    files: list[tuple[str, bytes]] = []
+    for region in record.regions:
+        if not is_picture(region) or region.source == WHOLE_PAGE:
+            continue
+        path, encoded = crop_path(record.page_id, region.index), encode_jpeg(crop(pixels, region.bbox))
+        files.append((path, encoded))
+        record.image_crops.append(
+            ImageCrop(
+                path=path,
+                bbox=region.bbox_2d,
+                label=region.label,
+                region=region.index,
+                size=len(encoded),
+                sha256=hashlib.sha256(encoded).hexdigest(),
+            )
+        )
+    return tuple(files)
