@@ -15,7 +15,7 @@ from pagemill.layout.base import DetectedRegion
 from pagemill.layout.fallback import complete_regions
 from pagemill.layout.misread import is_columns_of_text
 from pagemill.parsing.assemble import assemble_regions
-from pagemill.parsing.lines import assign_lines, rows_of
+from pagemill.parsing.lines import lines_of_regions, rows_of
 from pagemill.parsing.listings import mark_listings
 from pagemill.parsing.lists import is_bulleted
 from pagemill.parsing.record import begun_record
@@ -23,7 +23,7 @@ from pagemill.parsing.thresholds import PARSING
 from pagemill.tables import find_open_tables, find_ruled_tables, recognize_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pagemill.document.geometry import Box
     from pagemill.document.page import PageResult, TextLine
@@ -55,7 +55,8 @@ def analyse_page(
         if page.text_layer is not None:
             detected += _missed_pictures(detected, page.image_boxes, lines, size)
         regions = complete_regions(detected, [line.box for line in lines], size, page.pixels)
-        regions = mark_listings(_without_lists(regions, lines), lines)
+        members = lines_of_regions(regions, lines)
+        regions = mark_listings(_without_lists(regions, members), members)
     tables, errors = _tables(regions, page.pixels, lines)
     record.errors += errors
     record.regions = assemble_regions(regions, lines, tables, record.width, record.height, ref.page_number)
@@ -108,12 +109,10 @@ def _is_grid(pixels: Pixels, box: Box, lines: Sequence[TextLine]) -> bool:
     return len({cell.row for cell in told}) > 1 and len({cell.column for cell in told}) > 1
 
 
-def _without_lists(regions: Sequence[DetectedRegion], lines: Sequence[TextLine]) -> list[DetectedRegion]:
+def _without_lists(
+    regions: Sequence[DetectedRegion], members: Mapping[int, Sequence[TextLine]]
+) -> list[DetectedRegion]:
     """Tables of bullets and texts are lists."""
-    owners = assign_lines(as_array(line.box for line in lines), as_array(region.box for region in regions))
-    members: dict[int, list[TextLine]] = {}
-    for line, owner in zip(lines, owners, strict=True):
-        members.setdefault(owner, []).append(line)
     return [
         replace(region, label=Label.TEXT)
         if region.label is Label.TABLE and region.source != "ruling-lines" and is_bulleted(rows_of(members.get(i, [])))

@@ -13,14 +13,14 @@ from pagemill.document.joining import goes_on, join_pair
 from pagemill.document.labels import FIGURES, RUNNING_TEXT, TASK_OF_LABEL, Label, Task
 from pagemill.document.page import ContentFormat, Region
 from pagemill.layout.reading_order import leading_number, reading_order
-from pagemill.parsing.blocks import Block, body_size
-from pagemill.parsing.captions import caption_targets, join_names, mark_captions
+from pagemill.layout.text_blocks import group_lines
+from pagemill.parsing.blocks import Block, body_size, merge_neighbours
+from pagemill.parsing.captions import caption_targets, mark_captions
 from pagemill.parsing.fields import is_filled_in, join_fields, keep_fields
 from pagemill.parsing.formulas import gather_formulas, mark_formulas
-from pagemill.parsing.headings import join_numbers, mark_headings, merge_headings
+from pagemill.parsing.headings import join_names, mark_headings, merge_headings
 from pagemill.parsing.lines import (
     assign_lines,
-    group_orphans,
     is_right_to_left,
     join_rows,
     mark_broken_korean_words,
@@ -73,7 +73,8 @@ def assemble_regions(
     blocks = join_fields(blocks)
     body = body_size(blocks)
     mark_formulas(blocks)
-    blocks = mark_margins(join_names(join_numbers(gather_formulas(blocks))), width, height, body)
+    blocks = join_names(gather_formulas(blocks))
+    mark_margins(blocks, width, height, body)
     keep_fields(blocks)
     mark_captions(blocks)
     order = reading_order(
@@ -86,7 +87,7 @@ def assemble_regions(
     )
     mark_broken_korean_words([block.rows for block in blocks])
     blocks = [part for i in order for part in _split(blocks[i], body)]
-    blocks = _merge_list_rests(merge_listings(blocks))
+    blocks = merge_neighbours(merge_listings(blocks), _is_rest, lambda items, rest: join_pair(items.text, rest.text))
     blocks = merge_headings(mark_headings(blocks, height, body, page_number))
     _mark_continuations(blocks)
     labels = [block.label for block in blocks]
@@ -140,9 +141,10 @@ def _blocks(
         else:
             block.rows = rows_of(own)
         blocks.append(block)
-    for group in group_orphans(lines, orphans):
-        box = union_box(lines[line].box for line in group)
-        blocks.append(Block(box, Label.TEXT, rows_of([lines[line] for line in group]), source="orphan-lines"))
+    for group in group_lines(as_array(lines[line].box for line in orphans)):
+        own = [lines[orphans[i]] for i in group]
+        box = union_box(line.box for line in own)
+        blocks.append(Block(box, Label.TEXT, rows_of(own), source="orphan-lines"))
     return blocks
 
 
@@ -175,9 +177,7 @@ def _split(block: Block, body: float) -> list[Block]:
         return [block]
     result: list[Block] = []
     for part in parts:
-        label = Label.PARAGRAPH_TITLE if part.kind is RunKind.HEADING else block.label
-        box = union_box(row.box for row in part.rows)
-        piece = Block(box, label, part.rows, block.source, block.score)
+        piece = block.piece(part.rows, Label.PARAGRAPH_TITLE if part.kind is RunKind.HEADING else None)
         piece.text, piece.is_list = part.text, part.kind is RunKind.LIST
         result.append(piece)
     return result
@@ -186,12 +186,10 @@ def _split(block: Block, body: float) -> list[Block]:
 def _without_code(block: Block, runs: Sequence[tuple[int, int]]) -> list[Block]:
     """Cut a block of running text into text and listings."""
     cuts = sorted({0, len(block.rows), *(cut for run in runs for cut in run)})
-    pieces = []
-    for start, end in pairwise(cuts):
-        rows = block.rows[start:end]
-        label = Label.ALGORITHM if (start, end) in runs else block.label
-        pieces.append(Block(union_box(row.box for row in rows), label, rows, block.source, block.score))
-    return pieces
+    return [
+        block.piece(block.rows[start:end], Label.ALGORITHM if (start, end) in runs else None)
+        for start, end in pairwise(cuts)
+    ]
 
 
 def is_contents(rows: Sequence[Row]) -> bool:
@@ -199,26 +197,14 @@ def is_contents(rows: Sequence[Row]) -> bool:
     return bool(rows) and sum(bool(_CONTENTS_ROW.search(row.text)) for row in rows) > PARSING.contents_rows * len(rows)
 
 
-def _merge_list_rests(blocks: Sequence[Block]) -> list[Block]:
-    """Give the last item of a list the rest of its sentence, where layout made it a block of its own."""
-    result: list[Block] = []
-    for block in blocks:
-        last = result[-1] if result else None
-        if last is not None and last.is_list and block.label is Label.TEXT and _is_rest(last, block):
-            last.rows = [*last.rows, *block.rows]
-            last.box = union_box((last.box, block.box))
-            last.polygon = None
-            last.text = join_pair(last.text, block.text)
-        else:
-            result.append(block)
-    return result
-
-
 def _is_rest(items: Block, block: Block) -> bool:
+    """Whether a block is the rest of the last sentence of a list that layout cut apart."""
+    if not items.is_list or block.label is not Label.TEXT or block.is_list:
+        return False
     least, most = PARSING.list_gap
     below = least * block.size < block.box[1] - items.box[3] < most * block.size
     indented = items.box[0] <= block.box[0] < items.box[2]
-    return below and indented and not block.is_list and not ends_sentence(items.text) and block.text[:1].islower()
+    return below and indented and not ends_sentence(items.text) and block.text[:1].islower()
 
 
 def _mark_continuations(blocks: Sequence[Block]) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pagemill.document.geometry import union_box
 from pagemill.document.labels import Label
+from pagemill.parsing.lines import rows_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from pagemill.document.geometry import Box, Point
     from pagemill.document.page import TextLine
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from pagemill.tables import Table
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Block:
     """A region with its rows."""
 
@@ -38,7 +40,6 @@ class Block:
     level: int | None = None
     is_list: bool = False
     continues: bool = False
-    children: list[Block] = field(default_factory=list)
 
     @property
     def lines(self) -> tuple[TextLine, ...]:
@@ -54,6 +55,44 @@ class Block:
     def plain(self) -> str:
         """The rows' texts in one line, for patterns."""
         return " ".join(row.text for row in self.rows)
+
+    def piece(self, rows: list[Row], label: Label | None = None) -> Block:
+        """A block of some of its rows."""
+        box = union_box(row.box for row in rows)
+        return Block(box, label or self.label, rows, self.source, self.score, rank=self.rank)
+
+    def take(self, *others: Block) -> None:
+        """Add the lines of others, each to the row that it stands in."""
+        self.rows = rows_of([line for block in (self, *others) for line in block.lines])
+        self._grow(others)
+
+    def append(self, below: Block) -> None:
+        """Add the rows of another block below its own."""
+        self.rows = [*self.rows, *below.rows]
+        self._grow([below])
+
+    def _grow(self, others: Iterable[Block]) -> None:
+        self.box, self.polygon = union_box(block.box for block in (self, *others)), None
+
+
+def merge_neighbours(
+    blocks: Sequence[Block], belong: Callable[[Block, Block], bool], text: Callable[[Block, Block], str]
+) -> list[Block]:
+    """Join blocks with the blocks before them in reading order.
+
+    Args:
+        blocks: In reading order.
+        belong: Whether two blocks are one.
+        text: Of the first of them, which has the rows of both by then and the text of its own.
+    """
+    result: list[Block] = []
+    for block in blocks:
+        if result and belong(result[-1], block):
+            result[-1].append(block)
+            result[-1].text = text(result[-1], block)
+        else:
+            result.append(block)
+    return result
 
 
 def body_size(blocks: Iterable[Block]) -> float:

@@ -5,24 +5,22 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pagemill.document.geometry import union_box
 from pagemill.document.labels import FIGURES, RUNNING_TEXT, TITLES, Label
-from pagemill.parsing.blocks import Block
-from pagemill.parsing.headings import NUMBERED_HEADING, stands_before
-from pagemill.parsing.lines import rows_of
 from pagemill.parsing.thresholds import PARSING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pagemill.document.geometry import Box
+    from pagemill.parsing.blocks import Block
 
 _NAME = (
     r"^[<\[〈【(『「]?\s*(?P<kind>fig(?:ure|\.)?|table|tab\.|chart|scheme|plate|exhibit|listing|graph|map|abb(?:ildung|\.)"
     r"|tabelle|tableau|그림|표|도표|사진|图|圖|表|図)\s*(?:[A-Z]?\d{1,3}(?:[.\-–]\d{1,3})*|[IVX]{1,5}|[A-Z])"
 )
 _CAPTION = re.compile(_NAME + r"(?:\s*[.:)\]>〉】|–—\-』」]|\s+(?-i:(?=[^a-z\s]))|$)", re.IGNORECASE)
-_ONLY_NAME = re.compile(_NAME + r"[.:)\]>〉】|』」]?$", re.IGNORECASE)
+ONLY_NAME = re.compile(_NAME + r"[.:)\]>〉】|』」]?$", re.IGNORECASE)
+NUMBERED_HEADING = re.compile(r"^(\d{1,2}(?:\.\d{1,2}){0,4})\.?\s+\S")
 _SENTENCE = re.compile(_NAME + r"\s+(?-i:[a-z])", re.IGNORECASE)
 _TABLE_WORDS = frozenset({"table", "tab.", "tabelle", "tableau", "표", "表"})
 
@@ -45,28 +43,6 @@ def mark_captions(blocks: Sequence[Block]) -> None:
             and is_caption(block.plain)
         ):
             block.label = Label.FIGURE_TITLE
-
-
-def join_names(blocks: Sequence[Block]) -> list[Block]:
-    """Put names that layout left apart (``Table 2``) before the captions that stand in their row."""
-    labels = RUNNING_TEXT | TITLES | {Label.FIGURE_TITLE}
-    candidates = [block for block in blocks if block.label in labels and 0 < len(block.rows) <= PARSING.caption_rows]
-    joined: set[int] = set()
-    for block in candidates:
-        if len(block.rows) != 1 or not _ONLY_NAME.match(block.plain):
-            continue
-        beside = [
-            other
-            for other in candidates
-            if other is not block and id(other) not in joined and stands_before(block, other)
-        ]
-        if beside:
-            caption = min(beside, key=lambda other: other.box[0])
-            caption.rows = rows_of([*block.lines, *caption.lines])
-            caption.box, caption.polygon = union_box((block.box, caption.box)), None
-            caption.label = Label.FIGURE_TITLE
-            joined.add(id(block))
-    return [block for block in blocks if id(block) not in joined]
 
 
 def is_caption(text: str) -> bool:

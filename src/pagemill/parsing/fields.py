@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 from pagemill.document.geometry import union_box
 from pagemill.document.labels import TASK_OF_LABEL, Label, Task
 from pagemill.document.page import ANNOTATION
-from pagemill.parsing.blocks import Block
-from pagemill.parsing.lines import rows_of
 from pagemill.parsing.thresholds import PARSING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pagemill.document.page import TextLine
+    from pagemill.parsing.blocks import Block
     from pagemill.parsing.lines import Row
 
 
@@ -30,28 +29,19 @@ def join_fields(blocks: Sequence[Block]) -> list[Block]:
     """
     values = [block for block in blocks if block.rows and all(line.engine == ANNOTATION for line in block.lines)]
     others = [block for block in blocks if block.rows and block.table is None and block not in values]
-    moved: set[int] = set()
     for block in values:
         owner: Block | None = None
-        last: Row | None = None
         rest: list[Row] = []
-        for row in block.rows:
-            label = _label_of(row, others)
-            if label is None and not (owner is not None and last is not None and _goes_on(last, row)):
-                owner = None
+        for above, row in zip([None, *block.rows], block.rows, strict=False):
+            owner = _label_of(row, others) or (owner if above is not None and _goes_on(above, row) else None)
+            if owner is None:
                 rest.append(row)
             else:
-                owner = label or owner
-                assert owner is not None
-                owner.rows = rows_of([*owner.lines, *row.lines])
-                owner.box = union_box((owner.box, row.box))
-                owner.polygon = None
-            last = row
-        if not rest:
-            moved.add(id(block))
-        elif len(rest) < len(block.rows):
-            block.rows, block.box, block.polygon = rest, union_box(row.box for row in rest), None
-    return [block for block in blocks if id(block) not in moved]
+                owner.take(block.piece([row]))
+        if len(rest) < len(block.rows):
+            block.rows, block.polygon = rest, None
+            block.box = union_box(row.box for row in rest) if rest else block.box
+    return [block for block in blocks if block.rows or block not in values]
 
 
 def _label_of(value: Row, blocks: Sequence[Block]) -> Block | None:

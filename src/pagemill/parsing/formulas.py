@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pagemill.document.geometry import union_box
 from pagemill.document.labels import TITLES, Label
-from pagemill.parsing.lines import rows_of
 from pagemill.parsing.lists import marker
 from pagemill.parsing.thresholds import PARSING
 
@@ -42,33 +40,29 @@ def mark_formulas(blocks: Iterable[Block]) -> None:
 def _is_equation(block: Block) -> bool:
     """Whether a short block without a word holds a relation or a sign of analysis beside letters."""
     text = block.plain
-    short = 0 < len(block.rows) <= PARSING.formula_rows and len(text) <= PARSING.formula_characters and not marker(text)
+    short = 0 < len(block.rows) <= PARSING.formula_rows and not marker(text)
     return short and _RELATION.search(text) is not None and any(char.isalpha() for char in text)
 
 
 def gather_formulas(blocks: Sequence[Block]) -> list[Block]:
     """Give formulas the pieces that layout left apart: exponents, limits, numerators, the other side of an equation."""
-    taken: set[int] = set()
+    taken: set[Block] = set()
     if sum(block.label is Label.DISPLAY_FORMULA for block in blocks) > PARSING.max_formulas:
         return list(blocks)
     for _ in range(PARSING.formula_gatherings):  # a piece may be next to another piece
         before = len(taken)
         for formula in blocks:
-            if formula.label is not Label.DISPLAY_FORMULA or not formula.rows or id(formula) in taken:
+            if formula.label is not Label.DISPLAY_FORMULA or not formula.rows or formula in taken:
                 continue
             pieces = [
-                block
-                for block in blocks
-                if block is not formula and id(block) not in taken and _is_piece(formula, block)
+                block for block in blocks if block is not formula and block not in taken and _is_piece(formula, block)
             ]
             if pieces:
-                formula.rows = rows_of([line for block in (formula, *pieces) for line in block.lines])
-                formula.box = union_box(block.box for block in (formula, *pieces))
-                formula.polygon = None
-                taken |= set(map(id, pieces))
+                formula.take(*pieces)
+                taken.update(pieces)
         if len(taken) == before:
             break
-    return [block for block in blocks if id(block) not in taken]
+    return [block for block in blocks if block not in taken]
 
 
 def _is_piece(formula: Block, block: Block) -> bool:
@@ -81,7 +75,7 @@ def _is_piece(formula: Block, block: Block) -> bool:
     gap_x, gap_y = max(x1 - block.box[2], block.box[0] - x2), max(y1 - block.box[3], block.box[1] - y2)
     if block.label is Label.DISPLAY_FORMULA:
         return gap_x < near and gap_y < -PARSING.formula_level * min(y2 - y1, block.box[3] - block.box[1])
-    if _WORD.search(text) or _SCRIPT.search(text) or len(text) > PARSING.formula_piece:
+    if _WORD.search(text) or _SCRIPT.search(text):
         return False
     if _NUMBER.match(text):  # of the formula, or an exponent inside its frame
         return len(text) <= 2 and gap_x < 0 and gap_y < 0

@@ -6,11 +6,11 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from pagemill.document.geometry import union_box
 from pagemill.document.joining import join_text
 from pagemill.document.labels import RUNNING_TEXT, TASK_OF_LABEL, TITLES, Label, Task
-from pagemill.parsing.blocks import Block
-from pagemill.parsing.lines import join_rows, rows_of
+from pagemill.parsing.blocks import Block, merge_neighbours
+from pagemill.parsing.captions import NUMBERED_HEADING, ONLY_NAME
+from pagemill.parsing.lines import join_rows
 from pagemill.parsing.lists import BULLET
 from pagemill.parsing.paragraphs import HAS_WORD, ends_sentence
 from pagemill.parsing.thresholds import PARSING
@@ -18,7 +18,6 @@ from pagemill.parsing.thresholds import PARSING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-NUMBERED_HEADING = re.compile(r"^(\d{1,2}(?:\.\d{1,2}){0,4})\.?\s+\S")
 _SECTION = re.compile(r"^\d{1,2}(?:\.\d{1,2}){0,4}\.?$")
 _BROKEN_WORD = re.compile(r"[^\W\d_]{2}[-\u2010]$")
 _MAX_LEVEL = 6
@@ -41,7 +40,7 @@ def mark_headings(blocks: Sequence[Block], height: int, body: float, page_number
     """
     result: list[Block] = []
     for block in blocks:
-        if _is_no_title(block, body):
+        if _is_no_title(block):
             block.label = Label.TEXT
         elif _is_missed_heading(block, body):
             block.label = Label.PARAGRAPH_TITLE
@@ -55,9 +54,7 @@ def mark_headings(blocks: Sequence[Block], height: int, body: float, page_number
         title = max(upper, key=lambda block: block.size, default=None)
         others = max((block.size for block in headings if block is not title), default=0.0)
         leads = title is not None and title.size > max(PARSING.largest_size * body, PARSING.largest_lead * others)
-        if title is not None and (
-            title.size > PARSING.title_size * body or (leads and title.box[1] < PARSING.leading_title_zone * height)
-        ):
+        if title is not None and (title.size > PARSING.title_size * body or leads):
             title.label = Label.DOC_TITLE
         elif page_number == 1 and len(headings) > 1 and _opens_page(headings[0], blocks):
             headings[0].label = Label.DOC_TITLE
@@ -101,12 +98,9 @@ def _one_by_one(block: Block) -> list[Block]:
     ]
     if not cuts:
         return [block]
-    parts = []
-    for start, end in pairwise([0, *cuts, len(block.rows)]):
-        rows = block.rows[start:end]
-        part = Block(union_box(row.box for row in rows), block.label, rows, block.source, block.score)
-        part.text = join_rows(rows)
-        parts.append(part)
+    parts = [block.piece(block.rows[start:end]) for start, end in pairwise([0, *cuts, len(block.rows)])]
+    for part in parts:
+        part.text = join_rows(part.rows)
     return parts
 
 
@@ -116,30 +110,36 @@ def numbered_level(text: str) -> int | None:
     return min(2 + numbered.group(1).count("."), _MAX_LEVEL) if numbered else None
 
 
-def join_numbers(blocks: Sequence[Block]) -> list[Block]:
-    """Put section numbers that layout left apart (``2.1``) before the headings that stand in their row."""
-    headings = [block for block in blocks if block.label in TITLES and block.rows]
-    joined: set[int] = set()
+def join_names(blocks: Sequence[Block]) -> list[Block]:
+    """Put numbers (``2.1``) and names (``Table 2``) that layout left apart before what stands beside them."""
+    texts = RUNNING_TEXT | TITLES | {Label.FIGURE_TITLE}
+    joined: set[Block] = set()
     for block in blocks:
-        if block.label not in RUNNING_TEXT | TITLES or len(block.rows) != 1 or not _SECTION.match(block.plain):
+        if block.label not in texts or len(block.rows) != 1:
+            continue
+        name = ONLY_NAME.match(block.plain)
+        if name is None and not _SECTION.match(block.plain):
             continue
         beside = [
             other
-            for other in headings
-            if other is not block and id(other) not in joined and stands_before(block, other)
+            for other in blocks
+            if other.label in (texts if name else TITLES)
+            and 0 < len(other.rows) <= PARSING.caption_rows
+            and other is not block
+            and other not in joined
+            and _stands_before(block, other)
         ]
-        if not beside:
-            continue
-        heading = min(beside, key=lambda other: other.box[0])
-        heading.rows = rows_of([*block.lines, *heading.lines])
-        heading.box, heading.polygon = union_box((block.box, heading.box)), None
-        joined.add(id(block))
-    return [block for block in blocks if id(block) not in joined]
+        if beside:
+            named = min(beside, key=lambda other: other.box[0])
+            named.take(block)
+            named.label = Label.FIGURE_TITLE if name else named.label
+            joined.add(block)
+    return [block for block in blocks if block not in joined]
 
 
-def stands_before(number: Block, heading: Block) -> bool:
+def _stands_before(name: Block, block: Block) -> bool:
     """Whether a single row stands right before the first row of another block, in letters of about its size."""
-    first, row = number.rows[0], heading.rows[0]
+    first, row = name.rows[0], block.rows[0]
     level = min(first.box[3], row.box[3]) - max(first.box[1], row.box[1]) > PARSING.number_level * min(
         first.size, row.size
     )
@@ -151,17 +151,7 @@ def stands_before(number: Block, heading: Block) -> bool:
 
 def merge_headings(blocks: Sequence[Block]) -> list[Block]:
     """Join the rows of one heading that layout took for several headings."""
-    result: list[Block] = []
-    for block in blocks:
-        last = result[-1] if result else None
-        if last is not None and _same_heading(last, block):
-            last.rows = [*last.rows, *block.rows]
-            last.text = join_text([last.text, block.text])
-            last.box = union_box((last.box, block.box))
-            last.polygon = None
-        else:
-            result.append(block)
-    return result
+    return merge_neighbours(blocks, _same_heading, lambda above, below: join_text([above.text, below.text]))
 
 
 def _same_heading(above: Block, below: Block) -> bool:
@@ -184,32 +174,20 @@ def _opens_page(heading: Block, blocks: Sequence[Block]) -> bool:
 def _may_be_heading(block: Block) -> bool:
     text = block.plain
     letters = any(char.isalpha() for char in text)
-    return (
-        letters
-        and len(block.rows) <= PARSING.joined_rows
-        and len(text) <= PARSING.joined_characters
-        and not BULLET.match(text)
-    )
+    return letters and len(block.rows) <= PARSING.joined_rows and not BULLET.match(text)
 
 
-def _is_no_title(block: Block, body: float) -> bool:
-    """Whether a model's title or heading is a stray sign, a list item, a long text, a sentence or its first row."""
+def _is_no_title(block: Block) -> bool:
+    """Whether a model's title or heading is a stray sign, a list item, a long text or the first row of one."""
     if block.label in TITLES and _BROKEN_WORD.search(block.plain):
         return True
     if block.label is Label.DOC_TITLE:
         return _letters(block) < 2
-    return block.label is Label.PARAGRAPH_TITLE and (not _may_be_heading(block) or _is_sentence(block, body))
+    return block.label is Label.PARAGRAPH_TITLE and not _may_be_heading(block)
 
 
 def _letters(block: Block) -> int:
     return sum(char.isalpha() for char in block.plain)
-
-
-def _is_sentence(block: Block, body: float) -> bool:
-    """Whether a supposed heading is set like running text and ends like it; only the text layer tells for sure."""
-    measured = all(line.font_size for line in block.lines)
-    plain = not any(row.bold for row in block.rows) and block.size <= PARSING.demoted_size * body
-    return measured and plain and ends_sentence(block.plain) and len(block.plain) > PARSING.demoted_characters
 
 
 def _stands_out(block: Block, body: float) -> bool:
@@ -218,5 +196,5 @@ def _stands_out(block: Block, body: float) -> bool:
         return False
     measured = all(line.font_size for line in block.lines)
     larger = block.size > (PARSING.promoted_size if measured else PARSING.promoted_size_read) * body
-    bold = all(row.bold for row in block.rows) and len(block.plain) < PARSING.promoted_bold_characters
+    bold = all(row.bold for row in block.rows)
     return larger or (bold and block.size >= PARSING.promoted_bold_size * body)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from pagemill.document.geometry import Box, Point
     from pagemill.document.page import TextLine
+    from pagemill.layout.base import DetectedRegion
 
     Affine = NDArray[np.float64]
     """An affine map, shape (2, 3)."""
@@ -113,58 +114,33 @@ def assign_lines(boxes: NDArray[np.float64], regions: NDArray[np.float64], weak:
         weak: Regions (pictures) that get a line only when no other region holds a third of it.
 
     Returns:
-        For every line the index of its region; -1 where none overlaps it enough and none is next to it.
+        For every line the index of its region; -1 where none overlaps it enough.
     """
     if not len(regions):
         return [-1] * len(boxes)
-    owners: list[int] = []
     size = areas(regions)
     smaller_first = size / max(float(size.max()), 1.0) * 1e-3
     weakness = np.array([PARSING.weak_share if i in weak else 0.0 for i in range(len(regions))])
     share = intersection_matrix(boxes, regions) / np.maximum(areas(boxes), 1e-9)[:, None]
     preference = np.where(share >= PARSING.own_share, share - smaller_first - weakness, -np.inf)
-    for i, box in enumerate(boxes):
-        best = int(np.argmax(preference[i]))
-        if np.isfinite(preference[i, best]):
-            owners.append(best)
-            continue
-        gap_x = np.maximum(np.maximum(regions[:, 0] - box[2], box[0] - regions[:, 2]), 0.0)
-        gap_y = np.maximum(np.maximum(regions[:, 1] - box[3], box[1] - regions[:, 3]), 0.0)
-        distance = np.hypot(gap_x, gap_y)
-        distance[list(weak)] = np.inf
-        nearest = int(np.argmin(distance))
-        near = PARSING.near_region * min(box[3] - box[1], box[2] - box[0])
-        owners.append(nearest if distance[nearest] < near else -1)
-    return owners
+    owners = np.where(np.isfinite(preference.max(axis=1)), preference.argmax(axis=1), -1)
+    return [int(owner) for owner in owners]
 
 
-def group_orphans(lines: Sequence[TextLine], indices: Sequence[int]) -> list[list[int]]:
-    """Gather lines without a region into blocks of lines that stand close below one another."""
-    groups: list[list[int]] = []
-    boxes: list[Box] = []
-    for i in sorted(indices, key=lambda i: (lines[i].box[1], lines[i].box[0])):
-        box, size = lines[i].box, line_size(lines[i])
-        for group, around in enumerate(boxes):
-            overlap = min(box[2], around[2]) - max(box[0], around[0])
-            gap = max(box[1] - around[3], around[1] - box[3])
-            smallest, largest = PARSING.orphan_sizes
-            alike = smallest < size / max(line_size(lines[groups[group][-1]]), 0.1) < largest
-            narrow = min(box[2] - box[0], around[2] - around[0])
-            if alike and gap < PARSING.orphan_gap * size and overlap > PARSING.orphan_overlap * narrow:
-                groups[group].append(i)
-                boxes[group] = union_box((around, box))
-                break
-        else:
-            groups.append([i])
-            boxes.append(box)
-    return groups
+def lines_of_regions(regions: Sequence[DetectedRegion], lines: Sequence[TextLine]) -> dict[int, list[TextLine]]:
+    """The lines of each region by its index; those of none at -1."""
+    owners = assign_lines(as_array(line.box for line in lines), as_array(region.box for region in regions))
+    members: dict[int, list[TextLine]] = {}
+    for line, owner in zip(lines, owners, strict=True):
+        members.setdefault(owner, []).append(line)
+    return members
 
 
 def rows_of(lines: Sequence[TextLine]) -> list[Row]:
     """Order the lines of a region: from top to bottom, and on one baseline in writing direction.
 
-    Text that runs up, down or upside down is read as on the page turned for it, and a slanted page is straightened by
-    the median slope of its lines first. Columns of upright characters read from right to left.
+    Text that runs up, down or upside down is read as on the page turned for it. Columns of upright characters read from
+    right to left.
     """
     weights: Counter[int] = Counter()
     for line in lines:
@@ -184,9 +160,8 @@ def rows_of(lines: Sequence[TextLine]) -> list[Row]:
 def _level_rows(lines: Sequence[TextLine]) -> list[Row]:
     if sum(is_vertical(line) for line in lines) * 2 > len(lines):
         return [_row([line]) for line in sorted(lines, key=lambda line: (-line.box[0] - line.box[2], line.box[1]))]
-    slope = _slope(lines)
     boxes = as_array(line.box for line in lines)
-    centre = (boxes[:, 1] + boxes[:, 3]) / 2 - slope * (boxes[:, 0] + boxes[:, 2]) / 2
+    centre = (boxes[:, 1] + boxes[:, 3]) / 2
     size = np.array([line_size(line) for line in lines])
     caps = [
         i for i, line in enumerate(lines) if _may_be_drop_cap(line) and size[i] > PARSING.drop_cap * np.median(size)
@@ -242,13 +217,6 @@ def _stacked(box: NDArray[np.float64], others: NDArray[np.float64]) -> bool:
     overlap = np.minimum(box[2], others[:, 2]) - np.maximum(box[0], others[:, 0])
     narrow = np.minimum(box[2] - box[0], others[:, 2] - others[:, 0])
     return bool((overlap > PARSING.row_overlap * narrow).any())
-
-
-def _slope(lines: Sequence[TextLine]) -> float:
-    """Median rise of the lines per pixel to the right."""
-    angles = [direction(line) for line in lines]
-    slopes = [math.tan(math.radians(angle)) for angle in angles if 0 < abs(angle) < PARSING.level_slope]
-    return float(np.median(slopes)) if len(slopes) * 2 > len(lines) else 0.0
 
 
 def _row(lines: list[TextLine]) -> Row:

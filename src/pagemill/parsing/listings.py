@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pagemill.document.geometry import as_array, union_box
 from pagemill.document.labels import RUNNING_TEXT, TITLES, Label
-from pagemill.parsing.lines import assign_lines
+from pagemill.parsing.blocks import merge_neighbours
 from pagemill.parsing.thresholds import PARSING
 
 if TYPE_CHECKING:
@@ -31,20 +30,16 @@ _ADDRESS = re.compile(r"https?://|\bwww\.|\S@\S+\.\w")
 _MARKUP = re.compile(r"\s*</?[A-Za-z][\w.:-]*(?:\s[^<>]*)?/?>|\s*<!--")
 
 
-def mark_listings(regions: Sequence[DetectedRegion], lines: Sequence[TextLine]) -> list[DetectedRegion]:
+def mark_listings(regions: Sequence[DetectedRegion], members: Mapping[int, Sequence[TextLine]]) -> list[DetectedRegion]:
     """Label regions of fixed-width text as listings; only a text layer tells word widths well enough.
 
     On a page that is all of fixed width, only what is full of a program's signs is a listing.
 
     Args:
         regions: Of the page.
-        lines: Of the page, with words.
+        members: The lines of each region, with words (:func:`pagemill.parsing.lines.lines_of_regions`).
     """
-    fixed = _is_fixed(lines)
-    owners = assign_lines(as_array(line.box for line in lines), as_array(region.box for region in regions))
-    members: dict[int, list[TextLine]] = {}
-    for line, owner in zip(lines, owners, strict=True):
-        members.setdefault(owner, []).append(line)
+    fixed = _is_fixed([line for own in members.values() for line in own])
     result = list(regions)
     for index, region in enumerate(regions):
         own = members.get(index, [])
@@ -163,19 +158,13 @@ def listing_text(rows: Sequence[Row]) -> str:
 
 def merge_listings(blocks: Sequence[Block]) -> list[Block]:
     """Join pieces of one listing that layout cut apart: one right below the other."""
-    result: list[Block] = []
-    for block in blocks:
-        last = result[-1] if result else None
-        if last is not None and last.label is block.label is Label.ALGORITHM and _goes_on(last, block):
-            last.rows = [*last.rows, *block.rows]
-            last.box = union_box((last.box, block.box))
-            last.polygon = None
-            last.text = listing_text(last.rows)
-        else:
-            result.append(block)
-    return result
+    return merge_neighbours(blocks, _goes_on, lambda whole, _: listing_text(whole.rows))
 
 
 def _goes_on(above: Block, below: Block) -> bool:
     aligned = min(above.box[2], below.box[2]) > max(above.box[0], below.box[0])
-    return aligned and -below.size < below.box[1] - above.box[3] < 2 * below.size
+    return (
+        above.label is below.label is Label.ALGORITHM
+        and aligned
+        and -below.size < below.box[1] - above.box[3] < 2 * below.size
+    )

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from pagemill.document.geometry import union_box
 from pagemill.document.labels import RUNNING_TEXT, TITLES, Label
-from pagemill.parsing.blocks import Block
 from pagemill.parsing.lines import is_vertical
 from pagemill.parsing.thresholds import PARSING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from pagemill.parsing.blocks import Block
 
 _FURNITURE = frozenset({Label.HEADER, Label.FOOTER})
 
@@ -43,7 +40,7 @@ _NOTE_WORD = re.compile(r"^\W{0,2}\d{0,3}\)?\s*[^\W\d]")
 _FOOTNOTE = re.compile(r"^(?:\d{1,3}\)?|\*{1,3}|[†‡§¶]+|[a-e]\)|\(\d{1,2}\)|주\s?\d?[:)])\s*\D")
 
 
-def mark_margins(blocks: Sequence[Block], width: int, height: int, body: float) -> list[Block]:
+def mark_margins(blocks: Sequence[Block], width: int, height: int, body: float) -> None:
     """Label what stands in the margins of a page.
 
     Args:
@@ -51,24 +48,19 @@ def mark_margins(blocks: Sequence[Block], width: int, height: int, body: float) 
         width: Of the page in pixels.
         height: Of the page in pixels.
         body: Font size of running text in pixels.
-
-    Returns:
-        The blocks; a running head or foot that layout had put into a block of text is a block of its own.
     """
-    result = [part for block in blocks for part in _peeled(block, height)]
-    for block in result:
+    for block in blocks:
         if block.label in _FURNITURE and block.rows and _is_inside(block, width, height) and not _is_number(block):
             block.label = Label.TEXT
         if _is_aside(block, width, height):
             block.label = Label.ASIDE_TEXT
     for top in (True, False):
-        _mark_edge(result, height, body, top=top)
-    for block in result:
+        _mark_edge(blocks, height, body, top=top)
+    for block in blocks:
         if block.label in _FURNITURE and _is_number(block):
             block.label = Label.NUMBER
-    _mark_footnotes(result, height, body)
-    _restore_only_text(result)
-    return result
+    _mark_footnotes(blocks, height, body)
+    _restore_only_text(blocks)
 
 
 def _restore_only_text(blocks: Sequence[Block]) -> None:
@@ -100,34 +92,6 @@ def _is_inside(block: Block, width: int, height: int) -> bool:
 def _edge_distance(block: Block, height: int, *, top: bool) -> float:
     """How far the block's inner edge is from the page's edge, as a share of the height."""
     return block.box[3] / height if top else 1.0 - block.box[1] / height
-
-
-def _peeled(block: Block, height: int) -> list[Block]:
-    """Cut a first or last row off a text block when it stands in the margin, well apart from the others."""
-    if block.label not in RUNNING_TEXT or len(block.rows) < 2:
-        return [block]
-    rows = block.rows
-    gaps = np.array([below.box[1] - above.box[3] for above, below in pairwise(rows)])
-    usual = float(np.median(gaps))
-    head = rows[0].box[3] < PARSING.outer_band * height and gaps[0] > usual + PARSING.edge_gap * rows[0].size
-    foot = rows[-1].box[1] > (1 - PARSING.outer_band) * height and gaps[-1] > usual + PARSING.edge_gap * rows[-1].size
-    if not (head or foot):
-        return [block]
-    parts = [rows[:1]] if head else []
-    middle = rows[1 if head else 0 : len(rows) - 1 if foot else len(rows)]
-    parts += [middle] if middle else []
-    parts += [rows[-1:]] if foot else []
-    return [
-        Block(
-            union_box(row.box for row in part),
-            block.label,
-            part,
-            source=block.source,
-            score=block.score,
-            rank=block.rank,
-        )
-        for part in parts
-    ]
 
 
 def _is_aside(block: Block, width: int, height: int) -> bool:
@@ -182,16 +146,12 @@ def _same_band(block: Block, other: Block) -> bool:
 def _kind(block: Block, blocks: Sequence[Block], height: int, body: float, total_rows: int, *, top: bool) -> str:
     """``number``, ``running`` or nothing."""
     text = block.plain.strip()
-    if len(block.rows) > PARSING.edge_rows or len(text) > PARSING.running_characters:
+    if len(block.rows) > PARSING.edge_rows:
         return ""
     if PAGE_NUMBER.match(text) and len(block.rows) == 1 and total_rows > 1:
         return "number"
     gap = _gap_inwards(block, blocks, top=top)
-    if (
-        (_RUNNING.search(text) or _is_spread(block))
-        and gap > PARSING.running_gap * body
-        and block.size < PARSING.running_words_size * body
-    ):
+    if _RUNNING.search(text) and block.size < PARSING.running_words_size * body:
         return "running"
     size, characters, least_gap = PARSING.small_running
     small = block.size < size * body and len(text) < characters and gap > least_gap * body
@@ -200,20 +160,13 @@ def _kind(block: Block, blocks: Sequence[Block], height: int, body: float, total
     place = _edge_distance(block, height, top=top) < PARSING.outer_band and len(block.rows) <= 2
     apart = gap > PARSING.apart * max(body, block.size)
     modest = block.size <= PARSING.modest_size * body
-    if top and block.label is Label.TEXT and _edge_distance(block, height, top=top) < PARSING.letterhead_band:
+    if top and block.label is Label.TEXT:
         largest, least_gap = PARSING.letterhead
         modest = block.size <= largest * body and gap > least_gap * block.size
     if top and block.label in TITLES:
         largest, characters = PARSING.modest_foot
         modest = block.size <= largest * body and len(text) < characters
     return "running" if place and apart and modest and total_rows >= PARSING.body_rows else ""
-
-
-def _is_spread(block: Block) -> bool:
-    """Whether a single row holds pieces far apart, as a foot of document number, title and date does."""
-    if len(block.rows) != 1 or len(block.lines) < 2:
-        return False
-    return all(b.box[0] - a.box[2] > PARSING.spread_gap * block.size for a, b in pairwise(block.lines))
 
 
 def _gap_inwards(block: Block, blocks: Sequence[Block], *, top: bool) -> float:
@@ -248,10 +201,8 @@ def _is_footnote(block: Block, blocks: Sequence[Block], body: float) -> bool:
         return False
     if all(line.font_size for line in block.lines) or block.size <= PARSING.small_print * body:
         return block.size <= PARSING.small_print * body
-    apart = (
-        _gap_inwards(block, [other for other in blocks if _same_column(block, other)], top=False)
-        > PARSING.footnote_gap * body
-    )
+    column = [other for other in blocks if _same_column(block, other)]
+    apart = _gap_inwards(block, column, top=False) > PARSING.footnote_gap * body
     return apart and block.size <= PARSING.small_print_read * body and _NOTE_WORD.match(first) is not None
 
 
@@ -262,7 +213,7 @@ def _ends_column(block: Block, blocks: Sequence[Block], height: int) -> bool:
     return not any(
         other.label in RUNNING_TEXT
         and other.box[1] >= block.box[3]
-        and other.size > PARSING.footnote_body * block.size
+        and other.size > block.size
         and _same_column(block, other)
         for other in blocks
     )

@@ -118,7 +118,7 @@ def _hanging(rows: Sequence[Row], left: float) -> bool:
     """Whether each entry starts at the left edge and goes on indented, as in bibliographies and glossaries."""
     outer = [row.box[0] < left + PARSING.hanging_edge * row.size for row in rows]
     starts = sum(outer)
-    if len(rows) < PARSING.hanging_rows or not outer[0] or starts < 2 or len(rows) - starts < 2:
+    if not outer[0] or starts < 2 or len(rows) - starts < 2:
         return False
     followed = sum(not after for first, after in pairwise(outer) if first)
     indents = [row.box[0] for row, at_left in zip(rows, outer, strict=True) if not at_left]
@@ -137,7 +137,7 @@ def _middle(row: Row) -> float:
 def _breaks(above: Row, below: Row, after: Row | None, left: float, right: float, usual: float) -> bool:
     em = max(above.size, below.size)
     pitch = _middle(below) - _middle(above)
-    apart = pitch > max(PARSING.pitch_break * usual, usual + PARSING.pitch_break_size * em)
+    apart = pitch > PARSING.pitch_break * usual
     if apart and below.box[1] - above.box[3] > PARSING.paragraph_gap * em:
         return True
     if above.size > PARSING.heading_size * below.size or below.size > PARSING.heading_size * above.size:
@@ -155,7 +155,7 @@ def _breaks(above: Row, below: Row, after: Row | None, left: float, right: float
         return True
     short = above.box[2] < right - PARSING.short_row * width
     starts = not below.text[:1].islower()
-    return short and starts and ends_sentence(above.text) and width > PARSING.narrow_column * em
+    return short and starts and ends_sentence(above.text)
 
 
 def _could_have_fitted(above: Row, below: Row, right: float) -> bool:
@@ -219,7 +219,7 @@ def _heading_rows(paragraph: list[Row], region: Sequence[Row], body_size: float)
             break
         count += 1
     text = " ".join(row.text for row in paragraph[:count])
-    if not count or count > PARSING.heading_rows or len(text) > PARSING.heading_characters:
+    if not count or count > PARSING.heading_rows:
         return 0
     if text.endswith((".", ",", ";")) or BULLET.match(text) or not any(char.isalpha() for char in text):
         return 0

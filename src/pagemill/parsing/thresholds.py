@@ -51,23 +51,12 @@ class ParsingThresholds:
     """Least share of a line's area in a region for the line to belong to it without doubt."""
     weak_share: float = 0.6
     """Handicap of a picture among the regions that hold a line, as a share of the line's area."""
-    near_region: float = 0.3
-    """Farthest that a line outside all regions is from the region that takes it, as a share of its height."""
-    orphan_sizes: tuple[float, float] = (0.75, 1.33)
-    """Ratio of sizes of lines without a region that form one block."""
-    orphan_gap: float = 1.2
-    orphan_overlap: float = 0.3
-    """Share of the narrower of two such lines that must be over the other."""
     ocr_em: float = 0.72
     """Font size over the height of a detected line, whose box includes ascenders, descenders and a margin."""
-    upside_down: float = 135.0
-    """Degrees from which a line is upside down."""
     row_distance: float = 0.55
     """Distance of middles within which lines are one row."""
     row_overlap: float = 0.5
     """Share of the narrower line over another from which both cannot be in one row."""
-    level_slope: float = 20.0
-    """Degrees up to which lines tell the slope of a page."""
     drop_cap: float = 1.8
     """Least size of an initial over the rows beside it."""
     drop_cap_reach: float = 0.4
@@ -113,15 +102,12 @@ class ParsingThresholds:
     """Quantile of distances between rows that is the usual one."""
     hanging_edge: float = 0.5
     """Distance from the left edge within which a row of a hanging paragraph starts an entry."""
-    hanging_rows: int = 4
     hanging_followed: float = 0.5
     """Share of entries with a second row from which indents hang."""
     hanging_spread: float = 1.5
     """Spread of those indents."""
     pitch_break: float = 1.35
     """Distance between rows that starts a paragraph, over the usual one."""
-    pitch_break_size: float = 0.35
-    """The same beyond the usual one."""
     paragraph_gap: float = 0.3
     """Least free space between two paragraphs."""
     centred: float = 0.1
@@ -134,8 +120,6 @@ class ParsingThresholds:
     """Largest indent of a first row as a share of the width."""
     short_row: float = 0.15
     """Share of the width that a last row leaves free."""
-    narrow_column: float = 8.0
-    """Width below which a short row says nothing."""
     word_fits: tuple[float, float] = (1.0, 8.0)
     """Room beyond the next word that shows a deliberate break, before an upper case and a lower case word."""
     word_width: float = 1.3
@@ -149,7 +133,6 @@ class ParsingThresholds:
     marked_heading_size: float = 1.05
     """The same for numbered rows whose sizes a text layer states."""
     heading_rows: int = 3
-    heading_characters: int = 160
     same_level: float = 0.95
     """Least size of headings of one level over the largest of them."""
     same_level_read: float = 0.78
@@ -165,13 +148,11 @@ class ParsingThresholds:
     """The same for rows measured in pixels."""
     promoted_bold_size: float = 0.95
     """The same for bold blocks."""
-    promoted_bold_characters: int = 100
     promoted_rows: int = 3
     heading_gap: float = 0.6
     """Gap between two rows from which they are two headings."""
     joined_rows: int = 4
     """Most rows of one heading."""
-    joined_characters: int = 250
     joined_sizes: float = 0.1
     """Largest relative difference of sizes in one heading."""
     number_level: float = 0.6
@@ -179,13 +160,8 @@ class ParsingThresholds:
     number_sizes: tuple[float, float] = (0.8, 1.25)
     number_gap: tuple[float, float] = (-0.5, 4.0)
     """Gap between a section number and its heading."""
-    demoted_size: float = 1.05
-    """Size over the body up to which a "heading" that is a sentence is text."""
-    demoted_characters: int = 40
     title_zone: float = 0.5
     """Share of the page height in which a title is looked for."""
-    leading_title_zone: float = 1 / 3
-    """The same for one that is not clearly larger."""
 
     # Margins: running heads and feet, page numbers, footnotes.
     band: float = 0.12
@@ -194,7 +170,6 @@ class ParsingThresholds:
     """Share of the page height beyond which nothing is a running head or foot, whatever layout detection says. It is
     larger than ``band``: photographs of pages have wide borders."""
     outer_band: float = 0.085
-    letterhead_band: float = 0.06
     side_band: float = 0.1
     """Share of the page width."""
     small_print: float = 0.92
@@ -203,17 +178,12 @@ class ParsingThresholds:
     """The same for sizes measured in pixels, which differ less."""
     body_rows: int = 6
     """Rows that a page needs for a lone line at its edge to be a running head by its position alone."""
-    edge_gap: float = 0.8
-    """Gap beyond the usual one that separates a head or foot from its region."""
     edge_rows: int = 3
     """Rows of a head or foot: text, a second row across a rule, a page number."""
     running_size: float = 1.1
     """Largest size over the body of a running head."""
     running_row: float = 0.5
     """Share of the lower of two blocks that are in one row."""
-    running_characters: int = 250
-    running_gap: float = 0.3
-    """Least gap, in body sizes, of a running head that is one by its words."""
     running_words_size: float = 1.3
     """Largest size over the body of such a head."""
     small_running: tuple[float, int, float] = (0.85, 60, 1.5)
@@ -225,13 +195,9 @@ class ParsingThresholds:
     """Largest size over the body, and least gap, of a letterhead or the lettering of a logo."""
     modest_foot: tuple[float, int] = (1.02, 80)
     """Largest size over the body, and characters, of a foot by its position."""
-    spread_gap: float = 4.0
-    """Gap between the pieces of a row that is spread over the page."""
     footnote_gap: float = 0.7
     footnote_zone: float = 0.6
     """Share of the page height below which footnotes are."""
-    footnote_body: float = 1.03
-    """Size of text below over the footnote's, from which the note is not at the end of its column."""
 
     # Captions.
     caption_distance: float = 0.1
@@ -244,9 +210,6 @@ class ParsingThresholds:
     formula_scripts: float = 0.3
     """The same for letters of scripts in which formulas are not written."""
     formula_rows: int = 6
-    formula_characters: int = 120
-    formula_piece: int = 12
-    """Characters of a piece of a formula that was detected apart."""
     formula_gatherings: int = 4
     """Rounds in which a formula gathers its pieces."""
     max_formulas: int = 200

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pagemill.document.labels import Label
 from pagemill.document.page import TextLine, Word
 from pagemill.layout.base import DetectedRegion
-from pagemill.parsing.lines import rows_of
+from pagemill.parsing.lines import lines_of_regions, rows_of
 from pagemill.parsing.listings import code_runs, listing_text, mark_listings
 from pagemill.parsing.lists import is_bulleted
 
@@ -42,7 +42,10 @@ CODE = [
 
 def labels(*groups, found=None):
     regions = [region(group) for group in groups] if found is None else found
-    return [each.label for each in mark_listings(regions, [each for group in groups for each in group])]
+    return [
+        each.label
+        for each in mark_listings(regions, lines_of_regions(regions, [each for group in groups for each in group]))
+    ]
 
 
 def test_fixed_width_letters_among_print_are_a_listing():

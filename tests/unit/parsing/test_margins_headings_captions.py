@@ -5,8 +5,8 @@ import pytest
 from pagemill.document.labels import Label
 from pagemill.document.page import TextLine
 from pagemill.parsing.blocks import Block
-from pagemill.parsing.captions import is_caption, join_names
-from pagemill.parsing.headings import join_numbers
+from pagemill.parsing.captions import is_caption
+from pagemill.parsing.headings import join_names
 from pagemill.parsing.lines import rows_of
 from pagemill.parsing.lists import marker
 from pagemill.parsing.margins import PAGE_NUMBER, mark_margins
@@ -76,16 +76,16 @@ def in_one_row(label, *texts):
 
 
 @pytest.mark.parametrize(
-    ("join", "label", "texts"),
+    ("label", "texts"),
     [
-        (join_names, Label.TEXT, ("Table 1", "Table 2", "The mills")),
-        (join_numbers, Label.PARAGRAPH_TITLE, ("3", "2.1", "The mills")),
+        (Label.TEXT, ("Table 1", "Table 2", "The mills")),
+        (Label.PARAGRAPH_TITLE, ("3", "2.1", "The mills")),
     ],
 )
 @pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (1, 2, 0), (2, 1, 0)])
-def test_two_names_or_numbers_before_one_text_are_both_kept(join, label, texts, order):
+def test_two_names_or_numbers_before_one_text_are_both_kept(label, texts, order):
     blocks = in_one_row(label, *texts)
-    words = sorted(" ".join(block.plain for block in join([blocks[i] for i in order])).split())
+    words = sorted(" ".join(block.plain for block in join_names([blocks[i] for i in order])).split())
     assert words == sorted(" ".join(texts).split())
 
 
