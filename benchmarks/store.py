@@ -142,7 +142,7 @@ def build(out: Path, rows: int, *, sources: int) -> None:
         run.finish()
     per_source = rows // sources
     database = RunDatabase(out / paths.DATABASE)
-    with database.database.transaction() as connection:
+    with database.transaction() as connection:
         connection.executemany(
             "INSERT INTO sources (source, digest, copy, uri, pages) VALUES (?, ?, 1, ?, ?)",
             (
@@ -168,7 +168,7 @@ def build(out: Path, rows: int, *, sources: int) -> None:
         )
         connection.executemany("INSERT INTO records VALUES (?, x'00')", ((n,) for n in range(1, rows + 1)))
         connection.execute("UPDATE derived SET record = ?, bytes = ?", (rows, rows * 20_000))
-    database.database.checkpoint()
+    database.checkpoint()
     database.close()
     os.truncate(out / paths.RESULTS, rows * 20_000)
 

@@ -206,13 +206,12 @@ async def find_nothing_to_do(
         if run is None:
             await asyncio.to_thread(_require_one, inputs, options.source)
             return None
-        summary = run.summary()
-        assert summary is not None
+        summary = run.summary
         duplicates = summary.skipped_by_kind.get("duplicate") and not options.source.skip_duplicates
         retries = directory.retry_failed and summary.failed
         if summary.finished is None or summary.interrupted or duplicates or retries:
             return None
-        if not await asyncio.to_thread(is_complete, out, run, report=directory.report):
+        if not await asyncio.to_thread(is_complete, run, report=directory.report):
             return None
         return None if await _is_page_left(run, inputs, options.source) else RunOutcome(summary)
 
@@ -238,7 +237,7 @@ async def _is_page_left(run: RunDatabase, inputs: Sequence[str | Path], options:
         source = InputStream(inputs, options=options, decoder=decoding, catalogue=RunCatalogue(run, changed.append))
         async with aclosing(source.pages()) as refs:
             async for ref in refs:
-                known = await asyncio.to_thread(run.state, ref.key)
+                known = await asyncio.to_thread(run.row, ref.key)
                 if ref.error is None or known is None or known.state is not PageState.FAILED:
                     return True
                 unopened += ref.key.page == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -74,7 +74,7 @@ def made_dataset(
     Raises:
         PagemillError: The run cannot be read, or the dataset will not be published; the class says why.
     """
-    with RunReader.open(out) as reader, closing(RunLock(out / LOCK)):
+    with RunReader.open(out) as reader, RunLock(out / LOCK):
         if target is not None:
             target.check(out)
         # With page images two steps per page: its image is read, its row is written.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from pagemill.store import paths
+from pagemill.store.reading import FailureKind  # msgspec reads the annotation
 from pagemill.store.rows import PageState
 from pagemill.store.run_database import NO_LONGER_IN_THE_INPUT
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pagemill.store.lock import Owner
-    from pagemill.store.reading import RunReader, Session
+    from pagemill.store.reading import RunReader
     from pagemill.store.summary import RunSummary
 
 _PARTS = {
@@ -61,22 +62,6 @@ class InvocationStatus(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     rate: float | None
     """Pages per second; None if no page is finished."""
-
-
-class FailureExample(msgspec.Struct, frozen=True, kw_only=True):
-    """A page that failed."""
-
-    page_id: str
-    message: str
-    attempts: int
-
-
-class FailureKind(msgspec.Struct, frozen=True, kw_only=True):
-    """Failures of one category."""
-
-    category: str
-    pages: int
-    examples: list[FailureExample]
 
 
 class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,10 +118,9 @@ def read_status(reader: RunReader, *, examples: int = 3, sizes: dict[str, int] |
     Raises:
         OutputError: The directory cannot be read; DamagedRunError when its database is damaged.
     """
-    summary, counts, running = reader.summary, reader.counts(), reader.running()
-    pages = {state.name.lower(): counts.get(state, 0) for state in PageState}
-    owner = running.owner if summary.finished is None else None
-    rate = reader.rate().pages_per_second if owner else None
+    summary, counts = reader.summary, reader.counts()
+    owner = reader.owner() if summary.finished is None else None
+    rate = reader.rate() if owner else None
     status = RunStatus(
         path=str(reader.path),
         state=_state(summary, going_on=owner is not None),
@@ -144,25 +128,15 @@ def read_status(reader: RunReader, *, examples: int = 3, sizes: dict[str, int] |
         started=summary.started,
         finished=summary.finished,
         total=reader.total,
-        pages=pages,
+        pages={state.name.lower(): counts.get(state, 0) for state in PageState},
         documents=summary.documents,
         rate=rate,
         invocation=_invocation(reader.session()),
         seconds_left=None,
-        failures=[
-            FailureKind(
-                category=kind.category,
-                pages=kind.pages,
-                examples=[
-                    FailureExample(page_id=page.page_id, message=page.message, attempts=page.attempts)
-                    for page in kind.examples
-                ],
-            )
-            for kind in reader.failures(examples)
-        ],
+        failures=reader.failures(examples),
         skipped=summary.skipped_by_kind,
         warnings=summary.warnings_by_kind,
-        in_flight=running.pages if owner else [],
+        in_flight=reader.in_flight() if owner else [],
         seconds_by_stage=_largest_first(summary.seconds_by_stage),
         bytes_on_disk=bytes_on_disk(reader.path) if sizes is None else sizes,
     )
@@ -205,7 +179,7 @@ def _process(owner: Owner) -> Process:
     return Process(pid=owner.pid, host=owner.host, since=since, certain=owner.alive() is not None)
 
 
-def _invocation(invocation: Session | None) -> InvocationStatus | None:
+def _invocation(invocation: tuple[int, float] | None) -> InvocationStatus | None:
     if invocation is None:
         return None
     pages, seconds = invocation

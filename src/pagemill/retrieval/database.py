@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pagemill.errors import DamagedRunError, MissingDependencyError, MissingInputError
 from pagemill.retrieval import tokens
-from pagemill.store.database import Snapshots, version_of
+from pagemill.store.database import Database, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,7 +81,7 @@ def open_for_writing(path: Path) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-def open_for_reading(path: Path) -> Snapshots:
+def open_for_reading(path: Path) -> Database:
     """Open an existing index.
 
     Raises:
@@ -91,7 +91,7 @@ def open_for_reading(path: Path) -> Snapshots:
     out = path.parent.parent
     if not path.is_file():
         raise MissingInputError(f"{out} has no search index", remedy=f"Build it: pagemill index {out}")
-    return Snapshots(path, accept=_accept, repair=repair(path))
+    return Database(path, read_only=True, accept=_accept, repair=repair(path))
 
 
 def delete(path: Path) -> None:

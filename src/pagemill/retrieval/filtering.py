@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pagemill.retrieval.hits import Filters
-    from pagemill.store.database import Snapshots
+    from pagemill.store.database import Database
 
 _EXAMPLES = 5
 
@@ -38,7 +38,7 @@ class Allowed(NamedTuple):
         return wanted
 
 
-def allowed(view: Snapshots, filters: Filters) -> Allowed:
+def allowed(view: Database, filters: Filters) -> Allowed:
     """Apply filters to an index, opened as ``view``.
 
     Raises:
@@ -62,7 +62,7 @@ def allowed(view: Snapshots, filters: Filters) -> Allowed:
         regions = np.zeros(_highest(view, "regions", "id") + 1, dtype=np.int64)
         marks = ", ".join("?" * len(filters.labels))
         found = np.array(
-            view.all(f"SELECT id, page FROM regions WHERE label IN ({marks})", filters.classes), dtype=np.int64
+            view.query(f"SELECT id, page FROM regions WHERE label IN ({marks})", filters.classes), dtype=np.int64
         ).reshape(-1, 2)
         regions[found[:, 0]] = found[:, 1]
         if not len(found):
@@ -70,14 +70,14 @@ def allowed(view: Snapshots, filters: Filters) -> Allowed:
     return Allowed(pages, regions)
 
 
-def _highest(view: Snapshots, table: str, column: str) -> int:
+def _highest(view: Database, table: str, column: str) -> int:
     return int(view.one(f"SELECT ifnull(max({column}), 0) FROM {table}"))
 
 
-def _refuse_unfitting(view: Snapshots, patterns: list[tuple[str, re.Pattern[str]]], filters: Filters) -> None:
+def _refuse_unfitting(view: Database, patterns: list[tuple[str, re.Pattern[str]]], filters: Filters) -> None:
     """Raise an error if the patterns of a filter match nothing."""
     for (column, pattern), asked in zip(patterns, filter(None, (filters.documents, filters.pages)), strict=True):
-        names = [name for (name,) in view.all(f"SELECT {column} FROM pages GROUP BY 1 ORDER BY min(page)")]
+        names = [name for (name,) in view.query(f"SELECT {column} FROM pages GROUP BY 1 ORDER BY min(page)")]
         if not any(map(pattern.match, names)):
             some = ", ".join(names[:_EXAMPLES])
             raise UsageError(
@@ -85,11 +85,11 @@ def _refuse_unfitting(view: Snapshots, patterns: list[tuple[str, re.Pattern[str]
             )
 
 
-def _refuse_unknown_codes(view: Snapshots, languages: Collection[str]) -> None:
+def _refuse_unknown_codes(view: Database, languages: Collection[str]) -> None:
     """Raise an error for an invalid language: ``english`` would otherwise be a language without pages."""
     unknown = {language for language in languages if not is_known(language)}
     if unknown:  # an engine of another package may read more languages
-        unknown -= {tag.lower() for (tag,) in view.all("SELECT DISTINCT language FROM pages")}
+        unknown -= {tag.lower() for (tag,) in view.query("SELECT DISTINCT language FROM pages")}
     if unknown:
         raise UsageError(
             f"not a language code: {', '.join(sorted(unknown))}",
@@ -97,9 +97,9 @@ def _refuse_unknown_codes(view: Snapshots, languages: Collection[str]) -> None:
         )
 
 
-def _refuse_unknown(view: Snapshots, column: str, table: str, asked: Collection[str]) -> None:
+def _refuse_unknown(view: Database, column: str, table: str, asked: Collection[str]) -> None:
     """Raise an error that lists what exists if a filter matches nothing."""
-    counts = view.all(f"SELECT {column}, count(*) FROM {table} GROUP BY 1 ORDER BY 2 DESC")
+    counts = view.query(f"SELECT {column}, count(*) FROM {table} GROUP BY 1 ORDER BY 2 DESC")
     known = {value.lower() for value, _ in counts}
     if not known & {value.lower() for value in asked}:
         there = ", ".join(f"{value} ({count})" for value, count in counts)

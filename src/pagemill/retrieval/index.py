@@ -69,7 +69,7 @@ class SearchIndex:
             self._view = database.open_for_reading(self.path / database.FILE)
             stack.callback(self._view.close)
             stack.enter_context(self._view.moment())  # whatever is added to the index meanwhile
-            state = self._view.all("SELECT run_started, records_size, records_end, complete FROM state")
+            state = self._view.query("SELECT run_started, records_size, records_end, complete FROM state")
             if not state:
                 raise DamagedRunError(
                     f"the index of {self.path} was never finished", remedy=f"Finish it: pagemill index {self.path}"
@@ -84,7 +84,7 @@ class SearchIndex:
                     )
             stored = {
                 part: msgspec.json.decode(info, type=VectorsInfo)
-                for part, info in self._view.all("SELECT part, info FROM vectors")
+                for part, info in self._view.query("SELECT part, info FROM vectors")
             }
             self.vectors = {part: stored[part.vectors] for part in IndexPart if part.vectors in stored}
             """The engine of the vectors, by part."""
@@ -104,7 +104,7 @@ class SearchIndex:
 
     def page_ids(self) -> list[str]:
         """All pages."""
-        return [page_id for (page_id,) in self._view.all("SELECT page_id FROM pages ORDER BY page")]
+        return [page_id for (page_id,) in self._view.query("SELECT page_id FROM pages ORDER BY page")]
 
     def search(
         self,
@@ -204,11 +204,11 @@ class SearchIndex:
             page_id: A page of the index.
             similarity: Least cosine of two vectors.
         """
-        rows = self._view.all("SELECT page, words FROM pages WHERE page_id = ?", (page_id,))
+        rows = self._view.query("SELECT page, words FROM pages WHERE page_id = ?", (page_id,))
         if not rows:
             return []
         page, words = rows[0]
-        same = {other for (other,) in self._view.all("SELECT page FROM pages WHERE words = ?", (words,))}
+        same = {other for (other,) in self._view.query("SELECT page FROM pages WHERE words = ?", (words,))}
         if words == _NO_WORDS:
             same.clear()
         for part in (IndexPart.IMAGES, IndexPart.TEXT):
@@ -240,7 +240,7 @@ class SearchIndex:
             info = self.vectors[part]
             files = VectorPaths(self.path / FOLDER, info.part)
             statement = "SELECT stamp, pages, regions FROM vectors WHERE part = ?"
-            stamp, *numbers = self._view.all(statement, (info.part,))[0]
+            stamp, *numbers = self._view.query(statement, (info.part,))[0]
             if vectors_stamp(files) != stamp:
                 raise DifferentRunError(
                     f"the vectors of {info.part.plural} have changed since the index was built",
@@ -253,7 +253,7 @@ class SearchIndex:
 
     def _text(self, page: int, filters: Filters) -> str:
         labels = f" AND label IN ({', '.join('?' * len(filters.labels))})" if filters.labels else ""
-        rows = self._view.all(f"SELECT text FROM regions WHERE page = ?{labels}", (page, *filters.classes))
+        rows = self._view.query(f"SELECT text FROM regions WHERE page = ?{labels}", (page, *filters.classes))
         return "\n".join(text for (text,) in rows)
 
     def _by_words(self, query: str, fitting: Allowed, labels: Sequence[str], depth: int) -> list[Ranked]:

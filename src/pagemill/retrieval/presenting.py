@@ -13,11 +13,11 @@ from pagemill.retrieval.tokens import match_expression
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pagemill.store.database import Snapshots
+    from pagemill.store.database import Database
 
 
 def hits_of(
-    view: Snapshots, query: str | None, fused: Sequence[tuple[int, float]], rankings: Rankings, filters: Filters
+    view: Database, query: str | None, fused: Sequence[tuple[int, float]], rankings: Rankings, filters: Filters
 ) -> list[SearchHit]:
     """Describe the pages that were found.
 
@@ -36,7 +36,7 @@ def hits_of(
     hits = []
     for rank, (page, score) in enumerate(fused, start=1):
         stands = {part: places[part][page] for part in places if page in places[part]}
-        page_id, doc_id, source, number, language = view.all(
+        page_id, doc_id, source, number, language = view.query(
             "SELECT page_id, doc_id, source, page_number, language FROM pages WHERE page = ?", (page,)
         )[0]
         hits.append(
@@ -55,13 +55,13 @@ def hits_of(
     return hits
 
 
-def _marked(view: Snapshots, expression: str | None, pages: list[int], filters: Filters) -> dict[int, Marked]:
+def _marked(view: Database, expression: str | None, pages: list[int], filters: Filters) -> dict[int, Marked]:
     """The best region with words of the query, for each page."""
     if expression is None or not pages:
         return {}
     marks = ", ".join("?" * len(pages))
     labels = f" AND label IN ({', '.join('?' * len(filters.labels))})" if filters.labels else ""
-    texts = view.all(
+    texts = view.query(
         f"SELECT id, text, page FROM regions WHERE page IN ({marks}){labels}",
         (*pages, *filters.classes),
     )
@@ -72,20 +72,20 @@ def _marked(view: Snapshots, expression: str | None, pages: list[int], filters: 
     return best
 
 
-def _telling(view: Snapshots, expression: str) -> str:
+def _telling(view: Database, expression: str) -> str:
     """The words of a query that BM25 counts: not on more than half of all pages."""
-    most = view.all("SELECT count(*) FROM pages")[0][0] / 2
+    most = view.query("SELECT count(*) FROM pages")[0][0] / 2
     words = expression.split(" OR ")
     telling = [
         word
         for word in words
-        if view.all("SELECT count(*) FROM page_words WHERE page_words MATCH ?", (word,))[0][0] <= most
+        if view.query("SELECT count(*) FROM page_words WHERE page_words MATCH ?", (word,))[0][0] <= most
     ]
     return " OR ".join(telling or words)
 
 
 def _region(
-    view: Snapshots, page: int, stands: dict[IndexPart, tuple[int, Ranked]], marked: dict[int, Marked]
+    view: Database, page: int, stands: dict[IndexPart, tuple[int, Ranked]], marked: dict[int, Marked]
 ) -> dict[str, Any]:
     """What a hit says of the region to show: the one whose part ranks the page higher, words before vectors."""
     by_words = marked.get(page)
@@ -97,10 +97,10 @@ def _region(
     region = label = bbox = crop = None
     if number:
         statement = "SELECT region, label, bbox, crop, text FROM regions WHERE id = ?"
-        region, label, bbox, crop, text = view.all(statement, (number,))[0]
+        region, label, bbox, crop, text = view.query(statement, (number,))[0]
         bbox = tuple(msgspec.json.decode(bbox))
     else:
-        first = view.all("SELECT text FROM regions WHERE page = ? ORDER BY region LIMIT 1", (page,))
+        first = view.query("SELECT text FROM regions WHERE page = ? ORDER BY region LIMIT 1", (page,))
         text = first[0][0] if first else ""
     shown = snippet(text, by_words.hits if by_words and by_words.key == number else ())
     return {

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from array import array
 from bisect import bisect_right
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pagemill.document.identity import KnownSource, WaitingPage
 from pagemill.store.rows import PageState
 from pagemill.store.run_database import MAX_URI, NO_LONGER_IN_THE_INPUT, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pagemill.store.run_database import RunDatabase
@@ -29,39 +29,23 @@ class Pages:
 
     __slots__ = ("_first", "_last")
 
-    def __init__(self, numbers: Iterable[int] = ()) -> None:
-        """Take numbers in ascending order."""
+    def __init__(self) -> None:
         self._first = array("q")
         self._last = array("q")
-        for number in numbers:
-            if self._last and number == self._last[-1] + 1:
-                self._last[-1] = number
-            else:
-                self._first.append(number)
-                self._last.append(number)
 
-    @classmethod
-    def between(cls, first: int, last: int) -> Pages:
-        """All from the first to the last."""
-        pages = cls()
-        pages._first.append(first)
-        pages._last.append(last)
-        return pages
+    def add(self, number: int) -> None:
+        """Add a number higher than all before it."""
+        if self._last and number == self._last[-1] + 1:
+            self._last[-1] = number
+        else:
+            self._first.append(number)
+            self._last.append(number)
 
     def __contains__(self, number: object) -> bool:
         if not isinstance(number, int):
             return False
         position = bisect_right(self._first, number) - 1
         return position >= 0 and number <= self._last[position]
-
-
-class _Copy(NamedTuple):
-    """A source that has the same content as others."""
-
-    source: int | None
-    """Its number in the database; None for a new one."""
-    copy: int
-    pages: int | None
 
 
 class RunCatalogue:
@@ -74,7 +58,6 @@ class RunCatalogue:
 
     def __init__(self, run: RunDatabase, replace: Callable[[int], None]) -> None:
         self._run = run
-        self._database = run.database
         self._replace = replace
         self._met = bytearray()  # by number of the source: whether the input of this process holds it
         self._taken: dict[bytes, int] = {}  # of contents met more than once: the copies up to this one are met
@@ -82,15 +65,15 @@ class RunCatalogue:
 
     def remembered_digest(self, path: Path, size: int, modified_ns: int) -> str | None:
         """The digest of a file that has kept its path, size and time of modification; None for any other."""
-        rows = self._database.query(
+        known = self._run.one(
             "SELECT digest FROM digests WHERE path = ? AND size = ? AND modified_ns = ?",
             (os.fsencode(path), size, modified_ns),
         )
-        return bytes(rows[0][0]).hex() if rows else None
+        return None if known is None else bytes(known).hex()
 
     def remember_digest(self, path: Path, size: int, modified_ns: int, digest: str) -> None:
         """Keep a digest for :meth:`remembered_digest`."""
-        with self._database.lazily() as connection:
+        with self._run.transaction() as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO digests VALUES (?, ?, ?, ?)",
                 (os.fsencode(path), size, modified_ns, bytes.fromhex(digest)),
@@ -103,8 +86,8 @@ class RunCatalogue:
         process has not met. A known source of the same ``uri`` and other content is replaced.
         """
         content, uri = bytes.fromhex(digest), plain(uri[:MAX_URI])
-        with self._database.lock:
-            there = self._database.query("SELECT source, digest, copy, pages FROM sources WHERE uri = ?", (uri,))
+        with self._run.lock:
+            there = self._run.query("SELECT source, digest, copy, pages FROM sources WHERE uri = ?", (uri,))
             unmet = [row for row in there if not self._is_met(row[0])]
             for source, known_content, _, _ in unmet:
                 if known_content != content:
@@ -112,66 +95,59 @@ class RunCatalogue:
             for source, known_content, copy, pages in unmet:
                 if known_content == content:
                     return self._known(source, copy, pages)
-            found = self._free_copy(content)
-            with self._database.lazily() as connection:
-                if found.source is not None:
-                    connection.execute("UPDATE sources SET uri = ? WHERE source = ?", (uri, found.source))
-                    return self._known(found.source, found.copy, found.pages)
-                cursor = connection.execute(
-                    "INSERT INTO sources (digest, copy, uri) VALUES (?, ?, ?)", (content, found.copy, uri)
-                )
-            self._meet(cursor.lastrowid or 0)
-            return KnownSource(copy=found.copy)
+            with self._run.transaction() as connection:
+                found = connection.execute(
+                    "INSERT INTO sources (digest, copy, uri) VALUES (?, ?, ?)"
+                    " ON CONFLICT (digest, copy) DO UPDATE SET uri = excluded.uri RETURNING source, copy, pages",
+                    (content, self._free_copy(content), uri),
+                ).fetchone()
+            return self._known(*found)
 
     def counted(self, digest: str, copy: int, pages: int) -> None:
         """Keep how many pages a source holds in all."""
-        with self._database.lazily() as connection:
+        with self._run.transaction() as connection:
             connection.execute(
                 "UPDATE sources SET pages = ? WHERE digest = ? AND copy = ?", (pages, bytes.fromhex(digest), copy)
             )
 
     def page_count(self, digest: str) -> int | None:
         """What :meth:`counted` was told of a source with this content, whether or not the input holds it any more."""
-        rows = self._database.query("SELECT MAX(pages) FROM sources WHERE digest = ?", (bytes.fromhex(digest),))
-        return None if rows[0][0] is None else int(rows[0][0])
+        pages: int | None = self._run.one("SELECT MAX(pages) FROM sources WHERE digest = ?", (bytes.fromhex(digest),))
+        return pages
 
     def document_id(self, key: str, wanted: str) -> str:
         """The id of a document: the one it has (``key`` says which document), else ``wanted`` made unique."""
         key, wanted = plain(key), plain(wanted)
-        with self._database.lock:
-            rows = self._database.query("SELECT doc_id FROM documents WHERE key = ?", (key,))
-            if rows:
-                return str(rows[0][0])
-            return self._new_document(key, wanted)
+        with self._run.lock:
+            known = self._run.one("SELECT doc_id FROM documents WHERE key = ?", (key,))
+            return str(known or self._run.new_documents.get(key) or self._new_document(key, wanted))
 
     def page_id(self, wanted: str) -> str:
         """An id for a page that has none yet: ``wanted`` made unique."""
         wanted = plain(wanted)
-        with self._database.lock:
+        with self._run.lock:
             for candidate in self._candidates("pages", wanted):
                 name = candidate.casefold()
-                if name not in self._run.new_names and not self._database.query(
-                    "SELECT 1 FROM pages WHERE name = ?", (name,)
-                ):
+                if name in self._run.new_names:
+                    continue
+                if self._run.one("SELECT 1 FROM pages WHERE name = ?", (name,)) is None:
                     self._run.new_names.add(name)
                     return candidate
         raise AssertionError("there is no end of candidates")
 
     def _new_document(self, key: str, wanted: str) -> str:
         """A name for a document that has none, or one whose key was lost with an earlier database."""
-        if (known := self._run.new_documents.get(key)) is not None:
-            return known
         for candidate in self._candidates("documents", wanted):
             name = candidate.casefold()
             if name in self._run.new_document_keys:
                 continue
-            rows = self._database.query("SELECT key, doc_id FROM documents WHERE name = ?", (name,))
+            rows = self._run.query("SELECT key, doc_id FROM documents WHERE name = ?", (name,))
             if not rows:
                 self._run.new_documents[key] = candidate
                 self._run.new_document_keys[name] = key
                 return candidate
             if rows[0][0] is None:
-                with self._database.lazily() as connection:
+                with self._run.transaction() as connection:
                     connection.execute("UPDATE documents SET key = ? WHERE name = ?", (key, name))
                 return str(rows[0][1])
         raise AssertionError("there is no end of candidates")
@@ -188,45 +164,31 @@ class RunCatalogue:
     def _is_met(self, source: int) -> bool:
         return source < len(self._met) and self._met[source] == 1
 
-    def _meet(self, source: int) -> None:
-        if source >= len(self._met):
-            self._met.extend(bytes(source + 1))
-        self._met[source] = 1
-
-    def _free_copy(self, content: bytes) -> _Copy:
-        """The first source with this content that this process has not met, or the number of a new one."""
-        copy = self._taken.get(content, 0)
-        while rows := self._database.query(
-            "SELECT source, copy, pages FROM sources WHERE digest = ? AND copy > ? ORDER BY copy LIMIT 20",
-            (content, copy),
+    def _free_copy(self, content: bytes) -> int:
+        """The first copy of a content that this process has not met, or the next number."""
+        taken = self._taken.get(content, 0)
+        for source, copy in self._run.each(
+            "SELECT source, copy FROM sources WHERE digest = ? AND copy > ? ORDER BY copy", (content, taken)
         ):
-            for source, copy, pages in rows:
-                if not self._is_met(source):
-                    return _Copy(source, copy, pages)
-            self._taken[content] = copy
-        return _Copy(None, copy + 1, None)
+            if not self._is_met(source):
+                return int(copy)
+            taken = self._taken[content] = copy
+        return taken + 1
 
     def _known(self, source: int, copy: int, pages: int | None) -> KnownSource:
         """Meet a source of an earlier time."""
-        self._meet(source)
-        ((pages_there, ended_there, first, last),) = self._database.query(
-            f"SELECT count(*), count(iif({_ENDED}, page, NULL)), min(iif({_ENDED}, page, NULL)),"
-            f" max(iif({_ENDED}, page, NULL)) FROM pages WHERE source = ?",
-            (*[NO_LONGER_IN_THE_INPUT] * 3, source),
-        )
-        if ended_there and last - first + 1 == ended_there:  # as a rule: a million rows need not come here
-            ended = Pages.between(first, last)
-        else:
-            rows = self._database.query(
-                f"SELECT page FROM pages WHERE source = ? AND {_ENDED} ORDER BY page", (source, NO_LONGER_IN_THE_INPUT)
-            )
-            ended = Pages(page for (page,) in rows)
+        if source >= len(self._met):
+            self._met.extend(bytes(source + 1))
+        self._met[source] = 1
+        ended = Pages()
         waiting: dict[int, WaitingPage] = {}
-        if ended_there < pages_there:
-            for page, attempts, deaths, death, page_id in self._database.query(
-                f"SELECT page, attempts, deaths, death, page_id FROM pages WHERE NOT ({_ENDED}) AND source = ?",
-                (NO_LONGER_IN_THE_INPUT, source),
-            ):
+        for page, has_ended, page_id, attempts, deaths, death in self._run.each(
+            f"SELECT page, {_ENDED}, page_id, attempts, deaths, death FROM pages WHERE source = ? ORDER BY page",
+            (NO_LONGER_IN_THE_INPUT, source),
+        ):
+            if has_ended:
+                ended.add(page)
+            else:
                 alone = 1 if deaths >= DEATHS_IN_COMPANY else 0
                 waiting[page] = WaitingPage(page_id=page_id, attempts=max(attempts, alone), death=death)
         return KnownSource(copy=copy, pages=pages, ended=ended, waiting=waiting)

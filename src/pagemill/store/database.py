@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import shutil
 import sqlite3
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from pagemill.errors import DamagedRunError, MissingDependencyError, NoSpaceError, OutputError
 from pagemill.store.files import NO_SPACE_REMEDY, size_of
@@ -19,13 +20,9 @@ if TYPE_CHECKING:
 REPAIR = "Repair the directory with pagemill verify --repair."
 _OLDEST_SQLITE = (3, 37)
 """The first one with STRICT tables, in which no text takes the place of a number; https://sqlite.org/stricttables.html"""
-_LAZY_WRITES = 256
-"""Writes that may wait for a commit: they can be repeated at no great cost."""
 _DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})
 _BUSY_S = 10.0
 _NEARLY_FULL_BYTES = 64 * 2**10
-_COPY_ROWS = 64
-"""Records that are read at once: some 2 MB of lines."""
 
 
 @contextlib.contextmanager
@@ -90,28 +87,61 @@ def require_sqlite() -> None:
 
 
 class Database:
-    """A connection for reading and writing that threads take turns on.
+    """A connection to an SQLite database, as a rule that of a run, that threads take turns on. A context manager.
 
     Args:
-        path: The file; created when it is missing.
-        discard: Nothing is ever committed; for finding out what a run would do.
+        file: The database; created when it is missing.
+        read_only: Others may write it meanwhile. Every answer is of one moment; while an iterator is not exhausted,
+            other answers are of its moment, too.
+        trial: Nothing is ever committed; for finding out what a run would do.
+        accept: Refuses another program's database, or another version's; by default all but that of a run.
+        repair: The remedy when the file is damaged.
 
     Raises:
-        DamagedRunError: The file exists and is not an intact database of a run.
+        DamagedRunError: The file exists and is not an intact database.
         OutputError: It cannot be opened.
         MissingDependencyError: SQLite is too old.
     """
 
-    def __init__(self, path: Path, *, discard: bool = False) -> None:
+    def __init__(
+        self,
+        file: Path,
+        *,
+        read_only: bool = False,
+        trial: bool = False,
+        accept: Callable[[sqlite3.Connection, Path], None] | None = None,
+        repair: str = REPAIR,
+    ) -> None:
         require_sqlite()
-        self.path = path
+        self.file = file
         self.lock = threading.RLock()
-        self._lazy = 0
-        self._discard = discard
-        with database_errors(path):
-            self._connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+        self._trial = trial
+        self._accept = accept or _recognize
+        self._errors = functools.partial(database_errors, file, repair=repair)
+        try:
+            self._open("mode=ro" if read_only else "mode=rwc", read_only=read_only)
+        except NoSpaceError:
+            raise
+        except OutputError:
+            if not read_only:
+                raise
+            require_no_journal(file)
+            self._open("mode=ro&immutable=1", read_only=True)
+
+    def _open(self, mode: str, *, read_only: bool) -> None:
+        with self._errors():
+            self._connection = sqlite3.connect(
+                f"{self.file.absolute().as_uri()}?{mode}",
+                uri=True,
+                timeout=_BUSY_S,
+                isolation_level=None,
+                check_same_thread=False,
+            )
             try:
-                self._prepare()
+                if read_only:
+                    self._accept(self._connection, self.file)
+                else:
+                    self._prepare()
             except BaseException:
                 self._connection.close()
                 raise
@@ -120,90 +150,78 @@ class Database:
         connection = self._connection
         is_new = not connection.execute("PRAGMA schema_version").fetchone()[0]
         if not is_new:
-            recognize(connection, self.path)
+            self._accept(connection, self.file)
         connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA wal_autocheckpoint = 0")  # sync() does it, not some page
         if is_new:
             with self.transaction():
-                for statement in TABLES.split(";\n"):
-                    if statement.strip():
-                        connection.execute(statement)
+                for statement in filter(str.strip, TABLES.split(";\n")):
+                    connection.execute(statement)
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 connection.execute(f"PRAGMA user_version = {FORMAT}")
+        if self._trial:
+            connection.execute("BEGIN")
+
+    def query(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        """All rows of a small answer."""
+        with self.lock, self._errors():
+            return self._connection.execute(statement, parameters).fetchall()
+
+    def one(self, statement: str, parameters: Sequence[Any] = ()) -> Any:
+        """The first column of the first row; None without a row."""
+        return next((row[0] for row in self.query(statement, parameters)), None)
+
+    def each(self, statement: str, parameters: Sequence[Any] = ()) -> Iterator[Any]:
+        """One row after the other, all of one moment."""
+        with self._errors():
+            # Not "yield from": that would close the cursor of a generator left half-way, perhaps after the connection.
+            for row in self._connection.execute(statement, parameters):  # noqa: UP028
+                yield row
+
+    @contextlib.contextmanager
+    def moment(self) -> Iterator[None]:
+        """While entered, all answers are of one moment."""
+        with self._errors():
+            self._connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            with self._errors():
+                self._connection.execute("COMMIT")
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """All of what is done inside, or nothing. What waited for a commit is committed before."""
-        with self.lock, database_errors(self.path):
-            self.flush()
+        """All of what is done inside, or nothing."""
+        with self.lock, self._errors():
+            if self._trial:
+                yield self._connection
+                return
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
                 self._connection.execute("COMMIT")
             except BaseException:
-                self._roll_back()
+                if self._connection.in_transaction:  # some errors roll back by themselves
+                    with contextlib.suppress(sqlite3.Error):
+                        self._connection.execute("ROLLBACK")
                 raise
-
-    @contextlib.contextmanager
-    def lazily(self) -> Iterator[sqlite3.Connection]:
-        """For writing what may be lost when the process dies soon: it waits for the next commit."""
-        with self.lock, database_errors(self.path):
-            if not self._connection.in_transaction:
-                self._connection.execute("BEGIN")
-                self._lazy = 0
-            yield self._connection
-            self._lazy += 1
-            if self._lazy >= _LAZY_WRITES:
-                self.flush()
-
-    def query(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
-        """All rows of a small answer."""
-        with self.lock:
-            try:
-                return self._connection.execute(statement, parameters).fetchall()
-            except sqlite3.DatabaseError as error:  # not the context manager: every source asks this
-                raise translated(error, self.path) from error
-
-    def each_record(self, after: int = 0) -> Iterator[tuple[int, bytes]]:
-        """Number and compressed line of every record with a higher number than ``after``, in ascending order."""
-        while rows := self.query(
-            "SELECT record, data FROM records WHERE record > ? ORDER BY record LIMIT ?", (after, _COPY_ROWS)
-        ):
-            yield from rows
-            after = rows[-1][0]
-
-    def flush(self) -> None:
-        """Commit what waits for it."""
-        if self._discard:
-            return
-        with self.lock, database_errors(self.path):
-            if self._connection.in_transaction:
-                try:
-                    self._connection.execute("COMMIT")
-                except BaseException:
-                    self._roll_back()
-                    raise
 
     @contextlib.contextmanager
     def durable_transaction(self) -> Iterator[sqlite3.Connection]:
         """A transaction that, with all before it, survives a power cut."""
-        with self.lock:
-            self.flush()
-            with database_errors(self.path):
-                self._connection.execute("PRAGMA synchronous = FULL")
+        with self.lock, self._errors():
+            self._connection.execute("PRAGMA synchronous = FULL")
             try:
                 with self.transaction() as connection:
                     yield connection
             finally:
-                with database_errors(self.path):
-                    self._connection.execute("PRAGMA synchronous = NORMAL")
+                self._connection.execute("PRAGMA synchronous = NORMAL")
 
     def checkpoint(self) -> None:
         """Move the journal into the database and empty it, unless somebody is reading just now."""
-        with self.lock, database_errors(self.path):
-            self.flush()
+        with self.lock, self._errors():
             self._connection.execute("PRAGMA busy_timeout = 0")  # do not wait for readers: the next checkpoint does it
             try:
                 self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -211,95 +229,18 @@ class Database:
                 self._connection.execute(f"PRAGMA busy_timeout = {_BUSY_S * 1000:.0f}")
 
     def close(self) -> None:
-        """Close the connection; what waits for a commit is lost. Idempotent."""
-        with self.lock, database_errors(self.path):
+        """Close the connection. Idempotent."""
+        with self.lock, self._errors():
             self._connection.close()
 
-    def _roll_back(self) -> None:
-        if self._connection.in_transaction:  # some errors roll back by themselves
-            with contextlib.suppress(sqlite3.Error):
-                self._connection.execute("ROLLBACK")
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
-class Snapshots:
-    """A read-only connection, for one thread at a time.
-
-    Every statement sees one moment; while one is being iterated, others see the same moment.
-
-    Args:
-        path: The file.
-        accept: Refuses another program's database, or another version's.
-        repair: The remedy when the file is damaged.
-
-    Raises:
-        DamagedRunError: The file is not a database that this version reads.
-        OutputError: It cannot be read.
-    """
-
-    def __init__(
-        self, path: Path, *, accept: Callable[[sqlite3.Connection, Path], None] | None = None, repair: str = REPAIR
-    ) -> None:
-        require_sqlite()
-        self.path = path
-        self._accept = accept or recognize
-        self._repair = repair
-        try:
-            self._connection = self._connect("mode=ro")
-        except NoSpaceError:
-            raise
-        except OutputError:
-            require_no_journal(path)
-            self._connection = self._connect("immutable=1")
-
-    def all(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
-        """All rows of a small answer."""
-        with database_errors(self.path, repair=self._repair):
-            return self._connection.execute(statement, parameters).fetchall()
-
-    def one(self, statement: str, parameters: Sequence[Any] = ()) -> Any:
-        """The first column of the first row."""
-        return self.all(statement, parameters)[0][0]
-
-    def each(self, statement: str, parameters: Sequence[Any] = ()) -> Iterator[Any]:
-        """One row after the other, all of one moment."""
-        with database_errors(self.path, repair=self._repair):
-            # Not "yield from": that would close the cursor of a generator left half-way, perhaps after the connection.
-            for row in self._connection.execute(statement, parameters):  # noqa: UP028
-                yield row
-
-    @contextlib.contextmanager
-    def moment(self) -> Iterator[None]:
-        """While entered, all statements see one moment."""
-        with database_errors(self.path, repair=self._repair):
-            self._connection.execute("BEGIN")
-        try:
-            yield
-        finally:
-            with database_errors(self.path, repair=self._repair):
-                self._connection.execute("COMMIT")
-
-    def close(self) -> None:
-        """Close the connection. Idempotent."""
-        self._connection.close()
-
-    def _connect(self, mode: str) -> sqlite3.Connection:
-        with database_errors(self.path, repair=self._repair):
-            connection = sqlite3.connect(
-                f"{self.path.absolute().as_uri()}?{mode}",
-                uri=True,
-                timeout=_BUSY_S,
-                isolation_level=None,
-                check_same_thread=False,
-            )
-            try:
-                self._accept(connection, self.path)
-            except BaseException:
-                connection.close()
-                raise
-        return connection
-
-
-def recognize(connection: sqlite3.Connection, path: Path) -> None:
+def _recognize(connection: sqlite3.Connection, path: Path) -> None:
     """Make sure that a file is the database of a run, of this format.
 
     Raises:

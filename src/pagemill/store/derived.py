@@ -10,7 +10,7 @@ import msgspec
 from pagemill.errors import DamagedRunError
 from pagemill.store import paths
 from pagemill.store.database import REPAIR
-from pagemill.store.files import AppendFile, encoded, output_errors, size_of, sync_directory, sync_files, write_whole
+from pagemill.store.files import AppendFile, encoded, output_errors, size_of, sync_directory, sync_file, write_whole
 from pagemill.store.records import decode_page, decompress, text_line
 
 if TYPE_CHECKING:
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pagemill.document.page import PageResult
-    from pagemill.store.exporters import Exporters
+    from pagemill.store.exporters import Exporters, Report
+    from pagemill.store.reading import RunReader
     from pagemill.store.run_database import RunDatabase
     from pagemill.store.summary import RunSummary
 
@@ -55,22 +56,22 @@ class LineFile:
 
     Args:
         path: The file.
-        database: Its row in ``derived`` notes how far the file goes.
+        run: Its table ``derived`` notes how far the file goes.
         lines: Makes lines of stored records.
     """
 
     def __init__(
-        self, path: Path, database: RunDatabase, lines: Callable[[Iterable[tuple[int, bytes]]], Iterator[Line]]
+        self, path: Path, run: RunDatabase, lines: Callable[[Iterable[tuple[int, bytes]]], Iterator[Line]]
     ) -> None:
         self._path = path
-        self._database = database
+        self._run = run
         self._lines = lines
-        self._record, self._size = database.derived(path.name)
+        self._record, self._size = run.derived(path.name)
         self._live: AppendFile | None = None
 
     def distrust(self) -> None:
         """The file holds lines that are no longer true: the next update writes it anew. May be called on any thread."""
-        with self._database.database.lock:
+        with self._run.lock:
             self._size = -1
 
     def go_live(self) -> None:
@@ -86,20 +87,21 @@ class LineFile:
     def append(self, record: int, line: bytes) -> None:
         """Add the line of a record that was just committed: a convenience for those who follow the file.
 
+        After a failure no further line is added until the next update.
+
         Raises:
             OutputError: The line does not fit, and the file is as before; NoSpaceError when the disk is full.
         """
-        assert self._live is not None
+        if self._live is None:
+            return
         try:
-            start = self._live.append(line)
+            self._live.append(line)
         except BaseException:
-            self.distrust()  # the next line must not take the place of this one
+            self.close()
             raise
-        with self._database.database.lock:
-            if start == self._size:
-                self._record, self._size = record, start + len(line)
-            else:  # it holds lines that are no longer true
-                self._size = -1
+        with self._run.lock:
+            if self._size >= 0:  # else it holds lines that are no longer true
+                self._record, self._size = record, self._size + len(line)
 
     def update(self) -> None:
         """Make the file hold the lines of all records: append to it, or write it anew where that does not do.
@@ -107,21 +109,20 @@ class LineFile:
         Raises:
             OutputError: The file cannot be written; NoSpaceError when the disk is full.
         """
-        going_live = self._live is not None
+        was_live = self._live is not None
         self.close()
-        size = size_of(self._path)
-        try:
-            # Of a file that was followed line by line the size is known; else a killed process may have added lines.
-            if self._size <= 0 or size < self._size or (going_live and size > self._size):
-                self._rewrite()
-            else:
-                self._append_missing()
-            sync_files([self._path])
-            sync_directory(self._path.parent)  # or what is noted of the new file might be taken for the old one's
-            self._note()
-        finally:
-            if going_live:
-                self._live = AppendFile(self._path)
+        there = size_of(self._path)
+        # Of a file that was followed line by line the size is known; else a killed process may have added lines.
+        if self._size <= 0 or there < self._size or (was_live and there > self._size):
+            self._record = self._size = 0
+            self._write(lambda lines: write_whole(self._path, lines, durable=True), -1)
+        else:
+            self._write(self._append, self._size)
+        sync_file(self._path)
+        sync_directory(self._path.parent)  # or what is noted of the new file might be taken for the old one's
+        self._note()
+        if was_live:
+            self._live = AppendFile(self._path)
 
     def sync(self) -> None:
         """Wait until the file is on the disk, and note how far it goes.
@@ -145,69 +146,69 @@ class LineFile:
             self._live = None
 
     def _note(self) -> None:
-        with self._database.database.lock:
-            if self._size >= 0 and self._database.derived(self._path.name) != (self._record, self._size):
-                self._database.set_derived(self._path.name, self._record, self._size)
+        """Note how far the file goes."""
+        with self._run.lock:
+            if self._size >= 0 and self._run.derived(self._path.name) != (self._record, self._size):
+                self._run.set_derived(self._path.name, self._record, self._size)
 
-    def _append_missing(self) -> None:
-        if size_of(self._path) == self._size and not next(self._new_lines(), None):
-            return
-        before = self._record, self._size
+    def _write(self, write: Callable[[Iterator[bytes]], None], size_on_failure: int) -> None:
+        """Write the lines of records behind the last one, and count them."""
+        record = self._record
         try:
-            with output_errors(self._path), self._path.open("r+b" if self._path.exists() else "wb") as stream:
-                stream.truncate(self._size)
-                stream.seek(self._size)
-                stream.writelines(self._counted(self._new_lines()))
+            write(self._new_lines())
         except BaseException:
-            self._record, self._size = before  # what was written behind it is cut off by the next update
+            self._record, self._size = record, size_on_failure
             raise
 
-    def _rewrite(self) -> None:
-        self._record = self._size = 0
-        try:
-            write_whole(self._path, self._counted(self._new_lines()), durable=True)
-        except BaseException:
-            self.distrust()
-            raise
+    def _append(self, lines: Iterator[bytes]) -> None:
+        with output_errors(self._path), self._path.open("r+b") as stream:
+            stream.truncate(self._size)  # what a failed write left behind
+            stream.seek(self._size)
+            stream.writelines(lines)
 
-    def _new_lines(self) -> Iterator[Line]:
-        return self._lines(self._database.database.each_record(self._record))
-
-    def _counted(self, lines: Iterator[Line]) -> Iterator[bytes]:
-        for record, line in lines:
+    def _new_lines(self) -> Iterator[bytes]:
+        for record, line in self._lines(self._run.each_record(self._record)):
             yield line
             self._record, self._size = record, self._size + len(line)
 
 
-def write_document(out: Path, doc_id: str, pages: Callable[[], Iterable[PageResult]], exporters: Exporters) -> None:
+def write_document(reader: RunReader, doc_id: str, exporters: Exporters) -> None:
     """Write a document's Markdown and DocJSON from its records in page order, each file atomically.
 
     Raises:
         OutputError: A file cannot be written; NoSpaceError when the disk is full.
         DamagedRunError: A record is damaged.
     """
-    markdown, docjson = paths.document_files(out, doc_id)
-    write_whole(markdown, encoded(exporters.document_markdown(pages())))
-    write_whole(docjson, encoded(exporters.document_json(pages())))
+    markdown, docjson = paths.document_files(reader.path, doc_id)
+    write_whole(markdown, encoded(exporters.document_markdown(reader.document(doc_id))))
+    write_whole(docjson, encoded(exporters.document_json(reader.document(doc_id))))
 
 
-def is_complete(out: Path, run: RunDatabase, *, report: bool) -> bool:
+def report_of(reader: RunReader, report: Report, summary: RunSummary) -> Iterator[bytes]:
+    """The report of a run, piece by piece.
+
+    Raises:
+        DamagedRunError: A record is damaged.
+    """
+    return encoded(report(reader.pages(), reader.preview, msgspec.to_builtins(summary)))
+
+
+def is_complete(run: RunDatabase, *, report: bool) -> bool:
     """Whether all derived files are there, in the sizes that they had when the run ended.
 
     Args:
-        out: The run directory.
-        run: Its database.
+        run: The run.
         report: Whether a report belongs to them.
 
     Raises:
         OutputError: The directory cannot be read.
     """
+    out = run.path
     return (
         (out / paths.RUN_JSON).exists()
         and (out / paths.REPORT).exists() == report
         and all(size_of(out / name) == run.derived(name)[1] for name in (paths.RESULTS, paths.TEXTS))
-        and next(run.unwritten_documents(), None) is None
-        and all(has_document(out, doc_id) for doc_id in run.documents())
+        and all(written and has_document(out, doc_id) for doc_id, written in run.recorded_documents())
     )
 
 

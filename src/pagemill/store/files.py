@@ -89,18 +89,6 @@ def write_whole(path: Path, chunks: Iterable[bytes], *, durable: bool = False) -
         raise
 
 
-def write_new(path: Path, content: bytes) -> None:
-    """Write a file that nobody reads yet, in place: no second name, no rename.
-
-    Raises:
-        OutputError: The file cannot be written; NoSpaceError when the disk is full.
-    """
-    with output_errors(path), path.open("wb", buffering=0) as stream:
-        view = memoryview(content)
-        while view:
-            view = view[stream.write(view) or 0 :]
-
-
 def size_of(path: Path) -> int:
     """Bytes of a file; 0 for one that is not there.
 
@@ -175,8 +163,6 @@ class AppendFile:
         with output_errors(path):
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | _BINARY, 0o666)
             self.size = os.fstat(self._fd).st_size
-        self._torn = False
-        self._closed = False
 
     def append(self, record: bytes) -> int:
         """Append one record and return the offset at which it starts.
@@ -186,8 +172,6 @@ class AppendFile:
         """
         start = self.size
         with output_errors(self.path):
-            if self._torn:
-                self.truncate(start)
             try:
                 view = memoryview(record)
                 while view:  # one call, as a rule: only a nearly full disk writes less than it is asked to
@@ -200,11 +184,9 @@ class AppendFile:
 
     def truncate(self, size: int) -> None:
         """Cut the file back to ``size`` bytes (which needs no space)."""
-        self.size = size
-        self._torn = True  # until the cut is made: nothing is appended behind a piece of a record
         with output_errors(self.path):
             os.ftruncate(self._fd, size)
-        self._torn = False
+        self.size = size
 
     def sync(self) -> None:
         """Wait until all of the file is on the disk.
@@ -216,7 +198,7 @@ class AppendFile:
             os.fsync(self._fd)
 
     def close(self) -> None:
-        """Close the file; a second call does nothing."""
-        if not self._closed:
-            self._closed = True
+        """Close the file. Idempotent."""
+        if self._fd >= 0:
             os.close(self._fd)
+            self._fd = -1

@@ -9,6 +9,7 @@ import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Self
 
 import msgspec
 
@@ -17,6 +18,7 @@ from pagemill.store.files import output_errors
 
 DERIVED_WAIT_S = 600.0
 """How long a run waits for an export that writes the same files, at its end and with ``--fresh``."""
+_DYING_S = 5.0
 _POLL_S = 0.05
 _AT = 1 << 30  # byte that Windows locks: beyond the text, which others may read
 
@@ -40,15 +42,11 @@ class Owner(msgspec.Struct, kw_only=True):
 
     def alive(self) -> bool | None:
         """Whether the process is still there; None where that cannot be told (another host)."""
-        if self.host != socket.gethostname():
-            return None
-        if sys.platform == "win32":  # where a signal of 0 ends the process
+        if self.host != socket.gethostname() or sys.platform == "win32":  # where a signal of 0 ends the process
             return None
         try:
             os.kill(self.pid, 0)
-        except ProcessLookupError:
-            return False
-        except OverflowError:
+        except (ProcessLookupError, OverflowError):
             return False
         except PermissionError:
             pass
@@ -59,43 +57,39 @@ class Owner(msgspec.Struct, kw_only=True):
 
 
 def owner_of(path: Path) -> Owner | None:
-    """Who holds, or last held, a lock file; None when nobody says so."""
+    """Who holds a lock file; None for nobody, for a process that is gone, and for one that has only just come."""
     try:
         with path.open("rb") as stream:
-            return msgspec.json.decode(stream.read(4096), type=Owner)
+            owner = msgspec.json.decode(stream.read(4096), type=Owner)
     except (OSError, msgspec.DecodeError):
         return None
+    return None if owner.alive() is False else owner
 
 
 class RunLock:
-    """Holds a lock file until it is released or the process dies.
+    """Holds a lock file until it is released or the process dies. A context manager.
 
     Args:
         path: The file, made when it is not there. It stays.
-        wait_s: How long to wait for an owner that is dying, in seconds.
-        wait_for_living: Wait for one that is alive, too.
+        wait_s: How long to wait for the owner, in seconds; by default only for one that is dying.
 
     Raises:
         LockedError: Another process holds it, or another part of this one.
         OutputError: The file cannot be locked.
     """
 
-    def __init__(self, path: Path, *, wait_s: float = 5.0, wait_for_living: bool = False) -> None:
+    def __init__(self, path: Path, *, wait_s: float | None = None) -> None:
         self._path = path
         with output_errors(path):
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
-            self._acquire(time.monotonic() + wait_s, wait_for_living)
+            self._acquire(wait_s)
             with output_errors(path):
                 os.ftruncate(self._fd, 0)
                 os.write(self._fd, msgspec.json.encode(Owner.this_process()))
         except BaseException:
             os.close(self._fd)
             raise
-
-    def close(self) -> None:
-        """Release the lock. Idempotent."""
-        self.release()
 
     def release(self) -> None:
         """Release the lock. Idempotent."""
@@ -105,12 +99,18 @@ class RunLock:
             os.close(self._fd)
             self._fd = -1
 
-    def _acquire(self, deadline: float, wait_for_living: bool) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def _acquire(self, wait_s: float | None) -> None:
+        deadline = time.monotonic() + (_DYING_S if wait_s is None else wait_s)
         while not self._try():
             owner = owner_of(self._path)
             # One that is gone leaves the lock in a moment; one that has just come has not said who it is.
-            lives = owner is not None and owner.alive() is not False
-            if (lives and not wait_for_living) or time.monotonic() >= deadline:
+            if (owner and wait_s is None) or time.monotonic() >= deadline:
                 raise LockedError(
                     f"{self._path.parent.parent} is in use by {owner or 'another process'}",
                     remedy="Wait until it ends, stop it, or choose another directory with -o.",

@@ -23,6 +23,8 @@ LOCK = f"{FOLDER}/lock"
 DERIVED_LOCK = f"{FOLDER}/derived.lock"
 """Held while derived files are written: ``pagemill export OUT`` may write them beside a run."""
 EMBEDDINGS_LOCK = f"{FOLDER}/embeddings.lock"
+EARLIER_LEDGER = f"{FOLDER}/ledger.sqlite"
+"""Of version 0.1.0, which kept the truth in ``ocr_results.jsonl``."""
 DISCARDING = f"{FOLDER}/discarding"
 """While it exists, what the directory holds is being deleted."""
 

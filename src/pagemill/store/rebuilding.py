@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import closing, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,10 +11,11 @@ import msgspec
 from pagemill.document.identity import PageKey
 from pagemill.errors import DamagedRunError, OutputError
 from pagemill.store import paths
-from pagemill.store.database import Snapshots
 from pagemill.store.files import output_errors, reading_errors, size_of, sync_directory
+from pagemill.store.holding import read_run_json
+from pagemill.store.reading import RunReader
 from pagemill.store.records import MAX_LINE_BYTES, decode_page, decompress, encode_line
-from pagemill.store.run_database import SUMMARY, RunDatabase, remove_record, summary_of
+from pagemill.store.run_database import RunDatabase, recounted, remove_record
 from pagemill.store.summary import Counters, RunSummary
 
 if TYPE_CHECKING:
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from pagemill.document.page import PageResult
 
 _JOURNAL = ("-wal", "-shm")
-_SUFFIXES = ("", *_JOURNAL)
-"""Of the files of a database."""
-_MAX_RUN_JSON_BYTES = 64 * 2**20
 
 
 def rebuild_database(out: Path) -> None:
@@ -51,26 +49,21 @@ def rebuild_database(out: Path) -> None:
             remedy=f"Keep {paths.RESULTS}, which holds what was parsed, and start over with --fresh or another -o.",
         )
     temporary = final.with_name(final.name + paths.TEMPORARY_SUFFIX)
-    _delete(temporary, *_SUFFIXES)
+    _delete(temporary, "", *_JOURNAL)
     summary.restore(Counters())
-    run = RunDatabase(temporary)
-    try:
+    with RunDatabase(temporary) as run:
         run.begin(summary)
-        with run.database.transaction() as connection:
+        with run.transaction() as connection:
             for page in _stored_pages(final):
                 _put(run, connection, page, newest=0)
-            ((newest,),) = connection.execute("SELECT ifnull(max(record), 0) FROM records").fetchall()
-            for page in _written_pages(out / paths.RESULTS):
+            newest = run.one("SELECT ifnull(max(record), 0) FROM records")
+            for page in written_pages(out / paths.RESULTS):
                 _put(run, connection, page, newest=newest)
-            for (data,) in connection.execute("SELECT data FROM records"):
-                summary.add(decode_page(decompress(data)))
-            run.count(connection, summary)
+            run.count(connection, recounted(connection))
             connection.execute("DELETE FROM garbage")
             connection.create_function("address", 1, _address, deterministic=True)
             connection.execute("UPDATE sources SET uri = address(uri)")
-        run.database.checkpoint()
-    finally:
-        run.close()
+        run.checkpoint()
     _delete(final, *_JOURNAL)  # or it would be taken for the new database's; the old one stays until that is there
     with output_errors(final):
         temporary.replace(final)
@@ -86,34 +79,7 @@ def holds_pages(out: Path) -> bool:
     return size_of(out / paths.RESULTS) > 0 or next(_stored_pages(out / paths.DATABASE), None) is not None
 
 
-def read_run_json(out: Path) -> RunSummary | None:
-    """The content of ``run.json``; None when it is missing, or not from a run that can be resumed."""
-    try:
-        with (out / paths.RUN_JSON).open("rb") as stream:
-            summary = msgspec.json.decode(stream.read(_MAX_RUN_JSON_BYTES), type=RunSummary)
-    except (OSError, msgspec.DecodeError):
-        return None
-    return summary if summary.identity else None
-
-
-def _stored_summary(path: Path) -> RunSummary | None:
-    with suppress(DamagedRunError, OutputError, ValueError, TypeError), closing(Snapshots(path)) as view:
-        for row in view.all(SUMMARY):
-            return summary_of(row)
-    return None
-
-
-def _stored_pages(path: Path) -> Iterator[PageResult]:
-    """The records in a database that can still be read."""
-    with suppress(DamagedRunError, OutputError, ValueError, TypeError), closing(Snapshots(path)) as view:
-        last = view.one("SELECT max(record) FROM records") or 0
-        for number in range(1, last + 1):  # one by one: a scan would end at the first damaged page of the file
-            with suppress(DamagedRunError, ValueError):
-                for (data,) in view.all("SELECT data FROM records WHERE record = ?", (number,)):
-                    yield decode_page(decompress(data))
-
-
-def _written_pages(path: Path) -> Iterator[PageResult]:
+def written_pages(path: Path) -> Iterator[PageResult]:
     """The lines of ``ocr_results.jsonl`` that are records."""
     if not path.exists():
         return
@@ -121,6 +87,22 @@ def _written_pages(path: Path) -> Iterator[PageResult]:
         while line := stream.readline(MAX_LINE_BYTES):
             with suppress(msgspec.DecodeError):
                 yield decode_page(line)
+
+
+def _stored_summary(file: Path) -> RunSummary | None:
+    with suppress(OutputError, ValueError, TypeError), RunReader(file, read_only=True) as reader:
+        return reader.summary
+    return None
+
+
+def _stored_pages(file: Path) -> Iterator[PageResult]:
+    """The records in a database that can still be read."""
+    with suppress(OutputError, ValueError, TypeError), RunReader(file, read_only=True) as reader:
+        last = reader.one("SELECT max(record) FROM records") or 0
+        for number in range(1, last + 1):  # one by one: a scan would end at the first damaged page of the file
+            with suppress(DamagedRunError, ValueError):
+                for (data,) in reader.query("SELECT data FROM records WHERE record = ?", (number,)):
+                    yield decode_page(decompress(data))
 
 
 def _put(run: RunDatabase, connection: sqlite3.Connection, page: PageResult, *, newest: int) -> None:

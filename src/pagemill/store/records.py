@@ -82,12 +82,8 @@ def decompress(data: bytes) -> bytes:
 
 def text_line(page: PageResult, embedding_text: Callable[[PageResult], str]) -> bytes:
     """The line of ``parsed_texts.jsonl`` that belongs to a record."""
-    return encode_line(text_of(page, embedding_text))
-
-
-def text_of(page: PageResult, embedding_text: Callable[[PageResult], str]) -> ParsedText:
-    """The text of a page."""
-    return ParsedText(page_id=page.page_id, page_idx=page.page_idx, doc_id=page.doc_id, text=embedding_text(page))
+    text = embedding_text(page)
+    return encode_line(ParsedText(page_id=page.page_id, page_idx=page.page_idx, doc_id=page.doc_id, text=text))
 
 
 def _without_surrogates(value: Any) -> Any:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from pagemill.errors import LockedError
 from pagemill.store import paths
-from pagemill.store.derived import text_lines, write_document, write_run_json
-from pagemill.store.files import encoded, write_whole
+from pagemill.store.derived import report_of, text_lines, write_document, write_run_json
+from pagemill.store.files import write_whole
+from pagemill.store.holding import read_run_json
 from pagemill.store.lock import DERIVED_WAIT_S, RunLock, owner_of
 from pagemill.store.opening import OpenMode
 from pagemill.store.reading import RunReader
-from pagemill.store.rebuilding import read_run_json
 from pagemill.store.run_directory import RunDirectory
 
 if TYPE_CHECKING:
@@ -30,7 +26,7 @@ def refresh(path: Path, exporters: Exporters) -> Owner | None:
     """Write the files of a run directory that are derived from its database and out of date.
 
     Beside a process that works on the run, ``ocr_results.jsonl`` is left to that process: it grows with every page.
-    A run without a report gets none.
+    A run without a report gets none. A run that was cut off is an interrupted one afterwards.
 
     Args:
         path: The run directory.
@@ -46,34 +42,35 @@ def refresh(path: Path, exporters: Exporters) -> Owner | None:
     with RunReader.open(path) as reader:
         if not ((path / paths.REPORT).exists() or reader.has_previews()):
             exporters = replace(exporters, report=None)
-        summary = reader.summary
-    run_json = read_run_json(path)
-    ended = summary if summary.finished or run_json is None else run_json
+        before = reader.summary
+    ended = before if before.finished else read_run_json(path) or before  # a rebuilt database does not know the end
     try:
         directory = RunDirectory.open(
-            path, exporters=exporters, identity=summary.identity, settings=summary.settings, mode=OpenMode.RESUME
+            path, exporters=exporters, identity=before.identity, settings=None, mode=OpenMode.RESUME
         )
     except LockedError:
         _write_beside(path, exporters)
         return owner_of(path / paths.LOCK)
     with directory:
-        directory.finish(interrupted=ended.interrupted or ended.finished is None, complete=False)
+        if directory.summary.finished:
+            directory.write_derived()
+        else:
+            directory.finish(interrupted=ended.interrupted or ended.finished is None, complete=False)
     return None
 
 
 def _write_beside(path: Path, exporters: Exporters) -> None:
     """Write what another process that works on the run writes at its end."""
     with (
-        closing(RunLock(path / paths.DERIVED_LOCK, wait_s=DERIVED_WAIT_S, wait_for_living=True)),
+        RunLock(path / paths.DERIVED_LOCK, wait_s=DERIVED_WAIT_S),
         RunReader.open(path) as reader,
         reader.moment(),
     ):
         lines = text_lines(reader.each_record(), exporters.embedding_text)
         write_whole(path / paths.TEXTS, (line for _, line in lines))
-        for doc_id, _ in reader.documents():
-            if not reader.is_written(doc_id) and next(reader.document(doc_id), None):
-                write_document(path, doc_id, partial(reader.document, doc_id), exporters)
+        for doc_id, written in reader.recorded_documents():
+            if not written:
+                write_document(reader, doc_id, exporters)
         if exporters.report is not None:
-            report = exporters.report(reader.pages(), reader.preview, msgspec.to_builtins(reader.summary))
-            write_whole(path / paths.REPORT, encoded(report))
+            write_whole(path / paths.REPORT, report_of(reader, exporters.report, reader.summary))
         write_run_json(path, reader.summary)

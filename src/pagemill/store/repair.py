@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -10,21 +9,17 @@ import msgspec
 from pagemill.store import paths
 from pagemill.store.files import output_errors
 from pagemill.store.findings import Kind, Verdict  # msgspec reads the annotation
+from pagemill.store.holding import require_run
 from pagemill.store.lock import RunLock
-from pagemill.store.opening import require_run
 from pagemill.store.rebuilding import rebuild_database
 from pagemill.store.refresh import refresh
 from pagemill.store.run_database import RunDatabase, recounted, remove_record
 from pagemill.store.verify import Examination, verify
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from pagemill.store.exporters import Exporters
-
-_ONLY_FILES = frozenset({Kind.ORPHANED_CROP, Kind.ORPHANED_DOCUMENT, Kind.LEFT_OVER, Kind.UNKNOWN_FILE})
-"""Findings that leave nothing to do but deleting files."""
 
 
 class Repairs(msgspec.Struct, kw_only=True):
@@ -61,42 +56,31 @@ def repair(path: Path, *, exporters: Exporters, quick: bool = False) -> tuple[Ve
         OutputError: There is no run, or a file cannot be written; NoSpaceError when the disk is full.
     """
     require_run(path)
-    with _locked(path):
+    with output_errors(path):
+        (path / paths.FOLDER).mkdir(exist_ok=True)
+    with RunLock(path / paths.LOCK):
         found = Examination(path, exporters, quick=quick)
         before = found.verdict()
-        if not before.groups:
+        if not (before.damaged or found.found(Kind.OUT_OF_DATE)):
             return before, Repairs(left=before)
         rebuilt = found.found(Kind.MALFORMED_DATABASE)
         if rebuilt:
             rebuild_database(path)
             found = Examination(path, exporters, quick=quick)
-        after = found.verdict() if rebuilt else before
-        only_files = not rebuilt and all(group.kind in _ONLY_FILES for group in after.groups)
-        pages, garbage = (0, 0) if only_files else _reset(path, found)
+            found.verdict()
+        pages, garbage = _reset(path, found)
         for name in found.orphans:
             with output_errors(path / name):
                 (path / name).unlink(missing_ok=True)
-    if not only_files:
-        refresh(path, exporters)
+    refresh(path, exporters)
     left = verify(path, exporters=exporters, quick=quick)
     return before, Repairs(
         database_rebuilt=rebuilt,
         pages_reset=pages,
         files_deleted=len(found.orphans) + garbage,
-        derived_written=not only_files,
+        derived_written=True,
         left=left,
     )
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with output_errors(path):
-        (path / paths.FOLDER).mkdir(exist_ok=True)
-    lock = RunLock(path / paths.LOCK)
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _reset(path: Path, found: Examination) -> tuple[int, int]:
@@ -105,18 +89,17 @@ def _reset(path: Path, found: Examination) -> tuple[int, int]:
     Returns:
         The number of pages, and that of their files, which the next to open the directory deletes.
     """
-    with contextlib.closing(RunDatabase(path / paths.DATABASE)) as run:
-        summary = run.summary()
-        assert summary is not None
+    with RunDatabase(path / paths.DATABASE) as run:
+        summary = run.summary
         rows = run.rows_of(found.lost)
-        rows += [row for key in found.without_record if (row := run.state(key)) is not None]
+        rows += [row for key in found.without_record if (row := run.row(key)) is not None]
         if rows:
             run.drop(summary, rows, forget=False)
         # Their names may be wrong: they are forgotten, and found in the input again.
         unsure = run.rows_of(found.disagreeing)
         if unsure:
             run.drop(summary, unsure, forget=True, keep_documents=True)
-        with run.database.transaction() as connection:
+        with run.transaction() as connection:
             for number in found.lost:  # those that belong to no page
                 remove_record(connection, number)
             if found.found(Kind.OTHER_RESULTS, Kind.OTHER_TEXTS, Kind.RECORD_WITHOUT_PAGE):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
 import zlib
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -12,14 +12,14 @@ import msgspec
 from pagemill._version import __version__
 from pagemill.document.page import Status
 from pagemill.store import paths
-from pagemill.store.database import Database
+from pagemill.store.reading import RunReader
 from pagemill.store.records import compress, decode_page, decompress
-from pagemill.store.rows import PAGE_ROWS, PageRow, PageState, Place, page_row, state_is
+from pagemill.store.rows import PageRow, PageState, Place, state_is
 from pagemill.store.summary import Counters, RunSummary, failure_kind
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from pagemill.document.identity import PageKey
@@ -27,32 +27,29 @@ if TYPE_CHECKING:
 
 NO_LONGER_IN_THE_INPUT = "no longer in the input"
 """Reason for skipping a page of an earlier invocation that the input does not hold any more."""
-SUMMARY = "SELECT identity, settings, version, started, finished, interrupted, counters FROM run, counts"
-"""Each row is for :func:`summary_of`."""
 MAX_TEXT = 1_000
 """Characters of a message that are kept."""
 MAX_URI = 8_192
 _SAMPLES = 200
-_CHUNK_ROWS = 1_000
-_CHUNK_RECORDS = 10_000
+_PAGE_COLUMNS = (
+    *("source", "page", "attempts", "state", "alone", "page_id", "name", "document"),
+    *("page_number", "page_idx", "category", "message", "record", "length", "crc"),
+)
+_SET_STATE = (
+    f"INSERT INTO pages ({', '.join(_PAGE_COLUMNS)}) VALUES ({', '.join('?' * len(_PAGE_COLUMNS))})"
+    " ON CONFLICT (source, page) DO UPDATE SET attempts = max(attempts, excluded.attempts), "
+    + ", ".join(f"{name} = excluded.{name}" for name in _PAGE_COLUMNS[3:])
+)
 _OF_PAGE = "WHERE (source, page) = (SELECT source, ? FROM sources WHERE digest = ? AND copy = ?)"
 """WHERE clause for ``pages``; takes :func:`_key_values`."""
 
 
-class RunDatabase:
-    """Thread-safe; every change is one transaction.
+class RunDatabase(RunReader):
+    """The same for writing. Thread-safe; every change is one transaction."""
 
-    Args:
-        path: The database file, created when it is missing.
-        discard: As in :class:`~pagemill.store.database.Database`.
-
-    Raises:
-        DamagedRunError: It exists and is not an intact database of a run.
-        OutputError: It cannot be used; NoSpaceError when the disk is full.
-    """
-
-    def __init__(self, path: Path, *, discard: bool = False) -> None:
-        self.database = Database(path, discard=discard)
+    def __init__(self, file: Path, *, trial: bool = False) -> None:
+        """See :class:`~pagemill.store.database.Database`."""
+        super().__init__(file, trial=trial)
         self.new_documents: dict[str, str] = {}
         """Names of documents that have no page yet, by their key."""
         self.new_document_keys: dict[str, str] = {}
@@ -62,7 +59,7 @@ class RunDatabase:
 
     def begin(self, summary: RunSummary) -> None:
         """Start a run in a new database."""
-        with self.database.transaction() as connection:
+        with self.transaction() as connection:
             connection.execute(
                 "INSERT INTO run (identity, settings, version, started) VALUES (?, ?, ?, ?)",
                 (_json(summary.identity), _json(summary.settings), summary.version, summary.started.isoformat()),
@@ -70,67 +67,51 @@ class RunDatabase:
             connection.execute("INSERT INTO counts VALUES (?)", (summary.counters().decode(),))
             connection.executemany("INSERT INTO derived VALUES (?, 0, 0)", [(paths.RESULTS,), (paths.TEXTS,)])
 
-    def summary(self) -> RunSummary | None:
-        """The counts as of now; None in a new database."""
-        rows = self.database.query(SUMMARY)
-        return summary_of(rows[0]) if rows else None
-
-    def documents_written(self) -> int:
-        """Documents whose files are up to date."""
-        return int(self.database.query("SELECT count(*) FROM documents WHERE written = 1")[0][0])
-
     def is_fruitless(self) -> bool:
         """Whether no page came of the run: the inputs did not open, for example for a misspelt name."""
-        return not self.database.query("SELECT 1 FROM pages WHERE page > 0 AND record IS NOT NULL LIMIT 1")
+        return self.one("SELECT 1 FROM pages WHERE page > 0 AND record IS NOT NULL LIMIT 1") is None
 
     def unopened(self) -> int:
         """Failures of sources that could not be read; these are tried again each time."""
-        return int(self.database.query(f"SELECT count(*) FROM pages WHERE page = 0 AND {_ENDED_BADLY}")[0][0])
+        return int(self.one(f"SELECT count(*) FROM pages WHERE page = 0 AND {_ENDED_BADLY}"))
 
-    def start_session(self, settings: Mapping[str, Any]) -> None:
-        """Note that this process continues the run, with these settings.
+    def start_session(self, settings: Mapping[str, Any] | None) -> None:
+        """Note that this process continues the run.
 
         What another version derived from the records is made again: this version may make it otherwise.
+
+        Args:
+            settings: Of this process; None for one that parses nothing. A run that has ended stays so then.
         """
-        with self.database.transaction() as connection:
+        with self.transaction() as connection:
             if connection.execute("SELECT version FROM run").fetchone() != (__version__,):
                 connection.execute("DELETE FROM derived")
                 connection.execute("UPDATE documents SET written = 0 WHERE written = 1")
+            elif settings is None and self.one("SELECT finished FROM run"):
+                return
             connection.execute(
-                "UPDATE run SET session = session + 1, finished = NULL, interrupted = 0, settings = ?, version = ?",
-                (_json(settings), __version__),
+                "UPDATE run SET session = session + 1, finished = NULL, interrupted = 0,"
+                " settings = ifnull(?, settings), version = ?",
+                (None if settings is None else _json(settings), __version__),
             )
 
     def finish(self, summary: RunSummary) -> None:
         """Note durably that the run has ended, and how."""
-        with self.database.durable_transaction() as connection:
+        with self.durable_transaction() as connection:
             connection.execute(
                 "UPDATE run SET finished = ?, interrupted = ?",
                 (summary.finished.isoformat() if summary.finished else None, summary.interrupted),
             )
-        self.database.checkpoint()
+        self.checkpoint()
 
     def set_total(self, total: int | None) -> None:
         """Note how many pages the input holds."""
-        with self.database.lazily() as connection:
+        with self.transaction() as connection:
             connection.execute("UPDATE run SET total = ?", (total,))
 
-    def state(self, key: PageKey) -> PageRow | None:
-        """What is known of a page."""
-        rows = self.rows("s.digest = ? AND s.copy = ? AND p.page = ?", (bytes.fromhex(key.digest), key.copy, key.page))
-        return rows[0] if rows else None
-
-    def rows(self, where: str, parameters: Iterable[Any] = ()) -> list[PageRow]:
-        """The pages that a WHERE clause on ``p`` selects, all at once: for small answers."""
-        return [page_row(row) for row in self.database.query(f"{PAGE_ROWS} WHERE {where}", tuple(parameters))]
-
-    def rows_of(self, records: Sequence[int]) -> list[PageRow]:
-        """The pages that have these records."""
-        rows: list[PageRow] = []
-        for start in range(0, len(records), _CHUNK_RECORDS):  # each looks at all pages
-            chunk = records[start : start + _CHUNK_RECORDS]
-            rows += self.rows(f"p.record IN ({', '.join('?' * len(chunk))})", chunk)
-        return rows
+    def rows_of(self, records: Iterable[int]) -> list[PageRow]:
+        """The pages that have these records. Looks at every page."""
+        return list(self.rows("p.record IN (SELECT value FROM json_each(?))", (json.dumps(list(records)),)))
 
     def set_state(
         self,
@@ -143,34 +124,31 @@ class RunDatabase:
         attempts: int = 0,
         category: str | None = None,
         message: str | None = None,
+        stored: tuple[int, int, int] | tuple[None, None, None] = (None, None, None),
     ) -> None:
-        """Set the state of a page, inside a transaction; a page without a row gets one."""
+        """Set the state of a page, inside a transaction; a page without a row gets one.
+
+        ``stored`` is the number of its record, and the length and CRC-32 of its line.
+        """
         source = self._source(connection, key, place.uri)
         document = self._document(connection, place)
         page_id = plain(place.page_id)
         self.new_names.discard(page_id.casefold())
         connection.execute(
-            "INSERT INTO pages (source, page, state, alone, attempts, page_id, name, document, page_number, page_idx,"
-            " category, message) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (source, page) DO UPDATE SET"
-            " state = excluded.state, alone = excluded.alone, attempts = max(attempts, excluded.attempts),"
-            " page_id = excluded.page_id, name = excluded.name, document = excluded.document,"
-            " page_number = excluded.page_number, page_idx = excluded.page_idx, category = excluded.category,"
-            " message = excluded.message",
+            _SET_STATE,
             (
-                *(source, key.page, state, alone, attempts, page_id, page_id.casefold(), document),
-                *(place.page_number, place.page_idx, _short(category), _short(message)),
+                *(source, key.page, attempts, state, alone, page_id, page_id.casefold(), document),
+                *(place.page_number, place.page_idx, _short(category), _short(message), *stored),
             ),
         )
 
     def _source(self, connection: sqlite3.Connection, key: PageKey, uri: str) -> int:
-        digest = bytes.fromhex(key.digest)
-        row = connection.execute(
-            "SELECT source FROM sources WHERE digest = ? AND copy = ?", (digest, key.copy)
-        ).fetchone()
+        identity = bytes.fromhex(key.digest), key.copy
+        row = connection.execute("SELECT source FROM sources WHERE digest = ? AND copy = ?", identity).fetchone()
         if row is None:
             row = connection.execute(
                 "INSERT INTO sources (digest, copy, uri) VALUES (?, ?, ?) RETURNING source",
-                (digest, key.copy, plain(uri[:MAX_URI])),
+                (*identity, plain(uri[:MAX_URI])),
             ).fetchone()
         return int(row[0])
 
@@ -190,7 +168,7 @@ class RunDatabase:
 
     def postpone(self, key: PageKey, *, attempts: int, category: str, message: str) -> None:
         """Note that an attempt failed and that the page is to be tried again."""
-        with self.database.transaction() as connection:
+        with self.transaction() as connection:
             connection.execute(
                 f"UPDATE pages SET state = ?, attempts = ?, category = ?, message = ? {_OF_PAGE} AND state < ?",
                 (PageState.WAITING, attempts, _short(category), _short(message), *_key_values(key), PageState.DONE),
@@ -212,24 +190,20 @@ class RunDatabase:
             The number of the record.
         """
         failed = page.status is Status.FAILED
-        place = Place.of(page)
+        number = connection.execute("INSERT INTO records (data) VALUES (?)", (compress(line),)).lastrowid
+        assert number is not None
         self.set_state(
             connection,
             key,
-            place,
+            Place.of(page),
             PageState.FAILED if failed else PageState.DONE,
             attempts=page.attempts,
             category=failure_kind(page) if failed else None,
             message=page.errors[0].message if failed and page.errors else None,
-        )
-        number = connection.execute("INSERT INTO records (data) VALUES (?)", (compress(line),)).lastrowid
-        assert number is not None
-        connection.execute(
-            f"UPDATE pages SET record = ?, length = ?, crc = ? {_OF_PAGE}",
-            (number, len(line), zlib.crc32(line), *_key_values(key)),
+            stored=(number, len(line), zlib.crc32(line)),
         )
         connection.execute(
-            "UPDATE documents SET written = 0 WHERE name = ? AND written = 1", (plain(place.doc_id).casefold(),)
+            "UPDATE documents SET written = 0 WHERE name = ? AND written = 1", (plain(page.doc_id).casefold(),)
         )
         if preview is not None:
             connection.execute("INSERT INTO previews VALUES (?, ?)", (number, preview))
@@ -255,10 +229,9 @@ class RunDatabase:
         Raises:
             OutputError: The database cannot be written; nothing has changed then. NoSpaceError when the disk is full.
         """
-        before = summary.copy()
         try:
             # Durable: their files are deleted next, and no power cut must bring pages back without them.
-            with self.database.durable_transaction() as connection:
+            with self.durable_transaction() as connection:
                 intact = True
                 documents: set[str] = set()
                 for row in rows:
@@ -271,43 +244,17 @@ class RunDatabase:
                     summary.restore(recounted(connection))
                 self.count(connection, summary)
         except BaseException:
-            summary.restore(before)
+            summary.restore(self.summary)
             raise
-
-    def garbage(self) -> list[str]:
-        """Files of removed pages that are to be deleted, relative to the run directory."""
-        return [path for (path,) in self.database.query("SELECT path FROM garbage")]
 
     def garbage_deleted(self) -> None:
         """Note that these files are gone."""
-        with self.database.transaction() as connection:
+        with self.transaction() as connection:
             connection.execute("DELETE FROM garbage")
-
-    def unwritten_documents(self) -> Iterator[str]:
-        """Ids of documents whose files are not up to date, each once; they may be written meanwhile."""
-        for document, doc_id in self._each_document("AND written = 0"):
-            if self.database.query(
-                "SELECT 1 FROM pages WHERE document = ? AND record IS NOT NULL LIMIT 1", (document,)
-            ):
-                yield doc_id
-
-    def documents(self) -> Iterator[str]:
-        """Ids of all documents whose files are said to be up to date."""
-        for _, doc_id in self._each_document("AND written = 1"):
-            yield doc_id
-
-    def _each_document(self, condition: str) -> Iterator[tuple[int, str]]:
-        last = 0
-        while rows := self.database.query(
-            f"SELECT document, doc_id FROM documents WHERE document > ? {condition} ORDER BY document LIMIT ?",
-            (last, _CHUNK_ROWS),
-        ):
-            yield from rows
-            last = rows[-1][0]
 
     def set_written(self, doc_ids: Iterable[str], *, written: bool) -> None:
         """Note whether the files of documents are up to date and on the disk."""
-        with self.database.transaction() as connection:
+        with self.transaction() as connection:
             connection.executemany(
                 "UPDATE documents SET written = ? WHERE name = ?",
                 [(written, plain(doc_id).casefold()) for doc_id in doc_ids],
@@ -315,21 +262,17 @@ class RunDatabase:
 
     def derived(self, name: str) -> tuple[int, int]:
         """Number of the last record in a derived file and the file's size then; -1 as the size: write it anew."""
-        rows = self.database.query("SELECT record, bytes FROM derived WHERE name = ?", (name,))
+        rows = self.query("SELECT record, bytes FROM derived WHERE name = ?", (name,))
         return rows[0] if rows else (0, -1)
 
     def set_derived(self, name: str, record: int, size: int) -> None:
         """Note how far a derived file goes; what it says is on the disk."""
-        with self.database.transaction() as connection:
+        with self.transaction() as connection:
             connection.execute("INSERT OR REPLACE INTO derived VALUES (?, ?, ?)", (name, record, size))
 
-    def unsynced_crops(self) -> Iterator[tuple[int, str, int, str]]:
+    def unsynced_crops(self) -> list[tuple[int, str, int, str]]:
         """Record number, path, size and SHA-256 of crops that may not be on the disk, although a record names them."""
-        return iter(
-            self.database.query(
-                "SELECT record, path, size, sha256 FROM crops WHERE record > (SELECT synced FROM run) ORDER BY record"
-            )
-        )
+        return self.query("SELECT record, path, size, sha256 FROM crops WHERE record > (SELECT synced FROM run)")
 
     def synced(self, ended: int, *, crops: bool) -> None:
         """Make all that was committed before durable, and note how many pages have ended by now.
@@ -338,10 +281,13 @@ class RunDatabase:
             ended: Pages.
             crops: All crops that records name are on the disk.
         """
-        with self.database.durable_transaction() as connection:
+        with self.durable_transaction() as connection:
             if crops:
-                connection.execute(f"UPDATE run SET synced = ({_LAST_RECORD})")
-            connection.execute("INSERT OR REPLACE INTO samples SELECT ?, session, ? FROM run", (time.time(), ended))
+                connection.execute("UPDATE run SET synced = (SELECT ifnull(max(record), 0) FROM records)")
+            connection.execute(
+                "INSERT OR REPLACE INTO samples SELECT ?, session, ? FROM run WHERE finished IS NULL",
+                (time.time(), ended),
+            )
             connection.execute(
                 "DELETE FROM samples WHERE time < (SELECT time FROM samples ORDER BY time DESC LIMIT 1 OFFSET ?)"
                 " AND time <> (SELECT min(time) FROM samples WHERE session = (SELECT session FROM run))",
@@ -350,16 +296,12 @@ class RunDatabase:
 
     def forget_previews(self) -> None:
         """Delete all previews."""
-        with self.database.transaction() as connection:
+        with self.transaction() as connection:
             connection.execute("DELETE FROM previews")
-
-    def in_flight(self) -> list[str]:
-        """Ids of the pages in flight."""
-        return [page_id for (page_id,) in self.database.query(f"SELECT page_id FROM pages WHERE {_RUNNING}")]
 
     def release_in_flight(self) -> None:
         """Return the pages in flight to waiting: the process did not die of them."""
-        with self.database.transaction() as connection:
+        with self.transaction() as connection:
             connection.execute(f"UPDATE pages SET state = {PageState.WAITING:d} WHERE {_RUNNING}")
 
     def recover_in_flight(self, death: str | None) -> None:
@@ -368,7 +310,7 @@ class RunDatabase:
         Args:
             death: How it died; None when nobody saw it, and then it does not count as an attempt at the pages.
         """
-        with self.database.transaction() as connection:
+        with self.transaction() as connection:
             if death is None:
                 connection.execute(
                     f"UPDATE pages SET state = {PageState.WAITING:d}, deaths = deaths + 1 WHERE {_RUNNING}"
@@ -380,33 +322,14 @@ class RunDatabase:
                     (_short(death), _short(f"the process died of {death}")),
                 )
 
-    def close(self) -> None:
-        """Close the file. Idempotent."""
-        self.database.close()
-
 
 _ENDED_BADLY = f"state >= {PageState.DONE:d} AND state <> {PageState.DONE:d}"
 _RUNNING = state_is(PageState.RUNNING)
-_LAST_RECORD = "SELECT ifnull(max(record), 0) FROM records"
 TO_WAITING = (
     f"state = {PageState.WAITING:d}, alone = 0, attempts = 0, deaths = 0, death = NULL, category = NULL,"
     " message = NULL, record = NULL, length = NULL, crc = NULL"
 )
 """SET clause for ``pages``: as if the page had just been found in the input."""
-
-
-def summary_of(row: tuple[Any, ...]) -> RunSummary:
-    """The summary from a row of :data:`SUMMARY`."""
-    identity, settings, version, started, finished, interrupted, counters = row
-    return RunSummary(
-        **msgspec.structs.asdict(msgspec.json.decode(counters, type=Counters)),
-        version=version,
-        identity=msgspec.json.decode(identity),
-        settings=msgspec.json.decode(settings),
-        started=datetime.fromisoformat(started),
-        finished=datetime.fromisoformat(finished) if finished else None,
-        interrupted=bool(interrupted),
-    )
 
 
 def recounted(connection: sqlite3.Connection) -> Counters:

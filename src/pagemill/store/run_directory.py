@@ -6,27 +6,26 @@ import contextlib
 import hashlib
 import time
 from datetime import UTC, datetime
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
-import msgspec
-
 from pagemill.document.identity import DUPLICATE_OF, PageKey
-from pagemill.document.names import file_stem
 from pagemill.errors import LockedError, OutputError
 from pagemill.store import paths
 from pagemill.store.catalogue import RunCatalogue
 from pagemill.store.derived import (
     LineFile,
     has_document,
+    report_of,
     result_lines,
     text_lines,
     write_document,
     write_run_json,
 )
-from pagemill.store.files import encoded, output_errors, sync_directory, sync_files, write_new, write_whole
+from pagemill.store.files import output_errors, sync_directory, sync_files, write_whole
 from pagemill.store.lock import DERIVED_WAIT_S, RunLock
-from pagemill.store.opening import OpenMode, clear_folder, crops_of, open_database, refuse
-from pagemill.store.reading import RunReader
+from pagemill.store.opening import OpenMode, clear_folder, crops_of, delete_own, open_run, refuse
 from pagemill.store.records import encode_line
 from pagemill.store.rows import PageRow, PageState, Place, state_is
 from pagemill.store.run_database import NO_LONGER_IN_THE_INPUT, RunDatabase
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
 
     from pagemill.document.page import PageError, PageResult
     from pagemill.store.exporters import Exporters
-    from pagemill.store.summary import RunSummary
 
 PREVIEW_PAGES = 2000
 """Pages, counted from the start of the input, whose preview is kept for the report."""
@@ -58,10 +56,10 @@ class RunDirectory:
     postponed and with sources that do not open, not with the pages.
     """
 
-    def __init__(self, path: Path, exporters: Exporters, run: RunDatabase, lock: RunLock, summary: RunSummary) -> None:
+    def __init__(self, path: Path, exporters: Exporters, run: RunDatabase, lock: RunLock) -> None:
         """Use :meth:`open`."""
         self.path = path
-        self.summary = summary
+        self.summary = run.summary
         """Of the whole directory, over all invocations."""
         self.resumed = 0
         """Pages that had ended when the directory was opened."""
@@ -70,14 +68,13 @@ class RunDirectory:
         self._lock = lock
         self._present: set[PageKey] = set()
         """Pages that this process has begun and not ended; of sources that do not open, also those ended."""
-        self._new_documents: dict[str, None] = {}
+        self._new_documents: set[str] = set()
         """Documents written since the last sync."""
         self._unsynced_crops: set[Path] = set()
         self._sync_failed = False
-        self._preview_bytes = int(run.database.query("SELECT ifnull(sum(length(image)), 0) FROM previews")[0][0])
+        self._preview_bytes = int(run.one("SELECT ifnull(sum(length(image)), 0) FROM previews"))
         self._last_sync = time.monotonic()
         self._closed = False
-        self._reader: RunReader | None = None
         self._catalogue = RunCatalogue(run, self._replace_source)
         self._results = LineFile(path / paths.RESULTS, run, result_lines)
 
@@ -88,7 +85,7 @@ class RunDirectory:
         *,
         exporters: Exporters,
         identity: Mapping[str, Any],
-        settings: Mapping[str, Any],
+        settings: Mapping[str, Any] | None,
         mode: OpenMode = OpenMode.AUTO,
         retry_failed: bool = False,
         parse_duplicates: bool = False,
@@ -101,7 +98,8 @@ class RunDirectory:
             exporters: Formats of texts, documents and report.
             identity: Plain JSON values: the settings that decide about results. A run is resumed with the same ones
                 only.
-            settings: Plain JSON values that describe the run, kept in ``run.json``. No secrets.
+            settings: Plain JSON values that describe the run, kept in ``run.json``. No secrets. None only brings
+                derived files up to date.
             mode: What to do with a run that is there.
             retry_failed: Failed pages are to be tried again.
             parse_duplicates: Pages that were skipped as duplicates are to be parsed after all.
@@ -120,12 +118,11 @@ class RunDirectory:
             refuse(path, mode)  # before anything is made there
             (path / paths.FOLDER).mkdir(parents=True, exist_ok=True)
         with contextlib.ExitStack() as opened:
-            lock = RunLock(path / paths.LOCK)
-            opened.callback(lock.release)
-            run, summary, cut_off = open_database(path, identity=identity, settings=settings, mode=mode)
-            opened.callback(run.close)
-            directory = cls(path, exporters, run, lock, summary)
-            opened.callback(directory._close_files)
+            lock = opened.enter_context(RunLock(path / paths.LOCK))
+            run, cut_off = open_run(path, identity=identity, settings=settings, mode=mode)
+            opened.enter_context(run)
+            directory = cls(path, exporters, run, lock)
+            opened.callback(directory._results.close)
             directory._recover(death, cut_off=cut_off, retry_failed=retry_failed, parse_duplicates=parse_duplicates)
             # Now, not when the first seconds have passed: processes that die sooner, one after the other, would let
             # the journal grow without end.
@@ -154,9 +151,9 @@ class RunDirectory:
             OutputError: The database cannot be written; NoSpaceError when the disk is full.
             ValueError: The page has ended already.
         """
-        with self._run.database.lock:
+        with self._run.lock:
             self._admit(key)
-            with self._run.database.transaction() as connection:
+            with self._run.transaction() as connection:
                 self._run.set_state(connection, key, place, PageState.RUNNING, alone=alone)
             self._present.add(key)
 
@@ -196,7 +193,8 @@ class RunDirectory:
         with contextlib.ExitStack() as undo:
             for path, data in files:
                 undo.callback(path.unlink, missing_ok=True)
-                write_new(path, data)
+                with output_errors(path):
+                    path.write_bytes(data)
             if preview is not None and not self.wants_preview(page.page_idx):
                 preview = None
             with self._counting() as connection:
@@ -205,7 +203,7 @@ class RunDirectory:
             undo.pop_all()
         self._preview_bytes += len(preview or b"")
         self._unsynced_crops.update(path for path, _ in files)
-        self._new_documents.pop(page.doc_id, None)
+        self._new_documents.discard(page.doc_id)
         self._ended(key)
         self._results.append(number, line)
         self._sync_when_due()
@@ -231,9 +229,8 @@ class RunDirectory:
             OutputError: A file cannot be written; NoSpaceError when the disk is full.
             DamagedRunError: A record is damaged.
         """
-        with self._derived_lock(wait_s=0) as is_mine:
-            if is_mine:  # else the end of the run writes it, after the export that has the lock
-                self._write_document(doc_id)
+        with contextlib.suppress(LockedError), RunLock(self.path / paths.DERIVED_LOCK, wait_s=0):
+            self._write_document(doc_id)  # else an export is writing, and the end of the run writes it
         self._sync_when_due()
 
     def set_total(self, pages: int | None) -> None:
@@ -262,7 +259,7 @@ class RunDirectory:
             self._run.set_written(documents, written=True)
         # The crops before the transaction that makes the records durable that name them.
         self._run.synced(self.summary.pages, crops=not self._sync_failed)
-        self._run.database.checkpoint()
+        self._run.checkpoint()
         self._last_sync = time.monotonic()
 
     def finish(self, *, interrupted: bool = False, complete: bool = True) -> None:
@@ -282,35 +279,44 @@ class RunDirectory:
         """
         if complete:
             self._forget_failed_sources()
-            for row in self._run.rows(f"p.{state_is(PageState.WAITING)}"):
+            for row in list(self._run.rows(f"p.{state_is(PageState.WAITING)}")):
                 if row.key not in self._present:
                     self.skip_page(row.key, row.place, reason=NO_LONGER_IN_THE_INPUT)
         self.summary.finished = datetime.now(UTC)
         self.summary.interrupted = interrupted
-        self._close_reader()
-        with self._derived_lock(wait_s=DERIVED_WAIT_S):
+        self.write_derived()
+        self._run.finish(self.summary)
+
+    def write_derived(self) -> None:
+        """Bring all derived files up to date.
+
+        Raises:
+            OutputError: A file cannot be written; NoSpaceError when the disk is full.
+            DamagedRunError: A record is damaged.
+        """
+        with RunLock(self.path / paths.DERIVED_LOCK, wait_s=DERIVED_WAIT_S):
             self._results.update()
-            texts = LineFile(
-                self.path / paths.TEXTS,
-                self._run,
-                lambda records: text_lines(records, self._exporters.embedding_text),
-            )
-            texts.update()
-            self._write_documents()
+            texts = partial(text_lines, embedding_text=self._exporters.embedding_text)
+            LineFile(self.path / paths.TEXTS, self._run, texts).update()
+            for doc_id, written in self._run.recorded_documents():
+                if not (written and has_document(self.path, doc_id)):
+                    if written:
+                        self._run.set_written([doc_id], written=False)
+                    self._write_document(doc_id)
+                    self._sync_when_due()
             self.sync()
-            self.summary.documents = self._run.documents_written()
+            self.summary.documents = self._run.summary.documents
             self._write_report()
             # Before the database: whoever dies in between leaves an unfinished run, of which it may say anything.
             write_run_json(self.path, self.summary)
             self.sync()
-            self._run.finish(self.summary)
 
     def close(self) -> None:
         """Close all files and release the lock. Idempotent."""
         if self._closed:
             return
         self._closed = True
-        self._close_files()
+        self._results.close()
         try:
             with contextlib.suppress(OutputError):  # then it looks as if the process had died: no harm
                 self._run.release_in_flight()
@@ -333,10 +339,8 @@ class RunDirectory:
                 (self.path / name).mkdir(exist_ok=True)
         self._delete_garbage()
         if cut_off:
-            in_flight = {file_stem(page_id) for page_id in self._run.in_flight()}
             with output_errors(self.path):
-                for name in list(crops_of(self.path, in_flight)):
-                    (self.path / name).unlink(missing_ok=True)
+                delete_own(self.path, crops_of(self.path, self._run.in_flight()))
                 for name in (".", paths.DOCUMENTS):
                     clear_folder(self.path / name)
             self._check_crops()
@@ -375,7 +379,7 @@ class RunDirectory:
         The failure of a source (page 0) is not removed by pages that it gives: other parts of it may still be missing.
         Only reading it to the end without that failure does so (:meth:`_forget_failed_sources`).
         """
-        row = self._run.state(key)
+        row = self._run.row(key)
         if row is None or not row.state.final:
             return
         if row.state is PageState.SKIPPED or (key.page == 0 and key not in self._present):
@@ -392,21 +396,21 @@ class RunDirectory:
 
     def _forget_failed_sources(self) -> None:
         """Forget failures of sources that were read to their end since, or are no longer in the input."""
-        failed = self._run.rows("p.page = 0 AND p.state <> ?", (PageState.DONE,))
+        failed = self._run.rows(f"p.page = 0 AND p.state <> {PageState.DONE:d}")
         repaired = [row for row in failed if row.key not in self._present]
         if repaired:
             self._drop(repaired, forget=True)
 
     def _replace_source(self, source: int) -> None:
         """Remove the pages of a source (its number in the database) whose content has changed."""
-        while rows := self._run.rows("p.source = ? LIMIT ?", (source, _DROPPED_TOGETHER)):
+        while rows := list(islice(self._run.rows("p.source = ?", (source,)), _DROPPED_TOGETHER)):
             self._drop(rows, forget=True)
-        with self._run.database.transaction() as connection:
+        with self._run.transaction() as connection:
             connection.execute("DELETE FROM sources WHERE source = ?", (source,))
 
     def _drop(self, rows: Iterable[PageRow], *, forget: bool, keep_documents: bool = False) -> None:
         """Remove pages with their files; see :meth:`RunDatabase.drop`."""
-        with self._run.database.lock:  # the catalogue calls this on other threads
+        with self._run.lock:  # the catalogue calls this on other threads
             self._run.drop(self.summary, rows, forget=forget, keep_documents=keep_documents)
             self._results.distrust()
             self._delete_garbage()
@@ -414,40 +418,25 @@ class RunDirectory:
     def _delete_garbage(self) -> None:
         """Delete the files of removed pages: at once, as a page that is parsed again may use their names."""
         names = self._run.garbage()
-        for name in names:
-            with contextlib.suppress(ValueError), output_errors(self.path / name):  # a forged path: not ours to delete
-                paths.own_file(self.path, name).unlink(missing_ok=True)
+        delete_own(self.path, names)
         if names:
             self._run.garbage_deleted()
 
-    def _write_documents(self) -> None:
-        """Write the documents whose files are out of date or missing."""
-        with output_errors(self.path / paths.DOCUMENTS):
-            missing = [doc_id for doc_id in self._run.documents() if not has_document(self.path, doc_id)]
-        if missing:
-            self._run.set_written(missing, written=False)
-        for doc_id in self._run.unwritten_documents():
-            self._write_document(doc_id)
-            self._sync_when_due()
-
     def _write_document(self, doc_id: str) -> None:
-        reader = self._reading()
-        if next(reader.document(doc_id), None) is not None:
-            write_document(self.path, doc_id, lambda: reader.document(doc_id), self._exporters)
-            self._new_documents[doc_id] = None
+        if next(self._run.document(doc_id), None) is not None:
+            write_document(self._run, doc_id, self._exporters)
+            self._new_documents.add(doc_id)
 
     def _write_report(self) -> None:
         """Write the report, or delete what an earlier invocation made and kept for it."""
-        path = self.path / paths.REPORT
-        if self._exporters.report is None:
-            with output_errors(path):
-                path.unlink(missing_ok=True)
-            self._run.forget_previews()
-            self._preview_bytes = 0
+        report = self.path / paths.REPORT
+        if self._exporters.report is not None:
+            write_whole(report, report_of(self._run, self._exporters.report, self.summary), durable=True)
             return
-        reader = self._reading()
-        report = self._exporters.report(reader.pages(), reader.preview, msgspec.to_builtins(self.summary))
-        write_whole(path, encoded(report), durable=True)
+        with output_errors(report):
+            report.unlink(missing_ok=True)
+        self._run.forget_previews()
+        self._preview_bytes = 0
 
     def _sync_when_due(self) -> None:
         """After whatever there may be thousands of, so that neither the journal nor memory grows with them."""
@@ -455,43 +444,13 @@ class RunDirectory:
             self.sync()
 
     @contextlib.contextmanager
-    def _derived_lock(self, *, wait_s: float) -> Iterator[bool]:
-        """Keep ``pagemill export OUT`` from writing derived files; whether it could be kept from it."""
-        try:
-            lock = RunLock(self.path / paths.DERIVED_LOCK, wait_s=wait_s, wait_for_living=True)
-        except LockedError:
-            if wait_s:
-                raise
-            yield False
-            return
-        try:
-            yield True
-        finally:
-            lock.release()
-
-    @contextlib.contextmanager
     def _counting(self) -> Iterator[sqlite3.Connection]:
         """A transaction in which the counts change; they are as before when it fails."""
-        with self._run.database.lock:
-            before = self.summary.copy()
+        with self._run.lock:
             try:
-                with self._run.database.transaction() as connection:
+                with self._run.transaction() as connection:
                     yield connection
                     self._run.count(connection, self.summary)
             except BaseException:
-                self.summary.restore(before)
+                self.summary.restore(self._run.summary)
                 raise
-
-    def _reading(self) -> RunReader:
-        if self._reader is None:
-            self._reader = RunReader.open(self.path)
-        return self._reader
-
-    def _close_reader(self) -> None:
-        if self._reader is not None:
-            self._reader.close()
-            self._reader = None
-
-    def _close_files(self) -> None:
-        self._close_reader()
-        self._results.close()

@@ -55,12 +55,6 @@ class Counters(msgspec.Struct, kw_only=True):
         """The counts alone, as JSON."""
         return _encoder.encode({name: getattr(self, name) for name in Counters.__struct_fields__})
 
-    def copy(self) -> Counters:
-        """The counts as they are now."""
-        counters = Counters()
-        counters.restore(self)
-        return counters
-
     def restore(self, counters: Counters) -> None:
         """Take over the counts of another one."""
         for name in Counters.__struct_fields__:

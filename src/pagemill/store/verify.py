@@ -7,22 +7,20 @@ import hashlib
 import os
 import sqlite3
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from pagemill._version import __version__
 from pagemill.document.identity import PageKey
 from pagemill.document.names import file_stem
 from pagemill.errors import DamagedRunError, LockedError, OutputError
 from pagemill.store import paths
+from pagemill.store.derived import report_of, result_lines, text_lines
 from pagemill.store.files import encoded, reading_errors
 from pagemill.store.findings import MAX_EXAMPLES, Finding, FindingGroup, Kind, Verdict
+from pagemill.store.holding import read_run_json
 from pagemill.store.lock import RunLock, owner_of
-from pagemill.store.opening import require_run
 from pagemill.store.reading import RunReader
-from pagemill.store.rebuilding import read_run_json
-from pagemill.store.records import decode_page, decompress, text_line
+from pagemill.store.records import decode_page, decompress
 from pagemill.store.rows import PageRow, PageState
 from pagemill.store.summary import Counters, RunSummary
 
@@ -95,7 +93,6 @@ class Examination:
         Raises:
             OutputError: There is no run in the directory, or it cannot be read.
         """
-        require_run(self._path)
         try:
             with RunReader.open(self._path) as reader, reader.moment():
                 return self._look(reader)
@@ -108,66 +105,65 @@ class Examination:
         return any(kind in self._counts for kind in kinds)
 
     def _look(self, reader: RunReader) -> Verdict:
-        if fault := reader.fault(quick=self._quick):
+        fault = reader.one(f"PRAGMA {'quick' if self._quick else 'integrity'}_check(1)")
+        if fault != "ok":
             raise DamagedRunError(fault)
         summary = reader.summary
-        counted = self._check_records(reader, summary)
+        counted = self._check_records(reader)
         if self._owner is None:
-            with _Stems(reader) as stems:
-                self._check_files(reader, stems)
-            documents = self._check_documents(reader, summary)
-            self._check_counts(summary, counted)
+            records_lost = self.found(Kind.DAMAGED_RECORD, Kind.RECORD_WITHOUT_PAGE, Kind.PAGE_WITHOUT_RECORD)
+            if not records_lost:
+                self._check_lines(reader, summary)
+            self._check_files(reader)
+            self._check_documents(reader, summary)
+            self._check_counts(summary, None if records_lost else counted)
             if summary.finished:
                 self._check_report(reader, summary)
-        else:
-            documents = reader.recorded_documents()
-        return self._verdict(reader, counted, documents)
+        return self._verdict(reader, counted, sum(1 for _ in reader.recorded_documents()))
 
-    # Records and crops.
+    # Records, their lines and their crops.
 
-    def _check_records(self, reader: RunReader, summary: RunSummary) -> Counters:
-        """Compare every record with the row of its page, its crops, and its lines in the two JSONL files."""
+    def _check_records(self, reader: RunReader) -> Counters:
+        """Compare every record with the row of its page and with its crops."""
         counted = Counters()
-        compare_texts = summary.version == __version__
-        with (
-            _LineComparison(self._path / paths.RESULTS) as results,
-            _LineComparison(self._path / paths.TEXTS) as texts,
+        for number, data in reader.each_record():
+            try:
+                page = decode_page(decompress(data))
+                row = reader.row(PageKey.parse(page.page_key))
+            except ValueError as error:  # msgspec's are some
+                page_id = reader.one("SELECT page_id FROM pages WHERE record = ?", (number,))
+                self._lose(number, Kind.DAMAGED_RECORD, page_id, str(error))
+                continue
+            if row is None or row.record != number:
+                self._lose(number, Kind.RECORD_WITHOUT_PAGE, page.page_id)
+                continue
+            counted.add(page)
+            crops = reader.query("SELECT path, size, sha256 FROM crops WHERE record = ?", (number,))
+            if not _agree(page, row) or set(crops) != {
+                (crop.path, crop.size, crop.sha256) for crop in page.image_crops
+            }:
+                self.disagreeing.append(number)
+                self._add(Kind.OTHER_PAGE, paths.DATABASE, page.page_id)
+            else:
+                self._check_crops(number, page)
+        for row in reader.rows(
+            f"p.state IN ({PageState.DONE:d}, {PageState.FAILED:d})"
+            " AND NOT EXISTS (SELECT 1 FROM records r WHERE r.record = p.record)"
         ):
-            for number, data in reader.each_record():
-                try:
-                    line = decompress(data)
-                    page = decode_page(line)
-                    row = reader.row(PageKey.parse(page.page_key))
-                except ValueError as error:  # msgspec's are some
-                    self._lose(number, Kind.DAMAGED_RECORD, reader.page_id_of(number), str(error))
-                    continue
-                if row is None or row.record != number:
-                    self._lose(number, Kind.RECORD_WITHOUT_PAGE, page.page_id)
-                    continue
-                counted.add(page)
-                if not _agree(page, row) or reader.crops_of(number) != _crops(page):
-                    self.disagreeing.append(number)
-                    self._add(Kind.OTHER_PAGE, paths.DATABASE, page.page_id)
-                else:
-                    self._check_crops(number, page)
-                results.expect(line)
-                if compare_texts:
-                    texts.expect(text_line(page, self._exporters.embedding_text))
-            for key, page_id in reader.without_record():
-                self.without_record.append(key)
-                self._add(Kind.PAGE_WITHOUT_RECORD, paths.DATABASE, page_id)
-            if self._owner is None and not self.found(
-                Kind.DAMAGED_RECORD, Kind.RECORD_WITHOUT_PAGE, Kind.PAGE_WITHOUT_RECORD
-            ):
-                self._compare_lines(Kind.OTHER_RESULTS, results, finished=summary.finished is not None)
-                if compare_texts:
-                    self._compare_lines(Kind.OTHER_TEXTS, texts, finished=summary.finished is not None)
+            self.without_record.append(row.key)
+            self._add(Kind.PAGE_WITHOUT_RECORD, paths.DATABASE, row.page_id)
         return counted
 
-    def _compare_lines(self, kind: Kind, comparison: _LineComparison, *, finished: bool) -> None:
-        difference = comparison.result()
-        if difference is not None:
-            self._add(kind if finished else Kind.OUT_OF_DATE, comparison.path.name, detail=difference)
+    def _check_lines(self, reader: RunReader, summary: RunSummary) -> None:
+        """Compare the two JSONL files with the records."""
+        files = [(Kind.OTHER_RESULTS, paths.RESULTS, result_lines(reader.each_record()))]
+        if summary.version == __version__:
+            lines = text_lines(reader.each_record(), self._exporters.embedding_text)
+            files.append((Kind.OTHER_TEXTS, paths.TEXTS, lines))
+        for kind, name, expected in files:
+            difference = _difference(self._path / name, (line for _, line in expected))
+            if difference:
+                self._add(kind if summary.finished else Kind.OUT_OF_DATE, name, detail=difference)
 
     def _check_crops(self, number: int, page: PageResult) -> None:
         """The crops of a record are there, as they were written; else its page is lost."""
@@ -199,9 +195,18 @@ class Examination:
 
     # Files.
 
-    def _check_files(self, reader: RunReader, stems: _Stems) -> None:
+    def _check_files(self, reader: RunReader) -> None:
         """Find files that nothing mentions: temporary ones, those named after a page or document, and others."""
         garbage = set(reader.garbage())
+        names = sqlite3.connect("")  # a file for the time being: memory does not grow with the run
+        names.execute("CREATE TABLE stems (folder, stem, records, PRIMARY KEY (folder, stem)) WITHOUT ROWID")
+        names.executemany("INSERT OR REPLACE INTO stems VALUES (?, ?, ?)", _stems(reader))
+
+        def records_of(folder: str, stem: str | None) -> int | None:
+            """Records of the page or document whose files have this stem, 0 or 1; None if there is none of this run."""
+            row = names.execute("SELECT records FROM stems WHERE folder = ? AND stem = ?", (folder, stem)).fetchone()
+            return row[0] if row else None
+
         for folder in (paths.CROPS, paths.DOCUMENTS, "", paths.FOLDER):
             for name, is_file in _entries(self._path / folder):
                 path = f"{folder}/{name}".lstrip("/")
@@ -209,14 +214,17 @@ class Examination:
                     continue
                 if is_file and name.endswith(paths.TEMPORARY_SUFFIX):
                     self._orphan(Kind.LEFT_OVER, path)
-                elif folder == paths.CROPS and not reader.is_crop(path):
-                    if is_file and stems.own_crop(name):
+                elif folder == paths.CROPS and reader.one("SELECT 1 FROM crops WHERE path = ?", (path,)) is None:
+                    stem = paths.stem_of_crop(name) if is_file else None
+                    document, _, number = (stem or "").rpartition("_")  # of a page that a document may have
+                    named = records_of(paths.DOCUMENTS, document) if number.isdecimal() else None
+                    if (records_of(folder, stem) if named is None else named) is not None:
                         self._orphan(Kind.ORPHANED_CROP, path)
                     else:
                         self._add(Kind.UNKNOWN_FILE, path)
                 elif folder == paths.DOCUMENTS:
                     stem, _, suffix = name.rpartition(".")
-                    records = stems.documents(stem) if is_file and suffix in {"md", "json"} else None
+                    records = records_of(folder, stem) if is_file and suffix in {"md", "json"} else None
                     if records is None:
                         self._add(Kind.UNKNOWN_FILE, path)
                     elif not records:
@@ -226,30 +234,23 @@ class Examination:
         self.orphans.append(path)
         self._add(kind, path)
 
-    def _check_documents(self, reader: RunReader, summary: RunSummary) -> int:
-        """Compare documents with their records; the number of those that have records.
-
-        Of an unfinished run only those that are said to be up to date are compared.
-        """
+    def _check_documents(self, reader: RunReader, summary: RunSummary) -> None:
+        """Compare documents with their records; of an unfinished run only those that are said to be up to date."""
         compare = not self._quick and summary.version == __version__
-        count = 0
-        for doc_id, pages in reader.documents(on_damage=lambda _: None):
-            first = next(pages, None)
-            count += first is not None
-            if first is None or not (summary.finished or reader.is_written(doc_id)):
+        for doc_id, written in reader.recorded_documents():
+            if not (summary.finished or written):
                 continue
             exports = (self._exporters.document_markdown, self._exporters.document_json)
             for path, export in zip(paths.document_files(self._path, doc_id), exports, strict=True):
                 if not path.is_file():
                     kind = Kind.MISSING_DOCUMENT
-                elif compare and not _is_same(path, export(reader.document(doc_id))):
+                elif compare and _is_other(path, encoded(export(reader.document(doc_id)))):
                     kind = Kind.OTHER_DOCUMENT
                 else:
                     continue
                 self._add(kind, path.relative_to(self._path).as_posix())
                 if doc_id not in self.stale_documents[-1:]:
                     self.stale_documents.append(doc_id)
-        return count
 
     def _check_report(self, reader: RunReader, summary: RunSummary) -> None:
         """The report is there if page images were kept for one, and shows the records and what ``run.json`` counts."""
@@ -260,28 +261,29 @@ class Examination:
         if not path.is_file():
             if reader.has_previews():
                 self._add(Kind.OTHER_REPORT, paths.REPORT, detail="missing")
-        elif not self._quick and summary.version == __version__:
-            report = self._exporters.report(reader.pages(), reader.preview, msgspec.to_builtins(run_json))
-            if not _is_same(path, report):
-                self._add(Kind.OTHER_REPORT, paths.REPORT)
+            return
+        compare = not self._quick and summary.version == __version__
+        if compare and _is_other(path, report_of(reader, self._exporters.report, run_json)):
+            self._add(Kind.OTHER_REPORT, paths.REPORT)
 
-    def _check_counts(self, summary: RunSummary, counted: Counters) -> None:
-        run_json = read_run_json(self._path)
-        lost = self.found(Kind.DAMAGED_RECORD, Kind.RECORD_WITHOUT_PAGE, Kind.PAGE_WITHOUT_RECORD)
-        if not lost and (wrong := _differences(summary, counted)):
+    def _check_counts(self, summary: RunSummary, counted: Counters | None) -> None:
+        """Compare counts; ``counted`` is None if some record was lost."""
+        if counted and (wrong := _wrong_count(summary, counted)):
             self._add(Kind.OTHER_DATABASE_COUNTS, paths.DATABASE, detail=wrong)
+        run_json = read_run_json(self._path)
+        wrong = None
         if run_json is None:
             # A run that has only begun has none yet; an unfinished one gets it when it is resumed.
             if summary.finished or (self._path / paths.RUN_JSON).exists():
-                self._add(Kind.OTHER_COUNTS, paths.RUN_JSON, detail="missing, or no summary of a run")
+                wrong = "missing, or no summary of a run"
         elif summary.finished:
-            wrong = None if lost else _differences(run_json, counted)
+            wrong = _wrong_count(run_json, counted) if counted else None
             if run_json.skipped != summary.skipped:
                 wrong = wrong or f"skipped is {run_json.skipped}, the database has {summary.skipped}"
             if run_json.finished != summary.finished:
                 wrong = wrong or "finished is not what the database has"
-            if wrong:
-                self._add(Kind.OTHER_COUNTS, paths.RUN_JSON, detail=wrong)
+        if wrong:
+            self._add(Kind.OTHER_COUNTS, paths.RUN_JSON, detail=wrong)
 
     def _add(self, kind: Kind, place: str, page_id: str | None = None, detail: str | None = None) -> None:
         self._counts[kind] = self._counts.get(kind, 0) + 1
@@ -290,7 +292,7 @@ class Examination:
             examples.append(Finding(kind=kind, place=place, page_id=page_id, detail=detail))
 
     def _verdict(self, reader: RunReader | None, counted: Counters, documents: int) -> Verdict:
-        states = reader.counted_states() if reader else {}
+        states = dict(reader.query("SELECT state, count(*) FROM pages GROUP BY state")) if reader else {}
         version = reader.summary.version if reader else __version__
         return Verdict(
             groups=[
@@ -309,83 +311,41 @@ class Examination:
 _STATES = (PageState.DONE, PageState.FAILED, PageState.SKIPPED, PageState.WAITING, PageState.RUNNING)
 
 
-class _LineComparison:
-    """A file of lines against the lines that it should hold."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._stream = path.open("rb") if path.is_file() else None
-        self._line = 0
-        self._difference = None if self._stream else "missing"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._stream:
-            self._stream.close()
-
-    def expect(self, line: bytes) -> None:
-        """Compare the next line."""
-        self._line += 1
-        if self._difference is None and self._stream:
-            with reading_errors(self.path):
-                if self._stream.read(len(line)) != line:
-                    self._difference = f"line {self._line}"
-
-    def result(self) -> str | None:
-        """Where they differ; None for nowhere."""
-        if self._difference is None and self._stream and self._stream.read(1):
-            self._difference = f"more than {self._line} lines"
-        return self._difference
+def _difference(path: Path, expected: Iterable[bytes]) -> str | None:
+    """Where a file differs from these lines; None for nowhere."""
+    if not path.is_file():
+        return "missing"
+    number = 0
+    with reading_errors(path), path.open("rb") as stream:
+        for number, line in enumerate(expected, 1):
+            if stream.read(len(line)) != line:
+                return f"line {number}"
+        return f"more than {number} lines" if stream.read(1) else None
 
 
-class _Stems:
-    """Which names of files belong to pages and documents of a run; a table in a temporary database."""
+def _is_other(path: Path, expected: Iterator[bytes]) -> bool:
+    """Whether a file is not what is made of records; not told where one is damaged, which is reported by itself."""
+    try:
+        return _difference(path, expected) is not None
+    except DamagedRunError:
+        return False
 
-    def __init__(self, reader: RunReader) -> None:
-        self._db = sqlite3.connect("", isolation_level=None)
-        self._db.execute("CREATE TABLE stems (kind, stem, records, PRIMARY KEY (kind, stem)) WITHOUT ROWID")
-        self._db.execute("BEGIN")
-        for table, names in (("crops", reader.page_ids()), ("documents", reader.document_ids())):
-            self._db.executemany(
-                "INSERT OR REPLACE INTO stems VALUES (?, ?, ?)",
-                ((table, file_stem(name), records) for name, records in names),
-            )
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._db.close()
-
-    def documents(self, stem: str) -> int | None:
-        """How many records a document has whose files have this stem, at most 1; None for none of this run."""
-        return self._records("documents", stem)
-
-    def own_crop(self, name: str) -> bool:
-        """Whether a file is named as a crop of a page of this run, or of a page that one of its documents may have."""
-        stem = paths.stem_of_crop(name)
-        if stem is None:
-            return False
-        document, _, number = stem.rpartition("_")
-        return self._records("crops", stem) is not None or (
-            number.isdecimal() and self._records("documents", document) is not None
-        )
-
-    def _records(self, kind: str, stem: str) -> int | None:
-        row = self._db.execute("SELECT records FROM stems WHERE kind = ? AND stem = ?", (kind, stem)).fetchone()
-        return row[0] if row else None
+def _stems(reader: RunReader) -> Iterator[tuple[str, str, int]]:
+    """For each page and document: the folder of its files, their stem, and whether it has a record (0 or 1)."""
+    has_record = "EXISTS (SELECT 1 FROM pages p WHERE p.document = d.document AND p.record IS NOT NULL)"
+    for folder, statement in (
+        (paths.CROPS, "SELECT page_id, record IS NOT NULL FROM pages"),
+        (paths.DOCUMENTS, f"SELECT doc_id, {has_record} FROM documents d"),
+    ):
+        for name, records in reader.each(statement):
+            yield folder, file_stem(name), records
 
 
 def _agree(page: PageResult, row: PageRow) -> bool:
     return (page.status.value, page.page_id, page.doc_id, page.page_number, page.page_idx) == (
         *(row.state.name.lower(), row.page_id, row.doc_id, row.page_number, row.page_idx),
     )
-
-
-def _crops(page: PageResult) -> set[tuple[str, int, str]]:
-    return {(crop.path, crop.size, crop.sha256) for crop in page.image_crops}
 
 
 def _entries(folder: Path) -> Iterator[tuple[str, bool]]:
@@ -397,7 +357,7 @@ def _entries(folder: Path) -> Iterator[tuple[str, bool]]:
                 yield name, name == entry.name and entry.is_file(follow_symlinks=False)
 
 
-def _differences(told: Counters, counted: Counters) -> str | None:
+def _wrong_count(told: Counters, counted: Counters) -> str | None:
     for name in _COUNTED:
         if getattr(told, name) != getattr(counted, name):
             return f"{name} is {getattr(told, name)}, the records have {getattr(counted, name)}"
@@ -407,30 +367,13 @@ def _differences(told: Counters, counted: Counters) -> str | None:
 @contextlib.contextmanager
 def _idle(path: Path) -> Iterator[Owner | None]:
     """Lock the directory, or tell who works on it. Without the right to write, nobody is kept from it."""
-    lock = None
-    owner = None
-    if (path / paths.FOLDER).is_dir():
-        try:
-            lock = RunLock(path / paths.LOCK)
-        except LockedError:
-            owner = owner_of(path / paths.LOCK)
-            if owner is None:  # it has just come, or just gone
-                raise
-        except OutputError:
-            owner = owner_of(path / paths.LOCK)
-            if owner is not None and owner.alive() is False:
-                owner = None
-    try:
+    with contextlib.ExitStack() as held:
+        owner = None
+        if (path / paths.FOLDER).is_dir():
+            try:
+                held.enter_context(RunLock(path / paths.LOCK))
+            except OutputError as error:
+                owner = owner_of(path / paths.LOCK)
+                if owner is None and isinstance(error, LockedError):  # it has just come, or just gone
+                    raise
         yield owner
-    finally:
-        if lock is not None:
-            lock.release()
-
-
-def _is_same(path: Path, text: str | bytes | Iterable[str]) -> bool:
-    """Whether a file holds a text; so it is taken where a damaged record, which is reported by itself, ends that."""
-    try:
-        with reading_errors(path), path.open("rb") as stream:
-            return all(stream.read(len(chunk)) == chunk for chunk in encoded(text)) and not stream.read(1)
-    except DamagedRunError:
-        return True

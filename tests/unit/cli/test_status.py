@@ -10,11 +10,12 @@ import pytest
 from click.testing import CliRunner
 from synthetic_run import sample_pages, write_run
 
-from pagemill.app.status import FailureExample, FailureKind, InvocationStatus, Process, RunState, RunStatus
+from pagemill.app.status import InvocationStatus, Process, RunState, RunStatus
 from pagemill.cli import status as status_module
 from pagemill.cli.progress import LenientConsole
 from pagemill.cli.status import command, show, status_lines
 from pagemill.errors import OutputError
+from pagemill.store.reading import FailedPage, FailureKind
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +40,7 @@ def status(**fields: Any) -> RunStatus:
             FailureKind(
                 category="timeout",
                 pages=9,
-                examples=[FailureExample(page_id="a_1", message="took\ntoo long\x1b[2J", attempts=2)],
+                examples=[FailedPage(page_id="a_1", message="took\ntoo long\x1b[2J", attempts=2)],
             )
         ],
         "skipped": {"duplicate": 1},

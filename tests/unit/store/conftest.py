@@ -118,13 +118,12 @@ class Store:
         """Pages, records, crops and counts agree."""
         counters, crops, keys = Counters(), set(), set()
         with RunReader.open(self.out) as reader:
-            assert reader.fault() is None
+            assert reader.one("PRAGMA integrity_check(1)") == "ok"
             rows = list(reader.rows())
             stored = {number: decompress(data) for number, data in reader.each_record()}
             garbage = set(reader.garbage())
             summary = reader.summary
-            assert summary.documents == sum(reader.is_written(doc_id) for doc_id, _ in reader.document_ids())
-            named = {crop: number for number in stored for crop, _, _ in reader.crops_of(number)}
+            named = dict(reader.query("SELECT path, record FROM crops"))
         for row in rows:
             if row.state.name == "SKIPPED":
                 counters.add_skipped(row.category or "")
@@ -145,7 +144,8 @@ class Store:
         assert not stored  # every record belongs to a page
         assert set(named) == crops
         for counts in (summary, run.summary) if run else (summary,):
-            counted = counts.copy()
+            counted = Counters()
+            counted.restore(counts)
             counted.documents = 0
             assert counters == counted
         assert len(keys) == sum(row.record is not None for row in rows)

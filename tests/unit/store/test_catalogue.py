@@ -16,7 +16,9 @@ from pagemill.store.run_database import NO_LONGER_IN_THE_INPUT
 
 @given(st.sets(st.integers(0, 60)))
 def test_a_set_of_pages(numbers) -> None:
-    pages = Pages(sorted(numbers))
+    pages = Pages()
+    for number in sorted(numbers):
+        pages.add(number)
     assert {number for number in range(-2, 63) if number in pages} == numbers
     assert "1" not in pages
 
@@ -84,7 +86,7 @@ def test_deaths_of_the_process(store) -> None:
         die()
         run = store.open()
     assert wait() == {1: (1, None)}  # from now on alone, with no attempt to its name
-    assert run._run.rows("p.page = 1")[0].attempts == 0
+    assert next(run._run.rows("p.page = 1")).attempts == 0
     store.start(run, 1)
     store.start(run, 2)
     die()
@@ -94,7 +96,7 @@ def test_deaths_of_the_process(store) -> None:
     die()
     run = store.open(death="SIGKILL")
     assert wait() == {1: (1, None), 2: (2, "SIGKILL")}
-    assert run._run.rows("p.page = 2")[0].category == "crash"
+    assert next(run._run.rows("p.page = 2")).category == "crash"
     run.close()
 
 
@@ -106,16 +108,6 @@ def test_attempts_are_remembered(store) -> None:
         assert run.catalogue.meet(store.digest("doc"), "doc.pdf").waiting[1].attempts == 2
         (row,) = run._run.rows("p.page = 1")
         assert (row.category, len(row.message or "")) == ("oom", 1000)
-
-
-@pytest.mark.parametrize("deferred", [1, 1000])
-def test_what_may_be_lost_is_committed_now_and_then(store, monkeypatch, deferred: int) -> None:
-    monkeypatch.setattr("pagemill.store.database._LAZY_WRITES", deferred)
-    with store.open() as run:
-        run.catalogue.meet(store.digest("x"), "x.pdf")
-        assert run._run.database._connection.in_transaction is (deferred > 1)
-        store.start(run, 1)
-        assert not run._run.database._connection.in_transaction
 
 
 @pytest.mark.parametrize("number", [0, 1])

@@ -130,3 +130,21 @@ def test_a_lost_file_is_written_again(store, name: str) -> None:
     with store.open() as run:
         run.finish()
     assert (store.out / name).read_bytes() == before
+
+
+def test_exporting_in_place_leaves_the_end_of_a_run_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "out"
+    write_run(out)
+    with RunReader.open(out) as reader:
+        before, session = reader.summary, reader.session()
+    (out / TEXTS).unlink()
+    monkeypatch.setattr("pagemill.store.run_directory.text_lines", None)  # as if the process died on the way
+    with pytest.raises(TypeError):
+        refresh(out, EXPORTERS)
+    monkeypatch.undo()
+    with RunReader.open(out) as reader:
+        assert (reader.summary, reader.session()) == (before, session)
+    assert refresh(out, EXPORTERS) is None
+    with RunReader.open(out) as reader:
+        assert (reader.summary, reader.session()) == (before, session)
+    assert not verify(out, exporters=EXPORTERS).groups

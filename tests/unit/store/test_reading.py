@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pagemill.errors import DamagedRunError, MissingDependencyError, OutputError
-from pagemill.store.reading import RunReader
+from pagemill.store.reading import FailedPage, RunReader
 from pagemill.store.records import decompress
 from pagemill.store.rows import PageState
 from pagemill.store.verify import verify
@@ -18,13 +18,13 @@ from pagemill.store.verify import verify
 
 def test_a_run_as_it_goes(store) -> None:
     with store.open() as run, RunReader.open(store.out) as reader:
-        assert (reader.total, reader.running().pages, list(reader.pages())) == (None, [], [])
+        assert (reader.total, reader.in_flight(), list(reader.pages())) == (None, [], [])
         run.set_total(9)
         for number in (3, 1):
             store.start(run, number)
         run.write_page(store.page(3, text="three"))
-        assert reader.running().pages == ["doc_1"]
-        owner = reader.running().owner
+        assert reader.in_flight() == ["doc_1"]
+        owner = reader.owner()
         assert owner is not None
         assert owner.pid == os.getpid()
         run.write_page(store.page(1, text="one"))
@@ -37,7 +37,7 @@ def test_a_run_as_it_goes(store) -> None:
         assert list(reader.document("nobody")) == []
         assert (reader.total, reader.summary.pages) == (9, 3)
     with RunReader.open(store.out) as reader:
-        assert reader.running() == ([], None)
+        assert (reader.in_flight(), reader.owner()) == ([], None)
 
 
 def test_counts_and_failures(store) -> None:
@@ -57,7 +57,7 @@ def test_counts_and_failures(store) -> None:
         }
         timeouts, crashes = reader.failures(examples=2)
         assert (timeouts.category, timeouts.pages) == ("timeout", 5)
-        assert timeouts.examples == [("doc_1", "timeout!", 2), ("doc_2", "timeout!", 2)]
+        assert timeouts.examples == [FailedPage("doc_1", "timeout!", 2), FailedPage("doc_2", "timeout!", 2)]
         assert (crashes.category, crashes.pages) == ("crash", 1)
         rows = {row.page_id: row for row in reader.rows("p.state >= ?", (PageState.DONE,))}
         assert (rows["doc_9"].category, rows["doc_9"].record, rows["doc_7"].key) == (
@@ -71,17 +71,17 @@ def test_the_rate_is_that_of_late(store, monkeypatch: pytest.MonkeyPatch) -> Non
     now = 1e9
     monkeypatch.setattr("time.time", lambda: now)
     with store.open() as run, RunReader.open(store.out) as reader:
-        assert reader.rate() == (0, None)
+        assert reader.rate() is None
         for number in range(1, 9):
             run.write_page(store.page(number))
             now += 100.0 if number == 4 else 10.0
             run.sync()
-        assert reader.rate().ended == 8
-        assert reader.rate().pages_per_second == pytest.approx(4 / 40)  # of the last two minutes
+        assert reader.summary.pages == 8
+        assert reader.rate() == pytest.approx(4 / 40)  # of the last two minutes
         now += 1000.0
-        assert reader.rate() == (8, None)
+        assert reader.rate() is None
     with store.open(), RunReader.open(store.out) as reader:
-        assert reader.rate() == (8, None)  # of this session
+        assert reader.rate() is None  # of this session
 
 
 def test_a_long_session_is_known_from_its_start(store, monkeypatch: pytest.MonkeyPatch) -> None:

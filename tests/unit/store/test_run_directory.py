@@ -144,7 +144,7 @@ def test_neither_skipped_pages_nor_documents_made_at_the_end_let_the_journal_gro
     store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_directory, "SYNC_EVERY_S", 0.0)  # every sync is due
-    monkeypatch.setattr("pagemill.store.run_database._CHUNK_ROWS", 2)
+    monkeypatch.setattr("pagemill.store.reading._CHUNK_ROWS", 2)
     journal, sizes, checkpoint = store.out / ".pagemill" / "run.sqlite-wal", [0], Database.checkpoint
 
     def measured(database: Database) -> None:
@@ -168,7 +168,7 @@ def test_neither_skipped_pages_nor_documents_made_at_the_end_let_the_journal_gro
 
 
 def test_documents_that_were_deleted_are_made_anew(store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pagemill.store.run_database._CHUNK_ROWS", 2)
+    monkeypatch.setattr("pagemill.store.reading._CHUNK_ROWS", 2)
     with store.open() as run:
         for source in "abcde":
             run.write_page(store.page(1, source))

@@ -1,0 +1,87 @@
+"""What an output directory holds, as far as that shows without opening a database."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pagemill.errors import OutputError
+from pagemill.store import paths
+from pagemill.store.files import output_errors
+from pagemill.store.summary import GENERATOR, RunSummary
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_DERIVED = (paths.RUN_JSON, paths.RESULTS, paths.TEXTS, paths.REPORT)
+_MAX_RUN_JSON_BYTES = 64 * 2**20
+
+
+class Holding(Enum):
+    """What an output directory holds."""
+
+    NOTHING = "nothing"
+    RUN = "run"
+    """Perhaps a damaged one."""
+    REMAINS = "remains"
+    """The rest of a run that was being deleted, or a run that is to be deleted as no version can resume it."""
+
+
+def examine(out: Path, *, fresh: bool = False) -> Holding:
+    """Find out what a directory holds; it need not exist.
+
+    Args:
+        out: The directory.
+        fresh: A run that is there is going to be deleted.
+
+    Raises:
+        OutputError: It holds files by our names that do not show that they are from pagemill, a run of an earlier
+            version that is not to be deleted, or cannot be read.
+    """
+    with output_errors(out):
+        if (out / paths.DISCARDING).exists():
+            return Holding.REMAINS
+        if (out / paths.DATABASE).exists():
+            return Holding.RUN
+        if (out / paths.EARLIER_LEDGER).exists():
+            if fresh:
+                return Holding.REMAINS
+            raise OutputError(
+                f"{out} holds a run of an earlier version of pagemill, which this version cannot read",
+                remedy="Replace it with --fresh or choose another directory.",
+            )
+        present = [name for name in _DERIVED if (out / name).exists()]
+        if not present:
+            return Holding.NOTHING
+        if not (out / paths.LOCK).exists() and read_run_json(out) is None:
+            raise foreign(out, present[0])
+        return Holding.RUN  # one that has lost its database
+
+
+def require_run(out: Path) -> None:
+    """Make sure that a directory holds a run of this version, be it a damaged one.
+
+    Raises:
+        OutputError: It does not, or cannot be read.
+    """
+    if examine(out) is not Holding.RUN:
+        raise OutputError(f"{out} holds no run", remedy="Name a directory that pagemill parse has written to.")
+
+
+def foreign(out: Path, name: str) -> OutputError:
+    """The refusal of a directory with a file by one of our names that no run has written."""
+    return OutputError(
+        f"{out} holds {name} but no run, which might overwrite it", remedy="Choose another directory with -o."
+    )
+
+
+def read_run_json(out: Path) -> RunSummary | None:
+    """The content of ``run.json``; None when it is missing, or not from a run that can be resumed."""
+    try:
+        with (out / paths.RUN_JSON).open("rb") as stream:
+            summary = msgspec.json.decode(stream.read(_MAX_RUN_JSON_BYTES), type=RunSummary)
+    except (OSError, msgspec.DecodeError):
+        return None
+    return summary if summary.identity and summary.generator == GENERATOR else None
