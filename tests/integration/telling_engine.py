@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pagemill.app.embed import EmbedOptions, embed
+from pagemill.app.options import ImageSources
 from pagemill.embedding.base import EmbeddingInput, EngineIdentity, Modality, Role
 from pagemill.embedding.outcome import EmbedOutcome
 
@@ -48,5 +49,6 @@ class TellingEngine:
     def close(self) -> None: ...
 
 
-def run_embed(out: Path, engine: Any, **options: Any) -> EmbedOutcome:
-    return asyncio.run(embed(out, engine, EmbedOptions(**options), lambda done, total, what: None))
+def run_embed(out: Path, engine: Any, inputs: tuple[str, ...] = (), **options: Any) -> EmbedOutcome:
+    wanted = EmbedOptions(sources=ImageSources(inputs=inputs), **options)
+    return asyncio.run(embed(out, engine, wanted, lambda done, total, what: None))

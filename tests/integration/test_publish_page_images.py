@@ -14,11 +14,11 @@ from PIL import Image
 from published_run import PATIENCE_S, publish
 
 from pagemill.app import published_images
+from pagemill.app.options import ImageSources
 from pagemill.errors import ExitCode, NoSpaceError
 from pagemill.publishing.build import STAGING, build
 from pagemill.publishing.options import BuildOptions
 from pagemill.sources.base import EncodedImage
-from pagemill.sources.options import SourceOptions
 from pagemill.store.reading import RunReader
 
 pytestmark = pytest.mark.integration
@@ -71,7 +71,7 @@ def test_a_disk_too_small_for_the_images_is_told_early(tmp_path, monkeypatch):
     monkeypatch.setattr(published_images, "_SAMPLE", 2)
     monkeypatch.setattr(published_images.shutil, "disk_usage", lambda path: SimpleNamespace(free=100))
     with RunReader.open(out) as reader:
-        images = published_images.PublishedImages(reader, out, lambda: None, (), SourceOptions())
+        images = published_images.PublishedImages(reader, out, lambda: None, ImageSources())
         options = BuildOptions(licence="other", title="t", page_images=True)
         with pytest.raises(NoSpaceError, match="GB"):
             build(reader, out, options, open_images=images.opened)

@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from pagemill.app.options import ImageSources
 from pagemill.app.page_images import FoundPage, PageImages, WantedPage
 from pagemill.document.page import ImageCrop, PageResult
 from pagemill.embedding.base import (
@@ -61,7 +62,6 @@ from pagemill.imaging.types import Pixels
 from pagemill.runtime import engines
 from pagemill.runtime.microbatch import MicroBatcher
 from pagemill.runtime.threads import ComputeThreads
-from pagemill.sources.options import SourceOptions
 from pagemill.sources.stream import on_thread
 from pagemill.store import paths
 from pagemill.store.lock import RunLock
@@ -96,10 +96,8 @@ class EmbedOptions:
     """Number of components to keep; None for all."""
     fresh: bool = False
     """Delete the existing vectors."""
-    sources: SourceOptions = SourceOptions()
-    """What reading the page images needs: password, image column."""
-    inputs: tuple[str, ...] = ()
-    """Current paths of the parsed files; empty if they have not moved."""
+    sources: ImageSources = ImageSources()
+    """Where the parsed files are now."""
 
 
 def open_engine(name: str | None, settings: EngineSettings) -> EmbeddingEngine:
@@ -156,7 +154,7 @@ def _parts(engine: EmbeddingEngine, options: EmbedOptions) -> list[Part]:
             f"the engine {engine.name!r} cannot embed {' and '.join(impossible)}",
             remedy="Remove it from --what, or choose another --engine.",
         )
-    if options.inputs and Part.IMAGES not in wanted:
+    if options.sources.inputs and Part.IMAGES not in wanted:
         raise UsageError(
             f"--input is for page images, and the engine {engine.name!r} embeds none of them here",
             remedy="Remove --input, or choose an engine and --what with images.",
@@ -302,9 +300,7 @@ class _Embedding:
                     missing[page.page_id] = content.row, WantedPage.of(page)
         if not missing:
             return
-        images = await self._services.enter_async_context(
-            PageImages.opened(self._reader, options=self._options.sources, inputs=self._options.inputs)
-        )
+        images = await self._services.enter_async_context(PageImages.opened(self._reader, self._options.sources))
         done = itertools.count(1)
         room = asyncio.Semaphore(self._at_once + images.flight.max_pages)
 

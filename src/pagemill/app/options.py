@@ -32,6 +32,21 @@ class ParseOptions(Settings):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ImageSources(Settings):
+    """Where the parsed files are now, to read page images again."""
+
+    NOT_NEEDED: ClassVar = ("pages", "recursive", "limit", "id_column", "skip_duplicates")
+    """Keys of options of sources that this does not need."""
+
+    inputs: tuple[str, ...] = option(
+        "--input", default=(), metavar="PATH", help="Current path of the parsed files, to read page images."
+    )
+    """Empty if they have not moved."""
+    options: SourceOptions = SourceOptions()
+    """Password, image column."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DirectoryOptions(Settings):
     """What to do with the output directory and the run that it holds."""
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import glob
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pagemill.app.options import ImageSources
 from pagemill.config.settings import RuntimeSettings
 from pagemill.document.identity import KnownSource, PageKey, WaitingPage
 from pagemill.document.page import PageResult
@@ -18,7 +19,6 @@ from pagemill.imaging.transforms import rotate_quarter
 from pagemill.imaging.types import Pixels
 from pagemill.runtime.decoding import DecodingService
 from pagemill.runtime.flight import FlightControl, Ticket
-from pagemill.sources import SourceOptions
 from pagemill.sources.base import EncodedImage, PdfPage
 from pagemill.sources.catalogue import NewCatalogue
 from pagemill.sources.items import is_url
@@ -63,26 +63,22 @@ class PageImages:
 
     reader: RunReader
     decoding: DecodingService
-    options: SourceOptions
-    inputs: Sequence[str]
+    sources: ImageSources
     flight: FlightControl
 
     @classmethod
     @asynccontextmanager
-    async def opened(
-        cls, reader: RunReader, *, options: SourceOptions, inputs: Sequence[str]
-    ) -> AsyncIterator[PageImages]:
+    async def opened(cls, reader: RunReader, sources: ImageSources) -> AsyncIterator[PageImages]:
         """Start decoding processes, which stop with the block.
 
         Args:
             reader: The run; used from threads, one at a time, during :meth:`find`.
-            options: Password, image column and the like.
-            inputs: Current paths of the parsed files; empty if they have not moved.
+            sources: Where the parsed files are now.
 
         Raises:
-            MissingInputError: One of ``inputs`` does not exist.
+            MissingInputError: One of its inputs does not exist.
         """
-        for each in inputs:
+        for each in sources.inputs:
             if not is_url(each) and not glob.has_magic(each) and not Path(each).expanduser().exists():
                 raise MissingInputError(
                     f"the input {each!r} does not exist", remedy="Pass the current path of the parsed files."
@@ -90,7 +86,7 @@ class PageImages:
         runtime = RuntimeSettings().resolved()
         flight = FlightControl(max_pages=runtime.pages_in_flight, max_bytes=runtime.bytes_in_flight)
         async with DecodingService(workers=runtime.decoders, memory=runtime.decoder_memory) as decoding:
-            yield cls(reader, decoding, options, inputs, flight)
+            yield cls(reader, decoding, sources, flight)
 
     async def find(self, pages: Iterable[WantedPage]) -> AsyncGenerator[FoundPage]:
         """Yield each page as soon as it is found in its source and there is room for it, or why it cannot be read.
@@ -105,9 +101,10 @@ class PageImages:
             return
         digests = {digest for digest, _ in wanted}
         addresses = await asyncio.to_thread(self.reader.source_addresses)
-        inputs = self.inputs or [addresses[digest] for digest in addresses if digest in digests]
+        inputs = self.sources.inputs or [addresses[digest] for digest in addresses if digest in digests]
+        options = replace(self.sources.options, recursive=True)
         known = await asyncio.to_thread(self.reader.remembered_digests)
-        source = InputStream(inputs, options=self.options, decoder=self.decoding, catalogue=_OnlyThese(wanted, known))
+        source = InputStream(inputs, options=options, decoder=self.decoding, catalogue=_OnlyThese(wanted, known))
         problems: dict[str, PagemillError] = {}
         async with aclosing(source.pages()) as refs:
             async for ref in refs:
@@ -139,8 +136,8 @@ class PageImages:
     def _gone(self, where: str, problem: PagemillError | None) -> PagemillError:
         """Why a source is not found: it was moved or changed."""
         message = f"{where} is gone, or has changed since the page was parsed"
-        if self.inputs:
-            message = f"{where}, unchanged since it was parsed, is not in {', '.join(self.inputs)}"
+        if self.sources.inputs:
+            message = f"{where}, unchanged since it was parsed, is not in {', '.join(self.sources.inputs)}"
         elif isinstance(problem, MissingInputError):
             message = problem.message
         elif problem is not None:

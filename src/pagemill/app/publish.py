@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
+from pagemill.app.options import ImageSources
 from pagemill.app.published_images import PublishedImages
 from pagemill.errors import ExitCode, PagemillError, UsageError
 from pagemill.publishing.build import LOCK, build
@@ -16,7 +17,6 @@ from pagemill.publishing.hub import HubDataset
 from pagemill.publishing.manifest import Manifest
 from pagemill.publishing.options import BuildOptions
 from pagemill.publishing.storage import StoredDataset
-from pagemill.sources import SourceOptions
 from pagemill.store.lock import RunLock
 from pagemill.store.reading import RunReader
 
@@ -56,9 +56,7 @@ def made_dataset(
     out: Path,
     options: BuildOptions,
     target: HubDataset | StoredDataset | None,
-    *,
-    inputs: tuple[str, ...],
-    sources: SourceOptions,
+    sources: ImageSources,
     tell: Callable[[int, int], object],
 ) -> Iterator[Dataset]:
     """Make the files of a dataset; no other process replaces them within the block.
@@ -67,8 +65,7 @@ def made_dataset(
         out: The run directory.
         options: How the dataset is made.
         target: Where it will be published; None after a dry run.
-        inputs: Current paths of the parsed files; empty if they have not moved.
-        sources: What reading page images needs: password, image column.
+        sources: Where the parsed files are now.
         tell: Called with the number of steps that are done, and that of all.
 
     Raises:
@@ -84,6 +81,6 @@ def made_dataset(
         def advance(*_: object) -> None:
             tell(next(done), steps)
 
-        images = PublishedImages(reader, out, advance, inputs, sources)
+        images = PublishedImages(reader, out, advance, sources)
         folder, manifest = build(reader, out, options, advance, images.opened if options.page_images else None)
         yield Dataset(folder, manifest, images.problems)

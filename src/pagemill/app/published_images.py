@@ -7,18 +7,18 @@ import contextlib
 import io
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
 from PIL import Image
 
+from pagemill.app.options import ImageSources
 from pagemill.app.page_images import FoundPage, PageImages, WantedPage
 from pagemill.document.page import PageResult, Status
 from pagemill.errors import NoSpaceError, PagemillError, first_of
 from pagemill.imaging.encode import encode_jpeg
-from pagemill.sources import SourceOptions
 from pagemill.sources.base import EncodedImage
 from pagemill.store import paths
 from pagemill.store.files import output_errors
@@ -41,15 +41,13 @@ class PublishedImages:
         reader: The run.
         out: Its directory.
         tell: Called when the image of a page has been read, or cannot be.
-        inputs: Current paths of the parsed files; empty if they have not moved.
-        options: Password, image column and the like.
+        sources: Where the parsed files are now.
     """
 
     reader: RunReader
     out: Path
     tell: Callable[[], object]
-    inputs: Sequence[str]
-    options: SourceOptions
+    sources: ImageSources
     problems: list[tuple[str, PagemillError]] = field(default_factory=list)
     """Pages without an image, and why."""
     _file: BinaryIO = field(init=False)
@@ -88,7 +86,7 @@ class PublishedImages:
                 wanted.append(WantedPage.of(page))
                 self._sizes[page.page_id] = page.width, page.height
         async with (
-            PageImages.opened(self.reader, options=self.options, inputs=self.inputs) as images,
+            PageImages.opened(self.reader, self.sources) as images,
             asyncio.TaskGroup() as tasks,
             contextlib.aclosing(images.find(wanted)) as pages,
         ):

@@ -5,29 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from pagemill.app.embed import EmbedOptions, embed, open_engine
-from pagemill.cli.options import (
-    NOT_FOR_IMAGES,
-    input_option,
-    queries_option,
-    quiet_option,
-    run_directory,
-    server_option,
-    takes,
-)
+from pagemill.app.options import ImageSources
+from pagemill.cli.options import queries_option, quiet_option, run_directory, server_option, takes
 from pagemill.cli.progress import ProgressBar, messages, print_failures
 from pagemill.cli.wording import number
 from pagemill.embedding.base import EngineSettings
 from pagemill.embedding.outcome import EmbedOutcome
 from pagemill.embedding.vectors import FOLDER, Part, StoredType
 from pagemill.evaluation.query_sets import read_query_texts
-from pagemill.sources.options import SourceOptions
 from pagemill.store.reading import RunReader
 
 _WHAT = ("text", "images", "regions")
@@ -68,8 +59,7 @@ def _parts(context: click.Context, parameter: click.Parameter, what: str | None)
     "--batch-size", type=click.IntRange(min=1), metavar="N", help="Maximum batch size  [default: by the engine]"
 )
 @click.option("--device", metavar="NAME", help="Device of the engine, such as cuda or cpu.")
-@input_option
-@takes(sources=SourceOptions, leave_out=NOT_FOR_IMAGES)
+@takes(sources=ImageSources, leave_out=ImageSources.NOT_NEEDED)
 @click.option("--fresh", is_flag=True, help="Delete the existing vectors and make all anew.")
 @quiet_option
 def command(
@@ -78,8 +68,7 @@ def command(
     queries: Path | None,
     engine: str | None,
     dtype: StoredType,
-    inputs: tuple[str, ...],
-    sources: SourceOptions,
+    sources: ImageSources,
     fresh: bool,
     quiet: bool,
     **settings: Any,
@@ -99,8 +88,7 @@ def command(
         dtype=dtype,
         dimension=settings["dimension"],
         fresh=fresh,
-        sources=replace(sources, recursive=True),
-        inputs=inputs,
+        sources=sources,
     )
     RunReader.open(out).close()  # before a model is loaded
     console = messages(quiet=quiet)

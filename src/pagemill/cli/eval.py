@@ -31,28 +31,15 @@ def command() -> None:
 
 @command.command("retrieval", short_help="Score search results.")
 @run_directory
+@click.option("--queries", "queries_file", required=True, type=FILE, metavar="FILE", help="File of queries.")
 @click.option(
-    "--queries",
-    "queries_file",
-    required=True,
-    type=FILE,
-    metavar="FILE",
-    help="File of queries.",
-)
-@click.option(
-    "--format",
-    "query_format",
+    *("--format", "query_format"),
     type=choice(QueryFormat),
     default="jsonl",
     show_default=True,
     help="Format of the queries.",
 )
-@click.option(
-    "--qrels",
-    type=FILE,
-    metavar="FILE",
-    help="beir: file of the relevant pages.",
-)
+@click.option("--qrels", type=FILE, metavar="FILE", help="beir: file of the relevant pages.")
 @click.option(
     "--near-duplicate",
     "similarity",
@@ -66,12 +53,7 @@ def command() -> None:
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the result to this file as JSON."
 )
-@click.option(
-    "--compare",
-    type=FILE,
-    metavar="FILE",
-    help="Compare with an earlier result (-o), query by query.",
-)
+@click.option("--compare", type=FILE, metavar="FILE", help="Compare with an earlier result (-o), query by query.")
 @json_option
 def retrieval(
     out: Path,

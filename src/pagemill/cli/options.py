@@ -40,6 +40,11 @@ class GroupedOption(click.Option):
         self.heading = heading
 
 
+def under(heading: str) -> dict[str, Any]:
+    """Arguments of :func:`click.option` for an option with this heading."""
+    return {"cls": GroupedOption, "heading": heading}
+
+
 class DirectoryName(click.Path):
     """The name of an output directory. An empty one would mean the current directory, which nobody wants."""
 
@@ -72,11 +77,6 @@ licence_option = functools.partial(
     metavar="ID",
     help="Licence of the pages, as the Hub names it, such as cc-by-4.0.",
 )
-input_option = click.option(
-    "--input", "inputs", multiple=True, metavar="PATH", help="Current path of the parsed files, to read page images."
-)
-NOT_FOR_IMAGES = ("pages", "recursive", "limit", "id_column", "skip_duplicates")
-"""Options of sources that reading page images again does not need."""
 queries_option = functools.partial(
     click.option,
     "--queries",
@@ -128,7 +128,7 @@ def _details(each: Option) -> dict[str, Any]:
     if shown is None and each.default not in (None, False, ()):
         shown = "on" if each.default is True else str(each.default).removesuffix(".0")
     details: dict[str, Any] = {
-        **({"cls": GroupedOption, "heading": each.heading} if each.heading else {}),
+        **(under(each.heading) if each.heading else {}),
         "help": each.help + (f"  [default: {shown}]" if shown else ""),
         "metavar": each.metavar,
         "envvar": each.environment,

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from pagemill.app.options import DirectoryOptions, ParseOptions
-from pagemill.cli.options import DirectoryName, GroupedCommand, GroupedOption, given, require_model_engine, takes
+from pagemill.cli.options import DirectoryName, GroupedCommand, given, require_model_engine, takes, under
 from pagemill.config.modes import VLM, ReadingMode
 from pagemill.config.settings import OUTPUT, RESUME, RecognitionSettings
 
@@ -20,27 +20,15 @@ SILENCE_MARGIN_S = 5.0
 @click.command(name="parse", cls=GroupedCommand)
 @click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
 @takes(options=ParseOptions, directory=DirectoryOptions)
+@click.option(*("-o", "--output"), type=DirectoryName(), required=True, help="Directory to write to.", **under(OUTPUT))
 @click.option(
-    *("-o", "--output"),
-    type=DirectoryName(),
-    required=True,
-    cls=GroupedOption,
-    heading=OUTPUT,
-    help="Directory to write to.",
-)
-@click.option(
-    *("-q", "--quiet"),
-    is_flag=True,
-    cls=GroupedOption,
-    heading=OUTPUT,
-    help="Print failures only, neither progress nor a summary.",
+    *("-q", "--quiet"), is_flag=True, help="Print failures only, neither progress nor a summary.", **under(OUTPUT)
 )
 @click.option(
     "--check",
     is_flag=True,
-    cls=GroupedOption,
-    heading=RESUME,
     help="Check only whether there is work left: exit status 15 if there is. Needs no server.",
+    **under(RESUME),
 )
 def command(
     inputs: tuple[str, ...], output: Path, quiet: bool, check: bool, options: ParseOptions, directory: DirectoryOptions

@@ -120,7 +120,7 @@ class ProgressBar:
         self.stop()
 
 
-class ParseProgress:
+class ParseProgress(ProgressBar):
     """Shows pages, pages/s, time left and failures of ``pagemill parse`` on standard error. A context manager.
 
     Args:
@@ -129,18 +129,11 @@ class ParseProgress:
     """
 
     def __init__(self, console: LenientConsole, life: Life) -> None:
+        super().__init__(console)
         self._console = console
         self._life = life
         self._start = self._last_line = time.monotonic()
         self._pages = self._failed = self._retries = 0
-        self._bar = ProgressBar(console)
-
-    def __enter__(self) -> Self:
-        self._bar.__enter__()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
 
     def opened(self, finished_before: int) -> None:
         """Say how many pages need not be parsed again; a process that takes over from another says nothing."""
@@ -160,11 +153,11 @@ class ParseProgress:
         rate = self._pages / max(now - self._start, 1e-9)
         finished = skipped + self._pages
         left = f", {duration((total - finished) / rate)} left" if total else ""
-        if self._bar.shown:
+        if self.shown:
             notes = [f"{rate:.1f} pages/s{left}"]
             notes += [f"[red]{self._failed} failed[/red]"] if self._failed else []
             notes += [f"[yellow]{self._retries} retried[/yellow]"] if self._retries else []
-            self._bar.update(finished, total, note=" ".join(notes))
+            self.update(finished, total, note=" ".join(notes))
         elif now - self._last_line >= LOG_EVERY_S:
             self._last_line = now
             of_total = f"/{total}" if total else ""
@@ -186,7 +179,7 @@ class ParseProgress:
 
     def stopping(self, in_flight: int) -> None:
         """Report that the run stops early, and restore the terminal: a second signal stops the process at once."""
-        self._bar.stop()
+        self.stop()
         waits = f"{number(in_flight, 'page')} in flight will be finished" if in_flight else "no page is in flight"
         self._console.note(f"Stopping: {waits}. Press Ctrl-C again to quit at once. Either way it can be resumed.")
 

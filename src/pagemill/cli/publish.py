@@ -4,27 +4,18 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
+from pagemill.app.options import ImageSources
 from pagemill.app.publish import Dataset, check_names, made_dataset
-from pagemill.cli.options import (
-    NOT_FOR_IMAGES,
-    choice,
-    input_option,
-    licence_option,
-    run_directory,
-    takes,
-    token_option,
-)
+from pagemill.cli.options import choice, licence_option, run_directory, takes, token_option
 from pagemill.cli.progress import LenientConsole, ProgressBar, messages, print_failures
 from pagemill.publishing.hub import HubDataset
 from pagemill.publishing.options import BuildOptions, Shape
 from pagemill.publishing.storage import StoredDataset
-from pagemill.sources.options import SourceOptions
 
 _SHOWN = 20
 
@@ -47,8 +38,7 @@ _SHOWN = 20
 @click.option("--crops/--no-crops", default=True, help="Include the crops  [default: on]")
 @click.option("--embeddings/--no-embeddings", default=True, help="Include the vectors  [default: on]")
 @click.option("--page-images", is_flag=True, help="parquet: include the image of each page, read from its source.")
-@input_option
-@takes(sources=SourceOptions, leave_out=NOT_FOR_IMAGES)
+@takes(sources=ImageSources, leave_out=ImageSources.NOT_NEEDED)
 @click.option("--partial", is_flag=True, help="Publish an unfinished run.")
 @click.option("--dry-run", is_flag=True, help="Make the files and print the dataset card; upload nothing.")
 @token_option()
@@ -60,8 +50,7 @@ def command(
     title: str | None,
     private: bool,
     revision: str,
-    inputs: tuple[str, ...],
-    sources: SourceOptions,
+    sources: ImageSources,
     dry_run: bool,
     hf_token: str | None,
     **build: Any,
@@ -80,7 +69,7 @@ def command(
         raise click.UsageError("--private and --revision go with --repo")
     if build["page_images"] and build["shape"] != "parquet":
         raise click.UsageError("--page-images goes with --format parquet")
-    if (inputs or sources.image_column) and not build["page_images"]:
+    if (sources.inputs or sources.options.image_column) and not build["page_images"]:
         raise click.UsageError("--input and --image-column go with --page-images")
     if licence is None:
         if not sys.stdin.isatty():
@@ -93,11 +82,9 @@ def command(
     if not dry_run:
         target = HubDataset(repo, hf_token, revision, private) if repo else StoredDataset(url or "")
     console = messages()
-    sources = replace(sources, recursive=True)
     with ExitStack() as stack:
         with ProgressBar(console, what="making") as bar:
-            made = made_dataset(out, options, target, inputs=inputs, sources=sources, tell=bar.update)
-            dataset = stack.enter_context(made)
+            dataset = stack.enter_context(made_dataset(out, options, target, sources, bar.update))
         _describe(dataset, console)
         if target is None:
             click.echo((dataset.folder / "README.md").read_text(encoding="utf-8"))

@@ -16,13 +16,13 @@ from pagemill.app.run_plan import EMBEDDING, PUBLISHING, RunOptions, check, comm
 from pagemill.cli.options import (
     DirectoryName,
     GroupedCommand,
-    GroupedOption,
     given,
     licence_option,
     queries_option,
     require_model_engine,
     takes,
     token_option,
+    under,
     words,
 )
 from pagemill.cli.progress import LenientConsole, ServerDisplay, messages
@@ -31,7 +31,7 @@ from pagemill.config.serving import ServingOptions
 from pagemill.config.settings import OUTPUT, RecognitionSettings
 from pagemill.errors import ExitCode
 
-_STEPS: dict[str, Any] = {"cls": GroupedOption, "heading": "What to do"}
+_STEPS = under("What to do")
 _OF_THE_MODEL = ("weights", "dtype", "max_model_len")
 """Options of servers that mean the recognition model alone."""
 _PLANNED = ("recognition_engine", "model", "servers", "layout_engine", "layout_model", "layout_batch")
@@ -73,13 +73,12 @@ _PLANNED = ("recognition_engine", "model", "servers", "layout_engine", "layout_m
     *("-o", "--output", "--output-dir", "out"),
     type=DirectoryName(),
     default=Path("output"),
-    cls=GroupedOption,
-    heading=OUTPUT,
     help="Directory to write to.  [default: output]",
+    **under(OUTPUT),
 )
-@queries_option(cls=GroupedOption, heading=EMBEDDING)
-@token_option(cls=GroupedOption, heading=PUBLISHING)
-@licence_option(cls=GroupedOption, heading=PUBLISHING)
+@queries_option(**under(EMBEDDING))
+@token_option(**under(PUBLISHING))
+@licence_option(**under(PUBLISHING))
 def command(dry_run: bool, options: RunOptions, **more: Any) -> int:
     """Run the whole pipeline: check the machine, start a model server, parse, stop the server, embed, publish.
 

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
-from urllib.parse import urlsplit
+from typing import ClassVar
 
 from pagemill.config.modes import LINES, VLM, ReadingMode, TextLayerMode
 from pagemill.config.options import Settings, option
 from pagemill.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 INPUT, OUTPUT, RECOGNITION, MODEL_SERVER, RESUME, MACHINE = (
     "Input",
@@ -85,17 +81,6 @@ class RecognitionSettings(Settings):
         above=0,
         help="How long to wait for a server that does not answer before the run stops. It can be resumed.",
     )
-
-    def __post_init__(self) -> None:
-        Settings.__post_init__(self)
-        for url in self.servers:
-            try:
-                parts = urlsplit(url)
-                is_server = parts.scheme in ("http", "https") and bool(parts.hostname)
-            except ValueError:  # a bracket without the other
-                is_server = False
-            if not is_server:
-                raise UsageError(f"{url!r} is not the URL of a server", remedy="Pass one like http://127.0.0.1:8000.")
 
     @property
     def reads_regions(self) -> bool:

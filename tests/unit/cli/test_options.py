@@ -121,12 +121,6 @@ def test_what_does_not_go_together_is_refused_before_anything_is_begun(options, 
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("url", ["127.0.0.1:8000", "localhost", "ftp://a", "http://", "file:///etc/passwd", ""])
-def test_a_server_has_a_url(url: str):
-    with pytest.raises(UsageError, match="is not the URL of a server"):
-        RecognitionSettings(engine="vlm", servers=(url,))
-
-
 @pytest.mark.parametrize(
     "settings",
     [{"request_timeout_s": 0.0}, {"server_wait_s": float("nan")}, {"request_timeout_s": -1.0}, {"workers": -1}],
