@@ -28,6 +28,8 @@ from PIL import Image, ImageDraw, ImageFont
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pagemill.imaging.types import Pixels
+
 FOLDER = Path("/usr/share/fonts/truetype")
 FONTS = ("dejavu/DejaVuSerifCondensed.ttf", "liberation/LiberationSerif-Regular.ttf", "dejavu/DejaVuSerif.ttf")
 TEXT = """
@@ -140,10 +142,14 @@ def compare_ordinary(files: Sequence[Path], rounds: int = 3) -> None:
     import pypdfium2
 
     from pagemill.imaging.transforms import crop_quad
-    from pagemill.recognition.rapidocr_engine import RapidOcrSettings, create, create_detector
+    from pagemill.recognition.rapidocr_engine import LONG_SIDE, RapidOcrDetector, RapidOcrRecognizer
 
-    chosen, fixed = create_detector(), create_detector(RapidOcrSettings(small_letters=0))
-    recognizer = create(RapidOcrSettings(latin=True))
+    class FixedScale(RapidOcrDetector):
+        def _scale(self, page: Pixels) -> float:
+            return float(min(LONG_SIDE / max(page.shape[:2]), 2.0))
+
+    chosen, fixed = RapidOcrDetector(), FixedScale()
+    recognizer = RapidOcrRecognizer(latin=True)
     sums = [0.0, 0.0]
     for file in files:
         with pypdfium2.PdfDocument(file) as document:

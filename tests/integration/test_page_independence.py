@@ -16,7 +16,6 @@ from PIL import Image, ImageDraw, ImageFont
 from pagemill.config.settings import ParseSettings, RuntimeSettings
 from pagemill.parsing.page import ParsedPage
 from pagemill.recognition import rapidocr_engine
-from pagemill.recognition.rapidocr_engine import RapidOcrSettings
 from pagemill.runtime.pipeline import Pipeline
 from pagemill.sources import SourceOptions
 
@@ -76,7 +75,7 @@ def page_image(seed: int) -> bytes:
 
 @functools.cache
 def recognizer(threads: int) -> rapidocr_engine.RapidOcrRecognizer:
-    return rapidocr_engine.create(RapidOcrSettings(threads=threads))
+    return rapidocr_engine.RapidOcrRecognizer(threads=threads)
 
 
 @pytest.mark.parametrize("threads", [1, 2])

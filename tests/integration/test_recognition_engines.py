@@ -74,7 +74,7 @@ class Engines:
         self.detector, primary = loaded()
         self.recognizers = {"rapidocr": primary}
         if korean:
-            self.recognizers["tesseract:ko"] = tesseract_engine.create()
+            self.recognizers["tesseract:ko"] = tesseract_engine.TesseractRecognizer("ko")
 
     async def detect(self, page):
         return self.detector.detect(page)
@@ -92,7 +92,7 @@ class Engines:
 
 @functools.cache
 def loaded():
-    return rapidocr_engine.create_detector(), rapidocr_engine.create()
+    return rapidocr_engine.RapidOcrDetector(), rapidocr_engine.RapidOcrRecognizer()
 
 
 def text_of(result) -> str:
@@ -170,7 +170,7 @@ async def test_look_alikes_are_of_poor_quality_also_without_script_detection(lin
 @pytest.mark.slow
 def test_latin_alone_reads_latin_text_the_same():
     _, full = loaded()
-    latin = rapidocr_engine.create(rapidocr_engine.RapidOcrSettings(latin=True))
+    latin = rapidocr_engine.RapidOcrRecognizer(latin=True)
     lines = [render([line])[46:94, 70:] for line in [*ENGLISH, *ACCENTED]]
     texts = [one.text for one in latin.recognize(lines)]
     assert texts == [one.text for one in full.recognize(lines)]
@@ -227,9 +227,10 @@ def test_a_missing_model_names_what_to_install():
     assert "pip install" in (caught.value.remedy or "")
 
 
-def test_a_missing_program_names_what_to_install():
+def test_a_missing_program_names_what_to_install(monkeypatch):
+    monkeypatch.setattr(tesseract_engine, "PROGRAM", "no-such-program")
     with pytest.raises(MissingDependencyError) as caught:
-        tesseract_engine.create(tesseract_engine.TesseractSettings(program="no-such-program"))
+        tesseract_engine.TesseractRecognizer("ko")
     assert "tesseract-ocr-kor" in (caught.value.remedy or "")
 
 
@@ -237,7 +238,7 @@ def test_a_missing_program_names_what_to_install():
 def test_missing_language_data_names_its_package():
     absent = next(code for code in ("sw", "km", "ru") if code not in tesseract_engine.installed_languages())
     with pytest.raises(LanguageError) as caught:
-        tesseract_engine.create(tesseract_engine.TesseractSettings(languages=(absent,)))
+        tesseract_engine.TesseractRecognizer(absent)
     assert "apt-get install" in (caught.value.remedy or "")
 
 
@@ -245,17 +246,19 @@ def test_missing_language_data_names_its_package():
 def test_odd_line_images_do_not_break_tesseract():
     odd = [np.full(shape, 255, np.uint8) for shape in ((1, 1, 3), (3, 900, 3), (900, 3, 3), (40, 12000, 3))]
     line = render(KOREAN[:1], "korean")[46:94, 70:700]
-    read = tesseract_engine.create().recognize([odd[0], line, *odd[1:]])
+    read = tesseract_engine.TesseractRecognizer("ko").recognize([odd[0], line, *odd[1:]])
     assert read[1].text == KOREAN[0]
     assert len(read[1].centers) == len(read[1].text)
     assert [one.text for one in (read[0], *read[2:])] == [""] * 4
 
 
 @needs_korean
-def test_a_hanging_program_is_ended(tmp_path):
+def test_a_hanging_program_is_ended(tmp_path, monkeypatch):
     program = tmp_path / "tesseract"
-    program.write_text('#!/bin/sh\n[ "$1" = --list-langs ] && echo kor && exit\nexec sleep 60\n')
+    program.write_text("#!/bin/sh\nexec sleep 60\n")
     program.chmod(0o700)
-    settings = tesseract_engine.TesseractSettings(program=str(program), start_seconds=0.2, seconds_per_line=0.1)
+    tesseract_engine.installed_languages()
+    for name, value in (("PROGRAM", str(program)), ("START_SECONDS", 0.2), ("SECONDS_PER_LINE", 0.1)):
+        monkeypatch.setattr(tesseract_engine, name, value)
     with pytest.raises(PageTimeoutError):
-        tesseract_engine.create(settings).recognize([render(ENGLISH[:1])])
+        tesseract_engine.TesseractRecognizer("ko").recognize([render(ENGLISH[:1])])

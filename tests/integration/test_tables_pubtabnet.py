@@ -14,7 +14,7 @@ from PIL import Image
 from pagemill.document.page import TextLine, Word
 from pagemill.imaging.transforms import crop_quad
 from pagemill.imaging.types import Pixels
-from pagemill.recognition.rapidocr_engine import create_detector, create_recognizer
+from pagemill.recognition.rapidocr_engine import RapidOcrDetector, RapidOcrRecognizer
 from pagemill.tables import recognize_table
 from teds import teds
 
@@ -35,8 +35,8 @@ def truth_of(entry: dict[str, object]) -> str:
     return f"<table>{''.join(pieces)}</table>"
 
 
-detector = functools.cache(create_detector)
-recognizer = functools.cache(create_recognizer)
+detector = functools.cache(RapidOcrDetector)
+recognizer = functools.cache(RapidOcrRecognizer)
 
 
 def read(pixels: Pixels) -> list[TextLine]:

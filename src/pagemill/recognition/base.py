@@ -41,6 +41,10 @@ class RecognizedText:
     centers: tuple[float, ...] = ()
     """Horizontal middle of each character of ``text`` as a fraction of the line width, where the engine tells."""
 
+    def if_sure(self, least: float) -> RecognizedText:
+        """Itself, or empty text of its confidence where that is lower: what is read with less is junk."""
+        return self if self.confidence >= least else RecognizedText(text="", confidence=self.confidence)
+
 
 class TextDetector(Protocol):
     """Finds the lines of a page. Thread-safe."""

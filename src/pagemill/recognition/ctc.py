@@ -16,35 +16,28 @@ if TYPE_CHECKING:
 BLANK = 0
 
 
-def decode_greedy(
-    probabilities: NDArray[np.float32], alphabet: Sequence[str], widths: Sequence[float]
-) -> list[RecognizedText]:
+def decode_greedy(probabilities: NDArray[np.float32], alphabet: Sequence[str], width: float) -> RecognizedText:
     """Take the best class of every step, merge repeats, drop blanks.
 
     Args:
-        probabilities: Shape (lines, steps, classes), softmaxed; class 0 is the blank.
+        probabilities: Of a line: shape (steps, classes), softmaxed; class 0 is the blank.
         alphabet: The text of each class.
-        widths: Steps that each line's image really spans (the rest is padding); may be fractional.
+        width: Steps that the line's image really spans (the rest is padding); may be fractional.
     """
-    best = probabilities.argmax(axis=2)
+    best = probabilities.argmax(axis=1)
     keep = best != BLANK
-    keep[:, 1:] &= best[:, 1:] != best[:, :-1]
-    found = []
-    for line, width in enumerate(widths):
-        steps = np.flatnonzero(keep[line])
-        if not len(steps):
-            found.append(RecognizedText(text="", confidence=0.0))
-            continue
-        classes = best[line, steps]
-        characters = [alphabet[index] for index in classes]
-        confidence = float(probabilities[line, steps, classes].mean())
-        first, last = _trim(characters)
-        characters, steps = characters[first:last], steps[first:last]
-        spans = _word_spans(characters, steps, width) if characters else ()
-        centers = tuple(float(center) for center in np.clip((steps + 0.5) / width, 0.0, 1.0))
-        text = "".join(characters)
-        found.append(RecognizedText(text=text, confidence=confidence, word_spans=spans, centers=centers))
-    return found
+    keep[1:] &= best[1:] != best[:-1]
+    steps = np.flatnonzero(keep)
+    if not len(steps):
+        return RecognizedText(text="", confidence=0.0)
+    classes = best[steps]
+    characters = [alphabet[index] for index in classes]
+    confidence = float(probabilities[steps, classes].mean())
+    first, last = _trim(characters)
+    characters, steps = characters[first:last], steps[first:last]
+    spans = _word_spans(characters, steps, width) if characters else ()
+    centers = tuple(float(center) for center in np.clip((steps + 0.5) / width, 0.0, 1.0))
+    return RecognizedText(text="".join(characters), confidence=confidence, word_spans=spans, centers=centers)
 
 
 def _trim(characters: list[str]) -> tuple[int, int]:

@@ -7,7 +7,6 @@ Binarization", AAAI 2020, equation 10).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import cv2
@@ -19,43 +18,36 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, slots=True)
-class DbSettings:
-    """Thresholds of the post-processing; the defaults are those PP-OCR models are published with."""
-
-    pixel_threshold: float = 0.3
-    box_threshold: float = 0.5
-    unclip_ratio: float = 1.6
-    min_side: float = 3.0
-    """Kernels narrower than this many map pixels are noise."""
-    max_lines: int = 3000
-    """Most lines kept of a page, the surest first; a dense newspaper page has about 1,500."""
+_PIXEL_THRESHOLD, _BOX_THRESHOLD, _UNCLIP_RATIO = 0.3, 0.5, 1.6
+"""Those PP-OCR models are published with."""
+_MIN_SIDE = 3.0
+"""Kernels narrower than this many map pixels are noise."""
+_MAX_LINES = 3000
+"""Most lines kept of a page, the surest first; a dense newspaper page has about 1,500."""
 
 
-def lines_from_map(
-    probability: NDArray[np.float32], scale: tuple[float, float], settings: DbSettings
-) -> list[DetectedLine]:
+def lines_from_map(probability: NDArray[np.float32], scale: tuple[float, float]) -> list[DetectedLine]:
     """Turn a (height, width) map of text probabilities into lines in page pixels.
 
     ``scale`` is page pixels per map pixel in x and y.
     """
-    mask = cv2.dilate((probability > settings.pixel_threshold).astype(np.uint8), np.ones((2, 2), np.uint8))
+    mask = cv2.dilate((probability > _PIXEL_THRESHOLD).astype(np.uint8), np.ones((2, 2), np.uint8))
     contours, _ = cv2.findContours(mask, cv2.RETR_LIST, cv2.CHAIN_APPROX_SIMPLE)
     factor = np.asarray(scale, dtype=np.float64)
     found: list[DetectedLine] = []
     for contour in contours:
         center, size, angle = cv2.minAreaRect(contour)
-        if min(size) < settings.min_side:
+        if min(size) < _MIN_SIDE:
             continue
         kernel = cv2.boxPoints((center, size, angle))
         score = _mean_inside(probability, kernel)
-        if score < settings.box_threshold:
+        if score < _BOX_THRESHOLD:
             continue
-        grow = size[0] * size[1] * settings.unclip_ratio / (2 * (size[0] + size[1]))
+        grow = size[0] * size[1] * _UNCLIP_RATIO / (2 * (size[0] + size[1]))
         grown = cv2.boxPoints((center, (size[0] + 2 * grow, size[1] + 2 * grow), angle))
         found.append(DetectedLine(polygon=_corners(grown * factor), score=score))
     found.sort(key=lambda line: -line.score)
-    return found[: settings.max_lines]
+    return found[:_MAX_LINES]
 
 
 def _mean_inside(probability: NDArray[np.float32], quad: NDArray[Any]) -> float:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import onnxruntime
 
 
-def cpu_session(model: Path | bytes, threads: int) -> onnxruntime.InferenceSession:
+def cpu_session(model: Path | bytes, threads: int = 1) -> onnxruntime.InferenceSession:
     """Load a model for ``threads`` compute threads a call; calls from several threads run side by side.
 
     The memory arena saves a tenth of the detector's time, which went into page faults, and holds less at its peak than

@@ -63,8 +63,3 @@ def evidence(texts: Sequence[RecognizedText]) -> float:
         text.confidence**2 * sum(character.isdigit() or script_of(character) is not None for character in text.text)
         for text in texts
     )
-
-
-def upright_rotation(samples: dict[int, Sequence[RecognizedText]]) -> int:
-    """The rotation whose sample reads best: degrees clockwise that turn the page upright."""
-    return max(samples, key=lambda degrees: evidence(samples[degrees]))

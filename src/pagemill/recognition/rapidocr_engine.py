@@ -10,7 +10,6 @@ import functools
 import importlib.util
 import math
 import unicodedata
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +19,7 @@ import numpy as np
 from pagemill.errors import MissingDependencyError
 from pagemill.recognition.base import DetectedLine, RecognizedText, RecognizerOffer
 from pagemill.recognition.ctc import decode_greedy
-from pagemill.recognition.db_postprocess import DbSettings, lines_from_map
+from pagemill.recognition.db_postprocess import lines_from_map
 from pagemill.recognition.languages import languages_covered_by
 from pagemill.recognition.onnx import cpu_session, metadata, with_classes
 from pagemill.recognition.text_size import letter_height
@@ -58,29 +57,19 @@ _TILE, _OVERLAP = 1024, 96
 is about as large as that of an ordinary page."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RapidOcrSettings:
-    """How the engine runs."""
-
-    threads: int = 1
-    """Compute threads inside one call; parallelism comes from pages."""
-    long_side: int = 1280
-    """Pages are scaled to this many pixels on their long side for detection, never enlarged by more than 2."""
-    small_letters: float = 5.0
-    """Height in pixels, after that scaling, under which letters are too small to be found: the page is scaled by what
-    its letters need instead. Newspapers at 150 to 450 dpi have 4, the smallest type of 60 ordinary pages 5.8."""
-    letter_height: float = 8.0
-    """Height that small letters are scaled to: 300 dpi newspaper lines are all found from 6 on. Never enlarged."""
-    max_detection_pixels: int = 16_000_000
-    """Most pixels of a page that is scaled so: its map of probabilities takes 4 bytes for each."""
-    db: DbSettings = field(default_factory=DbSettings)
-    min_confidence: float = 0.5
-    """What is read with a lower mean confidence is junk: its text is returned empty, its confidence as it is."""
-    max_batch: int = 64
-    max_line_columns: int = 4096
-    """A longer line image is squeezed to this width."""
-    latin: bool = False
-    """Read Latin letters, digits, punctuation and symbols alone, no ideographs and no kana."""
+LONG_SIDE = 1280
+"""Pages are scaled to this many pixels on their long side for detection, never enlarged by more than 2."""
+_SMALL_LETTERS = 5.0
+"""Height in pixels, after that scaling, under which letters are too small to be found: the page is scaled by what its
+letters need instead. Newspapers at 150 to 450 dpi have 4, the smallest type of 60 ordinary pages 5.8."""
+_LETTER_HEIGHT = 8.0
+"""Height that small letters are scaled to: 300 dpi newspaper lines are all found from 6 on. Never enlarged."""
+_MAX_DETECTION_PIXELS = 16_000_000
+"""Most pixels of a page that is scaled so: its map of probabilities takes 4 bytes for each."""
+_MIN_CONFIDENCE = 0.5
+_MAX_BATCH = 64
+_MAX_LINE_COLUMNS = 4096
+"""A longer line image is squeezed to this width."""
 
 
 def model_file(name: str) -> Path:
@@ -114,9 +103,8 @@ class RapidOcrDetector:
 
     name = NAME
 
-    def __init__(self, settings: RapidOcrSettings) -> None:
-        self._settings = settings
-        self._session = cpu_session(model_file(DETECTION_MODEL), settings.threads)
+    def __init__(self) -> None:
+        self._session = cpu_session(model_file(DETECTION_MODEL))
         self._input = self._session.get_inputs()[0].name
 
     def detect(self, page: Pixels) -> list[DetectedLine]:
@@ -127,20 +115,19 @@ class RapidOcrDetector:
         # The area filter keeps thin strokes when the page is made smaller.
         resized = cv2.resize(page, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR)
         probability = self._probability(np.asarray(resized, np.uint8))
-        return lines_from_map(probability, (width / size[0], height / size[1]), self._settings.db)
+        return lines_from_map(probability, (width / size[0], height / size[1]))
 
     def _scale(self, page: Pixels) -> float:
         """The scale at which to look for text."""
-        settings = self._settings
         height, width = page.shape[:2]
-        scale: float = min(settings.long_side / max(height, width), 2.0)
+        scale: float = min(LONG_SIDE / max(height, width), 2.0)
         if scale >= 1:
             return scale
         letters = letter_height(page)
-        if letters is None or letters * scale >= settings.small_letters:
+        if letters is None or letters * scale >= _SMALL_LETTERS:
             return scale
-        most = math.sqrt(settings.max_detection_pixels / (height * width))
-        return max(scale, min(settings.letter_height / letters, most, 1.0))
+        most = math.sqrt(_MAX_DETECTION_PIXELS / (height * width))
+        return max(scale, min(_LETTER_HEIGHT / letters, most, 1.0))
 
     def _probability(self, page: Pixels) -> NDArray[np.float32]:
         """Probability of text for every pixel, computed tile by tile where the page is larger than one inference takes.
@@ -148,7 +135,7 @@ class RapidOcrDetector:
         Tiles overlap, and only their middles are kept, so that lines run on across their borders.
         """
         height, width = page.shape[:2]
-        if max(height, width) <= self._settings.long_side:
+        if max(height, width) <= LONG_SIDE:
             return self._infer(page)
         probability = np.empty((height, width), np.float32)
         for top in range(0, height, _TILE):
@@ -167,19 +154,23 @@ class RapidOcrDetector:
 
 
 class RapidOcrRecognizer:
-    """Reads line images with PP-OCRv6's recognizer."""
+    """Reads line images with PP-OCRv6's recognizer.
+
+    Args:
+        latin: Read Latin letters, digits, punctuation and symbols alone, no ideographs and no kana.
+        threads: Compute threads inside one call; parallelism comes from pages.
+    """
 
     name = NAME
+    max_batch = _MAX_BATCH
 
-    def __init__(self, settings: RapidOcrSettings) -> None:
-        self._settings = settings
+    def __init__(self, *, latin: bool = False, threads: int = 1) -> None:
         model = model_file(RECOGNITION_MODEL)
-        kept = _classes(latin=settings.latin)
-        self._session = cpu_session(with_classes(model, kept) if settings.latin else model, settings.threads)
+        kept = _classes(latin=latin)
+        self._session = cpu_session(with_classes(model, kept) if latin else model, threads)
         self._input = self._session.get_inputs()[0].name
         self._alphabet = [dictionary()[index] for index in kept]
         self.languages = languages_covered_by(frozenset(self._alphabet))
-        self.max_batch = settings.max_batch
 
     def recognize(self, lines: Sequence[Pixels]) -> list[RecognizedText]:
         """Read line images; what is read in one does not depend on the others, to the last bit."""
@@ -192,7 +183,7 @@ class RapidOcrRecognizer:
     def _columns(self, line: Pixels) -> int:
         height, width = line.shape[:2]
         columns: int = round(width * _filled_rows(width, height) / max(height, 1))
-        return min(max(_STEP, columns), self._settings.max_line_columns)
+        return min(max(_STEP, columns), _MAX_LINE_COLUMNS)
 
     def _read(self, line: Pixels) -> RecognizedText:
         """Read one line in an inference of its own.
@@ -205,12 +196,7 @@ class RapidOcrRecognizer:
         blob = np.zeros((1, 3, _LINE_HEIGHT, max(_MIN_COLUMNS, -(-width // _WIDTH_GRAIN) * _WIDTH_GRAIN)), np.float32)
         blob[0, :, :, :width] = _normalise(line, width)
         (probabilities,) = self._session.run(None, {self._input: blob})
-        return self._accept(decode_greedy(probabilities, self._alphabet, [width / _STEP])[0])
-
-    def _accept(self, found: RecognizedText) -> RecognizedText:
-        if found.confidence >= self._settings.min_confidence:
-            return found
-        return RecognizedText(text="", confidence=found.confidence)
+        return decode_greedy(probabilities[0], self._alphabet, width / _STEP).if_sure(_MIN_CONFIDENCE)
 
 
 def _filled_rows(width: int, height: int) -> int:
@@ -233,17 +219,8 @@ def _normalise(line: Pixels, width: int) -> NDArray[np.float32]:
     return blob
 
 
-def create_detector(settings: RapidOcrSettings | None = None) -> RapidOcrDetector:
-    """Load the line detector."""
-    return RapidOcrDetector(settings or RapidOcrSettings())
-
-
-def create(settings: RapidOcrSettings | None = None) -> RapidOcrRecognizer:
-    """Load the line recognizer."""
-    return RapidOcrRecognizer(settings or RapidOcrSettings())
-
-
-create_recognizer = create
+create_detector = RapidOcrDetector
+"""The entry point of the line detector."""
 
 
 def offers() -> list[RecognizerOffer]:
@@ -251,7 +228,7 @@ def offers() -> list[RecognizerOffer]:
     found = []
     for name, latin in ((NAME, False), (LATIN, True)):
         languages = languages_covered_by(frozenset(dictionary()[index] for index in _classes(latin=latin)))
-        make = functools.partial(create, RapidOcrSettings(latin=latin))
+        make = functools.partial(RapidOcrRecognizer, latin=latin)
         found.append(RecognizerOffer(name=name, languages=languages, create=make))
     return found
 

@@ -23,7 +23,6 @@ from pagemill.recognition.orientation import (
     runs_vertically,
     size_of,
     turned,
-    upright_rotation,
 )
 from pagemill.recognition.script_detection import LANGUAGE_OF_SCRIPT, detect_script
 
@@ -241,7 +240,7 @@ class PageReader:
             images = await self._services.compute(_cut, page, [turned(quad, degrees) for quad in quads])
             reads = await asyncio.gather(*(self._services.recognize(engine, images) for engine in engines))
             samples[degrees] = max(reads, key=evidence)
-        return upright_rotation(samples)
+        return max(samples, key=lambda degrees: evidence(samples[degrees]))
 
 
 def _cut(page: Pixels, quads: list[Quad]) -> list[Pixels]:

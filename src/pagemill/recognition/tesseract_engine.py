@@ -39,26 +39,17 @@ _LEAST_CONTRAST = 24  # grey levels
 _WORD_ROW = "5"  # level column of Tesseract's TSV
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TesseractSettings:
-    """How the engine runs."""
-
-    languages: tuple[str, ...] = ("ko",)
-    """BCP-47 primary subtags; one after another is tried on each line, so fewer is faster and surer."""
-    program: str = "tesseract"
-    max_batch: int = 32
-    seconds_per_line: float = 5.0
-    """Time limit of a process, for each line it reads."""
-    start_seconds: float = 10.0
-    """More time for a process, to start."""
-    min_confidence: float = 0.3
-    """What is read with a lower mean confidence is junk: its text is returned empty, its confidence as it is."""
+PROGRAM = "tesseract"
+SECONDS_PER_LINE, START_SECONDS = 5.0, 10.0
+"""Time limit of a process: for each line it reads, and to start."""
+_MAX_BATCH = 32
+_MIN_CONFIDENCE = 0.3
 
 
 @functools.cache
-def installed_languages(program: str = "tesseract") -> frozenset[str]:
+def installed_languages() -> frozenset[str]:
     """BCP-47 primary subtags for which language data is installed; empty when there is no program."""
-    path = shutil.which(program)
+    path = shutil.which(PROGRAM)
     if path is None:
         return frozenset()
     listed = subprocess.run([path, "--list-langs"], capture_output=True, text=True, timeout=20, check=False)
@@ -67,35 +58,30 @@ def installed_languages(program: str = "tesseract") -> frozenset[str]:
 
 
 class TesseractRecognizer:
-    """Reads line images with Tesseract."""
+    """Reads line images with Tesseract.
+
+    Args:
+        language: BCP-47 primary subtag.
+
+    Raises:
+        MissingDependencyError: The program is not installed.
+        LanguageError: Data of the language is not installed.
+    """
 
     name = NAME
+    max_batch = _MAX_BATCH
 
-    def __init__(self, settings: TesseractSettings) -> None:
-        """Check the program and its language data.
-
-        Raises:
-            MissingDependencyError: The program is not installed.
-            LanguageError: Data of a language is not installed, or Tesseract has none.
-        """
-        unknown = [code for code in settings.languages if code not in TESSDATA_NAMES]
-        if unknown:
-            raise LanguageError(f"Tesseract has no language data for: {', '.join(unknown)}")
-        program = shutil.which(settings.program)
+    def __init__(self, language: str) -> None:
+        program = shutil.which(PROGRAM)
         if program is None:
-            raise MissingDependencyError(
-                "the program tesseract is not installed", remedy=remedy_for(settings.languages)
-            )
-        absent = [code for code in settings.languages if code not in installed_languages(settings.program)]
-        if absent:
+            raise MissingDependencyError("the program tesseract is not installed", remedy=remedy_for([language]))
+        if language not in installed_languages():
             raise LanguageError(
-                f"Tesseract's language data is not installed for: {', '.join(absent)}", remedy=remedy_for(absent)
+                f"Tesseract's language data is not installed for: {language}", remedy=remedy_for([language])
             )
         self._program = program
-        self._settings = settings
-        self._tessdata = "+".join(TESSDATA_NAMES[code] for code in settings.languages)
-        self.languages = frozenset(settings.languages)
-        self.max_batch = settings.max_batch
+        self._tessdata = TESSDATA_NAMES[language]
+        self.languages = frozenset({language})
 
     def recognize(self, lines: Sequence[Pixels]) -> list[RecognizedText]:
         """Read line images.
@@ -131,11 +117,11 @@ class TesseractRecognizer:
             elif row["level"] == _WORD_ROW and row["text"].strip():
                 span = (left / widths[page], (left + width) / widths[page])
                 words[page].append(_Word(row["text"].strip(), *span, max(0.0, float(row["conf"]) / 100)))
-        return [self._accept(_assemble(texts[index], words[index])) for index in range(len(lines))]
+        return [_assemble(texts[index], words[index]).if_sure(_MIN_CONFIDENCE) for index in range(len(lines))]
 
     def _run(self, listing: Path, output: Path, lines: int) -> None:
         command = [self._program, str(listing), str(output), "-l", self._tessdata, "--psm", _SINGLE_LINE, "txt", "tsv"]
-        limit = self._settings.start_seconds + self._settings.seconds_per_line * lines
+        limit = START_SECONDS + SECONDS_PER_LINE * lines
         environment = os.environ | {"OMP_THREAD_LIMIT": "1"}  # parallelism comes from pages
         try:
             ended = subprocess.run(command, env=environment, capture_output=True, timeout=limit, check=False)
@@ -144,11 +130,6 @@ class TesseractRecognizer:
         if ended.returncode:
             said = ended.stderr.decode("utf-8", "replace").strip()[-300:]
             raise WorkerCrashError(f"tesseract ended with status {ended.returncode}: {said}")
-
-    def _accept(self, found: RecognizedText) -> RecognizedText:
-        if found.confidence >= self._settings.min_confidence:
-            return found
-        return RecognizedText(text="", confidence=found.confidence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,21 +185,13 @@ def _grey_map(line: Pixels) -> bytes:
     return b"P5 %d %d 255\n" % size + grey.tobytes()
 
 
-def create(settings: TesseractSettings | None = None) -> TesseractRecognizer:
-    """Make the recognizer; see :class:`TesseractRecognizer` for what it raises."""
-    return TesseractRecognizer(settings or TesseractSettings())
-
-
-create_recognizer = create
-
-
 def offers() -> list[RecognizerOffer]:
     """What this engine reads: one recognizer for each language whose data is installed; none without Tesseract."""
     return [
         RecognizerOffer(
             name=f"{NAME}:{language}",
             languages=frozenset({language}),
-            create=functools.partial(create, TesseractSettings(languages=(language,))),
+            create=functools.partial(TesseractRecognizer, language),
         )
         for language in sorted(installed_languages())
     ]

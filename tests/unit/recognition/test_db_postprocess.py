@@ -2,13 +2,14 @@ import cv2
 import numpy as np
 import pytest
 
-from pagemill.recognition.db_postprocess import DbSettings, lines_from_map
+from pagemill.recognition import db_postprocess
+from pagemill.recognition.db_postprocess import lines_from_map
 
 
 def test_a_kernel_grows_to_its_line_and_scales_to_the_page():
     probability = np.zeros((100, 300), np.float32)
     probability[40:50, 50:250] = 0.9
-    (line,) = lines_from_map(probability, (2.0, 3.0), DbSettings())
+    (line,) = lines_from_map(probability, (2.0, 3.0))
     (x1, y1), _, (x2, y2), _ = line.polygon
     grow = 200 * 10 * 1.6 / (2 * 210)  # area * ratio / perimeter
     assert x1 == pytest.approx((50 - grow) * 2, abs=5) and x2 == pytest.approx((250 + grow) * 2, abs=5)
@@ -21,7 +22,7 @@ def test_corners_of_a_slanted_line_start_at_its_own_top_left(angle):
     probability = np.zeros((300, 300), np.float32)
     box = cv2.boxPoints(((150, 150), (200, 12), angle)).astype(np.int32)
     cv2.fillPoly(probability, [box], 0.9)
-    (line,) = lines_from_map(probability, (1, 1), DbSettings())
+    (line,) = lines_from_map(probability, (1, 1))
     a, b, c, d = line.polygon
     assert a[0] < b[0] and d[0] < c[0] and a[1] < d[1] and b[1] < c[1]
     assert np.degrees(np.arctan2(b[1] - a[1], b[0] - a[0])) == pytest.approx(angle, abs=1.5)
@@ -31,12 +32,13 @@ def test_specks_and_faint_marks_are_no_lines():
     probability = np.zeros((100, 100), np.float32)
     probability[10, 10] = 1.0
     probability[50:60, 20:80] = 0.35
-    assert lines_from_map(probability, (1, 1), DbSettings()) == []
+    assert lines_from_map(probability, (1, 1)) == []
 
 
-def test_the_surest_lines_are_kept():
+def test_the_surest_lines_are_kept(monkeypatch):
+    monkeypatch.setattr(db_postprocess, "_MAX_LINES", 2)
     probability = np.zeros((100, 100), np.float32)
     for row, value in ((10, 0.6), (40, 0.95), (70, 0.8)):
         probability[row : row + 8, 10:90] = value
-    kept = lines_from_map(probability, (1, 1), DbSettings(max_lines=2))
+    kept = lines_from_map(probability, (1, 1))
     assert [round(line.polygon[0][1] / 30) for line in kept] == [1, 2]

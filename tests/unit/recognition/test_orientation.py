@@ -8,7 +8,6 @@ from pagemill.recognition.orientation import (
     runs_vertically,
     size_of,
     turned,
-    upright_rotation,
 )
 
 
@@ -49,8 +48,6 @@ def test_samples_are_long_lines():
     assert longest([], 6) == []
 
 
-def test_the_rotation_that_reads_best_wins():
+def test_letters_and_digits_are_evidence():
     good, bad = RecognizedText(text="legible text", confidence=0.95), RecognizedText(text="~.·,", confidence=0.9)
     assert evidence([good]) > evidence([bad]) == 0
-    assert upright_rotation({0: [bad], 180: [good]}) == 180
-    assert upright_rotation({0: [bad], 180: [bad]}) == 0
