@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 FOLDER = "embeddings"
 """Of the run directory."""
 TEMPORARY_SUFFIX = ".pagemill-tmp"
-_METADATA = b"pagemill.embeddings"
+METADATA = b"pagemill.embeddings"
+"""Key of the Parquet metadata with the engine and model, as JSON."""
 _FORMAT = 1
 
 
@@ -212,7 +213,7 @@ def ids_table(info: VectorsInfo, rows: list[VectorRow], checksums: list[int]) ->
     ]
     schema = _schema(info.part)
     arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=schema.with_metadata({_METADATA: msgspec.json.encode(info)}))
+    return pa.Table.from_arrays(arrays, schema=schema.with_metadata({METADATA: msgspec.json.encode(info)}))
 
 
 def _schema(part: Part) -> pa.Schema:
@@ -237,7 +238,7 @@ def read_identity(paths: VectorPaths) -> EngineIdentity | None:
 
 
 def _info_of(file: pq.ParquetFile) -> VectorsInfo:
-    return msgspec.json.decode((file.schema_arrow.metadata or {})[_METADATA], type=VectorsInfo)
+    return msgspec.json.decode((file.schema_arrow.metadata or {})[METADATA], type=VectorsInfo)
 
 
 def _read_ids(paths: VectorPaths) -> tuple[VectorsInfo, list[VectorRow], NDArray[np.uint32]]:

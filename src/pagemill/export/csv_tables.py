@@ -91,16 +91,9 @@ def inert(text: str) -> str:
 
 
 def _entry(name: str, page: PageResult, region: Region, table: Table | None, caption: str) -> list[str | int]:
-    merged = sum(cell.row_span * cell.column_span > 1 for cell in table.cells) if table else 0
-    return [
-        name,
-        inert(page.page_id),
-        inert(page.doc_id),
-        "" if page.page_number is None else page.page_number,
-        region.index,
-        table.rows if table else 0,
-        table.columns if table else 0,
-        table.header_rows if table else 0,
-        merged,
-        inert(caption),
-    ]
+    sizes = [0, 0, 0, 0]
+    if table:
+        merged = sum(cell.row_span * cell.column_span > 1 for cell in table.cells)
+        sizes = [table.rows, table.columns, table.header_rows, merged]
+    number = "" if page.page_number is None else page.page_number
+    return [name, inert(page.page_id), inert(page.doc_id), number, region.index, *sizes, inert(caption)]

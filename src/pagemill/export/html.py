@@ -40,6 +40,7 @@ _PARAGRAPH_CLASS = {
     Label.FORMULA_NUMBER: "note",
     Label.VISION_FOOTNOTE: "note",
 }
+_FORMULA_CLASS = {ContentFormat.LATEX: "formula latex", ContentFormat.FORMULA_TEXT: "formula"}
 _LANGUAGE = re.compile(r"(?!und)[a-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")
 _PAGE_WIDTH = 760
@@ -212,10 +213,8 @@ def _block(region: Region) -> _Block:
     content = plain_content(region)
     if region.content_format is ContentFormat.HTML:  # a table where layout saw text
         return _markup(f'<div class="scroll">{_table(region)}</div>')
-    if region.content_format is ContentFormat.LATEX:
-        return _markup(f'<pre class="formula latex">{_text(content)}</pre>')
-    if region.content_format is ContentFormat.FORMULA_TEXT:
-        return _markup(f'<pre class="formula">{_text(content)}</pre>')
+    if region.content_format in _FORMULA_CLASS:
+        return _markup(f'<pre class="{_FORMULA_CLASS[region.content_format]}">{_text(content)}</pre>')
     if region.label is Label.ALGORITHM:
         return _markup(f"<pre>{_text(content)}</pre>")
     if region.level:
