@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from pagemill.document.labels import Label
 from pagemill.document.names import file_stem
-from pagemill.document.page import ContentFormat
-from pagemill.export.markdown import captions_of, plain_content
+from pagemill.export.markdown import captions_of, plain_content, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -50,8 +49,6 @@ def write_tables(folder: Path, pages: Iterable[PageResult], *, byte_order_mark: 
     Raises:
         OSError: A file cannot be written.
     """
-    from pagemill.tables import parse_table
-
     encoding = "utf-8-sig" if byte_order_mark else "utf-8"
     (folder / "tables").mkdir()
     with (folder / INDEX).open("w", encoding=encoding, errors="replace", newline="") as stream:
@@ -62,7 +59,7 @@ def write_tables(folder: Path, pages: Iterable[PageResult], *, byte_order_mark: 
             for region in page.regions:
                 if region.label is not Label.TABLE or not region.content:
                     continue
-                table = parse_table(region.content) if region.content_format is ContentFormat.HTML else None
+                table = table_of(region)
                 name = ""
                 if table is not None:
                     name = f"tables/{file_stem(page.page_id)}_{region.index}.csv"

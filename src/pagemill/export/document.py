@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 from pagemill.document.labels import Label
 from pagemill.document.names import file_stem
-from pagemill.document.page import ContentFormat
 from pagemill.export.docjson import document_json
-from pagemill.export.markdown import document_markdown
+from pagemill.export.markdown import document_markdown, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -60,15 +59,8 @@ class Document:
     @property
     def tables(self) -> list[Table]:
         """All recognized tables in reading order."""
-        from pagemill.tables import parse_table
-
-        found = (
-            parse_table(region.content)
-            for page in self.pages
-            for region in page.regions
-            if region.label is Label.TABLE and region.content and region.content_format is ContentFormat.HTML
-        )
-        return [table for table in found if table is not None]
+        regions = (region for page in self.pages for region in page.regions if region.label is Label.TABLE)
+        return [table for table in map(table_of, regions) if table is not None]
 
     @property
     def errors(self) -> list[tuple[int | None, PageError]]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pagemill.document.labels import TASK_OF_LABEL, Label, Task
 from pagemill.document.page import ContentFormat
-from pagemill.export.markdown import plain_content
+from pagemill.export.markdown import plain_content, table_of
 
 if TYPE_CHECKING:
     from pagemill.document.page import PageResult, Region
@@ -30,14 +30,12 @@ def region_text(region: Region) -> str:
     if not region.content:
         return ""
     if region.content_format is ContentFormat.HTML:
-        return _rows(region.content)
+        return _rows(region)
     return plain_content(region).replace("\n\n", "\n")
 
 
-def _rows(html: str) -> str:
-    from pagemill.tables import parse_table
-
-    table = parse_table(html)
+def _rows(region: Region) -> str:
+    table = table_of(region)
     if table is None:
         return ""
     rows: dict[int, list[str]] = {}

@@ -21,7 +21,7 @@ from pagemill.document.labels import RUNNING_TEXT, TASK_OF_LABEL, Label, Task
 from pagemill.document.names import file_stem
 from pagemill.document.page import ContentFormat, Status
 from pagemill.export.html_lists import list_html
-from pagemill.export.markdown import captions_of, formula_tags, plain_content
+from pagemill.export.markdown import captions_of, formula_tags, plain_content, table_of
 from pagemill.export.model_markdown import markdown_html
 from pagemill.export.paragraphs import TextPart, stream_joined
 from pagemill.export.report import source_hash
@@ -249,11 +249,8 @@ def _figure(page: PageResult, region: Region, crop: str | None, captions: list[R
 
 def _table(region: Region) -> str:
     """A table made anew of rows, cells, spans and text; what cannot be read as one is given as text."""
-    from pagemill.tables import parse_table
-
-    content = region.content or ""
-    table = parse_table(content) if region.content_format is ContentFormat.HTML else None
-    return table.to_html() if table else f"<pre>{_text(content)}</pre>"
+    table = table_of(region)
+    return table.to_html() if table else f"<pre>{_text(region.content or '')}</pre>"
 
 
 def _paragraphs(text: str) -> str:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from pagemill.document.page import PageResult, Region
+    from pagemill.tables import Table
 
 _FIGURE_NAME = re.compile(r"^\W?\w{1,20}\.?\s{0,3}[\w.\-]{0,12}\d")
 _BLOCK_START = re.compile(
@@ -138,6 +139,13 @@ def plain_content(region: Region) -> str:
     """The content as text: what a model wrote without its marks."""
     content = region.content or ""
     return plain(content) if region.content_format is ContentFormat.MARKDOWN else content
+
+
+def table_of(region: Region) -> Table | None:
+    """The table that a region holds as HTML; None for other content, and for HTML that holds none."""
+    from pagemill.tables import parse_table
+
+    return parse_table(region.content or "") if region.content_format is ContentFormat.HTML else None
 
 
 def region_markdown(region: Region) -> str:
