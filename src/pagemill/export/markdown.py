@@ -14,7 +14,7 @@ from urllib.parse import quote
 from pagemill.document.labels import RUNNING_TEXT, TASK_OF_LABEL, Label, Task
 from pagemill.document.page import ContentFormat, Status
 from pagemill.export.html_lists import BULLET, ORDINAL
-from pagemill.export.model_markdown import code_block, formula, harmless, plain, plain_line
+from pagemill.export.model_markdown import code_block, fenced, formula, harmless, plain, plain_line
 from pagemill.export.paragraphs import TextPart, joined, stream_joined
 
 if TYPE_CHECKING:
@@ -161,8 +161,7 @@ def region_markdown(region: Region) -> str:
         return code_block(content) if region.label is Label.ALGORITHM else harmless(content)
     if region.content_format is ContentFormat.FORMULA_TEXT or region.label is Label.ALGORITHM:
         # Best-effort text of a formula is no LaTeX: dollar signs would promise what it does not hold.
-        fence = "`" * max(3, 1 + max(map(len, re.findall("`+", content)), default=0))
-        return f"{fence}\n{content}\n{fence}"
+        return fenced(content)
     if region.level:
         return f"{'#' * region.level} {escape(' '.join(content.split()))}"
     if region.list_item:

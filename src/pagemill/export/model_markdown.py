@@ -56,7 +56,7 @@ def harmless(text: str) -> str:
     for piece in _pieces(text):
         if piece.is_code and out and out[-1].rpartition("\n")[2].strip():
             out.append("")  # an empty line ends a block of HTML, in which a fence would be none
-        out.append(_fenced(piece) if piece.is_code else "\n\n".join(map(_harmless_paragraph, _BLANK.split(piece.text))))
+        out.append(_fence(piece) if piece.is_code else "\n\n".join(map(_harmless_paragraph, _BLANK.split(piece.text))))
     return "\n".join(out)
 
 
@@ -64,9 +64,14 @@ def code_block(text: str) -> str:
     """A listing that a model wrote, fenced by the model or not, as one fenced block."""
     pieces = [piece for piece in _pieces(text) if piece.text.strip()]
     if len(pieces) == 1 and pieces[0].is_code:
-        return _fenced(pieces[0])
-    longest = max((len(run.group()) for run in _TICKS.finditer(text)), default=0)
-    return _fenced(_Piece(text, True, "", "`" * max(3, longest + 1)))
+        return _fence(pieces[0])
+    return fenced(text)
+
+
+def fenced(text: str) -> str:
+    """A text as a fenced block, which no backticks in it can end."""
+    fence = "`" * max(3, 1 + max((len(run.group()) for run in _TICKS.finditer(text)), default=0))
+    return f"{fence}\n{text}\n{fence}"
 
 
 def formula(latex: str, number: str | None = None) -> str:
@@ -133,7 +138,7 @@ def _pieces(text: str) -> Iterator[_Piece]:
         yield _Piece("\n".join(held))
 
 
-def _fenced(piece: _Piece) -> str:
+def _fence(piece: _Piece) -> str:
     return f"{piece.fence}{piece.info}\n{piece.text}\n{piece.fence}"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -46,18 +45,18 @@ def allowed(view: Database, filters: Filters) -> Allowed:
     """
     pages = regions = None
     if filters.documents or filters.pages or filters.languages:
-        patterns = [(column, re.compile(pattern)) for column, pattern in filters.patterns()]
+        patterns = filters.patterns()
         languages = {language.lower() for language in filters.languages}
         _refuse_unknown_codes(view, languages)
         pages = np.zeros(_highest(view, "pages", "page") + 1, dtype=bool)
         for page, doc_id, page_id, language in view.each("SELECT page, doc_id, page_id, language FROM pages"):
             values = {"doc_id": doc_id, "page_id": page_id}
-            fits = all(pattern.match(values[column]) for column, pattern in patterns)
+            fits = all(pattern.match(values[column]) for column, _, pattern in patterns)
             pages[page] = fits and (not languages or any(may_be(language, each) for each in languages))
         if languages and not pages.any():
             _refuse_unknown(view, "language", "pages", languages)
         if not pages.any():
-            _refuse_unfitting(view, patterns, filters)
+            _refuse_unfitting(view, filters)
     if filters.labels:
         regions = np.zeros(_highest(view, "regions", "id") + 1, dtype=np.int64)
         marks = ", ".join("?" * len(filters.labels))
@@ -74,9 +73,9 @@ def _highest(view: Database, table: str, column: str) -> int:
     return int(view.one(f"SELECT ifnull(max({column}), 0) FROM {table}"))
 
 
-def _refuse_unfitting(view: Database, patterns: list[tuple[str, re.Pattern[str]]], filters: Filters) -> None:
+def _refuse_unfitting(view: Database, filters: Filters) -> None:
     """Raise an error if the patterns of a filter match nothing."""
-    for (column, pattern), asked in zip(patterns, filter(None, (filters.documents, filters.pages)), strict=True):
+    for column, asked, pattern in filters.patterns():
         names = [name for (name,) in view.query(f"SELECT {column} FROM pages GROUP BY 1 ORDER BY min(page)")]
         if not any(map(pattern.match, names)):
             some = ", ".join(names[:_EXAMPLES])

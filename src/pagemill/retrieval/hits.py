@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import translate
@@ -51,10 +52,10 @@ class Filters:
         """The labels as in records: ``Figure title`` is ``figure_title``."""
         return [label.strip().lower().replace(" ", "_") for label in self.labels]
 
-    def patterns(self) -> list[tuple[str, str]]:
-        """Column and regular expression of each filter by pattern."""
+    def patterns(self) -> list[tuple[str, tuple[str, ...], re.Pattern[str]]]:
+        """Column, patterns and their regular expression, of each filter by pattern."""
         wanted = (("doc_id", self.documents), ("page_id", self.pages))
-        return [(column, "|".join(map(translate, patterns))) for column, patterns in wanted if patterns]
+        return [(column, asked, re.compile("|".join(map(translate, asked)))) for column, asked in wanted if asked]
 
 
 class PartRank(msgspec.Struct, frozen=True):
