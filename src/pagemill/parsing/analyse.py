@@ -17,7 +17,7 @@ from pagemill.layout.misread import is_columns_of_text
 from pagemill.parsing.assemble import assemble_regions
 from pagemill.parsing.lines import lines_of_regions, rows_of
 from pagemill.parsing.listings import mark_listings
-from pagemill.parsing.lists import is_bulleted
+from pagemill.parsing.paragraphs import is_bulleted
 from pagemill.parsing.record import begun_record
 from pagemill.parsing.thresholds import PARSING
 from pagemill.tables import find_open_tables, find_ruled_tables, recognize_table

@@ -15,10 +15,9 @@ from pagemill.document.page import ContentFormat, Region
 from pagemill.layout.reading_order import leading_number, reading_order
 from pagemill.layout.text_blocks import group_lines
 from pagemill.parsing.blocks import Block, body_size, merge_neighbours
-from pagemill.parsing.captions import caption_targets, mark_captions
 from pagemill.parsing.fields import is_filled_in, join_fields, keep_fields
 from pagemill.parsing.formulas import gather_formulas, mark_formulas
-from pagemill.parsing.headings import join_names, mark_headings, merge_headings
+from pagemill.parsing.headings import caption_targets, join_names, mark_captions, mark_headings
 from pagemill.parsing.lines import (
     assign_lines,
     is_right_to_left,
@@ -27,9 +26,8 @@ from pagemill.parsing.lines import (
     rows_of,
 )
 from pagemill.parsing.listings import code_runs, listing_text, merge_listings
-from pagemill.parsing.lists import notes_text
 from pagemill.parsing.margins import mark_margins
-from pagemill.parsing.paragraphs import RunKind, ends_sentence, passages
+from pagemill.parsing.paragraphs import RunKind, ends_sentence, notes_text, passages
 from pagemill.parsing.thresholds import PARSING
 
 if TYPE_CHECKING:
@@ -88,7 +86,7 @@ def assemble_regions(
     mark_broken_korean_words([block.rows for block in blocks])
     blocks = [part for i in order for part in _split(blocks[i], body)]
     blocks = merge_neighbours(merge_listings(blocks), _is_rest, lambda items, rest: join_pair(items.text, rest.text))
-    blocks = merge_headings(mark_headings(blocks, height, body, page_number))
+    blocks = mark_headings(blocks, height, body, page_number)
     _mark_continuations(blocks)
     labels = [block.label for block in blocks]
     plain = [block.plain if block.label is Label.FIGURE_TITLE else "" for block in blocks]

@@ -1,16 +1,23 @@
-"""Filled-in form fields among the blocks of a page: beside their labels, and part of the text wherever they are."""
+"""Filled-in form fields and check boxes: beside their labels, and part of the text wherever they are."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pagemill.document.geometry import union_box
+import msgspec
+import numpy as np
+
+from pagemill.document.geometry import area, as_array, intersection, union_box
 from pagemill.document.labels import TASK_OF_LABEL, Label, Task
-from pagemill.document.page import ANNOTATION
+from pagemill.document.page import ANNOTATION, Word
+from pagemill.imaging.annotations import CHECKED, UNCHECKED
+from pagemill.parsing.lines import line_size
 from pagemill.parsing.thresholds import PARSING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
 
     from pagemill.document.page import TextLine
     from pagemill.parsing.blocks import Block
@@ -79,3 +86,74 @@ def _is_form(block: Block) -> bool:
     """Whether a supposed code block is labels and fields rather than code with a note on it."""
     filled_in = sum(line.engine == ANNOTATION for line in block.lines)
     return block.label is Label.ALGORITHM and filled_in >= PARSING.form_share * len(block.lines)
+
+
+def with_marks(lines: Sequence[TextLine], marks: Sequence[TextLine]) -> list[TextLine]:
+    """Add the marks of a page to its lines, in the place of what was read there from the pixels.
+
+    A check box becomes the word of its label's line that its place says; without a label near it is a line of its own.
+
+    Args:
+        lines: Of the page, level.
+        marks: As in :class:`~pagemill.imaging.page.TextLayer`, in the same pixels.
+    """
+    # A mark has no direction of its own: it is level where its page is.
+    marks = [msgspec.structs.replace(mark, polygon=None) for mark in marks]
+    boxes = [mark for mark in marks if mark.text in (CHECKED, UNCHECKED)]
+    values = [mark for mark in marks if mark.text not in (CHECKED, UNCHECKED)]
+    lines = [line for line in lines if not (_is_sign(line) and _lies_in(line, boxes))]
+    lines = [line for line in lines if not (_is_read(line) and _lies_in(line, values))]
+    result = list(lines)
+    found = as_array(line.box for line in result)
+    for mark in boxes:
+        label = _label(mark, result[: len(found)], found)
+        if label is None:
+            result.append(mark)
+        else:
+            result[label] = _beside(result[label], mark)
+            found[label] = result[label].box
+    return [*result, *values]
+
+
+def _is_sign(line: TextLine) -> bool:
+    """Whether a line may be a check box as printed on the page, or as read from the pixels."""
+    return len(line.text.strip()) <= 1
+
+
+def _is_read(line: TextLine) -> bool:
+    """Whether a line was read from the pixels, in which fields are drawn with their values."""
+    return line.engine not in ("text-layer", ANNOTATION)
+
+
+def _lies_in(line: TextLine, marks: Sequence[TextLine]) -> bool:
+    return any(intersection(line.box, mark.box) > PARSING.mark_in_line * area(line.box) for mark in marks)
+
+
+def _label(mark: TextLine, lines: Sequence[TextLine], found: NDArray[np.float64]) -> int | None:
+    """The line on the level of a check box that is nearest to it, within reach."""
+    if not len(found):
+        return None
+    x1, y1, x2, y2 = mark.box
+    level = (found[:, 1] < (y1 + y2) / 2) & ((y1 + y2) / 2 < found[:, 3])
+    gap = np.maximum(np.maximum(found[:, 0] - x2, x1 - found[:, 2]), 0.0)
+    # The label follows its box more often than not: 1 % decides where both sides are equally near.
+    gap = np.where(found[:, 2] < x1, 1.01 * gap, gap)
+    for index in np.argsort(np.where(level, gap, np.inf), kind="stable").tolist():
+        if not level[index]:
+            return None
+        line = lines[index]
+        if line.polygon is None:
+            return index if gap[index] <= PARSING.mark_reach * line_size(line) else None
+    return None
+
+
+def _beside(line: TextLine, mark: TextLine) -> TextLine:
+    """The line with a mark as one of its words, in the order of their places."""
+    sign = Word(mark.text, mark.box)
+    words = line.words or (Word(line.text.strip(), line.box),)
+    middle = (mark.box[0] + mark.box[2]) / 2
+    before = sum((word.box[0] + word.box[2]) / 2 < middle for word in words)
+    joined = (*words[:before], sign, *words[before:])
+    text = " ".join(word.text for word in joined) + (" " if line.text.endswith(" ") else "")
+    box = union_box((line.box, mark.box)) if before in (0, len(words)) else line.box
+    return msgspec.structs.replace(line, text=text, words=joined, box=box, engine=ANNOTATION)

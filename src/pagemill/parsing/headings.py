@@ -1,4 +1,4 @@
-"""Which blocks are the title and headings, and of which level."""
+"""Which blocks are the title, headings and captions; levels, and what captions belong to."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from pagemill.document.joining import join_text
-from pagemill.document.labels import RUNNING_TEXT, TASK_OF_LABEL, TITLES, Label, Task
-from pagemill.parsing.blocks import Block, merge_neighbours
-from pagemill.parsing.captions import NUMBERED_HEADING, ONLY_NAME
+from pagemill.document.labels import FIGURES, RUNNING_TEXT, TASK_OF_LABEL, TITLES, Label, Task
+from pagemill.parsing.blocks import Block
 from pagemill.parsing.lines import join_rows
-from pagemill.parsing.lists import BULLET
-from pagemill.parsing.paragraphs import HAS_WORD, ends_sentence
+from pagemill.parsing.paragraphs import BULLET, HAS_WORD, ends_sentence
 from pagemill.parsing.thresholds import PARSING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from pagemill.document.geometry import Box
+    from pagemill.parsing.blocks import Block
 
 _SECTION = re.compile(r"^\d{1,2}(?:\.\d{1,2}){0,4}\.?$")
 _BROKEN_WORD = re.compile(r"[^\W\d_]{2}[-\u2010]$")
 _MAX_LEVEL = 6
 
 
-def mark_headings(blocks: Sequence[Block], height: int, body: float, page_number: int | None) -> Sequence[Block]:
+def mark_headings(blocks: Sequence[Block], height: int, body: float, page_number: int | None) -> list[Block]:
     """Find title and headings, in reading order, and set their levels.
 
     The document's title, on its first page, is the largest heading of the upper half when it stands out; it has level
@@ -40,7 +40,7 @@ def mark_headings(blocks: Sequence[Block], height: int, body: float, page_number
     """
     result: list[Block] = []
     for block in blocks:
-        if _is_no_title(block):
+        if _is_no_title(block, body):
             block.label = Label.TEXT
         elif _is_missed_heading(block, body):
             block.label = Label.PARAGRAPH_TITLE
@@ -70,7 +70,7 @@ def mark_headings(blocks: Sequence[Block], height: int, body: float, page_number
             continue
         by_size = min(2 + sum(size * alike > block.size for size in ranks), _MAX_LEVEL)
         block.level = numbered_level(block.plain) or by_size
-    return blocks
+    return result
 
 
 def _is_missed_heading(block: Block, body: float) -> bool:
@@ -149,22 +149,6 @@ def _stands_before(name: Block, block: Block) -> bool:
     return level and alike and least * row.size < row.box[0] - first.box[2] < most * row.size
 
 
-def merge_headings(blocks: Sequence[Block]) -> list[Block]:
-    """Join the rows of one heading that layout took for several headings."""
-    return merge_neighbours(blocks, _same_heading, lambda above, below: join_text([above.text, below.text]))
-
-
-def _same_heading(above: Block, below: Block) -> bool:
-    if above.label not in TITLES or above.label is not below.label or above.level != below.level:
-        return False
-    gap = below.box[1] - above.box[3]
-    aligned = min(above.box[2], below.box[2]) - max(above.box[0], below.box[0])
-    alike = abs(below.size / max(above.size, 0.1) - 1) < PARSING.joined_sizes
-    numbered = NUMBERED_HEADING.match(below.plain) is not None
-    near = -0.5 * below.size < gap < PARSING.heading_gap * below.size
-    return near and aligned > 0 and alike and not numbered and len(above.rows) + len(below.rows) <= PARSING.joined_rows
-
-
 def _opens_page(heading: Block, blocks: Sequence[Block]) -> bool:
     """Whether nothing of the body stands before a heading without a number."""
     body = [block for block in blocks if TASK_OF_LABEL[block.label] is not Task.ABANDON]
@@ -177,17 +161,24 @@ def _may_be_heading(block: Block) -> bool:
     return letters and len(block.rows) <= PARSING.joined_rows and not BULLET.match(text)
 
 
-def _is_no_title(block: Block) -> bool:
-    """Whether a model's title or heading is a stray sign, a list item, a long text or the first row of one."""
+def _is_no_title(block: Block, body: float) -> bool:
+    """Whether a model's title or heading is a stray sign, a list item, a long text, a sentence or its first row."""
     if block.label in TITLES and _BROKEN_WORD.search(block.plain):
         return True
     if block.label is Label.DOC_TITLE:
         return _letters(block) < 2
-    return block.label is Label.PARAGRAPH_TITLE and not _may_be_heading(block)
+    return block.label is Label.PARAGRAPH_TITLE and (not _may_be_heading(block) or _is_sentence(block, body))
 
 
 def _letters(block: Block) -> int:
     return sum(char.isalpha() for char in block.plain)
+
+
+def _is_sentence(block: Block, body: float) -> bool:
+    """Whether a supposed heading is set like running text and ends like it; only the text layer tells for sure."""
+    measured = all(line.font_size for line in block.lines)
+    plain = not any(row.bold for row in block.rows) and block.size <= PARSING.demoted_size * body
+    return measured and plain and ends_sentence(block.plain) and len(block.plain) > PARSING.demoted_characters
 
 
 def _stands_out(block: Block, body: float) -> bool:
@@ -198,3 +189,78 @@ def _stands_out(block: Block, body: float) -> bool:
     larger = block.size > (PARSING.promoted_size if measured else PARSING.promoted_size_read) * body
     bold = all(row.bold for row in block.rows)
     return larger or (bold and block.size >= PARSING.promoted_bold_size * body)
+
+
+_NAME = (
+    r"^[<\[〈【(『「]?\s*(?P<kind>fig(?:ure|\.)?|table|tab\.|chart|scheme|plate|exhibit|listing|graph|map|abb(?:ildung|\.)"
+    r"|tabelle|tableau|그림|표|도표|사진|图|圖|表|図)\s*(?:[A-Z]?\d{1,3}(?:[.\-–]\d{1,3})*|[IVX]{1,5}|[A-Z])"
+)
+_CAPTION = re.compile(_NAME + r"(?:\s*[.:)\]>〉】|–—\-』」]|\s+(?-i:(?=[^a-z\s]))|$)", re.IGNORECASE)
+ONLY_NAME = re.compile(_NAME + r"[.:)\]>〉】|』」]?$", re.IGNORECASE)
+NUMBERED_HEADING = re.compile(r"^(\d{1,2}(?:\.\d{1,2}){0,4})\.?\s+\S")
+_SENTENCE = re.compile(_NAME + r"\s+(?-i:[a-z])", re.IGNORECASE)
+_TABLE_WORDS = frozenset({"table", "tab.", "tabelle", "tableau", "표", "表"})
+
+
+def mark_captions(blocks: Sequence[Block]) -> None:
+    """Label blocks that start as captions do (``Figure 3.``, ``Table 1 Results``, ``<표 2>``).
+
+    What a model took for a caption and reads as a sentence about a figure or table is text, or a numbered heading on a
+    page that shows nothing to be captioned.
+    """
+    shown = any(block.label in FIGURES | {Label.TABLE, Label.ALGORITHM} for block in blocks)
+    for block in blocks:
+        if block.label is Label.FIGURE_TITLE and _SENTENCE.match(block.plain):
+            block.label = Label.TEXT
+        elif block.label is Label.FIGURE_TITLE and not shown and NUMBERED_HEADING.match(block.plain):
+            block.label = Label.PARAGRAPH_TITLE
+        elif (
+            block.label in RUNNING_TEXT | TITLES
+            and 0 < len(block.rows) <= PARSING.caption_rows
+            and is_caption(block.plain)
+        ):
+            block.label = Label.FIGURE_TITLE
+
+
+def is_caption(text: str) -> bool:
+    """Whether a text starts as a caption does, and not as a sentence about a figure."""
+    match = _CAPTION.match(text)
+    if match is None or _SENTENCE.match(text):  # the hyphen in "Table 2-2 shows" separates nothing
+        return False
+    return not text[match.end() :].lstrip()[:1].islower()
+
+
+def caption_targets(labels: Sequence[Label], boxes: Sequence[Box], texts: Sequence[str], height: int) -> dict[int, int]:
+    """For every caption the nearest figure or table, by index; a table's caption prefers tables.
+
+    Args:
+        labels: Of all regions of a page.
+        boxes: Theirs, in pixels.
+        texts: What they say, each in one line; looked at where the label is a caption's.
+        height: Of the page in pixels.
+    """
+    pictures = [i for i, label in enumerate(labels) if label in FIGURES]
+    tables = [i for i, label in enumerate(labels) if label is Label.TABLE]
+    targets: dict[int, int] = {}
+    for i, label in enumerate(labels):
+        if label is not Label.FIGURE_TITLE:
+            continue
+        match = _CAPTION.match(texts[i])
+        kind = match.group("kind").lower() if match else ""
+        preferred, others = (tables, pictures) if kind in _TABLE_WORDS else (pictures, tables)
+        if not kind:
+            preferred, others = pictures + tables, []
+        for candidates in (preferred, others):
+            near = {j: _distance(boxes[i], boxes[j]) for j in candidates}
+            best = min(near, key=lambda j: near[j], default=None)
+            if best is not None and near[best] < PARSING.caption_distance * height:
+                targets[i] = best
+                break
+    return targets
+
+
+def _distance(a: Box, b: Box) -> float:
+    """Gap between two boxes in pixels; a gap sideways counts double, captions stand above or below."""
+    x = max(a[0] - b[2], b[0] - a[2], 0.0)
+    y = max(a[1] - b[3], b[1] - a[3], 0.0)
+    return 2 * x + y

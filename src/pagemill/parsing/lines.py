@@ -1,8 +1,9 @@
-"""Lines of text: to which region they belong, in what order they read, and how their texts join."""
+"""Lines of text: made safe to work with, given to regions, put in reading order, and joined."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ import numpy as np
 
 from pagemill.document.geometry import areas, as_array, intersection_matrix, union_box
 from pagemill.document.joining import join_pair
+from pagemill.document.page import PageError
 from pagemill.parsing.thresholds import PARSING
 
 if TYPE_CHECKING:
@@ -275,3 +277,36 @@ def join_rows(rows: Sequence[Row]) -> str:
         joined = joined + piece if not joined or (glue and _is_hangul(piece[0])) else join_pair(joined, piece)
         glue = row.word_goes_on
     return joined
+
+
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff]")
+"""Control characters, and the marks that turn the direction of what follows: text that hides text."""
+
+
+def clean_lines(lines: Sequence[TextLine]) -> tuple[list[TextLine], list[PageError]]:
+    """Take unprintable characters and corners that are no numbers out.
+
+    Lines whose box is no box are left out, which the errors say; so are lines that hold nothing to print.
+    """
+    kept: list[TextLine] = []
+    broken = 0
+    for line in lines:
+        if not all(math.isfinite(value) for value in line.box):
+            broken += 1
+            continue
+        if line.polygon and not all(math.isfinite(value) for corner in line.polygon for value in corner):
+            line = msgspec.structs.replace(line, polygon=None)
+        if _UNPRINTABLE.search(line.text):
+            words = tuple(msgspec.structs.replace(word, text=_printable(word.text)) for word in line.words)
+            line = msgspec.structs.replace(line, text=_printable(line.text), words=words)
+        if line.text.strip():
+            kept.append(line)
+    errors = []
+    if broken:
+        message = f"{broken} lines of text are left out: their boxes are no numbers"
+        errors.append(PageError(component="recognition", category="invalid_geometry", message=message))
+    return kept, errors
+
+
+def _printable(text: str) -> str:
+    return _UNPRINTABLE.sub("", text)

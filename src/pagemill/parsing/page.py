@@ -24,12 +24,11 @@ from pagemill.errors import (
 )
 from pagemill.export.markdown import page_markdown
 from pagemill.parsing.analyse import analyse_page
-from pagemill.parsing.clean import clean_lines
+from pagemill.parsing.lines import clean_lines
 from pagemill.parsing.record import begun_record, cut_pictures, preview_of
-from pagemill.parsing.regions import finish_page, prepare_page
+from pagemill.parsing.regions import finish_page, finish_whole_page, prepare_page, prepare_whole_page
 from pagemill.parsing.text_layer_soundness import PARTIAL, SOUND, judge, merge_lines
 from pagemill.parsing.upright import level_page
-from pagemill.parsing.whole_pages import finish_whole_page, prepare_whole_page
 from pagemill.recognition.languages import remedy_for
 from pagemill.recognition.reader import POORLY_READ
 from pagemill.recognition.script_detection import LANGUAGE_OF_SCRIPT
@@ -136,22 +135,6 @@ class SkippedPage:
         return self.ref.document
 
 
-@dataclass(slots=True)
-class StageClock:
-    """Seconds a page spent in each stage, waiting for a shared service included."""
-
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Add the time spent inside to a stage, whether or not it raises."""
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds[name] = round(self.seconds.get(name, 0.0) + time.perf_counter() - start, 4)
-
-
 async def parse_page(
     ref: PageRef, services: PageServices, settings: ParseSettings, ticket: PageTicket | None = None
 ) -> ParsedPage:
@@ -198,7 +181,8 @@ class _PageRun:
     services: PageServices
     settings: ParseSettings
     ticket: PageTicket | None
-    clock: StageClock = field(default_factory=StageClock)
+    seconds: dict[str, float] = field(default_factory=dict)
+    """Spent in each stage, waiting for a shared service included."""
     limit: asyncio.Timeout = field(default_factory=lambda: asyncio.timeout(None))
     decoded: DecodedPage | None = None
     unserved: bool = False
@@ -210,14 +194,23 @@ class _PageRun:
         return self.decoded
 
     @property
-    def stage(self) -> str:
+    def last_stage(self) -> str:
         """The stage entered last: where an error came from."""
-        return next(reversed(self.clock.seconds), _DECODE)
+        return next(reversed(self.seconds), _DECODE)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Add the time spent inside to a stage, whether or not it raises."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = round(self.seconds.get(name, 0.0) + time.perf_counter() - start, 4)
 
     async def decode(self) -> None:
         """Decode the page, and start its time limit: decoding has a limit of its own, waiting for it has none."""
         assert self.ref.payload is not None
-        with self.clock.stage(_DECODE):
+        with self.stage(_DECODE):
             self.decoded = await self.services.decode(self.ref.payload)
         self.start_limit()
 
@@ -227,12 +220,12 @@ class _PageRun:
 
     async def detect_regions(self, pixels: Pixels) -> list[DetectedRegion]:
         """Detect layout regions, as a stage."""
-        with self.clock.stage("layout"):
+        with self.stage("layout"):
             return await self.services.detect_regions(pixels)
 
     async def compute(self, stage: str, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run a function on a computing thread, as part of a stage."""
-        with self.clock.stage(stage):
+        with self.stage(stage):
             return await self.services.compute(function, *args, **kwargs)
 
     async def read_remotely(
@@ -249,7 +242,7 @@ class _PageRun:
         if self.ticket is not None:
             self.ticket.pixels_gone(kept_bytes=kept_bytes, requests=len(requests))
         try:
-            with self.clock.stage("recognition"):
+            with self.stage("recognition"):
                 async with asyncio.TaskGroup() as group:
                     readings = [group.create_task(read(request)) for request in requests]
                     for reading in readings:
@@ -268,7 +261,7 @@ class _PageRun:
 
     def done(self, record: PageResult, crops: Files, preview: bytes | None) -> ParsedPage:
         """The parsed page, with the time that its stages took."""
-        record.timings = self.clock.seconds
+        record.timings = self.seconds
         if self.ref.warning is not None:
             record.errors.insert(0, self.ref.warning)
         return ParsedPage(document=self.ref.document, record=record, crops=crops, preview=preview)
@@ -276,7 +269,7 @@ class _PageRun:
     def failed(self, error: PageError, exit_code: ExitCode, *, retryable: bool = False) -> ParsedPage:
         """The page with nothing but an error."""
         record = begun_record(self.ref)
-        record.status, record.errors, record.timings = Status.FAILED, [error], self.clock.seconds
+        record.status, record.errors, record.timings = Status.FAILED, [error], self.seconds
         return ParsedPage(
             document=self.ref.document,
             record=record,
@@ -334,7 +327,7 @@ async def _by_lines(run: _PageRun, verdict: str | None) -> ParsedPage:
     read: ReadPage | None = None
     found, source = of_layer, "text-layer"
     if verdict != SOUND:
-        with run.clock.stage("recognition"):
+        with run.stage("recognition"):
             read = await run.services.read(page.pixels, settings.languages)
         found, source = read.lines, "ocr"
         if verdict == PARTIAL and not read.rotation:
@@ -389,7 +382,7 @@ def _failed_by(raised: Exception, run: _PageRun) -> ParsedPage:
         error = raised
     elif run.limit.expired():
         error = PageTimeoutError(
-            f"the page took longer than {run.settings.page_timeout_s:g} s (in {run.stage})",
+            f"the page took longer than {run.settings.page_timeout_s:g} s (in {run.last_stage})",
             remedy="Give it more time with --page-timeout.",
         )
     elif isinstance(raised, MemoryError):
@@ -403,8 +396,8 @@ def _failed_by(raised: Exception, run: _PageRun) -> ParsedPage:
             f"{type(raised).__name__}: {raised}", remedy="This is a defect of pagemill; please report."
         )
     message = error.message
-    if run.stage == _DECODE:  # named as the user would name it; with the row of a dataset
+    if run.last_stage == _DECODE:  # named as the user would name it; with the row of a dataset
         row = run.ref.metadata.get("row")
         message = located(message, run.ref.document.uri if row is None else f"{run.ref.document.uri}#{row}")
-    data = PageError(component=run.stage, category=error.category, message=message, remedy=error.remedy)
+    data = PageError(component=run.last_stage, category=error.category, message=message, remedy=error.remedy)
     return run.failed(data, error.exit_code, retryable=error.retryable)

@@ -16,8 +16,8 @@ import numpy as np
 
 from pagemill.document.geometry import clip, normalise_1000
 from pagemill.imaging.transforms import WHITE, rotate_quarter
+from pagemill.parsing.fields import with_marks
 from pagemill.parsing.lines import around, corners_of, direction, mapped, moved, quarter_turn
-from pagemill.parsing.marks import with_marks
 from pagemill.parsing.thresholds import PARSING
 
 if TYPE_CHECKING:

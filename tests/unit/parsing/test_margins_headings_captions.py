@@ -5,12 +5,10 @@ import pytest
 from pagemill.document.labels import Label
 from pagemill.document.page import TextLine
 from pagemill.parsing.blocks import Block
-from pagemill.parsing.captions import is_caption
-from pagemill.parsing.headings import join_names
+from pagemill.parsing.headings import is_caption, join_names
 from pagemill.parsing.lines import rows_of
-from pagemill.parsing.lists import marker
 from pagemill.parsing.margins import PAGE_NUMBER, mark_margins
-from pagemill.parsing.paragraphs import ends_sentence
+from pagemill.parsing.paragraphs import ends_sentence, marker
 
 
 @pytest.mark.parametrize("text", ["17", "- 3 -", "xii", "Page 4 of 12", "4 / 12", "제 3쪽"[2:], "A-12"])

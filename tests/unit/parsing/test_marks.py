@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pagemill.document.page import TextLine, Word
-from pagemill.parsing.marks import with_marks
+from pagemill.parsing.fields import with_marks
 
 
 def line(text, x, y=100.0, *, size=20.0, letter=10.0, words=True):

@@ -1,5 +1,5 @@
 from pagemill.document.page import TextLine, Word
-from pagemill.parsing.clean import clean_lines
+from pagemill.parsing.lines import clean_lines
 
 
 def test_unprintable_characters_go_and_the_rest_stays():
