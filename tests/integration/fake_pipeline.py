@@ -40,7 +40,7 @@ def ref(page: ParsedPage) -> PageRef:
         position=record.page_idx,
         page_number=record.page_number,
         page_id=record.page_id,
-        payload=EncodedImage(data=b""),
+        payload=EncodedImage(source=b""),
     )
 
 

@@ -168,8 +168,8 @@ async def test_an_image_that_hangs_in_its_decoder_costs_no_thread(
     threads = ComputeThreads(1, name="test", grace_s=0.05)
     async with DecodingService(threads=threads, timeout_s=3.0) as service:
         with pytest.raises(PageTimeoutError, match=r"decoding hangs\.png took longer than 3 s"):
-            await service.decode(EncodedImage(path=tmp_path / "hangs.png"))
-        assert (await service.decode(EncodedImage(path=tmp_path / "good.png"))).pixels.shape == (30, 40, 3)
+            await service.decode(EncodedImage(source=tmp_path / "hangs.png"))
+        assert (await service.decode(EncodedImage(source=tmp_path / "good.png"))).pixels.shape == (30, 40, 3)
         assert threads.stuck.is_set()
     release.set()
 
@@ -231,7 +231,7 @@ def huge_png(path: Path, side: int) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak memory in KiB")
-@pytest.mark.parametrize("payload", ["path=path", "data=path.read_bytes()"])
+@pytest.mark.parametrize("payload", ["path", "path.read_bytes()"])
 def test_a_huge_image_takes_little_memory(tmp_path: Path, payload: str):
     path = huge_png(tmp_path / "huge.png", 12_000)
     script = f"""
@@ -243,7 +243,7 @@ def test_a_huge_image_takes_little_memory(tmp_path: Path, payload: str):
         async def main():
             path = Path({str(path)!r})
             async with DecodingService(workers=1) as service:
-                page = await service.decode(EncodedImage({payload}))
+                page = await service.decode(EncodedImage(source={payload}))
                 print(*page.pixels.shape, page.pixels.min(), page.scale, *page.notes, sep="|")
         asyncio.run(main())
         status = Path("/proc/self/status").read_text().split()

@@ -81,7 +81,7 @@ def test_a_disk_too_small_for_the_images_is_told_early(tmp_path, monkeypatch):
 def test_an_image_that_was_shrunk_to_be_parsed_fits_its_boxes(tmp_path):
     stored = io.BytesIO()
     Image.new("RGB", (300, 200), "white").save(stored, "PNG")
-    payload = EncodedImage(data=stored.getvalue())
+    payload = EncodedImage(source=stored.getvalue())
     found = SimpleNamespace(payload=payload, wanted=SimpleNamespace(rotation=0))
     assert published_images._stored(found, (300, 200)) == stored.getvalue()
     assert published_images._stored(found, (150, 100)) is None

@@ -140,12 +140,11 @@ def _stored(found: FoundPage, size: tuple[int, int]) -> bytes | None:
     if found.wanted.rotation or not isinstance(payload, EncodedImage):
         return None
     try:
-        data = payload.data
-        if data is None:
-            assert payload.path is not None
-            if payload.path.stat().st_size > _MAX_AS_STORED:
+        data = payload.source
+        if not isinstance(data, bytes):
+            if data.stat().st_size > _MAX_AS_STORED:
                 return None
-            data = payload.path.read_bytes()
+            data = data.read_bytes()
         with Image.open(io.BytesIO(data), formats=_AS_STORED) as image:  # reads the header alone
             fits = image.getexif().get(_ORIENTATION, 1) == 1 and image.size == size
     except Exception:  # decoding reports what is wrong with it

@@ -80,7 +80,7 @@ def flattened(document: Any, page: Any, page_index: int) -> Iterator[FlattenedPa
     """
     count = pdfium_c.FPDFPage_GetAnnotCount(page.raw)
     found = [_read(page, document.formenv, index) for index in range(min(count, _MAX_ANNOTATIONS))]
-    if not any(one.shown for one in found):
+    if not any(flatten or mark is not None for flatten, mark in found):
         yield FlattenedPage(page, None, ())
         return
     # Flattening takes the annotations off the page. The document stays open for further pages, and for this one again.
@@ -91,7 +91,7 @@ def flattened(document: Any, page: Any, page_index: int) -> Iterator[FlattenedPa
         if pdfium_c.FPDFPage_GetAnnotCount(twin.raw) != count:
             raise pdfium.PdfiumError("the copy of the page lacks annotations")
         for index in range(count):
-            if index >= len(found) or not found[index].flatten:
+            if index >= len(found) or not found[index][0]:
                 _hide(twin, index)
         status = pdfium_c.FPDFPage_Flatten(twin.raw, pdfium_c.FLAT_NORMALDISPLAY)
         twin.close()
@@ -99,64 +99,48 @@ def flattened(document: Any, page: Any, page_index: int) -> Iterator[FlattenedPa
             raise pdfium.PdfiumError("the annotations of the page cannot be flattened")
         twin = copy[0]
         try:
-            marks = tuple(one.mark for one in found if one.mark is not None)
+            marks = tuple(mark for _, mark in found if mark is not None)
             left_out = f"only {len(found)} of {count} annotations of the page are read" if len(found) < count else ""
             yield FlattenedPage(twin, own_objects, marks, left_out)
         finally:
             twin.close()
 
 
-@dataclass(frozen=True, slots=True)
-class _Annotation:
-    flatten: bool
-    """Its appearance holds text to be read."""
-    mark: Mark | None
-
-    @property
-    def shown(self) -> bool:
-        return self.flatten or self.mark is not None
-
-
-_IGNORED = _Annotation(flatten=False, mark=None)
-
-
-def _read(page: Any, form: Any, index: int) -> _Annotation:
+def _read(page: Any, form: Any, index: int) -> tuple[bool, Mark | None]:
+    """Whether the appearance of an annotation holds text to be read, and its mark."""
     annotation = pdfium_c.FPDFPage_GetAnnot(page.raw, index)
     if not annotation:
-        return _IGNORED
+        return False, None
     try:
         subtype = pdfium_c.FPDFAnnot_GetSubtype(annotation)
-        if subtype in _UNREAD or pdfium_c.FPDFAnnot_GetFlags(annotation) & _UNSEEN:
-            return _IGNORED
         box = pdfium_c.FS_RECTF()
-        if not pdfium_c.FPDFAnnot_GetRect(annotation, box):
-            return _IGNORED
+        is_hidden = pdfium_c.FPDFAnnot_GetFlags(annotation) & _UNSEEN
+        if subtype in _UNREAD or is_hidden or not pdfium_c.FPDFAnnot_GetRect(annotation, box):
+            return False, None
         rectangle = (box.left, box.top, box.right, box.bottom)
         if subtype == pdfium_c.FPDF_ANNOT_FREETEXT:
             contents = _string(lambda *to: pdfium_c.FPDFAnnot_GetStringValue(annotation, b"Contents", *to))
-            return _Annotation(flatten=True, mark=_written(contents, rectangle))
+            return True, _written(contents, rectangle)
         if subtype == pdfium_c.FPDF_ANNOT_WIDGET and form:
             return _read_field(annotation, form, rectangle)
-        return _Annotation(flatten=True, mark=None)
+        return True, None
     finally:
         pdfium_c.FPDFPage_CloseAnnot(annotation)
 
 
-def _read_field(annotation: Any, form: Any, rectangle: tuple[float, float, float, float]) -> _Annotation:
+def _read_field(annotation: Any, form: Any, rectangle: tuple[float, float, float, float]) -> tuple[bool, Mark | None]:
     kind = pdfium_c.FPDFAnnot_GetFormFieldType(form, annotation)
     if kind in _BUTTONS:
         text = CHECKED if pdfium_c.FPDFAnnot_IsChecked(form, annotation) else UNCHECKED
-        return _Annotation(flatten=False, mark=Mark(text, rectangle, fallback=False))
-    if kind not in _WRITTEN:
-        return _Annotation(flatten=True, mark=None)
-    flags = pdfium_c.FPDFAnnot_GetFormFieldFlags(form, annotation)
-    if flags & _PASSWORD and kind == pdfium_c.FPDF_FORMFIELD_TEXTFIELD:
-        return _Annotation(flatten=True, mark=None)  # shown as asterisks
+        return False, Mark(text, rectangle, fallback=False)
+    flags = pdfium_c.FPDFAnnot_GetFormFieldFlags(form, annotation) if kind == pdfium_c.FPDF_FORMFIELD_TEXTFIELD else 0
+    if kind not in _WRITTEN or flags & _PASSWORD:  # a password is shown as asterisks
+        return True, None
     value = _string(lambda *to: pdfium_c.FPDFAnnot_GetFormFieldValue(form, annotation, *to))
-    if value.strip() and flags & _COMB and kind == pdfium_c.FPDF_FORMFIELD_TEXTFIELD:
+    if value.strip() and flags & _COMB:
         # Letters in a row of cells are words of one letter to whom goes by their gaps.
-        return _Annotation(flatten=False, mark=Mark(value, rectangle, fallback=False))
-    return _Annotation(flatten=True, mark=_written(value, rectangle))
+        return False, Mark(value, rectangle, fallback=False)
+    return True, _written(value, rectangle)
 
 
 def _written(value: str, rectangle: tuple[float, float, float, float]) -> Mark | None:

@@ -13,7 +13,7 @@ import struct
 import warnings
 import zlib
 from contextlib import ExitStack, contextmanager
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Literal
 
 import cv2
 import kornia_rs
@@ -62,13 +62,13 @@ _VIPS_LOADERS = {FileFormat.PNG: "pngload", FileFormat.TIFF: "tiffload", FileFor
 _VIPS_PLAIN = frozenset({"b-w", "srgb", "grey16", "rgb16"})
 """Colours that libvips and Pillow bring to 8-bit RGB in the same way."""
 _REMEDY = "Get the file again, or open it in an image editor and save it anew to keep what is left."
+_DAMAGED_DATA = "the image data is truncated or damaged"
 _PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _END_OF_JPEG = b"\xff\xd9"
 _ORIENTATION = 0x0112
 _GAIN_MAPS = (b"hdrgm:Version", b"hdrgainmap")
 """In the metadata of JPEGs whose second image is no page but the brightness of the first one on HDR screens."""
 _MP_ENTRIES = 0xB002
-_THUMBNAIL = "Large Thumbnail"
 _SIDEWAYS = frozenset({5, 6, 7, 8})
 """EXIF orientations that swap width and height."""
 
@@ -98,7 +98,6 @@ def decode_image(
     """
     limits = limits or DecodeLimits()
     with _image(source, frame, limits, name) as (image, file, file_format):
-        _check_size(image.size, name, limits)
         try:
             return _decode(image, file, file_format, limits, frame)
         except MemoryError as error:
@@ -125,7 +124,6 @@ def decode_reduced(
     """
     limits = limits or DecodeLimits()
     with _image(data, 0, limits, name) as (image, _, file_format):
-        _check_size(image.size, name, limits)
         part = next((part for part in (8, 4, 2) if min(image.size) >= part * at_least), 1)
         if part > 1 and file_format is FileFormat.JPEG and image.mode in ("L", "RGB"):
             pixels = _decode_jpeg(data, (math.ceil(image.width / part), math.ceil(image.height / part)))
@@ -146,8 +144,8 @@ def plain_jpeg_size(data: bytes, *, limits: DecodeLimits | None = None) -> tuple
         return None
     try:
         with _image(data, 0, limits, "image") as (image, _, _):
-            plain = image.mode in ("L", "RGB") and min(image.size) > 0 and limits.factor_for(*image.size) == 1
-            return image.size if plain and _orientation(image) not in _TURNS else None
+            plain = image.mode in ("L", "RGB") and limits.factor_for(*image.size) == 1
+            return image.size if plain and _orientation(image) not in range(2, 9) else None
     except InputError:
         return None
 
@@ -162,7 +160,6 @@ def stored_pixels(
     """
     limits = limits or DecodeLimits()
     with _image(source, frame, limits, name) as (image, _, _):
-        _check_size(image.size, name, limits)
         return image.width * image.height
 
 
@@ -170,45 +167,36 @@ def stored_pixels(
 def _image(
     source: bytes | Path, frame: int, limits: DecodeLimits, name: str
 ) -> Iterator[tuple[PillowImage.Image, IO[bytes], FileFormat]]:
-    """An image, opened but not decoded, its file and format; what Pillow raises inside becomes ours."""
+    """An image within the limits, opened but not decoded, its file and format; what Pillow raises becomes ours."""
+    try:
+        file = io.BytesIO(source) if isinstance(source, bytes) else source.open("rb")
+    except OSError as error:
+        raise unreadable(name, error) from error
     with ExitStack() as stack:
-        file = stack.enter_context(_open(source, name, limits))
-        file_format = _image_format(file, name)
+        stack.enter_context(file)
+        file_format = _image_format(file, name, limits)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # Pillow warns of odd metadata; pixels decide
                 image = stack.enter_context(_READERS[file_format](file))
                 if frame:
                     image.seek(frame)
+                _check_size(image.size, name, limits)
                 yield image, file, file_format
         except _DAMAGED as error:
             raise CorruptInputError(f"{name} cannot be decoded: {error}", remedy=_REMEDY) from error
 
 
-def _open(source: bytes | Path, name: str, limits: DecodeLimits) -> IO[bytes]:
-    if isinstance(source, bytes):
-        file: IO[bytes] = io.BytesIO(source)
-        size = len(source)
-    else:
-        try:
-            size = source.stat().st_size
-            file = source.open("rb")
-        except OSError as error:
-            raise unreadable(name, error) from error
+def _image_format(file: IO[bytes], name: str, limits: DecodeLimits) -> FileFormat:
+    size = file.seek(0, io.SEEK_END)
     if size > limits.max_stored_bytes:
-        file.close()
-        raise TooLargeError(
-            f"{name} has {size:,} bytes; the limit is {limits.max_stored_bytes:,}", remedy=_shrink_remedy(limits)
-        )
-    return file
-
-
-def _image_format(file: IO[bytes], name: str) -> FileFormat:
-    head = file.read(HEAD_BYTES)
-    file.seek(0)
-    file_format = sniff(head)
-    if not head:
+        message = f"{name} has {size:,} bytes; the limit is {limits.max_stored_bytes:,}"
+        raise TooLargeError(message, remedy=_shrink_remedy(limits))
+    if not size:
         raise CorruptInputError(f"{name} is empty (0 bytes)", remedy="Get the file again.")
+    file.seek(0)
+    file_format = sniff(file.read(HEAD_BYTES))
+    file.seek(0)
     if file_format is None or not file_format.is_image:
         raise UnsupportedInputError(
             f"{name} is no image that pagemill reads", remedy="Convert it to PNG, JPEG, WebP, BMP or TIFF."
@@ -237,42 +225,43 @@ def _decode(
     stored = image.size
     dpi = _resolution(image)
     if file_format is FileFormat.PNG:
-        data = _whole(file)
-        _check_png(data)
-        orientation = _png_orientation(image, data)
-        pixels = _read_shrunk(image, file, file_format, limits, frame)
-        pixels = _decode_png(data, image, limits) if pixels is None else pixels
-    else:
-        orientation = 1 if file_format is FileFormat.TIFF else _orientation(image)  # Pillow turns TIFFs itself
-        if isinstance(image, TiffImagePlugin.TiffImageFile) and is_damaged(file, image.tag_v2):
-            raise ValueError("the image data is truncated or damaged")
-        if file_format is FileFormat.JPEG and image.mode == "CMYK":
-            _check_cmyk_jpeg(_whole(file))
-        if file_format is FileFormat.JPEG and image.mode in ("L", "RGB"):
-            pixels = _decode_jpeg(_whole(file), limits.working_size(*stored))
-        else:
-            pixels = _read_shrunk(image, file, file_format, limits, frame)
-            pixels = _to_rgb(_load_within(image, limits)) if pixels is None else pixels
+        _check_png(image, _whole(file))
+    elif file_format is FileFormat.JPEG and image.mode == "CMYK":
+        # libjpeg-turbo finds fault with damaged data; Pillow does not.
+        _decode_jpeg(_whole(file), (math.ceil(image.width / 8), math.ceil(image.height / 8)), "CMYK")
+    elif isinstance(image, TiffImagePlugin.TiffImageFile) and is_damaged(file, image.tag_v2, frame):
+        raise ValueError(_DAMAGED_DATA)
+    orientation = 1 if file_format is FileFormat.TIFF else _orientation(image)  # Pillow turns TIFFs itself
+    pixels = _pixels(image, file, file_format, limits, frame)
     scale = 1.0
     notes: tuple[str, ...] = ()
     if (size := limits.working_size(*stored)) != stored:
-        width, height = size
-        pixels = resize(pixels, width, height)
-        scale = width / stored[0]
+        pixels = resize(pixels, *size)
+        scale = size[0] / stored[0]
         notes = (f"decoded at {scale:.3g} of its {stored[0]} x {stored[1]} pixels",)
-    pixels = _upright(pixels, orientation)
     left_out = _frames_left_out(image, file, file_format)
+    message = f"only the first of {left_out + 1:,} frames is read; {left_out:,} left out"
+    remedy = "Save the frames as pages of a TIFF, or as files of their own."
+    warning = PageError(component="decode", category="frames", message=message, remedy=remedy)
     return DecodedPage(
-        pixels=pixels, dpi=dpi * scale if dpi else None, scale=scale, notes=notes, warnings=_frame_warnings(left_out)
+        pixels=_upright(pixels, orientation),
+        dpi=dpi * scale if dpi else None,
+        scale=scale,
+        notes=notes,
+        warnings=(warning,) if left_out else (),
     )
 
 
-def _frame_warnings(left_out: int) -> tuple[PageError, ...]:
-    if not left_out:
-        return ()
-    message = f"only the first of {left_out + 1:,} frames is read; {left_out:,} left out"
-    remedy = "Save the frames as pages of a TIFF, or as files of their own."
-    return (PageError(component="decode", category="frames", message=message, remedy=remedy),)
+def _pixels(
+    image: PillowImage.Image, file: IO[bytes], file_format: FileFormat, limits: DecodeLimits, frame: int
+) -> Pixels:
+    """As they are stored, not upright yet; of what is over the working size, fewer where that is faster."""
+    if file_format is FileFormat.JPEG and image.mode in ("L", "RGB"):
+        return _decode_jpeg(_whole(file), limits.working_size(*image.size))
+    pixels = _read_shrunk(image, file, file_format, limits, frame)
+    if pixels is None and file_format is FileFormat.PNG:
+        pixels = _decode_plain_png(_whole(file), image)
+    return _to_rgb(_load_within(image, limits)) if pixels is None else pixels
 
 
 def _frames_left_out(image: PillowImage.Image, file: IO[bytes], file_format: FileFormat) -> int:
@@ -306,8 +295,7 @@ def _mpo_frames(image: JpegImagePlugin.JpegImageFile, data: bytes) -> int:
             height, width = simplejpeg.decode_jpeg_header(data[start : start + entry["Size"]])[:2]
         except ValueError:  # editors cut off the images behind the first and leave the index
             continue
-        is_thumbnail = entry["Attribute"]["MPType"].startswith(_THUMBNAIL)
-        frames += not is_thumbnail and 2 * width * height > image.width * image.height
+        frames += 2 * width * height > image.width * image.height
     return frames
 
 
@@ -316,63 +304,54 @@ def _whole(file: IO[bytes]) -> bytes:
     return file.read()
 
 
-def _decode_jpeg(data: bytes, at_least: tuple[int, int]) -> Pixels:
+def _decode_jpeg(data: bytes, at_least: tuple[int, int], colours: Literal["RGB", "CMYK"] = "RGB") -> Pixels:
     """Decode with libjpeg-turbo, at the smallest size that covers this width and height."""
     smallest = {"min_width": at_least[0], "min_height": at_least[1]}
     try:
-        return np.asarray(simplejpeg.decode_jpeg(data, "RGB", **smallest))
+        return np.asarray(simplejpeg.decode_jpeg(data, colours, **smallest))
     except ValueError:
         # A file that only lacks its end marker is complete; one that ends inside its data still fails here.
-        return np.asarray(simplejpeg.decode_jpeg(data + _END_OF_JPEG, "RGB", **smallest))
-
-
-def _check_cmyk_jpeg(data: bytes) -> None:
-    """Decode with libjpeg-turbo at an eighth of the size, which finds fault with damaged data; Pillow does not."""
-    width, height = simplejpeg.decode_jpeg_header(data)[1::-1]
-    smallest = {"min_width": math.ceil(width / 8), "min_height": math.ceil(height / 8)}
-    try:
-        simplejpeg.decode_jpeg(data, "CMYK", **smallest)
-    except ValueError:
-        simplejpeg.decode_jpeg(data + _END_OF_JPEG, "CMYK", **smallest)
+        return np.asarray(simplejpeg.decode_jpeg(data + _END_OF_JPEG, colours, **smallest))
 
 
 def _upright(pixels: Pixels, orientation: int) -> Pixels:
-    turn = _TURNS.get(orientation)
-    return np.ascontiguousarray(turn(pixels)) if turn else pixels
+    """Turn and mirror by an EXIF orientation; others than 2 to 8 mean that the page is upright."""
+    if orientation in _SIDEWAYS:
+        pixels = pixels.transpose(1, 0, 2)
+    rows, columns = (-1 if orientation in mirrored else 1 for mirrored in ({3, 4, 7, 8}, {2, 3, 6, 7}))
+    return np.ascontiguousarray(pixels[::rows, ::columns])
 
 
-def _plain_png_mode(image: PillowImage.Image) -> str | None:
-    """What the decoder calls 8-bit RGB or grey without transparency (by Pillow's raw mode); None for all others."""
-    tile = image.tile[0] if image.tile else None  # type: ignore[attr-defined]
-    raw_mode = tile[3] if tile and "transparency" not in image.info else None
-    return {"RGB": "rgb", "L": "mono"}.get(raw_mode or "")
+def _decode_plain_png(data: bytes, image: PillowImage.Image) -> Pixels | None:
+    """Decode 8-bit RGB or grey without transparency with the png crate, 3 to 8 times as fast as libpng and Pillow.
+
+    None for all others, and where it fails: Pillow reads what only lacks its end, and names other damage.
+    """
+    raw_mode = image.tile[0][3] if image.tile else None  # type: ignore[attr-defined]
+    mode = {"RGB": "rgb", "L": "mono"}.get(raw_mode or "")
+    if mode is None or "transparency" in image.info:
+        return None
+    try:
+        pixels = kornia_rs.io.decode_image_png_u8(data, (image.height, image.width), mode)
+    except Exception:  # of no narrower class
+        return None
+    return np.asarray(pixels if mode == "rgb" else cv2.cvtColor(pixels, cv2.COLOR_GRAY2RGB), dtype=np.uint8)
 
 
-def _decode_png(data: bytes, image: PillowImage.Image, limits: DecodeLimits) -> Pixels:
-    """Decode plain PNGs with the png crate, 3 to 8 times as fast as libpng and Pillow; all others with Pillow."""
-    if mode := _plain_png_mode(image):
-        try:
-            pixels = kornia_rs.io.decode_image_png_u8(data, (image.height, image.width), mode)
-        except Exception:  # of no narrower class; Pillow reads what only lacks its end, and names other damage
-            return _to_rgb(_load_within(image, limits))
-        return np.asarray(pixels if mode == "rgb" else cv2.cvtColor(pixels, cv2.COLOR_GRAY2RGB), dtype=np.uint8)
-    return _to_rgb(_load_within(image, limits))
+def _check_png(image: PillowImage.Image, data: bytes) -> None:
+    """Check the checksums of the image data: decoders do not, and would give noise for damaged parts.
 
-
-def _check_png(data: bytes) -> None:
-    """Check the checksums of the image data: decoders do not, and would give noise for damaged parts."""
-    if any(kind == b"IDAT" and not is_sound for kind, _, is_sound in _png_chunks(data)):
-        raise ValueError("the image data is truncated or damaged")
-
-
-def _png_chunks(data: bytes) -> Iterator[tuple[bytes, memoryview, bool]]:
-    """Type and body of every chunk, and whether its checksum is right."""
+    Metadata behind the pixels, which Pillow has not read, are added.
+    """
     view, position = memoryview(data), len(_PNG_SIGNATURE)
     while position + 12 <= len(data):
         end = position + 8 + int.from_bytes(view[position : position + 4], "big")
-        checksum = int.from_bytes(view[end : end + 4], "big")
-        is_sound = end + 4 <= len(data) and zlib.crc32(view[position + 4 : end]) == checksum
-        yield bytes(view[position + 4 : position + 8]), view[position + 8 : end], is_sound
+        kind = bytes(view[position + 4 : position + 8])
+        is_sound = zlib.crc32(view[position + 4 : end]).to_bytes(4, "big") == view[end : end + 4]
+        if kind == b"IDAT" and not is_sound:
+            raise ValueError(_DAMAGED_DATA)
+        if kind == b"eXIf" and is_sound:
+            image.info.setdefault("exif", b"Exif\0\0" + bytes(view[position + 8 : end]))
         position = end + 4
 
 
@@ -471,15 +450,6 @@ def _orientation(image: PillowImage.Image) -> int:
         return 1
 
 
-def _png_orientation(image: PillowImage.Image, data: bytes) -> int:
-    """By metadata before or behind the pixels, of which Pillow has read only the former."""
-    if "exif" not in image.info:
-        body = next((body for kind, body, is_sound in _png_chunks(data) if kind == b"eXIf" and is_sound), None)
-        if body is not None:
-            image.info["exif"] = b"Exif\0\0" + bytes(body)
-    return _orientation(image)
-
-
 def _resolution(image: PillowImage.Image) -> float | None:
     """Dots per inch as the file states it, where that is believable for a scan."""
     try:
@@ -487,15 +457,3 @@ def _resolution(image: PillowImage.Image) -> float | None:
     except (KeyError, IndexError, TypeError, ValueError, ZeroDivisionError):
         return None
     return dpi if 72 < dpi <= 2400 else None
-
-
-_TURNS: dict[int, Callable[[Pixels], Pixels]] = {
-    2: lambda p: p[:, ::-1],
-    3: lambda p: p[::-1, ::-1],
-    4: lambda p: p[::-1],
-    5: lambda p: p.transpose(1, 0, 2),
-    6: lambda p: p[::-1].transpose(1, 0, 2),
-    7: lambda p: p[::-1, ::-1].transpose(1, 0, 2),
-    8: lambda p: p.transpose(1, 0, 2)[::-1],
-}
-"""EXIF orientation to what brings the page upright."""

@@ -39,17 +39,8 @@ def encode_jpeg(pixels: Pixels, quality: int = 90, subsampling: Literal["444", "
     return encoded
 
 
-def encode_webp(pixels: Pixels, quality: int = 60) -> bytes:
-    """Encode as lossy WebP.
-
-    Raises:
-        ValueError: The image has no pixels or a side over 16,383.
-    """
-    buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, "WEBP", quality=quality, method=2)
-    return buffer.getvalue()
-
-
 def encode_preview(pixels: Pixels) -> bytes:
-    """A small WebP of a page for the report, its longer side at most ``PREVIEW_SIDE`` pixels."""
-    return encode_webp(fit(pixels, PREVIEW_SIDE))
+    """A small lossy WebP of a page for the report, its longer side at most ``PREVIEW_SIDE`` pixels."""
+    buffer = io.BytesIO()
+    Image.fromarray(fit(pixels, PREVIEW_SIDE)).save(buffer, "WEBP", quality=60, method=2)
+    return buffer.getvalue()

@@ -24,16 +24,13 @@ class FileFormat(StrEnum):
     @property
     def is_image(self) -> bool:
         """A raster image."""
-        return self in IMAGE_FORMATS
+        return self in {self.PNG, self.JPEG, self.WEBP, self.BMP, self.TIFF}
 
     @property
     def is_table(self) -> bool:
         """A dataset shard."""
-        return self in TABLE_FORMATS
+        return self in {self.ARROW_FILE, self.ARROW_STREAM, self.PARQUET}
 
-
-IMAGE_FORMATS = frozenset({FileFormat.PNG, FileFormat.JPEG, FileFormat.WEBP, FileFormat.BMP, FileFormat.TIFF})
-TABLE_FORMATS = frozenset({FileFormat.ARROW_FILE, FileFormat.ARROW_STREAM, FileFormat.PARQUET})
 
 _PREFIXES: tuple[tuple[bytes, FileFormat], ...] = (
     (b"\x89PNG\r\n\x1a\n", FileFormat.PNG),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from pagemill.document.geometry import clip, union_box
 from pagemill.document.page import ANNOTATION, TextLine, Word
-from pagemill.imaging.glyphs import Glyphs, is_right_to_left, spell_out
+from pagemill.imaging.glyphs import Glyphs, is_level, is_right_to_left, spell_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -118,9 +118,8 @@ def _runs(glyphs: Glyphs) -> Iterator[_Run]:
     if not len(index):
         return
     size = glyphs.sizes[index]
-    angle = np.array([style.angle for style in glyphs.styles], dtype=np.int64)[glyphs.style[index]]
-    bold = np.array([style.bold for style in glyphs.styles], dtype=bool)[glyphs.style[index]]
-    annotation = np.array([style.annotation for style in glyphs.styles], dtype=bool)[glyphs.style[index]]
+    look = glyphs.look[index]
+    angle = look["angle"]
     boxes = _trimmed(glyphs, index, size, angle)
     a, b = _turned(boxes[:, :2], angle), _turned(boxes[:, 2:], angle)
     left, right = np.minimum(a[:, 0], b[:, 0]), np.maximum(a[:, 0], b[:, 0])
@@ -131,12 +130,9 @@ def _runs(glyphs: Glyphs) -> Iterator[_Run]:
     rtl = is_right_to_left(glyphs.codes[index])
 
     # White space that was really drawn has a width, which the gap must not count.
-    spaces = np.concatenate([[0], np.cumsum(np.where(printing, 0.0, glyphs.boxes[:, 2] - glyphs.boxes[:, 0]))])
-    spaces_high = np.concatenate([[0], np.cumsum(np.where(printing, 0.0, glyphs.boxes[:, 3] - glyphs.boxes[:, 1]))])
-    level = (angle % 180 < 45) | (angle % 180 > 135)
-    drawn = np.where(
-        level[1:], spaces[index[1:]] - spaces[index[:-1]], spaces_high[index[1:]] - spaces_high[index[:-1]]
-    )
+    extent = np.where(printing, 0.0, (glyphs.boxes[:, 2:] - glyphs.boxes[:, :2]).T)
+    across, down = np.diff((np.cumsum(extent, axis=1) - extent)[:, index], axis=1)
+    drawn = np.where(is_level(angle[1:]), across, down)
 
     em = np.maximum(size[1:], size[:-1])
     gap = np.maximum(left[1:] - right[:-1], left[:-1] - right[1:])
@@ -166,9 +162,9 @@ def _runs(glyphs: Glyphs) -> Iterator[_Run]:
             baseline=float(np.median(baseline[start:stop][body])),
             size=float(np.median(size[start:stop])),
             angle=int(angle[start]),
-            bold=float(bold[start:stop].mean()),
+            bold=float(look["bold"][start:stop].mean()),
             rtl=bool(rtl[start:stop].mean() > 0.5),
-            annotation=bool(annotation[start:stop].any()),
+            annotation=bool(look["annotation"][start:stop].any()),
             ends_in_space=bool(stop < len(index) and separated[stop - 1] and not reversed_[stop - 1]),
             trailing_space=_drawn_space_after(glyphs, int(index[stop - 1])),
         )
@@ -253,26 +249,20 @@ def _merge_runs(runs: list[_Run]) -> list[_Run]:
     if len(runs) < 2:
         return runs
     order = sorted(range(len(runs)), key=lambda i: (runs[i].angle, runs[i].baseline))
-    parent = list(range(len(runs)))
-
-    def find(i: int) -> int:
-        while parent[i] != i:
-            parent[i] = parent[parent[i]]
-            i = parent[i]
-        return i
-
+    group = [[i] for i in range(len(runs))]  # of each run those of its line, which share their list
     baseline = np.array([runs[i].baseline for i in order])
     size = np.array([runs[i].size for i in order])
     reach = np.searchsorted(baseline, baseline + _RAISED * size.max(), side="right")
     for place, i in enumerate(order):
         # The baselines of one angle ascend; a change of angle breaks the search, which only costs a comparison.
         for j in order[place + 1 : max(place + 1, int(reach[place]))]:
-            if _side_by_side(runs[i], runs[j]):
-                parent[find(j)] = find(i)
-    groups: dict[int, list[int]] = {}
-    for i in range(len(runs)):
-        groups.setdefault(find(i), []).append(i)
-    return [_line([runs[i] for i in members]) for members in groups.values()]
+            if group[i] is not group[j] and _side_by_side(runs[i], runs[j]):
+                others = group[j]
+                group[i] += others
+                for other in others:
+                    group[other] = group[i]
+    lines = {id(members): members for members in group}.values()
+    return [_line([runs[i] for i in sorted(members)]) for members in lines]
 
 
 def _side_by_side(a: _Run, b: _Run) -> bool:
@@ -305,13 +295,11 @@ def _line(runs: Sequence[_Run]) -> _Run:
         else:
             words.extend(run.words)
     main = runs[int(np.argmax(length))]
-    return _Run(
+    return replace(
+        main,
         words=words,
         left=min(run.left for run in runs),
         right=max(run.right for run in runs),
-        baseline=main.baseline,
-        size=main.size,
-        angle=main.angle,
         trailing_space=placed[-1].trailing_space,
         bold=float(np.average([run.bold for run in runs], weights=length)),
         rtl=rtl,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,18 +38,11 @@ _ARABIC_MARKS = (0x64B, 0x655)
 _DOTTED = {"\u0131": "i", "\u0237": "j"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GlyphStyle:
-    """What the glyphs of one text object share."""
-
-    size: float
-    """Font size in pixels; 0 when unknown."""
-    angle: int
-    """Writing direction in degrees clockwise from left-to-right, 0-359."""
-    bold: bool
-    invisible: bool
-    annotation: bool = False
-    """Drawn by a form field or another annotation rather than by the page itself."""
+STYLE = np.dtype(
+    [("size", np.float64), ("angle", np.int64), ("bold", np.bool_), ("invisible", np.bool_), ("annotation", np.bool_)]
+)
+"""What the glyphs of one text object share: the font size in pixels, 0 when unknown; the writing direction in degrees
+clockwise from left-to-right, 0-359; whether an annotation draws them rather than the page itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,50 +57,34 @@ class Glyphs:
     """Pen positions on the baseline in page pixels, shape (n, 2)."""
     style: NDArray[np.int32]
     """Index into ``styles``, shape (n,)."""
-    styles: list[GlyphStyle]
+    styles: NDArray[np.void]
+    """Of dtype ``STYLE``."""
 
-    @classmethod
-    def from_page_space(
-        cls,
-        codes: NDArray[np.uint32],
-        rectangles: Floats,
-        origins: Floats,
-        style: NDArray[np.int32],
-        styles: list[GlyphStyle],
-        affine: Floats,
-    ) -> Glyphs:
-        """Map page-space rectangles (left, top, right, bottom; y upwards) and origins to pixels."""
-        linear, offset = affine[:, :2], affine[:, 2]
-        a = rectangles[:, [0, 1]] @ linear.T + offset
-        b = rectangles[:, [2, 3]] @ linear.T + offset
-        boxes = np.concatenate([np.minimum(a, b), np.maximum(a, b)], axis=1)
-        return cls(codes, boxes, origins @ linear.T + offset, style, styles)
+    @property
+    def look(self) -> NDArray[np.void]:
+        """The style of each glyph, shape (n,)."""
+        return self.styles[self.style]
 
     @property
     def is_space(self) -> Flags:
         """Which glyphs are white space (or nothing at all)."""
-        flags: Flags = (self.codes <= 0x20) | np.isin(self.codes, [0xA0, 0x3000]) | self._thin_space
-        return flags
-
-    @property
-    def _thin_space(self) -> Flags:
-        flags: Flags = (self.codes >= 0x2000) & (self.codes <= 0x200B)
+        thin = (self.codes >= 0x2000) & (self.codes <= 0x200B)
+        flags: Flags = (self.codes <= 0x20) | np.isin(self.codes, [0xA0, 0x3000]) | thin
         return flags
 
     @property
     def sizes(self) -> Floats:
         """Font sizes in pixels, shape (n,); the box height stands in where the font's own size makes no sense."""
-        stated = np.array([style.size for style in self.styles], dtype=np.float64)[self.style]
-        angle = np.array([style.angle for style in self.styles], dtype=np.int64)[self.style]
-        upright = (angle < 45) | (angle > 315) | ((angle > 135) & (angle < 225))
-        extent = np.where(upright, self.boxes[:, 3] - self.boxes[:, 1], self.boxes[:, 2] - self.boxes[:, 0])
+        stated = self.look["size"]
+        width, height = (self.boxes[:, 2:] - self.boxes[:, :2]).T
+        extent = np.where(is_level(self.look["angle"]), height, width)
         # Type 3 fonts have coordinate systems of their own: trust the drawn height over the number.
         wrong = (extent > 0) & ((stated <= 0) | (extent > 4 * stated) | (extent < 0.25 * stated))
         sizes: Floats = np.where(wrong, 0.8 * extent, stated)
         return np.maximum(sizes, 0.1)
 
-    def select(self, keep: Flags) -> Glyphs:
-        """The glyphs where ``keep`` (shape (n,)) is true."""
+    def select(self, keep: Flags | NDArray[np.int64]) -> Glyphs:
+        """The glyphs where ``keep`` (shape (n,)) is true, or those with these indices."""
         return Glyphs(self.codes[keep], self.boxes[keep], self.origins[keep], self.style[keep], self.styles)
 
     def repeated(self) -> Flags:
@@ -156,8 +133,7 @@ def with_accents(glyphs: Glyphs) -> Glyphs:
             if len(composed) == 1:
                 codes[letter], keep[accent] = ord(composed), False
                 break
-    composed_glyphs = Glyphs(codes, glyphs.boxes, glyphs.origins, glyphs.style, glyphs.styles)
-    return composed_glyphs.select(keep)
+    return replace(glyphs, codes=codes).select(keep)
 
 
 def in_logical_order(glyphs: Glyphs) -> Glyphs:
@@ -182,19 +158,32 @@ def in_logical_order(glyphs: Glyphs) -> Glyphs:
     # The letters of a ligature first: a mark before both of them goes between them.
     for i in [*np.flatnonzero(ligature).tolist(), *np.flatnonzero(late).tolist()]:
         order[i], order[i + 1] = order[i + 1], order[i]
-    return Glyphs(codes[order], boxes[order], glyphs.origins[order], glyphs.style[order], glyphs.styles)
+    return glyphs.select(order)
 
 
 def spell_out(text: str) -> str:
     """Spell out ligatures and Arabic presentation forms, join doubled quotes, compose accents (NFC)."""
     if text.isascii():
         return text
-    text = text.replace("\u2018\u2018", "\u201c").replace("\u2019\u2019", "\u201d")  # how TeX sets double quotes
+    text = (
+        valid_unicode(text).replace("\u2018\u2018", "\u201c").replace("\u2019\u2019", "\u201d")
+    )  # how TeX sets double quotes
     spelled = "".join(
         unicodedata.normalize("NFKC", char) if "\ufb00" <= char <= "\ufdff" or "\ufe70" <= char <= "\ufefc" else char
         for char in text
     )
     return unicodedata.normalize("NFC", spelled)
+
+
+def valid_unicode(text: str) -> str:
+    """PDFium speaks UTF-16: join the halves of characters outside of the basic plane, replace halves on their own."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def is_level(angle: NDArray[np.int64]) -> Flags:
+    """Which writing directions run along the rows of the page rather than across them."""
+    flags: Flags = (angle % 180 < 45) | (angle % 180 > 135)
+    return flags
 
 
 def is_right_to_left(codes: NDArray[np.uint32]) -> Flags:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 import pypdfium2 as pdfium
 import pypdfium2.raw as pdfium_c
 
-from pagemill.document.page import PageError, Word
+from pagemill.document.page import PageError
 from pagemill.errors import (
     CorruptInputError,
     EmptyPageError,
@@ -24,15 +22,15 @@ from pagemill.errors import (
 )
 from pagemill.imaging.annotations import FlattenedPage, flattened
 from pagemill.imaging.formats import HEAD_BYTES, FileFormat, sniff
+from pagemill.imaging.glyphs import valid_unicode
 from pagemill.imaging.page import DecodedPage, PdfInfo, TextLayer
 from pagemill.imaging.pdf_damage import PdfDamage
-from pagemill.imaging.text_layer import extract_text_layer, placed_images
+from pagemill.imaging.text_layer import extract_text_layer
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pagemill.document.geometry import Box
-    from pagemill.document.page import TextLine
     from pagemill.imaging.limits import DecodeLimits
     from pagemill.imaging.types import Pixels
 
@@ -55,10 +53,8 @@ class PdfDocument(pdfium.PdfDocument):  # type: ignore[misc] # it has no types
     not there are not asked for again.
     """
 
-    pages = 0
-    """Up to the last one that can be loaded."""
-    absent: frozenset[int] = frozenset()
-    """Indices of pages before it that cannot."""
+    sizes: tuple[tuple[float, float] | None, ...] = ()
+    """Width and height in points of the pages up to the last one that can be loaded; None for one that cannot."""
     damage: PdfDamage
     """What else is wrong with it."""
 
@@ -69,15 +65,17 @@ class PdfDocument(pdfium.PdfDocument):  # type: ignore[misc] # it has no types
 
     def walk(self) -> None:
         """Find out; takes 20 to 80 microseconds a page."""
-        absent: list[int] = []
+        sizes: list[tuple[float, float] | None] = []
+        pages = 0
         for index in range(len(self)):
-            if _page_size(self, index) is not None:
-                self.pages = index + 1
-            else:
-                absent.append(index)
-                if index - self.pages >= _MAX_ABSENT:
+            try:
+                sizes.append(self.get_page_size(index))
+                pages = index + 1
+            except pdfium.PdfiumError:
+                sizes.append(None)
+                if index - pages >= _MAX_ABSENT:
                     break
-        self.absent = frozenset(index for index in absent if index < self.pages)
+        self.sizes = tuple(sizes[:pages])
 
 
 def open_pdf(path: Path, password: str | None) -> PdfDocument:
@@ -148,32 +146,20 @@ def describe(document: PdfDocument) -> PdfInfo:
     """
     # PDFium gives no page beyond the number that the document announces, even where there are more.
     announced = max(len(document), document.damage.pages)
-    if not document.pages:
+    if not document.sizes:
         what = "its only page" if announced == 1 else f"none of the {announced:,} pages that it announces"
         raise CorruptInputError(f"the document is damaged: {what} can be loaded", remedy=_REPAIR)
-    # A broken page is reported when it is rendered.
-    indices = range(min(document.pages, SIZES))
-    sizes = [(0.0, 0.0) if index in document.absent else document.get_page_size(index) for index in indices]
     metadata = {
-        key.lower(): _joined_surrogates(value[:_METADATA_CHARACTERS])
+        key.lower(): valid_unicode(value[:_METADATA_CHARACTERS])
         for key, value in document.get_metadata_dict(skip_empty=True).items()
     }
     return PdfInfo(
-        page_count=document.pages,
+        page_count=len(document.sizes),
         announced=announced,
-        broken=len(document.absent),
-        sizes=tuple(sizes),
+        broken=document.sizes.count(None),  # a broken page is reported when it is rendered
+        sizes=tuple(size or (0.0, 0.0) for size in document.sizes[:SIZES]),
         metadata=metadata,
     )
-
-
-def _page_size(document: Any, index: int) -> tuple[float, float] | None:
-    """Width and height of a page in points; None for one that cannot be loaded."""
-    try:
-        width, height = document.get_page_size(index)
-    except pdfium.PdfiumError:
-        return None
-    return width, height
 
 
 def render_page(document: PdfDocument, page_index: int, limits: DecodeLimits) -> DecodedPage:
@@ -194,7 +180,7 @@ def render_page(document: PdfDocument, page_index: int, limits: DecodeLimits) ->
     """
     if not 0 <= page_index < len(document):
         raise InputError(f"there is no page {page_index + 1}; the document has {len(document)}")
-    if page_index in document.absent or page_index >= document.pages:
+    if page_index >= len(document.sizes) or document.sizes[page_index] is None:
         raise CorruptInputError(f"page {page_index + 1} is damaged: it cannot be loaded", remedy=_REPAIR)
     try:
         page = document[page_index]
@@ -216,8 +202,7 @@ def render_page(document: PdfDocument, page_index: int, limits: DecodeLimits) ->
         text_layer: TextLayer | None = None
         image_boxes: tuple[Box, ...] = ()
         try:
-            text_layer = _read_text_layer(document, page, page_index, width, height, warnings)
-            image_boxes = placed_images(page, width, height)
+            text_layer, image_boxes = _read_text_layer(document, page, page_index, width, height, warnings)
         except Exception as error:  # whatever is wrong with the text, the pixels are there to be read
             notes.append(f"the text layer cannot be read ({type(error).__name__}: {error})")
     finally:
@@ -234,17 +219,17 @@ def render_page(document: PdfDocument, page_index: int, limits: DecodeLimits) ->
 
 def _read_text_layer(
     document: Any, page: Any, page_index: int, width: int, height: int, warnings: list[PageError]
-) -> TextLayer:
+) -> tuple[TextLayer, tuple[Box, ...]]:
     """The text of a page with that of its annotations; of the page alone where they break, which a warning says."""
     try:
         with flattened(document, page, page_index) as flat:
             if flat.left_out:
                 warnings.append(PageError(component="text_layer", category="too_large", message=flat.left_out))
-            return _valid_unicode(extract_text_layer(flat, width, height))
+            return extract_text_layer(flat, width, height)
     except pdfium.PdfiumError as error:
         message = f"form fields and annotations are not read: {error}"
         warnings.append(PageError(component="text_layer", category="annotations", message=message))
-    return _valid_unicode(extract_text_layer(FlattenedPage(page, None, ()), width, height))
+    return extract_text_layer(FlattenedPage(page, None, ()), width, height)
 
 
 def _xfa_warnings(document: Any) -> list[PageError]:
@@ -258,27 +243,6 @@ def _xfa_warnings(document: Any) -> list[PageError]:
         return []
     remedy = "Print the form to a new PDF with a viewer that shows XFA, and parse that."
     return [PageError(component="text_layer", category="unsupported", message=message, remedy=remedy)]
-
-
-def _valid_unicode(layer: TextLayer) -> TextLayer:
-    """PDFium speaks UTF-16: join the halves of characters outside of the basic plane, replace halves on their own."""
-    return replace(
-        layer,
-        lines=tuple(map(_valid_line, layer.lines)),
-        hidden_lines=tuple(map(_valid_line, layer.hidden_lines)),
-        marks=tuple(map(_valid_line, layer.marks)),
-    )
-
-
-def _valid_line(line: TextLine) -> TextLine:
-    if line.text.isascii():
-        return line
-    words = tuple(Word(_joined_surrogates(word.text), word.box) for word in line.words)
-    return msgspec.structs.replace(line, text=_joined_surrogates(line.text), words=words)
-
-
-def _joined_surrogates(text: str) -> str:
-    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _draw(document: Any, page: Any, width: int, height: int) -> Pixels:

@@ -6,12 +6,13 @@ Runs in a decoding process only, as the rest of what touches a PDF.
 from __future__ import annotations
 
 import zlib
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+import pikepdf
 import simplejpeg
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 _FILTERS = frozenset(
@@ -35,23 +36,27 @@ _END_BYTES = 64
 
 
 class PdfDamage:
-    """Looks for damage in a PDF with qpdf, which opens the file when it is first asked. Not thread-safe.
+    """Looks for damage in a PDF with qpdf. Not thread-safe.
 
     What qpdf does not open, or sees otherwise than PDFium, is not looked at: there is nothing to compare.
     """
 
     def __init__(self, path: Path, password: str | None) -> None:
-        self._path = path
-        self._password = password
-        self._pdf: Any = None
-        self._is_tried = False
-        self._sound: dict[tuple[int, int], bool] = {}
-
-    @property
-    def pages(self) -> int:
+        self.pages = 0
         """Pages that qpdf finds; 0 where it cannot tell."""
-        pdf = self._opened()
-        return 0 if pdf is None else len(pdf.pages)
+        self._pdf: Any = None
+        self._sound: dict[tuple[int, int], bool] = {}
+        try:
+            self._pdf = pikepdf.open(
+                path,
+                password=password or "",
+                inherit_page_attributes=False,
+                access_mode=pikepdf.AccessMode.stream,
+                suppress_warnings=True,
+            )
+            self.pages = len(self._pdf.pages)  # walks the page tree
+        except Exception:  # pikepdf passes on whatever C++ throws; PDFium reads the file all the same
+            return
 
     def of_page(self, index: int) -> str | None:
         """What of a page cannot be read to its end; None where nothing is wrong.
@@ -62,9 +67,15 @@ class PdfDamage:
         if index >= self.pages:
             return None
         page = self._pdf.pages[index].obj
-        if not all(map(self._is_whole, _contents(page))):
+        contents = page.get("/Contents")  # one that is named and does not exist is none, says the format
+        if not isinstance(contents, pikepdf.Array):
+            contents = () if contents is None else (contents,)
+        if not all(map(self._is_whole, contents)):
             return "the page's content is damaged or missing: text may be missing"
-        if not all(map(self._is_whole, _objects(page))):
+        resources = page.get("/Resources")
+        objects = resources.get("/XObject") if isinstance(resources, pikepdf.Dictionary) else None
+        drawn = objects.as_dict().values() if isinstance(objects, pikepdf.Dictionary) else ()
+        if not all(map(self._is_whole, islice(drawn, _MAX_OBJECTS))):
             return "an image or a form on the page is damaged: a part of it may be missing"
         return None
 
@@ -72,31 +83,9 @@ class PdfDamage:
         """Close the file."""
         if self._pdf is not None:
             self._pdf.close()
-        self._pdf = None
-
-    def _opened(self) -> Any:
-        if not self._is_tried:
-            self._is_tried = True
-            import pikepdf
-
-            try:
-                pdf = pikepdf.open(
-                    self._path,
-                    password=self._password or "",
-                    inherit_page_attributes=False,
-                    access_mode=pikepdf.AccessMode.stream,
-                    suppress_warnings=True,
-                )
-                len(pdf.pages)  # walks the page tree
-            except Exception:  # pikepdf passes on whatever C++ throws; PDFium reads the file all the same
-                return None
-            self._pdf = pdf
-        return self._pdf
 
     def _is_whole(self, stream: Any) -> bool:
         """Whether a stream is there and can be decoded to its end, as far as that can be told."""
-        import pikepdf
-
         if not isinstance(stream, pikepdf.Stream):
             return False
         key = stream.objgen
@@ -108,33 +97,7 @@ class PdfDamage:
         return self._sound[key]
 
 
-def _contents(page: Any) -> Iterator[Any]:
-    """Content streams of a page. One that is named and does not exist is none, says the format."""
-    import pikepdf
-
-    contents = page.get("/Contents")
-    if isinstance(contents, pikepdf.Array):
-        yield from contents
-    elif contents is not None:
-        yield contents
-
-
-def _objects(page: Any) -> Iterator[Any]:
-    """Images and forms that a page may draw."""
-    import pikepdf
-
-    resources = page.get("/Resources")
-    objects = resources.get("/XObject") if isinstance(resources, pikepdf.Dictionary) else None
-    if isinstance(objects, pikepdf.Dictionary):
-        for number, name in enumerate(objects.keys()):
-            if number == _MAX_OBJECTS:
-                return
-            yield objects[name]
-
-
 def _is_sound(stream: Any) -> bool:
-    import pikepdf
-
     given = stream.get("/Filter")
     filters = [str(name) for name in given] if isinstance(given, pikepdf.Array) else [str(given)] if given else []
     if not _FILTERS.issuperset(filters):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import sys
+import resource
 from typing import TYPE_CHECKING, Any
+
+import pikepdf
 
 from pagemill.errors import CorruptInputError, EncryptedError, TooLargeError
 from pagemill.imaging.page import PdfRepair
@@ -39,8 +41,6 @@ def repair_pdf(path: Path, target: Path, password: str | None) -> PdfRepair:
         EncryptedError: A password is needed, or the one given is wrong.
         TooLargeError: The copy would be much larger than the original.
     """
-    import pikepdf  # takes half a second, and few files need it
-
     try:
         # Attributes that pages inherit stay where they are: to push them down would walk the page tree, loops included.
         try:
@@ -74,8 +74,6 @@ def repair_pdf(path: Path, target: Path, password: str | None) -> PdfRepair:
 
 def _cut_loops(pdf: Any) -> bool:
     """Take out of the page tree what leads back into it; qpdf refuses such a tree whole."""
-    import pikepdf
-
     root = pdf.Root.Pages
     met = {root.objgen}
     nodes = [root]
@@ -100,11 +98,6 @@ def _cut_loops(pdf: Any) -> bool:
 @contextlib.contextmanager
 def _limited_file_size(size: int) -> Iterator[None]:
     """Let this process write no larger file: an endless one fails with an OSError then."""
-    if sys.platform != "linux":
-        yield
-        return
-    import resource
-
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     allowed = size if hard == resource.RLIM_INFINITY else min(size, hard)
     resource.setrlimit(resource.RLIMIT_FSIZE, (allowed, hard))

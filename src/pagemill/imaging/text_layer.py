@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import pypdfium2.raw as pdfium
 from pagemill.document.geometry import area, clip
 from pagemill.document.page import ANNOTATION, TextLine
 from pagemill.imaging.glyph_lines import lines_of_glyphs
-from pagemill.imaging.glyphs import Glyphs, GlyphStyle, in_logical_order, with_accents
+from pagemill.imaging.glyphs import STYLE, Glyphs, in_logical_order, with_accents
 from pagemill.imaging.page import TextLayer
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ _MAX_FORM_DEPTH = 6
 _DEVICE = 1 << 20
 """Side of the virtual device whose whole-number pixels give the page transform to about a thousandth of a point."""
 _PAGE_FILLING = 0.85
+_UNIT_SQUARE = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [1.0, 1.0, 1.0]])
 _HYPHENS = {0x02, 0xAD, 0xFFFE}
 """Marks PDFium or the producer puts for a hyphen at a line's end."""
 _INVISIBLE_MODES = {pdfium.FPDF_TEXTRENDERMODE_INVISIBLE, pdfium.FPDF_TEXTRENDERMODE_CLIP}
@@ -46,22 +47,7 @@ _MARK_EM = 0.7
 _BOLD_NAMES = ("bold", "black", "heavy", "demi")
 
 
-@dataclass(frozen=True, slots=True)
-class _PlacedImage:
-    box: Box
-    opaque: bool
-    rank: int
-    """Place in the drawing order."""
-
-
-@dataclass(frozen=True, slots=True)
-class _PlacedText:
-    rank: int
-    """Place in the drawing order."""
-    annotation: bool
-
-
-def extract_text_layer(flat: FlattenedPage, width: int, height: int) -> TextLayer:
+def extract_text_layer(flat: FlattenedPage, width: int, height: int) -> tuple[TextLayer, tuple[Box, ...]]:
     """Read the text of a page and of its annotations, with boxes in pixels of its rendering.
 
     Rotation, crop box and user unit are undone by PDFium's own page-to-device transform.
@@ -72,35 +58,45 @@ def extract_text_layer(flat: FlattenedPage, width: int, height: int) -> TextLaye
         height: Height of the rendering in pixels.
 
     Returns:
-        Lines in content-stream order, split at column and table-cell gaps. Glyphs drawn twice count once; glyphs
-        outside the page are left out; invisible ones make lines of their own.
+        Lines in content-stream order, split at column and table-cell gaps; and the boxes of the page's own raster
+        images in drawing order. Glyphs drawn twice count once; glyphs outside the page are left out; invisible ones
+        make lines of their own.
     """
     page = flat.page
     affine = page_to_pixels(page, width, height)
-    images, texts = _objects(page, affine, width, height, flat.own_objects)
-    coverage = image_coverage([image.box for image in images], width, height)
-    cover = max((image.rank for image in images if image.opaque and _fills(image.box, width, height)), default=-1)
+    images: list[Box] = []
+    own_images: list[Box] = []
+    ranks: dict[int, tuple[int, bool]] = {}
+    cover = -1
+    for rank, (handle, kind, matrix, root) in enumerate(islice(_objects(page.raw, affine), _MAX_OBJECTS)):
+        is_own = flat.own_objects is None or root < flat.own_objects
+        if kind == pdfium.FPDF_PAGEOBJ_TEXT:
+            ranks[_address(handle)] = rank, not is_own
+        elif kind == pdfium.FPDF_PAGEOBJ_IMAGE:
+            points = _UNIT_SQUARE @ _compose(matrix, handle).T
+            box = clip((*points.min(axis=0).tolist(), *points.max(axis=0).tolist()), width, height)
+            if area(box) > 0:
+                images.append(box)
+                own_images += [box] if is_own else []
+                fills = area(box) >= _PAGE_FILLING * width * height
+                cover = rank if fills and not pdfium.FPDFPageObj_HasTransparency(handle) else cover
+    coverage = image_coverage(images, width, height)
     text_page = pdfium.FPDFText_LoadPage(page.raw)
     if not text_page:
-        return TextLayer(lines=(), characters=0, unmapped=0, invisible=0, image_coverage=coverage)
+        layer = TextLayer(lines=(), characters=0, unmapped=0, invisible=0, image_coverage=coverage)
+        return layer, tuple(own_images)
     try:
-        glyphs, unmapped = _glyphs(text_page, affine, texts, cover)
+        glyphs, unmapped = _glyphs(text_page, affine, ranks, cover)
     finally:
         pdfium.FPDFText_ClosePage(text_page)
-    on_page = (
-        (glyphs.boxes[:, 2] > 0)
-        & (glyphs.boxes[:, 3] > 0)
-        & (glyphs.boxes[:, 0] < width)
-        & (glyphs.boxes[:, 1] < height)
-    )
-    invisible = np.array([style.invisible for style in glyphs.styles], dtype=bool)
-    hidden = on_page & (invisible[glyphs.style] if len(invisible) else False)
+    on_page = ((glyphs.boxes[:, 2:] > 0) & (glyphs.boxes[:, :2] < (width, height))).all(axis=1)
+    hidden = on_page & glyphs.look["invisible"]
     shown = on_page & ~hidden
     # Apart: an invisible layer repeats what is printed above it, and either may be the first.
     hidden[hidden] = ~glyphs.select(hidden).repeated()
     shown[shown] = ~glyphs.select(shown).repeated()
     printing = shown & ~glyphs.is_space
-    return TextLayer(
+    layer = TextLayer(
         lines=_lines(glyphs.select(shown), width, height),
         hidden_lines=_lines(glyphs.select(hidden), width, height),
         marks=tuple(_marks(flat.marks, glyphs.boxes[printing], affine, width, height)),
@@ -109,6 +105,7 @@ def extract_text_layer(flat: FlattenedPage, width: int, height: int) -> TextLaye
         invisible=int((hidden & ~glyphs.is_space).sum()),
         image_coverage=coverage,
     )
+    return layer, tuple(own_images)
 
 
 def _lines(glyphs: Glyphs, width: int, height: int) -> tuple[TextLine, ...]:
@@ -143,12 +140,6 @@ def _marks(
             yield TextLine(text=text.strip(), box=strip, engine=ANNOTATION, font_size=round(_MARK_EM * pitch, 2))
 
 
-def placed_images(page: PdfPage, width: int, height: int) -> tuple[Box, ...]:
-    """Boxes of the raster images that a page places, in pixels of its rendering, in drawing order."""
-    images, _ = _objects(page, page_to_pixels(page, width, height), width, height, None)
-    return tuple(image.box for image in images)
-
-
 def page_to_pixels(page: PdfPage, width: int, height: int) -> Affine:
     """The affine map from page space (points, y upwards) to rendered pixels, shape (2, 3)."""
     device = []
@@ -169,52 +160,24 @@ def image_coverage(boxes: list[Box], width: int, height: int) -> float:
     return float(grid.mean())
 
 
-def _fills(box: Box, width: int, height: int) -> bool:
-    return area(box) >= _PAGE_FILLING * width * height
-
-
-def _objects(
-    page: PdfPage, affine: Affine, width: int, height: int, own_objects: int | None
-) -> tuple[list[_PlacedImage], dict[int, _PlacedText]]:
-    """Images and texts that the page places; texts by the address of their object."""
-    images: list[_PlacedImage] = []
-    texts: dict[int, _PlacedText] = {}
-    for rank, (handle, kind, matrix, root) in enumerate(_walk(page.raw, affine)):
-        if rank >= _MAX_OBJECTS:
-            break
-        if kind == pdfium.FPDF_PAGEOBJ_TEXT:
-            texts[_address(handle)] = _PlacedText(rank, own_objects is not None and root >= own_objects)
-        elif kind == pdfium.FPDF_PAGEOBJ_IMAGE:
-            corners = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [1.0, 1.0, 1.0]])
-            points = corners @ _compose(matrix, handle).T
-            box = clip((*points.min(axis=0).tolist(), *points.max(axis=0).tolist()), width, height)
-            if area(box) > 0:
-                images.append(_PlacedImage(box, not pdfium.FPDFPageObj_HasTransparency(handle), rank))
-    return images, texts
-
-
-def _walk(page: Any, affine: Affine) -> Iterator[tuple[Any, int, Affine, int]]:
+def _objects(page: Any, affine: Affine) -> Iterator[tuple[Any, int, Affine, int]]:
     """All drawing objects, form contents included, with the map from their parent's space to pixels.
 
     The last item is the index of the top-level object that an object is, or is part of.
     """
-    roots = (pdfium.FPDFPage_GetObject(page, i) for i in range(pdfium.FPDFPage_CountObjects(page)))
-    stack: list[tuple[Iterator[Any], Affine]] = [(roots, affine)]
-    root = -1
-    while stack:
-        handles, matrix = stack[-1]
-        root += len(stack) == 1
-        handle = next(handles, None)
-        if handle is None:
-            stack.pop()
-            continue
-        kind = pdfium.FPDFPageObj_GetType(handle)
-        if kind == pdfium.FPDF_PAGEOBJ_FORM and len(stack) <= _MAX_FORM_DEPTH:
-            count = pdfium.FPDFFormObj_CountObjects(handle)
-            inner = (pdfium.FPDFFormObj_GetObject(form, i) for form in [handle] for i in range(count))
-            stack.append((inner, _compose(matrix, handle)))
-        else:
+    for root in range(pdfium.FPDFPage_CountObjects(page)):
+        for handle, kind, matrix in _inside(pdfium.FPDFPage_GetObject(page, root), affine, 0):
             yield handle, kind, matrix, root
+
+
+def _inside(handle: Any, matrix: Affine, depth: int) -> Iterator[tuple[Any, int, Affine]]:
+    kind = pdfium.FPDFPageObj_GetType(handle)
+    if kind != pdfium.FPDF_PAGEOBJ_FORM or depth == _MAX_FORM_DEPTH:
+        yield handle, kind, matrix
+        return
+    inner = _compose(matrix, handle)
+    for index in range(pdfium.FPDFFormObj_CountObjects(handle)):
+        yield from _inside(pdfium.FPDFFormObj_GetObject(handle, index), inner, depth + 1)
 
 
 def _compose(outer: Affine, handle: Any) -> Affine:
@@ -232,16 +195,23 @@ def _address(handle: Any) -> int:
 
 
 def _glyphs(
-    text_page: Any, affine: Affine, texts: dict[int, _PlacedText], cover: int
+    text_page: Any, affine: Affine, ranks: dict[int, tuple[int, bool]], cover: int
 ) -> tuple[Glyphs, NDArray[np.bool_]]:
-    """All glyphs of a text page in content-stream order, and which of them have no usable Unicode value."""
+    """All glyphs of a text page in content-stream order, and which of them have no usable Unicode value.
+
+    Args:
+        text_page: The page.
+        affine: From page space to pixels.
+        ranks: By the address of a text object its place in the drawing order, and whether it is of an annotation.
+        cover: Place of the last image that hides what was drawn before it.
+    """
     count = min(max(0, pdfium.FPDFText_CountChars(text_page)), _MAX_CHARACTERS)
     codes = np.zeros(count, dtype=np.uint32)
     unmapped = np.zeros(count, dtype=bool)
     rectangles = np.zeros((count, 4), dtype=np.float32)  # left, top, right, bottom in page space
     origins = np.zeros((count, 2), dtype=np.float64)
     style = np.zeros(count, dtype=np.int32)
-    styles: list[GlyphStyle] = []
+    styles: list[tuple[float, int, bool, bool, bool]] = []
     style_of_object: dict[int, int] = {}
     if count:
         # One buffer, written by PDFium through moving references: no Python object a glyph.
@@ -256,13 +226,17 @@ def _glyphs(
         index = style_of_object.get(address)
         if index is None:
             index = style_of_object[address] = len(styles)
-            placed = texts.get(address, _PlacedText(cover, False))
-            styles.append(_style(text_page, i, handle, affine, placed, hidden=placed.rank < cover))
+            rank, annotation = ranks.get(address, (cover, False))
+            size, angle, bold, invisible = _style(text_page, i, handle, affine)
+            styles.append((size, angle, bold, invisible or rank < cover, annotation))
         style[i] = index
     unmapped |= _unusable(codes)
     codes[np.isin(codes, list(_HYPHENS))] = ord("-")
     codes[unmapped] = 0xFFFD  # or a control code would pass for white space
-    return Glyphs.from_page_space(codes, rectangles.astype(np.float64), origins, style, styles, affine), unmapped
+    linear, offset = affine[:, :2], affine[:, 2]
+    corners = rectangles.astype(np.float64).reshape(count, 2, 2) @ linear.T + offset
+    boxes = np.concatenate([corners.min(axis=1), corners.max(axis=1)], axis=1)
+    return Glyphs(codes, boxes, origins @ linear.T + offset, style, np.array(styles, dtype=STYLE)), unmapped
 
 
 def _unusable(codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
@@ -273,19 +247,18 @@ def _unusable(codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
     return result
 
 
-def _style(text_page: Any, index: int, handle: Any, affine: Affine, placed: _PlacedText, *, hidden: bool) -> GlyphStyle:
-    """Direction, size and weight of the glyphs of one text object; generated glyphs have no object."""
+def _style(text_page: Any, index: int, handle: Any, affine: Affine) -> tuple[float, int, bool, bool]:
+    """Size, direction, weight and invisibility of the glyphs of one text object; generated glyphs have no object."""
     matrix = pdfium.FS_MATRIX()
     if not handle or not pdfium.FPDFText_GetMatrix(text_page, index, matrix):
-        return GlyphStyle(size=0.0, angle=0, bold=False, invisible=hidden, annotation=placed.annotation)
+        return 0.0, 0, False, False
     along = affine[:, :2] @ np.array([matrix.a, matrix.b])
     up = affine[:, :2] @ np.array([matrix.c, matrix.d])
     size = pdfium.FPDFText_GetFontSize(text_page, index) * float(np.hypot(*up))
     mode = pdfium.FPDFTextObj_GetTextRenderMode(handle)
     bold = mode == pdfium.FPDF_TEXTRENDERMODE_FILL_STROKE or _is_bold(pdfium.FPDFTextObj_GetFont(handle))
     angle = round(math.degrees(math.atan2(along[1], along[0]))) % 360
-    invisible = hidden or mode in _INVISIBLE_MODES or _is_transparent(handle, mode)
-    return GlyphStyle(size=size, angle=angle, bold=bold, invisible=invisible, annotation=placed.annotation)
+    return size, angle, bold, mode in _INVISIBLE_MODES or _is_transparent(handle, mode)
 
 
 def _is_transparent(handle: Any, mode: int) -> bool:

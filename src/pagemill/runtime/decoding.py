@@ -124,10 +124,8 @@ class DecodingService:
         return replace(page, notes=(*payload.notes, *page.notes))
 
     async def _decode_image(self, payload: EncodedImage) -> DecodedPage:
-        source = payload.path if payload.data is None else payload.data
-        if source is None:
-            raise ValueError("an image without bytes and path")
-        name = payload.path.name if payload.path else "the image"
+        source = payload.source
+        name = source.name if isinstance(source, Path) else "the image"
         what, run = f"decoding {name}", self._threads.run
         async with self._time_limit(what):
             stored = await run(stored_pixels, source, frame=payload.frame, limits=self.limits, name=name)

@@ -207,5 +207,5 @@ class PageStream:
 
 
 def _kept_bytes(ref: PageRef) -> int:
-    data = ref.payload.data if isinstance(ref.payload, EncodedImage) else None
-    return _REFERENCE_BYTES + len(data or b"")
+    source = ref.payload.source if isinstance(ref.payload, EncodedImage) else None
+    return _REFERENCE_BYTES + (len(source) if isinstance(source, bytes) else 0)

@@ -46,9 +46,8 @@ class PdfPage:
 class EncodedImage:
     """Encoded bytes of an image, untouched (PNG, JPEG, WebP, BMP, TIFF); decoded on a thread."""
 
-    data: bytes | None = field(default=None, repr=False)
-    path: Path | None = None
-    """Read when the page is decoded; exactly one of ``data`` and ``path`` is set."""
+    source: bytes | Path = field(repr=False)
+    """A file is read when the page is decoded."""
     frame: int = 0
     """Frame of a multi-page TIFF."""
 
@@ -62,11 +61,11 @@ class PageRef:
     """Identity of the page across runs."""
     position: int
     """In the run's input, from 0, pages that were passed over included."""
-    page_number: int | None
+    page_number: int | None = None
     """In the document, from 1; None stands for a source that does not open, or for what it cannot give beside its other
     pages (then ``error`` is set)."""
     page_id: str
-    payload: PdfPage | EncodedImage | None
+    payload: PdfPage | EncodedImage | None = None
     error: PageError | None = None
     """Set when the page cannot even be referred to: a broken row, a document that does not open."""
     estimated_bytes: int = 0

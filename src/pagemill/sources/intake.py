@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -68,9 +69,9 @@ class Intake:
         self._datasets: dict[tuple[int, bool], str] = {}
 
     @property
-    def left(self) -> int | None:
-        """How many pages the limit leaves; None without one."""
-        return None if self._options.limit is None else max(self._options.limit - self.position, 0)
+    def left(self) -> int:
+        """How many pages the limit leaves."""
+        return max((self._options.limit or sys.maxsize) - self.position, 0)
 
     def sources(self) -> Iterator[Source]:
         """Yield the files that have not ended, each once, until the limit is reached."""
@@ -114,8 +115,7 @@ class Intake:
 
     def wanted(self, pages: int, file_format: FileFormat | None) -> Sequence[int]:
         """The pages to take of a file that has so many, ascending from 1, as far as the limit goes."""
-        numbers = self._options.wanted(pages, file_format)
-        return numbers if self.left is None else numbers[: self.left]
+        return self._options.wanted(pages, file_format)[: self.left]
 
     def _meet(self, item: Item) -> Source:
         address = _address(item)

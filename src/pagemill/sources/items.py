@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from pagemill.errors import PagemillError
 
 _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
+MAX_SUFFIXES = 20
+"""Suffixes of skipped files that are counted apart."""
+_MAX_SUFFIX = 16
+"""Characters of a suffix; a longer one is rather the end of a sentence."""
 _DIGITS = re.compile(r"(\d+)")
 
 
@@ -22,6 +26,9 @@ class RemoteFile:
 
     filesystem: Any
     path: str
+
+
+Content: TypeAlias = Path | bytes | RemoteFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,29 +41,21 @@ class Item:
     """Base name, for the document id."""
     origin: int
     """Which of the user's inputs it comes from, from 0; the shards of one dataset share it."""
-    content: Path | bytes | RemoteFile | None = None
+    content: Content | None = None
     error: PagemillError | None = None
 
 
-@dataclass(slots=True)
 class SkippedFiles:
     """Files of folders that are of no kind that pagemill reads, counted by suffix."""
 
-    MAX_SUFFIXES: ClassVar = 20
-    """Suffixes that are counted apart: names are untrusted, and a folder may hold any number of them."""
-    MAX_SUFFIX: ClassVar = 16
-    """Characters of a suffix; a longer one is rather the end of a sentence."""
-    NONE: ClassVar = "no suffix"
-    OTHER: ClassVar = "other"
-
-    by_suffix: Counter[str] = field(default_factory=Counter)
+    def __init__(self) -> None:
+        self.by_suffix: Counter[str] = Counter()
 
     def add(self, name: str) -> None:
-        """Count a file by its name."""
-        suffix = PurePosixPath(name).suffix.lower() or self.NONE
-        is_known = suffix in self.by_suffix
-        if not is_known and (len(self.by_suffix) >= self.MAX_SUFFIXES or len(suffix) > self.MAX_SUFFIX):
-            suffix = self.OTHER
+        """Count a file by its name, which is untrusted: there may be any number of suffixes, of any length."""
+        suffix = PurePosixPath(name).suffix.lower() or "no suffix"
+        if suffix not in self.by_suffix and (len(self.by_suffix) >= MAX_SUFFIXES or len(suffix) > _MAX_SUFFIX):
+            suffix = "other"
         self.by_suffix[suffix] += 1
 
 

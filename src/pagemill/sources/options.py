@@ -47,9 +47,6 @@ class PageRanges:
             ranges.append((first, last))
         return cls(tuple(ranges))
 
-    def __contains__(self, page: int) -> bool:
-        return any(first <= page and (last is None or page <= last) for first, last in self.ranges)
-
     def __str__(self) -> str:
         return ",".join(
             str(first) if first == last else f"{first}-{'' if last is None else last}" for first, last in self.ranges

@@ -74,8 +74,6 @@ class PageReferences:
             document,
             0,
             document.doc_id,
-            page_number=None,
-            payload=None,
             error=_as_data(error, source.item.uri),
             missing=missing,
         )
@@ -123,10 +121,9 @@ class PageReferences:
         except Exception as error:
             yield from self.of_broken(source, input_error(item, error))
             return
-        where = {"path": content} if isinstance(content, Path) else {"data": content}
 
         def page(number: int) -> dict[str, Any]:
-            payload = EncodedImage(**where, frame=number - 1)
+            payload = EncodedImage(source=content, frame=number - 1)
             return {"payload": payload, "estimated_bytes": self._decoded_bytes(stored)}
 
         absent = None
@@ -160,10 +157,10 @@ class PageReferences:
                     self._catalogue.counted(source.digest, known.copy, count)
                 break
             if isinstance(row, EndedRows):
-                intake.pass_over(row.count if left is None else min(row.count, left))
+                intake.pass_over(min(row.count, left))
                 count += row.count
             elif isinstance(row, LostRows):
-                lost = row.count if left is None or row.count is None else min(row.count, left)
+                lost = None if row.count is None else min(row.count, left)
                 missing.add(count + 1, lost, input_error(item, row.error))
                 # They have their places in the input: the rows behind keep theirs when these are there next time.
                 intake.position += lost or 0
@@ -209,9 +206,9 @@ class PageReferences:
             stored = stored_pixels(row.data, limits=self._limits, name="the row's image")
         except PagemillError as error:
             where = f"{item.uri}#{row.number}"
-            fields |= {"payload": None, "error": _as_data(error, where), "missing": int(row.lost)}
+            fields |= {"error": _as_data(error, where), "missing": int(row.lost)}
         else:
-            fields |= {"payload": EncodedImage(data=row.data), "estimated_bytes": self._decoded_bytes(stored)}
+            fields |= {"payload": EncodedImage(source=row.data), "estimated_bytes": self._decoded_bytes(stored)}
         wanted_id = safe_name(row.row_id) if row.row_id else f"{document.doc_id}_{number}"
         return self._page(source, document, row.number, wanted_id, **fields)
 
@@ -275,7 +272,7 @@ class PageReferences:
             waiting = WaitingPage(page_id=self._catalogue.page_id(wanted_id))
         if source.duplicate_of is not None and page:
             kept: dict[str, Any] = {name: fields[name] for name in ("page_number", "metadata") if name in fields}
-            fields = {**kept, "payload": None, "skip": f"{DUPLICATE_OF}{source.duplicate_of}"}
+            fields = {**kept, "skip": f"{DUPLICATE_OF}{source.duplicate_of}"}
         position = self._intake.position
         self._intake.position += 1
         return PageRef(

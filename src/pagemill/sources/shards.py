@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from pagemill.errors import CorruptInputError, InputError, TooLargeError, UnsupportedInputError, UsageError
 from pagemill.imaging.formats import FileFormat
-from pagemill.sources.items import RemoteFile
+from pagemill.sources.items import Content, RemoteFile
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
@@ -79,7 +79,7 @@ class LostRows:
 Piece: TypeAlias = pa.RecordBatch | EndedRows | LostRows
 
 
-def reason_of(error: Exception, content: Path | bytes | RemoteFile) -> Exception:
+def reason_of(error: Exception, content: Content) -> Exception:
     """What an exception says about a shard: it is damaged, or the same exception where its filesystem fails."""
     if isinstance(error, MemoryError):  # Arrow's own is one, too
         return TooLargeError(
@@ -100,7 +100,7 @@ def damaged(reason: str) -> CorruptInputError:
 
 @contextmanager
 def pieces(
-    content: Path | bytes | RemoteFile, file_format: FileFormat, options: SourceOptions, ended: Container[int]
+    content: Content, file_format: FileFormat, options: SourceOptions, ended: Container[int]
 ) -> Iterator[tuple[Columns, Iterator[Piece]]]:
     """Open a shard; gives its columns and, in order, what it holds and what of it is lost.
 
@@ -140,9 +140,7 @@ def pieces(
         yield _columns(stream.schema, options), _stream_batches(file, stream, content, footer)
 
 
-def _row_groups(
-    parquet: pq.ParquetFile, content: Path | bytes | RemoteFile, columns: Columns, ended: Container[int]
-) -> Iterator[Piece]:
+def _row_groups(parquet: pq.ParquetFile, content: Content, columns: Columns, ended: Container[int]) -> Iterator[Piece]:
     """Row groups, a few rows at a time; of a damaged one the rows before the damage, and how many are lost."""
     metadata = parquet.metadata
     groups = [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)]
@@ -191,7 +189,7 @@ def _row_ids(parquet: pq.ParquetFile, index: int, columns: Columns, rows: int) -
     return ()
 
 
-def _file_batches(file: Any, reader: pa.RecordBatchFileReader, content: Path | bytes | RemoteFile) -> Iterator[Piece]:
+def _file_batches(file: Any, reader: pa.RecordBatchFileReader, content: Content) -> Iterator[Piece]:
     """Record batches of an Arrow file; of a damaged one how many rows are lost."""
     for index in range(reader.num_record_batches):
         try:
@@ -219,7 +217,7 @@ def _batch_rows(file: Any, schema: pa.Schema, index: int) -> int | None:
 
 
 def _stream_batches(
-    file: Any, stream: pa.RecordBatchStreamReader, content: Path | bytes | RemoteFile, footer: Exception | None
+    file: Any, stream: pa.RecordBatchStreamReader, content: Content, footer: Exception | None
 ) -> Iterator[Piece]:
     """Record batches of an Arrow stream, up to its end mark; the stream's readers do not insist on one.
 

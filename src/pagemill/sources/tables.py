@@ -22,7 +22,7 @@ from pagemill.sources.shards import MAX_NAMED, EndedRows, LostRows, damaged, pie
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator
 
-    from pagemill.sources.items import RemoteFile
+    from pagemill.sources.items import Content
     from pagemill.sources.options import SourceOptions
     from pagemill.sources.shards import Columns
 
@@ -45,7 +45,7 @@ class DatasetRow:
 
 
 def read_rows(
-    content: Path | bytes | RemoteFile,
+    content: Content,
     file_format: FileFormat,
     options: SourceOptions,
     ended: Container[int] = frozenset(),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pagemill.imaging.glyph_lines import lines_of_glyphs
-from pagemill.imaging.glyphs import Glyphs, GlyphStyle, in_logical_order
+from pagemill.imaging.glyphs import STYLE, Glyphs, in_logical_order
 
 SIZE = 20.0
 
@@ -21,13 +21,12 @@ def make_glyphs(placed, *, baseline=100.0, styles=1):
             boxes.append((x1, baseline - 0.8 * height, x2, baseline + 0.2 * height))
             origins.append((x1, baseline))
             style.append(which[0] if which else 0)
-    plain = GlyphStyle(size=SIZE, angle=0, bold=False, invisible=False)
     return Glyphs(
         np.array(codes, dtype=np.uint32),
         np.array(boxes, dtype=np.float64),
         np.array(origins, dtype=np.float64),
         np.array(style, dtype=np.int32),
-        [plain] * styles,
+        np.array([(SIZE, 0, False, False, False)] * styles, dtype=STYLE),
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from pagemill.imaging.annotations import FlattenedPage
 from pagemill.imaging.glyphs import spell_out
-from pagemill.imaging.text_layer import extract_text_layer, placed_images
+from pagemill.imaging.text_layer import extract_text_layer
 
 SCALE = 2.0
 
@@ -37,7 +37,7 @@ def make_page(texts, *, size=(400, 300), font="Helvetica"):
 def layer_of(texts, **options):
     document, page = make_page(texts, **options)
     width, height = (round(value * SCALE) for value in page.get_size())
-    layer = extract_text_layer(FlattenedPage(page, None, ()), width, height)
+    layer, _ = extract_text_layer(FlattenedPage(page, None, ()), width, height)
     document.close()
     return layer
 
@@ -105,7 +105,7 @@ def test_boxes_lie_on_the_ink_whatever_the_page_rotation(rotation):
     page.set_cropbox(20, 10, 380, 290)
     image = page.render(scale=SCALE, grayscale=True).to_numpy().squeeze()
     height, width = image.shape
-    (line,) = extract_text_layer(FlattenedPage(page, None, ()), width, height).lines
+    (line,) = extract_text_layer(FlattenedPage(page, None, ()), width, height)[0].lines
     rows, columns = np.nonzero(image < 128)
     x1, y1, x2, y2 = line.box
     assert x1 - 2 <= columns.min()
@@ -127,7 +127,7 @@ def test_letters_drawn_one_by_one_keep_their_order(rotation):
         x += 11 * widths.get(letter, 0.5 if letter == "s" else 0.556)
     document, page = make_page(letters)
     page.set_rotation(rotation)
-    (line,) = extract_text_layer(FlattenedPage(page, None, ()), 800, 600).lines
+    (line,) = extract_text_layer(FlattenedPage(page, None, ()), 800, 600)[0].lines
     assert line.text == "little tin fillings in filters"
     document.close()
 
@@ -141,8 +141,9 @@ def test_images_are_placed_and_cover():
     image.set_matrix(pdfium.PdfMatrix().scale(200, 150).translate(100, 50))
     page.insert_obj(image)
     page.gen_content()
-    assert placed_images(page, 400, 300) == (pytest.approx((100.0, 100.0, 300.0, 250.0), abs=0.01),)
-    assert extract_text_layer(FlattenedPage(page, None, ()), 400, 300).image_coverage == pytest.approx(0.25, abs=0.02)
+    layer, boxes = extract_text_layer(FlattenedPage(page, None, ()), 400, 300)
+    assert boxes == (pytest.approx((100.0, 100.0, 300.0, 250.0), abs=0.01),)
+    assert layer.image_coverage == pytest.approx(0.25, abs=0.02)
     document.close()
 
 

@@ -49,7 +49,7 @@ REF = PageRef(
     position=3,
     page_number=1,
     page_id="a_1",
-    payload=EncodedImage(path=Path("a.png")),
+    payload=EncodedImage(source=Path("a.png")),
     metadata={"year": 2024},
 )
 

@@ -32,7 +32,7 @@ REF = PageRef(
     position=3,
     page_number=7,
     page_id="a_7",
-    payload=EncodedImage(path=Path("a.png")),
+    payload=EncodedImage(source=Path("a.png")),
     metadata={"year": 2024},
 )
 BY_PAGES = ParseSettings(recognition=RecognitionSettings(engine="fake"), text_layer=TextLayerMode.NEVER)

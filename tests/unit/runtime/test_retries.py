@@ -7,7 +7,6 @@ import selectors
 from collections import Counter
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -70,8 +69,8 @@ class World:
             await asyncio.sleep(0)
             self.given += 1
             skipped = plan.behaviour == "skip"
-            # The blank image says by its path whose it is.
-            payload = None if skipped else EncodedImage(path=Path(str(position)), data=b"." * plan.size)
+            # The blank image says by its frame whose it is.
+            payload = None if skipped else EncodedImage(source=b"." * plan.size, frame=position)
             yield PageRef(
                 document=DocumentRef(doc_id="d", uri="d.pdf"),
                 key=PageKey("0" * 64, position + 1),
@@ -105,7 +104,7 @@ class World:
             self.alone = None
 
     async def decode(self, payload):
-        position = int(payload.path.name)
+        position = payload.frame
         self.begun[position] += 1
         await asyncio.sleep(0)
         behaviour = self.plans[position].behaviour

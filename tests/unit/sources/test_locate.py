@@ -10,7 +10,7 @@ from pagemill.errors import (
     UnreadableInputError,
     UnsupportedInputError,
 )
-from pagemill.sources.items import SkippedFiles, base_name, natural_key
+from pagemill.sources.items import MAX_SUFFIXES, SkippedFiles, base_name, natural_key
 from pagemill.sources.locate import expand
 
 
@@ -245,11 +245,11 @@ def test_files_of_other_kinds_in_folders_are_counted_by_suffix(folder: Path):
 
 
 def test_suffixes_that_are_counted_apart_are_bounded(tmp_path: Path):
-    for number in range(SkippedFiles.MAX_SUFFIXES + 5):
+    for number in range(MAX_SUFFIXES + 5):
         (tmp_path / f"x.{number}").touch()
-    (tmp_path / f"x.{'y' * SkippedFiles.MAX_SUFFIX}").touch()
+    (tmp_path / f"x.{'y' * 16}").touch()
     skipped = skipped_in(tmp_path)
-    assert len(skipped) == SkippedFiles.MAX_SUFFIXES + 1
+    assert len(skipped) == MAX_SUFFIXES + 1
     assert skipped["other"] == 6
 
 

@@ -20,9 +20,7 @@ from pagemill.sources import PageRanges
     ],
 )
 def test_selection(text: str, count: int, expected: list[int]):
-    ranges = PageRanges.parse(text)
-    assert ranges.select(count) == expected
-    assert [n for n in range(1, count + 1) if n in ranges] == expected
+    assert PageRanges.parse(text).select(count) == expected
 
 
 @pytest.mark.parametrize("text", ["", "0", "5-3", "a", "1-2-3", "1,,2", "-", "1.5", "--3", "0-4", "٣", "9999999999"])

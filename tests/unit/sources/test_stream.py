@@ -171,7 +171,7 @@ async def test_frames_of_a_tiff(tmp_path: Path):
     refs = await take(tmp_path / "fax.tif", pages=PageRanges.parse("2-3"))
     assert [(ref.page_id, ref.payload.frame) for ref in refs] == [("fax_2", 1), ("fax_3", 2)]  # type: ignore[union-attr]
     (ref,) = await take(tmp_path / "fax.tif", limit=1)
-    assert ref.payload.path == tmp_path / "fax.tif"  # type: ignore[union-attr]
+    assert ref.payload.source == tmp_path / "fax.tif"  # type: ignore[union-attr]
 
 
 async def test_a_page_of_a_tiff_that_is_too_large_leaves_the_others(tmp_path: Path):
@@ -203,7 +203,7 @@ async def test_remote_files():
     memory.pipe({"/in/a.pdf": b"%PDF-1.7\n1\n", "/in/b.png": png(), "/in/c.png": b"", "/in/d.tif": b"II*\0broken"})
     try:
         refs = await take("memory://in")
-        data = [ref.payload.data for ref in refs if isinstance(ref.payload, EncodedImage)]
+        data = [ref.payload.source for ref in refs if isinstance(ref.payload, EncodedImage)]
     finally:
         memory.rm("/in", recursive=True)
     assert [ref.page_id for ref in refs] == ["a_1", "b_1", "c", "d"]
@@ -274,8 +274,7 @@ async def test_rows_of_a_dataset(shards: Path):
     ]
     assert refs[0].metadata == {"year": 2024, "row": 1, "shard": "train-0.parquet"}
     assert isinstance(refs[0].payload, EncodedImage)
-    assert refs[0].payload.data == png()
-    assert refs[0].payload.path is None
+    assert refs[0].payload.source == png()
     assert refs[1].error is not None
     assert "train-0.parquet#2" in refs[1].error.message
 
