@@ -5,7 +5,7 @@ A damaged one costs its own rows. What cannot be read never raises once the shar
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -19,6 +19,7 @@ from pagemill.sources.items import Content, RemoteFile
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
+    from contextlib import ExitStack
 
     from pagemill.sources.options import SourceOptions
 
@@ -98,46 +99,39 @@ def damaged(reason: str) -> CorruptInputError:
     return CorruptInputError(f"the dataset file is damaged: {' '.join(reason.split())}", remedy="Get the file again.")
 
 
-@contextmanager
 def pieces(
-    content: Content, file_format: FileFormat, options: SourceOptions, ended: Container[int]
-) -> Iterator[tuple[Columns, Iterator[Piece]]]:
-    """Open a shard; gives its columns and, in order, what it holds and what of it is lost.
+    stack: ExitStack, content: Content, file_format: FileFormat, options: SourceOptions, ended: Container[int]
+) -> tuple[Columns, Iterator[Piece]]:
+    """Open a shard, until ``stack`` is closed: its columns and, in order, what it holds and what of it is lost.
 
     Row groups of Parquet files whose rows all are in ``ended`` are not decoded.
     """
-    with ExitStack() as stack:
-        if isinstance(content, bytes):
-            file: Any = pa.BufferReader(content)
-        elif isinstance(content, Path):
-            file = pa.memory_map(str(content)) if file_format is not FileFormat.PARQUET else pa.OSFile(str(content))
-        else:
-            file = content.filesystem.open(content.path, "rb")
-        stack.enter_context(file)
-        if file_format is FileFormat.PARQUET:
-            parquet = stack.enter_context(
-                pq.ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER, page_checksum_verification=True)
-            )
-            columns = _columns(parquet.schema_arrow, options)
-            yield columns, _row_groups(parquet, content, columns, ended)
-            return
-        if file_format is FileFormat.ARROW_FILE:
-            try:
-                reader = stack.enter_context(pa.ipc.open_file(file))
-            except (pa.ArrowException, OSError) as error:
-                if reason_of(error, content) is error:  # of the filesystem
-                    raise
-                # A truncated file has no footer; its record batches are still there, as a stream.
-                footer: Exception | None = damaged(f"it has no valid footer ({error})")
-                file.seek(len(_ARROW_MAGIC))
-            else:
-                columns = _columns(reader.schema, options)
-                yield columns, _file_batches(file, reader, content)
-                return
-        else:
-            footer = None
-        stream = stack.enter_context(pa.ipc.open_stream(file))
-        yield _columns(stream.schema, options), _stream_batches(file, stream, content, footer)
+    if isinstance(content, bytes):
+        file: Any = pa.BufferReader(content)
+    elif isinstance(content, Path):
+        file = pa.memory_map(str(content)) if file_format is not FileFormat.PARQUET else pa.OSFile(str(content))
+    else:
+        file = content.filesystem.open(content.path, "rb")
+    stack.enter_context(file)
+    if file_format is FileFormat.PARQUET:
+        parquet = stack.enter_context(
+            pq.ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER, page_checksum_verification=True)
+        )
+        columns = _columns(parquet.schema_arrow, options)
+        return columns, _row_groups(parquet, content, columns, ended)
+    footer: Exception | None = None
+    if file_format is FileFormat.ARROW_FILE:
+        try:
+            reader = stack.enter_context(pa.ipc.open_file(file))
+            return _columns(reader.schema, options), _file_batches(file, reader, content)
+        except (pa.ArrowException, OSError) as error:
+            if reason_of(error, content) is error:  # of the filesystem
+                raise
+            # A truncated file has no footer; its record batches are still there, as a stream.
+            footer = damaged(f"it has no valid footer ({error})")
+            file.seek(len(_ARROW_MAGIC))
+    stream = stack.enter_context(pa.ipc.open_stream(file))
+    return _columns(stream.schema, options), _stream_batches(file, stream, content, footer)
 
 
 def _row_groups(parquet: pq.ParquetFile, content: Content, columns: Columns, ended: Container[int]) -> Iterator[Piece]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -71,7 +72,8 @@ def read_rows(
         OSError: The file's filesystem fails, where that is a remote one.
     """
     try:
-        with pieces(content, file_format, options, ended) as (columns, found):
+        with ExitStack() as stack:
+            columns, found = pieces(stack, content, file_format, options, ended)
             if opened is not None:
                 opened(columns)
             first = 1
