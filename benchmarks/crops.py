@@ -5,7 +5,6 @@ python benchmarks/crops.py [--pages 64] [--seed 0] [--glmocr-python glm/bin/pyth
 
 from __future__ import annotations
 
-import argparse
 import base64
 import contextlib
 import functools
@@ -21,8 +20,8 @@ import cv2
 import numpy as np
 from PIL import Image
 
-from glmocr_process import LEFT_OUT, add_common_options, glmocr_process
-from pagemill.bench.table import FigureTable, show
+from glmocr_process import glmocr_process, measure_and_print
+from pagemill.bench.table import FigureTable
 from pagemill.imaging.decode import decode_image
 from pagemill.imaging.encode import encode_jpeg
 from pagemill.imaging.limits import DecodeLimits
@@ -184,16 +183,5 @@ def answer(question):
 """
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pages", type=int, default=64)
-    parser.add_argument("--seed", type=int, default=0)
-    add_common_options(parser)
-    arguments = parser.parse_args()
-    tables = crop_tables(pages=arguments.pages, seed=arguments.seed, glmocr_python=arguments.glmocr_python)
-    show("crops", tables, arguments.json, notes=[] if arguments.glmocr_python else [LEFT_OUT])
-
-
 if __name__ == "__main__":
-    main()
+    measure_and_print("crops", __doc__, crop_tables, "pages", 64)

@@ -10,10 +10,13 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pagemill.bench.table import show
 from pagemill.errors import MissingDependencyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from pagemill.bench.table import FigureTable
 
 REMEDY = "make an environment of its own: python -m venv glm && glm/bin/pip install glmocr==0.1.5"
 
@@ -30,6 +33,19 @@ def add_common_options(parser: argparse.ArgumentParser) -> None:
     """Add ``--glmocr-python`` and ``--json``."""
     parser.add_argument("--glmocr-python", type=Path, help="interpreter of an environment with glmocr 0.1.5")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+
+
+def measure_and_print(
+    name: str, description: str | None, tables: Callable[..., list[FigureTable]], counted: str, default: int
+) -> None:
+    """Be the command line of a benchmark whose function takes a number of things, a seed and ``glmocr_python``."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(f"--{counted}", type=int, default=default)
+    parser.add_argument("--seed", type=int, default=0)
+    add_common_options(parser)
+    options = vars(parser.parse_args())
+    as_json = options.pop("json")
+    show(name, tables(**options), as_json, notes=[] if options["glmocr_python"] else [LEFT_OUT])
 
 
 @contextlib.contextmanager

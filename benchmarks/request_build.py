@@ -5,7 +5,6 @@ python benchmarks/request_build.py [--crops 200] [--seed 0] [--glmocr-python glm
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import functools
 import statistics
@@ -18,8 +17,8 @@ import msgspec
 import numpy as np
 
 from crops import sample_page
-from glmocr_process import LEFT_OUT, add_common_options, glmocr_process
-from pagemill.bench.table import FigureTable, show
+from glmocr_process import glmocr_process, measure_and_print
+from pagemill.bench.table import FigureTable
 from pagemill.config.model_cards import load_card
 from pagemill.document.labels import Task
 from pagemill.imaging.decode import decode_image
@@ -153,16 +152,5 @@ def answer(question):
 """
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--crops", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=0)
-    add_common_options(parser)
-    arguments = parser.parse_args()
-    tables = request_tables(crops=arguments.crops, seed=arguments.seed, glmocr_python=arguments.glmocr_python)
-    show("request-build", tables, arguments.json, notes=[] if arguments.glmocr_python else [LEFT_OUT])
-
-
 if __name__ == "__main__":
-    main()
+    measure_and_print("request-build", __doc__, request_tables, "crops", 200)

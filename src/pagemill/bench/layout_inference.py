@@ -6,14 +6,14 @@ Every row is measured on the same weights and pages. On a GPU a row ends when th
 from __future__ import annotations
 
 import contextlib
+import statistics
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import cv2
 
-from pagemill.bench.gpu_busy import GpuBusy
 from pagemill.errors import PagemillError
 from pagemill.layout.pp_doclayout.inference import ModelChoice, Predictor, load_predictor
 from pagemill.layout.pp_doclayout.preprocess import resize_pages
@@ -22,33 +22,24 @@ from pagemill.layout.pp_doclayout_engine import PPDocLayoutEngine
 from pagemill.testing.drawn_pages import A4_300DPI, draw_page
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
+
+    import torch
 
     from pagemill.imaging.types import Pixels
 
 
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """A line of the table."""
+Speed = tuple[str, float, float]
+"""Name, milliseconds, pages per second."""
 
-    name: str
-    milliseconds: float
-    """For all pages, the fastest of the repeats."""
-    pages: int
-    busy_share: float | None = None
-    """Of the time of the repeats, in which a kernel ran on the GPU, 0-1; None where nothing tells."""
-
-    @property
-    def pages_per_second(self) -> float:
-        """Speed."""
-        return self.pages * 1000 / self.milliseconds
+_SAMPLE_S = 0.05
 
 
 def inference_rows(
     weights: Path, device: TorchDevice, *, pages: int = 64, batch: int = 64, repeats: int = 3, compile: bool = True
-) -> list[Timing]:
-    """Milliseconds of the model alone, from pixels on the device to raw outputs on the device.
+) -> list[Speed]:
+    """Speed of the model alone, from pixels on the device to raw outputs on the device: name, ms, pages per second.
 
     Args:
         weights: Folder of the model.
@@ -83,15 +74,18 @@ def inference_rows(
             _finish(predictor)
 
         with mode:
-            rows.append(Timing(name, _fastest(run, repeats), pages))
+            milliseconds = _fastest(run, repeats)
+        rows.append((name, milliseconds, pages * 1000 / milliseconds))
         del predictor
     return rows
 
 
 def stage_rows(
     weights: Path, device: TorchDevice, *, pages: int = 64, threads: int = 8, batch: int = 16, repeats: int = 3
-) -> list[Timing]:
-    """The whole layout stage, from encoded bytes to regions, pages in threads as in a run.
+) -> list[tuple[str, float, float, float | None]]:
+    """Speed of the whole layout stage, from encoded bytes to regions, pages in threads as in a run.
+
+    Each row has its name, ms, pages per second, and the share of that time, 0-1, in which the GPU was busy.
 
     Args:
         weights: Folder of the model.
@@ -119,11 +113,40 @@ def stage_rows(
                 list(callers.map(detect, [data[start : start + batch] for start in range(0, pages, batch)]))
 
             run()
-            with GpuBusy(predictor.device) as gpu:
+            with gpu_samples(predictor.device) as samples:
                 milliseconds = _fastest(run, repeats)
+            busy = statistics.mean(samples) / 100 if samples else None
             where = "nvJPEG" if kind == "JPEG" and predictor.jpeg_decoder else f"{threads} threads"
-            rows.append(Timing(f"{kind} to regions, {where}", milliseconds, pages, gpu.share))
+            rows.append((f"{kind} to regions, {where}", milliseconds, pages * 1000 / milliseconds, busy))
     return rows
+
+
+@contextlib.contextmanager
+def gpu_samples(device: torch.device) -> Iterator[list[int]]:
+    """Percentages of the time in which a GPU computes, while the block runs, as its driver says (NVML).
+
+    The driver tells the share of its last period (1/6 s to 1 s, by the product) in which a kernel ran, of any process.
+    Nothing is sampled on other devices, or where ``nvidia-ml-py`` is not installed.
+    """
+    import torch
+
+    samples: list[int] = []
+    ended = threading.Event()
+
+    def watch() -> None:
+        with contextlib.suppress(Exception):  # of nvidia-ml-py, which have no base that is there without it
+            while not ended.wait(_SAMPLE_S):
+                samples.append(torch.cuda.utilization(device))
+
+    thread = threading.Thread(target=watch, name="pagemill.bench.gpu", daemon=True)
+    if device.type == "cuda":
+        thread.start()
+    try:
+        yield samples
+    finally:
+        ended.set()
+        if thread.is_alive():
+            thread.join()
 
 
 def encode_pages(pages: Sequence[Pixels], kind: str) -> list[bytes]:

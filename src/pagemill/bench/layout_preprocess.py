@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pagemill.bench.layout_inference import Timing, encode_pages
+from pagemill.bench.layout_inference import Speed, encode_pages
 from pagemill.imaging.decode import decode_image, decode_reduced
 from pagemill.layout.pp_doclayout.preprocess import INPUT_SIDE, resize_pages
 from pagemill.layout.pp_doclayout.settings import Interpolation
 from pagemill.testing.drawn_pages import A4_300DPI, draw_page
 
 _PUBLISHED = "the published processor"
+_DISTINCT = 4
+"""Different pages that are measured."""
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,26 +25,30 @@ if TYPE_CHECKING:
     from pagemill.imaging.types import Pixels
 
 
-def preprocess_rows(*, pages: int = 64, distinct: int = 4, stock: bool = True) -> list[Timing]:
-    """CPU milliseconds for A4 pages at 300 dpi: the resize alone, then from encoded bytes; page by page in turn.
+def preprocess_rows(*, pages: int, stock: bool) -> list[Speed]:
+    """CPU time for A4 pages at 300 dpi: the resize alone, then from encoded bytes; page by page in turn.
 
     Args:
         pages: How many.
-        distinct: Different pages among them.
         stock: Measure the published processor, too; it needs torchvision.
+
+    Returns:
+        The name of each way, its milliseconds and its pages per second.
     """
-    drawn = [draw_page(seed, A4_300DPI) for seed in range(distinct)]
-    repeated = [drawn[index % distinct] for index in range(pages)]
+    drawn = [draw_page(seed, A4_300DPI) for seed in range(_DISTINCT)]
+    repeated = [drawn[index % _DISTINCT] for index in range(pages)]
     ways: list[tuple[str, Callable[[Pixels], Any]]] = [
         (f"ours, {interpolation}", functools.partial(_ours, interpolation=interpolation))
         for interpolation in Interpolation
     ]
     if stock:
-        ways.append((_PUBLISHED, functools.partial(_published, processor=_published_processor())))
+        import transformers
+
+        ways.append((_PUBLISHED, functools.partial(_published, processor=transformers.PPDocLayoutV3ImageProcessor())))
     rows = _in_turn("resize", ways, repeated)
     for kind in ("JPEG", "PNG"):
         encoded = encode_pages(drawn, kind)
-        data = [encoded[index % distinct] for index in range(pages)]
+        data = [encoded[index % _DISTINCT] for index in range(pages)]
         whole = [(name, _after(_pillow if name == _PUBLISHED else _decode, resize)) for name, resize in ways]
         if kind == "JPEG":
             whole += [(f"{name}, from half size", _after(_decode_reduced, resize)) for name, resize in ways[:1]]
@@ -64,12 +70,6 @@ def _published(page: Any, processor: Any) -> Any:
     return processor(images=[page], return_tensors="pt")
 
 
-def _published_processor() -> Any:
-    import transformers
-
-    return transformers.PPDocLayoutV3ImageProcessor()
-
-
 def _decode(page: bytes) -> Pixels:
     return decode_image(page).pixels
 
@@ -86,7 +86,7 @@ def _pillow(page: bytes) -> Any:
         return image.convert("RGB")
 
 
-def _in_turn(what: str, ways: Sequence[tuple[str, Callable[[Any], Any]]], items: Sequence[Any]) -> list[Timing]:
+def _in_turn(what: str, ways: Sequence[tuple[str, Callable[[Any], Any]]], items: Sequence[Any]) -> list[Speed]:
     """CPU milliseconds of each way for all items, after a warm-up; page by page in turn, so that all meet the same."""
     spent = dict.fromkeys((name for name, _ in ways), 0.0)
     for _, call in ways:
@@ -96,4 +96,4 @@ def _in_turn(what: str, ways: Sequence[tuple[str, Callable[[Any], Any]]], items:
             start = time.process_time()
             call(item)
             spent[name] += time.process_time() - start
-    return [Timing(f"{what}: {name}", seconds * 1000, len(items)) for name, seconds in spent.items()]
+    return [(f"{what}: {name}", seconds * 1000, len(items) / seconds) for name, seconds in spent.items()]

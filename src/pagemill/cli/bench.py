@@ -5,9 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -15,6 +13,7 @@ from pagemill.bench.table import FigureTable, show
 from pagemill.cli.options import FOLDER, json_option
 from pagemill.errors import MissingDependencyError
 
+_SPEED = ("way", "ms", "pages/s")
 _BUSY_LEFT_OUT = "The GPU's busy share is left out: it takes an NVIDIA GPU and nvidia-ml-py."
 
 _pages_option = click.option(
@@ -41,7 +40,7 @@ def layout_preprocess(pages: int, as_json: bool) -> None:
 
     missing = _missing("torch", "torchvision", "transformers")
     rows = preprocess_rows(pages=pages, stock=not missing)
-    table = _speed_table(f"{pages} pages of 2480 x 3508 pixels", rows)
+    table = FigureTable(f"{pages} pages of 2480 x 3508 pixels", _SPEED, tuple(rows))
     left_out = f"The published processor is left out: it needs {missing}."
     show("layout-preprocess", [table], as_json, notes=[left_out] if missing else [])
 
@@ -98,23 +97,17 @@ def layout_inference(
         alone = inference_rows(model, place, pages=pages, batch=batch, repeats=repeats, compile=compiled)
         stage = stage_rows(model, place, pages=pages, threads=threads, batch=batch, repeats=repeats)
     tables = [
-        _speed_table(f"Model alone, {pages} pages, {batch} a call", alone),
+        FigureTable(f"Model alone, {pages} pages, {batch} a call", _SPEED, tuple(alone)),
         FigureTable(
             f"Layout stage from encoded pages, {pages} pages, {batch} a call",
-            ("way", "ms", "pages/s", "GPU busy"),
-            tuple((row.name, row.milliseconds, row.pages_per_second, row.busy_share) for row in stage),
+            (*_SPEED, "GPU busy"),
+            tuple(stage),
         ),
     ]
-    unknown = all(row.busy_share is None for row in stage)
+    unknown = all(busy is None for *_, busy in stage)
     show("layout-inference", tables, as_json, notes=[_BUSY_LEFT_OUT] if unknown else [])
 
 
 def _missing(*packages: str) -> str:
     """Those that are not installed, in words."""
     return " and ".join(name for name in packages if not importlib.util.find_spec(name))
-
-
-def _speed_table(title: str, rows: Sequence[Any]) -> FigureTable:
-    return FigureTable(
-        title, ("way", "ms", "pages/s"), tuple((row.name, row.milliseconds, row.pages_per_second) for row in rows)
-    )
