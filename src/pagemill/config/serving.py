@@ -34,8 +34,6 @@ class Wishes(Settings):
         metavar="TOKENS", minimum=1, help="Longest request, response included.", shown_default="by the card"
     )
     workers: int | None = option(minimum=1, help="Requests in flight per server.", shown_default="by the profile")
-    batch_size: int | None = None
-    """Pages per call of the layout model."""
     dtype: Dtype | None = option("--ocr-dtype", help="Data type of the weights.", shown_default="by the profile")
     sequence_tokens: int | None = option(minimum=1, help="Tokens of a typical request, response included.")
     prefill_tokens: int | None = option(minimum=1, help="Tokens of the image and prompt of a typical request.")

@@ -5,7 +5,6 @@ Started by :mod:`pagemill.runtime.decoding_process`. It may crash, hang or be ki
 
 from __future__ import annotations
 
-import argparse
 import os
 import resource
 import signal
@@ -82,19 +81,16 @@ class Worker:
 
 
 def main() -> None:
-    """Entry point of the process."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--parent", type=int, required=True)
-    parser.add_argument("--memory", type=int, required=True, help="bytes of address space (Linux)")
-    options = parser.parse_args()
+    """Entry point of the process. Arguments: process id of the parent, bytes of address space (Linux)."""
+    parent, memory = map(int, sys.argv[1:])
     # Ctrl-C, and what stops a whole service, are the parent's: it lets pages in flight finish.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    die_with_parent(options.parent)
+    die_with_parent(parent)
     if sys.platform == "linux":  # other systems do not enforce it
         # Whoever set a limit below ours (ulimit -v) cannot have it raised, and does not want to.
         own = [limit for limit in resource.getrlimit(resource.RLIMIT_AS) if limit != resource.RLIM_INFINITY]
-        limit = min([options.memory, *own])
+        limit = min([memory, *own])
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     # What libraries print must not end up among the replies.
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
@@ -104,7 +100,3 @@ def main() -> None:
         send(replies, Ready())
         while True:
             send(replies, worker.answer(receive_request(requests)))
-
-
-if __name__ == "__main__":
-    main()

@@ -199,7 +199,7 @@ async def _wait_for_start(process: DecodingProcess) -> None:
     except (WorkerCrashError, TimeoutError) as error:
         raise WorkerCrashError(
             f"a decoding process did not start: {error}",
-            remedy="Check the installation: python -m pagemill.runtime.decoder_worker --help",
+            remedy="Check the installation: pagemill doctor",
         ) from error
 
 

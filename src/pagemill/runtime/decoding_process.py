@@ -45,7 +45,7 @@ class DecodingProcess:
     def __init__(self, command: Sequence[str], memory: int) -> None:
         self._memory = memory
         self._process = subprocess.Popen(
-            [*command, "--parent", str(os.getpid()), "--memory", str(memory)],
+            [*command, str(os.getpid()), str(memory)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -67,9 +67,6 @@ def _marked() -> Iterator[tuple[int, str]]:
 
 def _is_watchdog(pid: int) -> bool:
     """Whether a process is a watchdog, possibly of another installation."""
-    try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return False
-    module = watchdog.__name__.encode()
-    return b"--log-bytes" in words and any(module in word for word in words)
+    with suppress(OSError):
+        return watchdog.__name__.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False

@@ -113,7 +113,7 @@ def make_plan(
         profile=profile,
         dtype=dtype,
         workers=workers,
-        batch_size=wishes.batch_size or profile.batch_size,
+        batch_size=profile.batch_size,
         workload=workload,
         budget=budget,
         bounds=bounds,

@@ -175,18 +175,15 @@ def _log_folder(given: Path | None, *, make: bool) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if given is None:
-            _forget_old(folder)
+            old_first = sorted(folder.glob("*.log*"), key=lambda path: path.stat().st_mtime)
+            for path in old_first[:-_LOGS_KEPT]:
+                path.unlink(missing_ok=True)
     except OSError as error:
         raise OutputError(
             f"the folder of the servers' logs, {folder}, cannot be made: {error.strerror or error}",
             remedy="Set XDG_STATE_HOME to a folder that can be written.",
         ) from error
     return folder
-
-
-def _forget_old(folder: Path) -> None:
-    for path in sorted(folder.glob("*.log*"), key=lambda path: path.stat().st_mtime)[:-_LOGS_KEPT]:
-        path.unlink(missing_ok=True)
 
 
 def _value(words: tuple[str, ...], name: str) -> str | None:
