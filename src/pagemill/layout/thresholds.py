@@ -8,11 +8,8 @@ their tolerance is not measured.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayoutThresholds:
+class LAYOUT:
     """Thresholds by the question that they answer."""
 
     # Candidates of an ONNX model.
@@ -155,7 +152,3 @@ class LayoutThresholds:
     """Share of the page height: the farthest a caption is from its figure."""
     caption_over: float = 0.5
     """Share of the narrower of caption and figure that must be over the other."""
-
-
-LAYOUT = LayoutThresholds()
-"""The thresholds in force."""

@@ -57,8 +57,7 @@ def analyse_page(
         regions = complete_regions(detected, [line.box for line in lines], size, page.pixels)
         members = lines_of_regions(regions, lines)
         regions = mark_listings(_without_lists(regions, members), members)
-    tables, errors = _tables(regions, page.pixels, lines)
-    record.errors += errors
+    tables = _tables(regions, page.pixels, lines, record.errors)
     record.regions = assemble_regions(regions, lines, tables, record.width, record.height, ref.page_number)
     record.markdown = page_markdown(record)
     return record
@@ -150,28 +149,18 @@ def _is_banner(box: Box, lines: Sequence[TextLine]) -> bool:
 
 
 def _tables(
-    regions: Sequence[DetectedRegion], pixels: Pixels, lines: Sequence[TextLine]
-) -> tuple[dict[int, Table], list[PageError]]:
-    """Recognize each table region; one that breaks stays a region of text lines, and the record says so."""
+    regions: Sequence[DetectedRegion], pixels: Pixels, lines: Sequence[TextLine], errors: list[PageError]
+) -> dict[int, Table]:
+    """Recognize each table region; one that breaks stays a region of text lines, and the errors say so."""
     tables: dict[int, Table] = {}
-    errors: list[PageError] = []
     for index, region in enumerate(regions):
-        if region.label is not Label.TABLE:
-            continue
         try:
-            table = recognize_table(pixels, region.box, lines)
+            table = recognize_table(pixels, region.box, lines) if region.label is Label.TABLE else None
         except Exception as error:
-            errors.append(_table_error(region.box, error))
+            place = ", ".join(f"{value:.0f}" for value in region.box)
+            message = f"the table at ({place}) is given as text lines: {type(error).__name__}: {error}"
+            errors.append(PageError(component="table", category="internal", message=message))
             continue
         if table is not None:
             tables[index] = table
-    return tables, errors
-
-
-def _table_error(box: Box, error: Exception) -> PageError:
-    place = ", ".join(f"{value:.0f}" for value in box)
-    return PageError(
-        component="table",
-        category="internal",
-        message=f"the table at ({place}) is given as text lines: {type(error).__name__}: {error}",
-    )
+    return tables

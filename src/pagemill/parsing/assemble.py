@@ -17,7 +17,7 @@ from pagemill.layout.text_blocks import group_lines
 from pagemill.parsing.blocks import Block, body_size, merge_neighbours
 from pagemill.parsing.fields import is_filled_in, join_fields, keep_fields
 from pagemill.parsing.formulas import gather_formulas, mark_formulas
-from pagemill.parsing.headings import caption_targets, join_names, mark_captions, mark_headings
+from pagemill.parsing.headings import join_names, link_captions, mark_captions, mark_headings
 from pagemill.parsing.lines import (
     assign_lines,
     is_right_to_left,
@@ -88,10 +88,9 @@ def assemble_regions(
     blocks = merge_neighbours(merge_listings(blocks), _is_rest, lambda items, rest: join_pair(items.text, rest.text))
     blocks = mark_headings(blocks, height, body, page_number)
     _mark_continuations(blocks)
-    labels = [block.label for block in blocks]
-    plain = [block.plain if block.label is Label.FIGURE_TITLE else "" for block in blocks]
-    targets = caption_targets(labels, [block.box for block in blocks], plain, height)
-    return [_region(i, block, targets.get(i), width, height) for i, block in enumerate(blocks)]
+    found = [_region(i, block, width, height) for i, block in enumerate(blocks)]
+    link_captions(found, height)
+    return found
 
 
 def _ranks(blocks: Sequence[Block]) -> list[int | None] | None:
@@ -229,7 +228,7 @@ def _is_cut(block: Block) -> bool:
     return len(block.rows) > 1 and last.box[2] > right - PARSING.fills_line * last.size
 
 
-def _region(index: int, block: Block, caption_of: int | None, width: int, height: int) -> Region:
+def _region(index: int, block: Block, width: int, height: int) -> Region:
     lines = block.lines
     readable = TASK_OF_LABEL[block.label] is not Task.SKIP
     html = block.table is not None
@@ -252,7 +251,6 @@ def _region(index: int, block: Block, caption_of: int | None, width: int, height
         confidence=round(float(np.average([line.confidence for line in lines], weights=weights)), 4) if lines else None,
         level=block.level,
         list_item=block.is_list,
-        caption_of=caption_of,
         continues=block.continues,
         lines=lines,
     )

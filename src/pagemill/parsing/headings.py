@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pagemill.document.geometry import Box
+    from pagemill.document.page import Region
     from pagemill.parsing.blocks import Block
 
 _SECTION = re.compile(r"^\d{1,2}(?:\.\d{1,2}){0,4}\.?$")
@@ -230,33 +231,26 @@ def is_caption(text: str) -> bool:
     return not text[match.end() :].lstrip()[:1].islower()
 
 
-def caption_targets(labels: Sequence[Label], boxes: Sequence[Box], texts: Sequence[str], height: int) -> dict[int, int]:
-    """For every caption the nearest figure or table, by index; a table's caption prefers tables.
-
-    Args:
-        labels: Of all regions of a page.
-        boxes: Theirs, in pixels.
-        texts: What they say, each in one line; looked at where the label is a caption's.
-        height: Of the page in pixels.
-    """
-    pictures = [i for i, label in enumerate(labels) if label in FIGURES]
-    tables = [i for i, label in enumerate(labels) if label is Label.TABLE]
-    targets: dict[int, int] = {}
-    for i, label in enumerate(labels):
-        if label is not Label.FIGURE_TITLE:
+def link_captions(regions: Sequence[Region], height: int) -> None:
+    """Tell every caption on a page of this height its nearest figure or table; a table's caption prefers tables."""
+    for caption in regions:
+        if caption.label is not Label.FIGURE_TITLE:
             continue
-        match = _CAPTION.match(texts[i])
+        match = _CAPTION.match(plain_text(caption))
         kind = match.group("kind").lower() if match else ""
-        preferred, others = (tables, pictures) if kind in _TABLE_WORDS else (pictures, tables)
-        if not kind:
-            preferred, others = pictures + tables, []
-        for candidates in (preferred, others):
-            near = {j: _distance(boxes[i], boxes[j]) for j in candidates}
-            best = min(near, key=lambda j: near[j], default=None)
-            if best is not None and near[best] < PARSING.caption_distance * height:
-                targets[i] = best
-                break
-    return targets
+        near = []
+        for shown in regions:
+            distance = _distance(caption.bbox, shown.bbox)
+            if shown.label in FIGURES | {Label.TABLE} and distance < PARSING.caption_distance * height:
+                other_kind = bool(kind) and (shown.label is Label.TABLE) != (kind in _TABLE_WORDS)
+                near.append((other_kind, distance, shown.index))
+        if near:
+            caption.caption_of = min(near)[2]
+
+
+def plain_text(region: Region) -> str:
+    """The content in one line, without the marks of a heading."""
+    return " ".join((region.content or "").lstrip("#* ").split())
 
 
 def _distance(a: Box, b: Box) -> float:

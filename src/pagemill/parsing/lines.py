@@ -99,12 +99,8 @@ def moved(line: TextLine, affine: Affine) -> TextLine:
 
 def is_vertical(line: TextLine) -> bool:
     """Whether a line runs up or down the page."""
-    if line.polygon and len(line.polygon) == 4:
-        turn = abs(direction(line))
-        if 45 < turn < 135:
-            return True
     x1, y1, x2, y2 = line.box
-    return len(line.text.strip()) > 2 and y2 - y1 > 2.0 * (x2 - x1)
+    return 45 < abs(direction(line)) < 135 or (len(line.text.strip()) > 2 and y2 - y1 > 2.0 * (x2 - x1))
 
 
 def assign_lines(boxes: NDArray[np.float64], regions: NDArray[np.float64], weak: Collection[int] = ()) -> list[int]:
@@ -202,16 +198,10 @@ def _with_drop_cap(rows: list[Row], cap: TextLine) -> list[Row]:
     if not beside:
         return sorted([*rows, _row([cap])], key=lambda row: row.box[1] + row.box[3])
     first = rows[beside[0]]
-    merged = Row(
-        lines=[cap, *first.lines],
-        text=cap.text.strip() + first.text,
-        box=(cap.box[0], first.box[1], first.box[2], first.box[3]),
-        size=first.size,
-        bold=first.bold,
-    )
+    first.lines, first.text = [cap, *first.lines], cap.text.strip() + first.text
     for i in beside:  # the rows beside the initial start where it starts: they are not indented
         rows[i].box = (min(cap.box[0], rows[i].box[0]), *rows[i].box[1:])
-    return [*rows[: beside[0]], merged, *rows[beside[0] + 1 :]]
+    return rows
 
 
 def _stacked(box: NDArray[np.float64], others: NDArray[np.float64]) -> bool:

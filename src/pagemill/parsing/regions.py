@@ -26,7 +26,7 @@ from pagemill.imaging.encode import encode_jpeg
 from pagemill.imaging.transforms import crop
 from pagemill.layout.base import DetectedRegion
 from pagemill.layout.reading_order import reading_order
-from pagemill.parsing.headings import caption_targets, numbered_level
+from pagemill.parsing.headings import link_captions, numbered_level, plain_text
 from pagemill.parsing.paragraphs import ends_sentence
 from pagemill.parsing.record import (
     WHOLE_PAGE,
@@ -131,7 +131,7 @@ def complete(record: PageResult) -> None:
     record.errors.sort(key=lambda error: -1 if error.region is None else error.region)
     record.text_source = "ocr" if any(region.content for region in record.regions) else ""
     _mark_levels(record.regions)
-    _mark_captions(record)
+    link_captions(record.regions, record.height)
     _mark_formula_numbers(record.regions)
     _mark_continuations(record.regions)
     record.markdown = page_markdown(record)
@@ -165,44 +165,27 @@ def _region(index: int, detected: DetectedRegion, width: int, height: int) -> Re
     )
 
 
-def _plain(region: Region) -> str:
-    """The content in one line, without the marks of a heading."""
-    return " ".join((region.content or "").lstrip("#* ").split())
-
-
 def _mark_levels(regions: Sequence[Region]) -> None:
     """Levels of headings: 1 for a title; else from the heading's own number, 2 without one."""
     for region in regions:
         if region.label is Label.DOC_TITLE:
             region.level = 1
         elif region.label is Label.PARAGRAPH_TITLE:
-            region.level = numbered_level(_plain(region)) or 2
-
-
-def _mark_captions(record: PageResult) -> None:
-    regions = record.regions
-    labels, boxes = [region.label for region in regions], [region.bbox for region in regions]
-    texts = [_plain(region) if region.label is Label.FIGURE_TITLE else "" for region in regions]
-    for caption, target in caption_targets(labels, boxes, texts, record.height).items():
-        regions[caption].caption_of = target
+            region.level = numbered_level(plain_text(region)) or 2
 
 
 def _mark_formula_numbers(regions: Sequence[Region]) -> None:
     """A formula's number belongs to the formula beside it, right before or after it in reading order."""
-    for i, region in enumerate(regions):
-        if region.label is not Label.FORMULA_NUMBER:
+    for number in regions:
+        if number.label is not Label.FORMULA_NUMBER:
             continue
-        for other in (i - 1, i + 1):
-            if 0 <= other < len(regions) and _is_formula_beside(regions[other], region.bbox):
-                region.caption_of = other
+        _, top, _, bottom = number.bbox
+        for other in (*regions[max(number.index - 1, 0) : number.index], *regions[number.index + 1 : number.index + 2]):
+            _, y1, _, y2 = other.bbox
+            beside = min(y2, bottom) - max(y1, top) > 0.5 * min(y2 - y1, bottom - top)
+            if other.label is Label.DISPLAY_FORMULA and beside:
+                number.caption_of = other.index
                 break
-
-
-def _is_formula_beside(region: Region, box: Box) -> bool:
-    shared = min(region.bbox[3], box[3]) - max(region.bbox[1], box[1])
-    return region.label is Label.DISPLAY_FORMULA and shared > 0.5 * min(
-        region.bbox[3] - region.bbox[1], box[3] - box[1]
-    )
 
 
 def _mark_continuations(regions: Sequence[Region]) -> None:

@@ -7,11 +7,8 @@ on the project's samples, PubTabNet's 20 examples and the pages of the olmOCR sa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableThresholds:
+class TABLES:
     """Thresholds by the question that they answer."""
 
     # Which lines of text belong to the table, and how it is turned upright.
@@ -149,7 +146,3 @@ class TableThresholds:
     """Rules beyond which a page is a drawing: rules are compared with each other and with the lines of text."""
     open_gutter: float = 0.8
     """Least width of the blank between two columns."""
-
-
-TABLES = TableThresholds()
-"""The thresholds in force."""
