@@ -55,7 +55,8 @@ class ServerProcess:
         mark = secrets.token_hex(16)
         process = await asyncio.create_subprocess_exec(
             *module_command(watchdog.__name__, "-I", "-S"),
-            *(str(log), str(LOG_BYTES), str(grace_s), *command),
+            *("--log", str(log), "--log-bytes", str(LOG_BYTES), "--grace", str(grace_s), "--"),
+            *command,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,

@@ -12,11 +12,12 @@ On standard output it prints ``started PID`` or ``failed ERROR``, and ``ended ST
 processes are gone. The server's output goes to a log of bounded size; a full disk loses lines of it and never stops the
 server.
 
-Arguments: log file, its size in bytes, seconds of grace, and the command.
+Arguments: --log FILE --log-bytes N --grace SECONDS -- COMMAND...
 """
 
 from __future__ import annotations
 
+import argparse
 import ctypes
 import fcntl
 import os
@@ -184,9 +185,14 @@ def _say(text: str) -> None:
 
 def main() -> int:
     """Watch one server until it has ended."""
-    log, log_bytes, grace_s, *command = sys.argv[1:]
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--log", type=Path, required=True)
+    parser.add_argument("--log-bytes", type=int, required=True)  # by which other versions know it for a watchdog
+    parser.add_argument("--grace", type=float, required=True)
+    parser.add_argument("command", nargs="+")
+    options = parser.parse_args()
     try:
-        watchdog = Watchdog(command, BoundedLog(Path(log), int(log_bytes)), float(grace_s))
+        watchdog = Watchdog(options.command, BoundedLog(options.log, options.log_bytes), options.grace)
     except OSError as error:
         _say(f"failed {error.strerror or error}: {error.filename or ''}")
         return 1
