@@ -147,23 +147,24 @@ def _blocks(
 
 def _split(block: Block, body: float) -> list[Block]:
     """Turn rows into text; a block of running text with headings or lists in it becomes several blocks."""
+    if block.label in RUNNING_TEXT and block.table is None and is_contents(block.rows):
+        block.label = Label.CONTENT
     if block.table is not None:
         block.text = block.table.to_html()
-        return [block]
-    if block.label in RUNNING_TEXT and is_contents(block.rows):
-        block.label = Label.CONTENT
-    if block.label is Label.ALGORITHM:
+    elif block.label is Label.ALGORITHM:
         block.text = listing_text(block.rows)
-        return [block]
-    if block.label in _LINE_BY_LINE:
+    elif block.label in _LINE_BY_LINE:
         block.text = "\n".join(_LEADERS.sub(" … ", row.text).strip() for row in block.rows)
-        return [block]
-    if block.label is Label.FOOTNOTE:
+    elif block.label is Label.FOOTNOTE:
         block.text = notes_text(block.rows)
-        return [block]
-    if block.label not in RUNNING_TEXT:
+    elif block.label not in RUNNING_TEXT:
         block.text = join_rows(block.rows)
-        return [block]
+    else:
+        return _split_text(block, body)
+    return [block]
+
+
+def _split_text(block: Block, body: float) -> list[Block]:
     if not is_filled_in(block.lines) and (runs := code_runs(block.rows)):
         return [part for piece in _without_code(block, runs) for part in _split(piece, body)]
     parts = passages(block.rows, body)

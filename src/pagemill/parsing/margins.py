@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pagemill.parsing.blocks import Block
 
 _FURNITURE = frozenset({Label.HEADER, Label.FOOTER})
+_MARGINAL = _FURNITURE | {Label.NUMBER, Label.HEADER_IMAGE, Label.FOOTER_IMAGE, Label.ASIDE_TEXT}
+_MAY_RUN = RUNNING_TEXT | TITLES | {Label.FIGURE_TITLE}
 
 PAGE_NUMBER = re.compile(
     r"^[\W_]*(?:(?:page|p\.|seite|страница)?\s*(?:\d{1,4}|[ivxlcdm]{1,7})(?:\s*(?:/|of|von|de|sur)\s*\d{1,4})?"
@@ -107,25 +109,16 @@ def _is_aside(block: Block, width: int, height: int) -> bool:
 
 def _mark_edge(blocks: Sequence[Block], height: int, body: float, *, top: bool) -> None:
     """Mark the running head (or foot) and the page number: the outermost blocks, row by row inwards."""
-    candidates = [
-        block for block in blocks if block.rows and block.label in RUNNING_TEXT | TITLES | {Label.FIGURE_TITLE}
-    ]
     marked_label = Label.HEADER if top else Label.FOOTER
-    marginal = {Label.HEADER, Label.FOOTER, Label.NUMBER, Label.HEADER_IMAGE, Label.FOOTER_IMAGE}
-    content = [block for block in blocks if block.label not in marginal | {Label.ASIDE_TEXT}]
-    total_rows = sum(len(block.rows) for block in content)
+    total_rows = sum(len(block.rows) for block in blocks if block.label not in _MARGINAL)
     for _ in range(PARSING.edge_rows):  # a head, a rule's width below it a second row, a page number
-        inner = [block for block in candidates if block.label not in marginal]
-        if not inner:
+        content = [block for block in blocks if block.label not in _MARGINAL]
+        inner = [block for block in content if block.rows and block.label in _MAY_RUN]
+        outermost = min(inner, key=lambda block: _edge_distance(block, height, top=top), default=None)
+        if outermost is None:
             return
-        outermost = min(inner, key=lambda block: _edge_distance(block, height, top=top))
-        beyond = [
-            block
-            for block in content
-            if block.label not in marginal
-            and (block.box[3] <= outermost.box[1] if top else block.box[1] >= outermost.box[3])
-        ]
-        if beyond:
+        _, y1, _, y2 = outermost.box
+        if any(block.box[3] <= y1 if top else block.box[1] >= y2 for block in content):
             return
         row = [block for block in inner if _same_band(block, outermost)]
         if not all(_edge_distance(block, height, top=top) < PARSING.band for block in row):

@@ -36,11 +36,15 @@ class RunKind(Enum):
 
 @dataclass(slots=True)
 class Passage:
-    """Consecutive rows of one kind."""
+    """Consecutive paragraphs of one kind."""
 
     kind: RunKind
-    rows: list[Row]
     paragraphs: list[list[Row]]
+
+    @property
+    def rows(self) -> list[Row]:
+        """Of all its paragraphs."""
+        return [row for paragraph in self.paragraphs for row in paragraph]
 
     @property
     def text(self) -> str:
@@ -57,18 +61,18 @@ def passages(rows: Sequence[Row], body_size: float) -> list[Passage]:
         rows: In reading order.
         body_size: Font size of the page's running text in pixels.
     """
+    paragraphs = split_paragraphs([row for row in rows if not _LEADER.match(row.text)])
+    parts = [part for paragraph in paragraphs for part in _parts(paragraph, rows, body_size)]
+    for before, after in pairwise(parts):
+        if after.kind is RunKind.TEXT and _continues_numbering(before.rows, after.rows):
+            after.kind = RunKind.LIST
+            before.kind = RunKind.LIST if before.kind is RunKind.TEXT else before.kind
     result: list[Passage] = []
-    for paragraph in split_paragraphs([row for row in rows if not _LEADER.match(row.text)]):
-        for kind, part in _kinds(paragraph, rows, body_size):
-            if kind is RunKind.TEXT and result and _continues_numbering(result[-1].paragraphs[-1], part):
-                kind = RunKind.LIST
-                _end_with_list(result)
-            last = result[-1] if result else None
-            if last is not None and last.kind is kind and kind is not RunKind.HEADING:
-                last.rows.extend(part)
-                last.paragraphs.append(list(part))
-            else:
-                result.append(Passage(kind, list(part), [list(part)]))
+    for part in parts:
+        if result and result[-1].kind is part.kind and part.kind is not RunKind.HEADING:
+            result[-1].paragraphs += part.paragraphs
+        else:
+            result.append(part)
     return result
 
 
@@ -76,19 +80,6 @@ def _continues_numbering(before: Sequence[Row], after: Sequence[Row]) -> bool:
     """Whether two paragraphs are items of one numbered list: ``3. ...`` and ``4. ...``."""
     first, second = _NUMBERED.match(before[0].text), _NUMBERED.match(after[0].text)
     return first is not None and second is not None and int(second.group(1)) == int(first.group(1)) + 1
-
-
-def _end_with_list(passages: list[Passage]) -> None:
-    """Make the last paragraph of running text a list of its own."""
-    last = passages[-1]
-    if last.kind is not RunKind.TEXT:
-        return
-    item = last.paragraphs.pop()
-    if last.paragraphs:
-        last.rows = [row for paragraph in last.paragraphs for row in paragraph]
-        passages.append(Passage(RunKind.LIST, list(item), [item]))
-    else:
-        last.kind, last.paragraphs = RunKind.LIST, [item]
 
 
 def split_paragraphs(rows: Sequence[Row]) -> list[list[Row]]:
@@ -166,22 +157,14 @@ def _could_have_fitted(above: Row, below: Row, right: float) -> bool:
     return room > PARSING.word_fits[lower] * above.size + PARSING.word_width * length
 
 
-def _kinds(paragraph: list[Row], region: Sequence[Row], body_size: float) -> list[tuple[RunKind, list[Row]]]:
+def _parts(paragraph: list[Row], region: Sequence[Row], body_size: float) -> list[Passage]:
+    """A heading at the start of a paragraph, its text, and the list at its end: what there is of them."""
     heading = _heading_rows(paragraph, region, body_size)
-    parts: list[tuple[RunKind, list[Row]]] = []
-    if heading:
-        parts.append((RunKind.HEADING, paragraph[:heading]))
-        paragraph = paragraph[heading:]
-    if not paragraph:
-        return parts
-    first = next((i for i, row in enumerate(paragraph) if BULLET.match(row.text)), None)
-    if is_list(paragraph):
-        parts.append((RunKind.LIST, paragraph))
-    elif first:
-        parts += [(RunKind.TEXT, paragraph[:first]), (RunKind.LIST, paragraph[first:])]
-    else:
-        parts.append((RunKind.TEXT, paragraph))
-    return parts
+    rest = paragraph[heading:]
+    bullet = next((i for i, row in enumerate(rest) if BULLET.match(row.text)), len(rest))
+    text = 0 if is_list(rest) else bullet
+    parts = [(RunKind.HEADING, paragraph[:heading]), (RunKind.TEXT, rest[:text]), (RunKind.LIST, rest[text:])]
+    return [Passage(kind, [rows]) for kind, rows in parts if rows]
 
 
 def _starts_with_number(text: str) -> bool:
