@@ -12,7 +12,7 @@ from pagemill.store.rows import PageState
 from pagemill.store.run_database import MAX_URI, NO_LONGER_IN_THE_INPUT, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Container, Iterable, Iterator
     from pathlib import Path
 
     from pagemill.store.run_database import RunDatabase
@@ -29,17 +29,16 @@ class Pages:
 
     __slots__ = ("_first", "_last")
 
-    def __init__(self) -> None:
+    def __init__(self, numbers: Iterable[int]) -> None:
+        """Take numbers in ascending order."""
         self._first = array("q")
         self._last = array("q")
-
-    def add(self, number: int) -> None:
-        """Add a number higher than all before it."""
-        if self._last and number == self._last[-1] + 1:
-            self._last[-1] = number
-        else:
-            self._first.append(number)
-            self._last.append(number)
+        for number in numbers:
+            if self._last and number == self._last[-1] + 1:
+                self._last[-1] = number
+            else:
+                self._first.append(number)
+                self._last.append(number)
 
     def __contains__(self, number: object) -> bool:
         if not isinstance(number, int):
@@ -180,15 +179,19 @@ class RunCatalogue:
         if source >= len(self._met):
             self._met.extend(bytes(source + 1))
         self._met[source] = 1
-        ended = Pages()
-        waiting: dict[int, WaitingPage] = {}
-        for page, has_ended, page_id, attempts, deaths, death in self._run.each(
-            f"SELECT page, {_ENDED}, page_id, attempts, deaths, death FROM pages WHERE source = ? ORDER BY page",
-            (NO_LONGER_IN_THE_INPUT, source),
-        ):
-            if has_ended:
-                ended.add(page)
-            else:
-                alone = 1 if deaths >= DEATHS_IN_COMPANY else 0
-                waiting[page] = WaitingPage(page_id=page_id, attempts=max(attempts, alone), death=death)
+        given = (NO_LONGER_IN_THE_INPUT, source)
+        ((count, first, last),) = self._run.query(
+            f"SELECT count(*), min(page), max(page) FROM pages WHERE {_ENDED} AND source = ?", given
+        )
+        if count and last - first + 1 == count:  # as a rule: a million rows need not come here
+            ended: Container[int] = range(first, last + 1)
+        else:
+            rows = self._run.each(f"SELECT page FROM pages WHERE {_ENDED} AND source = ? ORDER BY page", given)
+            ended = Pages(page for (page,) in rows)
+        waiting = {
+            page: WaitingPage(page_id=page_id, attempts=max(attempts, int(deaths >= DEATHS_IN_COMPANY)), death=death)
+            for page, page_id, attempts, deaths, death in self._run.each(
+                f"SELECT page, page_id, attempts, deaths, death FROM pages WHERE NOT {_ENDED} AND source = ?", given
+            )
+        }
         return KnownSource(copy=copy, pages=pages, ended=ended, waiting=waiting)

@@ -10,7 +10,7 @@ import msgspec
 from pagemill.errors import DamagedRunError
 from pagemill.store import paths
 from pagemill.store.database import REPAIR
-from pagemill.store.files import AppendFile, encoded, output_errors, size_of, sync_directory, sync_file, write_whole
+from pagemill.store.files import BINARY, encoded, output_errors, size_of, sync_directory, sync_file, write_whole
 from pagemill.store.records import decode_page, decompress, text_line
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class LineFile:
         self._run = run
         self._lines = lines
         self._record, self._size = run.derived(path.name)
-        self._live: AppendFile | None = None
+        self._fd = -1
 
     def distrust(self) -> None:
         """The file holds lines that are no longer true: the next update writes it anew. May be called on any thread."""
@@ -82,20 +82,24 @@ class LineFile:
         """
         if self._size >= 0:
             self.update()
-        self._live = AppendFile(self._path)
+        with output_errors(self._path):
+            self._fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | BINARY, 0o666)
 
     def append(self, record: int, line: bytes) -> None:
         """Add the line of a record that was just committed: a convenience for those who follow the file.
 
-        After a failure no further line is added until the next update.
+        After a failure no further line is added until the next update, which cuts off what was written of this one.
 
         Raises:
-            OutputError: The line does not fit, and the file is as before; NoSpaceError when the disk is full.
+            OutputError: The line does not fit; NoSpaceError when the disk is full.
         """
-        if self._live is None:
+        if self._fd < 0:
             return
         try:
-            self._live.append(line)
+            with output_errors(self._path):
+                view = memoryview(line)
+                while view:  # one call, as a rule: only a nearly full disk writes less than it is asked to
+                    view = view[os.write(self._fd, view) :]
         except BaseException:
             self.close()
             raise
@@ -106,23 +110,32 @@ class LineFile:
     def update(self) -> None:
         """Make the file hold the lines of all records: append to it, or write it anew where that does not do.
 
+        It is followed no longer then.
+
         Raises:
             OutputError: The file cannot be written; NoSpaceError when the disk is full.
         """
-        was_live = self._live is not None
+        was_live = self._fd >= 0
         self.close()
         there = size_of(self._path)
-        # Of a file that was followed line by line the size is known; else a killed process may have added lines.
-        if self._size <= 0 or there < self._size or (was_live and there > self._size):
-            self._record = self._size = 0
-            self._write(lambda lines: write_whole(self._path, lines, durable=True), -1)
-        else:
-            self._write(self._append, self._size)
+        before = self._record, self._size
+        try:
+            # Of a file that was followed line by line the size is known; else a killed process may have added lines.
+            if self._size <= 0 or there < self._size or (was_live and there > self._size):
+                before = self._record, -1
+                self._record = self._size = 0
+                write_whole(self._path, self._new_lines(), durable=True)
+            else:
+                with output_errors(self._path), self._path.open("r+b") as stream:
+                    stream.truncate(self._size)  # what a failed write left behind
+                    stream.seek(self._size)
+                    stream.writelines(self._new_lines())
+        except BaseException:
+            self._record, self._size = before
+            raise
         sync_file(self._path)
         sync_directory(self._path.parent)  # or what is noted of the new file might be taken for the old one's
         self._note()
-        if was_live:
-            self._live = AppendFile(self._path)
 
     def sync(self) -> None:
         """Wait until the file is on the disk, and note how far it goes.
@@ -130,10 +143,11 @@ class LineFile:
         Raises:
             OutputError: The disk does not take it; NoSpaceError when it is full.
         """
-        if self._live is None:
+        if self._fd < 0:
             return
         try:
-            self._live.sync()
+            with output_errors(self._path):
+                os.fsync(self._fd)
         except BaseException:
             self.distrust()  # a second sync may succeed without what the first one lost
             raise
@@ -141,30 +155,15 @@ class LineFile:
 
     def close(self) -> None:
         """Close the file. Idempotent."""
-        if self._live is not None:
-            self._live.close()
-            self._live = None
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
 
     def _note(self) -> None:
         """Note how far the file goes."""
         with self._run.lock:
             if self._size >= 0 and self._run.derived(self._path.name) != (self._record, self._size):
                 self._run.set_derived(self._path.name, self._record, self._size)
-
-    def _write(self, write: Callable[[Iterator[bytes]], None], size_on_failure: int) -> None:
-        """Write the lines of records behind the last one, and count them."""
-        record = self._record
-        try:
-            write(self._new_lines())
-        except BaseException:
-            self._record, self._size = record, size_on_failure
-            raise
-
-    def _append(self, lines: Iterator[bytes]) -> None:
-        with output_errors(self._path), self._path.open("r+b") as stream:
-            stream.truncate(self._size)  # what a failed write left behind
-            stream.seek(self._size)
-            stream.writelines(lines)
 
     def _new_lines(self) -> Iterator[bytes]:
         for record, line in self._lines(self._run.each_record(self._record)):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 NO_SPACE_REMEDY = "Free some space and run the same command again: it goes on where it stopped."
 _MANY_FILES = 1_000  # that are synced one by one; the whole system is, instead of more
-_BINARY = getattr(os, "O_BINARY", 0)
+BINARY = getattr(os, "O_BINARY", 0)
 
 
 @contextlib.contextmanager
@@ -110,7 +110,7 @@ def sync_file(path: Path) -> None:
     """
     with output_errors(path):
         try:
-            fd = os.open(path, os.O_RDWR | _BINARY)
+            fd = os.open(path, os.O_RDWR | BINARY)
         except FileNotFoundError:
             return
         try:
@@ -146,59 +146,3 @@ def sync_directory(path: Path) -> None:
             os.fsync(fd)
         finally:
             os.close(fd)
-
-
-class AppendFile:
-    """A file that grows by whole records: a record that does not fit is taken back.
-
-    Args:
-        path: File to append to; made when it is not there.
-
-    Raises:
-        OutputError: The file cannot be opened; NoSpaceError when the disk is full.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        with output_errors(path):
-            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | _BINARY, 0o666)
-            self.size = os.fstat(self._fd).st_size
-
-    def append(self, record: bytes) -> int:
-        """Append one record and return the offset at which it starts.
-
-        Raises:
-            OutputError: The record could not be written whole; the file is then as it was before.
-        """
-        start = self.size
-        with output_errors(self.path):
-            try:
-                view = memoryview(record)
-                while view:  # one call, as a rule: only a nearly full disk writes less than it is asked to
-                    view = view[os.write(self._fd, view) :]
-            except BaseException:
-                self.truncate(start)
-                raise
-        self.size = start + len(record)
-        return start
-
-    def truncate(self, size: int) -> None:
-        """Cut the file back to ``size`` bytes (which needs no space)."""
-        with output_errors(self.path):
-            os.ftruncate(self._fd, size)
-        self.size = size
-
-    def sync(self) -> None:
-        """Wait until all of the file is on the disk.
-
-        Raises:
-            OutputError: The disk does not take it; NoSpaceError when it is full.
-        """
-        with output_errors(self.path):
-            os.fsync(self._fd)
-
-    def close(self) -> None:
-        """Close the file. Idempotent."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1

@@ -73,7 +73,8 @@ class RunDatabase(RunReader):
 
     def unopened(self) -> int:
         """Failures of sources that could not be read; these are tried again each time."""
-        return int(self.one(f"SELECT count(*) FROM pages WHERE page = 0 AND {_ENDED_BADLY}"))
+        done = PageState.DONE  # twice, for the index of the pages that are not done
+        return int(self.one(f"SELECT count(*) FROM pages WHERE page = 0 AND state > {done:d} AND state <> {done:d}"))
 
     def start_session(self, settings: Mapping[str, Any] | None) -> None:
         """Note that this process continues the run.
@@ -323,7 +324,6 @@ class RunDatabase(RunReader):
                 )
 
 
-_ENDED_BADLY = f"state >= {PageState.DONE:d} AND state <> {PageState.DONE:d}"
 _RUNNING = state_is(PageState.RUNNING)
 TO_WAITING = (
     f"state = {PageState.WAITING:d}, alone = 0, attempts = 0, deaths = 0, death = NULL, category = NULL,"

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
-    from types import TracebackType
 
     from pagemill.document.page import PageError, PageResult
     from pagemill.store.exporters import Exporters
@@ -75,7 +74,8 @@ class RunDirectory:
         self._preview_bytes = int(run.one("SELECT ifnull(sum(length(image)), 0) FROM previews"))
         self._last_sync = time.monotonic()
         self._closed = False
-        self._catalogue = RunCatalogue(run, self._replace_source)
+        self.catalogue = RunCatalogue(run, self._replace_source)
+        """What is known of sources, and the names that are given out; may be called from any thread."""
         self._results = LineFile(path / paths.RESULTS, run, result_lines)
 
     @classmethod
@@ -129,11 +129,6 @@ class RunDirectory:
             directory.sync()
             opened.pop_all()
         return directory
-
-    @property
-    def catalogue(self) -> RunCatalogue:
-        """What is known of sources, and the names that are given out; may be called from any thread."""
-        return self._catalogue
 
     def wants_preview(self, page_idx: int) -> bool:
         """Whether the report will show this page's image, so that a preview is worth making."""
@@ -327,9 +322,7 @@ class RunDirectory:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _recover(self, death: str | None, *, cut_off: bool, retry_failed: bool, parse_duplicates: bool) -> None:

@@ -16,9 +16,7 @@ from pagemill.store.run_database import NO_LONGER_IN_THE_INPUT
 
 @given(st.sets(st.integers(0, 60)))
 def test_a_set_of_pages(numbers) -> None:
-    pages = Pages()
-    for number in sorted(numbers):
-        pages.add(number)
+    pages = Pages(sorted(numbers))
     assert {number for number in range(-2, 63) if number in pages} == numbers
     assert "1" not in pages
 
