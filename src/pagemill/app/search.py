@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -33,7 +33,7 @@ from pagemill.runtime import engines as engine_registry
 MAX_TOP = 1000
 
 
-class Searcher:
+class Searcher(ExitStack):
     """An index and the engines for its queries, which are loaded on first use. A context manager.
 
     Args:
@@ -47,11 +47,10 @@ class Searcher:
     """
 
     def __init__(self, out: str | Path, engines: QueryEngineSettings | None = None) -> None:
+        super().__init__()
         self._settings = engines or QueryEngineSettings()
         self._engines: list[tuple[EngineIdentity, EmbeddingEngine]] = []
-        with ExitStack() as stack:
-            self.index = stack.enter_context(SearchIndex(out))
-            self._stack = stack.pop_all()
+        self.index = self.enter_context(SearchIndex(out))
 
     def search(
         self,
@@ -73,17 +72,6 @@ class Searcher:
         """The ranking of each part for a text query."""
         chosen = self._chosen(parts)
         return self.index.rankings(query, vectors=self._vectors(query, None, chosen, named=False), parts=chosen)
-
-    def close(self) -> None:
-        """Close index and engines. Idempotent."""
-        self._engines.clear()
-        self._stack.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _chosen(self, parts: Collection[str] | None) -> list[IndexPart]:
         there = self.index.parts
@@ -159,7 +147,7 @@ class Searcher:
                 device=self._settings.device,
             )
         engine: EmbeddingEngine = engine_registry.load(engine_registry.EMBEDDING_ENGINES, made_by.engine)(settings)
-        self._stack.callback(engine.close)
+        self.callback(engine.close)
         identity = engine.identity
         if identity.dimension > made_by.dimension:  # truncated vectors
             identity = msgspec.structs.replace(identity, dimension=made_by.dimension)

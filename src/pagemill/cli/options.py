@@ -202,13 +202,7 @@ def require_model_engine(engine: str, given: Mapping[str, tuple[Option, Any]]) -
         )
 
 
-def server_option(what: str, *, name: str = "--server", key: str = "servers", **details: Any) -> Callable[..., Any]:
+def server_option(what: str) -> Callable[..., Any]:
     """An option with URLs of servers: repeatable, and several in one value."""
-    return click.option(
-        *(name, key),
-        multiple=True,
-        metavar="URL[,URL...]",
-        callback=_split,
-        help=f"{what}; may be repeated.",
-        **details,
-    )
+    help = f"{what}; may be repeated."
+    return click.option(*("--server", "servers"), multiple=True, metavar="URL[,URL...]", callback=_split, help=help)

@@ -140,11 +140,11 @@ def test_servers_may_be_repeated_and_several_in_one_value():
     told = []
 
     @click.command()
-    @server_option("What", name="--other-server", key="others")
-    def command(others: tuple[str, ...]) -> None:
-        told.extend(others)
+    @server_option("What")
+    def command(servers: tuple[str, ...]) -> None:
+        told.extend(servers)
 
-    assert CliRunner().invoke(command, ["--other-server", "http://a:1, http://b:2,", "--other-server", "https://c"])
+    assert CliRunner().invoke(command, ["--server", "http://a:1, http://b:2,", "--server", "https://c"])
     assert told == ["http://a:1", "http://b:2", "https://c"]
 
 
