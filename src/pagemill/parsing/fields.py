@@ -101,9 +101,12 @@ def with_marks(lines: Sequence[TextLine], marks: Sequence[TextLine]) -> list[Tex
     marks = [msgspec.structs.replace(mark, polygon=None) for mark in marks]
     boxes = [mark for mark in marks if mark.text in (CHECKED, UNCHECKED)]
     values = [mark for mark in marks if mark.text not in (CHECKED, UNCHECKED)]
-    lines = [line for line in lines if not (_is_sign(line) and _lies_in(line, boxes))]
-    lines = [line for line in lines if not (_is_read(line) and _lies_in(line, values))]
-    result = list(lines)
+    result = []
+    for line in lines:  # what is printed or read as a box is its mark; fields are drawn with their values
+        is_box = len(line.text.strip()) <= 1 and _lies_in(line, boxes)
+        is_read = line.engine not in ("text-layer", ANNOTATION)
+        if not is_box and not (is_read and _lies_in(line, values)):
+            result.append(line)
     found = as_array(line.box for line in result)
     for mark in boxes:
         label = _label(mark, result[: len(found)], found)
@@ -113,16 +116,6 @@ def with_marks(lines: Sequence[TextLine], marks: Sequence[TextLine]) -> list[Tex
             result[label] = _beside(result[label], mark)
             found[label] = result[label].box
     return [*result, *values]
-
-
-def _is_sign(line: TextLine) -> bool:
-    """Whether a line may be a check box as printed on the page, or as read from the pixels."""
-    return len(line.text.strip()) <= 1
-
-
-def _is_read(line: TextLine) -> bool:
-    """Whether a line was read from the pixels, in which fields are drawn with their values."""
-    return line.engine not in ("text-layer", ANNOTATION)
 
 
 def _lies_in(line: TextLine, marks: Sequence[TextLine]) -> bool:

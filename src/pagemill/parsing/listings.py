@@ -14,7 +14,7 @@ from pagemill.parsing.blocks import merge_neighbours
 from pagemill.parsing.thresholds import PARSING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -48,7 +48,7 @@ def mark_listings(regions: Sequence[DetectedRegion], members: Mapping[int, Seque
         if sum(bool(_ADDRESS.search(line.text)) for line in own) * 2 >= len(own):
             continue
         doubtful = fixed or region.label in TITLES or len(own) < 2
-        if not doubtful or _symbols(own) >= PARSING.code_symbols:
+        if not doubtful or _symbols(_printed(own)) >= PARSING.code_symbols:
             result[index] = replace(region, label=Label.ALGORITHM)
     _mark_short_rests(result, members)
     return result
@@ -76,7 +76,7 @@ def _is_fixed(lines: Sequence[TextLine]) -> bool:
     Text of other scripts with a few ASCII words tells nothing, nor do figures: they are of one width in most fonts.
     """
     pitch, length = _pitches(lines)
-    printed = [char for line in lines for char in line.text if not char.isspace()]
+    printed = _printed(lines)
     if length.sum() < PARSING.code_characters or sum(char.isascii() for char in printed) < PARSING.code_ascii * len(
         printed
     ):
@@ -102,9 +102,14 @@ def _pitches(lines: Sequence[TextLine]) -> tuple[NDArray[np.float64], NDArray[np
     return width / np.maximum(length, 1.0), length
 
 
-def _symbols(lines: Sequence[TextLine]) -> float:
-    printed = [char for line in lines for char in line.text if not char.isspace()]
+def _symbols(printed: str) -> float:
+    """Share of a program's signs."""
     return sum(char in _SYMBOLS for char in printed) / max(1, len(printed))
+
+
+def _printed(lines: Iterable[TextLine]) -> str:
+    """What the lines say, without blanks."""
+    return "".join("".join(line.text.split()) for line in lines)
 
 
 def code_runs(rows: Sequence[Row]) -> list[tuple[int, int]]:
@@ -132,12 +137,8 @@ def _is_code(text: str) -> bool:
     """Whether a row is markup, or full of a program's signs and ends like a statement."""
     if _MARKUP.match(text):
         return True
-    printed = [char for char in text if not char.isspace()]
-    return (
-        bool(printed)
-        and printed[-1] in "{};"
-        and sum(map(_SYMBOLS.__contains__, printed)) >= PARSING.code_line_symbols * len(printed)
-    )
+    printed = "".join(text.split())
+    return printed.endswith(("{", "}", ";")) and _symbols(printed) >= PARSING.code_line_symbols
 
 
 def listing_text(rows: Sequence[Row]) -> str:
