@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 _RECENT_S = 120.0
 _CHUNK_ROWS = 1_000
-_ORDERS = {"input": "ORDER BY p.page_idx, p.source, p.page", "written": "ORDER BY p.record"}
 _PAGE_ORDER = "AND p.record IS NOT NULL ORDER BY p.page_number, p.page_idx"
 _FAILED = state_is(PageState.FAILED)
 _SAMPLES = "SELECT time, ended FROM samples WHERE session = (SELECT session FROM run) AND time >= ? ORDER BY time"
@@ -138,22 +137,16 @@ class RunReader(Database):
         rows = self.query(f"{PAGE_ROWS} WHERE {where}", (bytes.fromhex(key.digest), key.copy, key.page))
         return page_row(rows[0]) if rows else None
 
-    def pages(
-        self,
-        order: Literal["input", "written"] = "input",
-        *,
-        on_damage: Callable[[DamagedRunError], None] | None = None,
-    ) -> Iterator[PageResult]:
-        """All records, one at a time.
+    def pages(self, *, on_damage: Callable[[DamagedRunError], None] | None = None) -> Iterator[PageResult]:
+        """All records in input order, one at a time.
 
         Args:
-            order: That of the pages in the input, or that in which they were written.
             on_damage: Called with what is wrong with a record, which is then left out, instead of raising it.
 
         Raises:
             DamagedRunError: A record is damaged.
         """
-        return self._records(f"p.record IS NOT NULL {_ORDERS[order]}", on_damage=on_damage)
+        return self._records("p.record IS NOT NULL ORDER BY p.page_idx, p.source, p.page", on_damage=on_damage)
 
     def documents(
         self, *, on_damage: Callable[[DamagedRunError], None] | None = None

@@ -68,14 +68,10 @@ def decompress(data: bytes) -> bytes:
         ValueError: It is damaged.
     """
     try:
-        decompressor = _codecs.decompressor
-    except AttributeError:
-        decompressor = _codecs.decompressor = zstandard.ZstdDecompressor()
-    try:
         # The frame announces its size: bounded before anything is allocated.
         if zstandard.get_frame_parameters(data).content_size > MAX_LINE_BYTES:
             raise ValueError(f"longer than {MAX_LINE_BYTES} bytes")
-        return bytes(decompressor.decompress(data)) + b"\n"
+        return zstandard.ZstdDecompressor().decompress(data) + b"\n"
     except zstandard.ZstdError as error:
         raise ValueError(str(error)) from error
 

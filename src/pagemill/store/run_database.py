@@ -325,7 +325,7 @@ class RunDatabase(RunReader):
 
 
 _RUNNING = state_is(PageState.RUNNING)
-TO_WAITING = (
+_TO_WAITING = (
     f"state = {PageState.WAITING:d}, alone = 0, attempts = 0, deaths = 0, death = NULL, category = NULL,"
     " message = NULL, record = NULL, length = NULL, crc = NULL"
 )
@@ -362,7 +362,7 @@ def _drop(connection: sqlite3.Connection, summary: RunSummary, row: PageRow, *, 
     if forget:
         connection.execute(f"DELETE FROM pages {_OF_PAGE}", _key_values(row.key))
     else:
-        connection.execute(f"UPDATE pages SET {TO_WAITING} {_OF_PAGE}", _key_values(row.key))
+        connection.execute(f"UPDATE pages SET {_TO_WAITING} {_OF_PAGE}", _key_values(row.key))
     return intact
 
 

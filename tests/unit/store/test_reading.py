@@ -30,7 +30,6 @@ def test_a_run_as_it_goes(store) -> None:
         run.write_page(store.page(1, text="one"))
         run.write_page(store.page(2, "other", text="other"))
         assert [page.page_id for page in reader.pages()] == ["doc_1", "other_2", "doc_3"]
-        assert [page.page_id for page in reader.pages("written")] == ["doc_3", "doc_1", "other_2"]
         documents = {doc_id: [page.page_number for page in pages] for doc_id, pages in reader.documents()}
         assert documents == {"doc": [1, 3], "other": [2]}
         assert [page.page_number for page in reader.document("doc")] == [1, 3]
