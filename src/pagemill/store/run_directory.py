@@ -289,7 +289,7 @@ class RunDirectory:
             OutputError: A file cannot be written; NoSpaceError when the disk is full.
             DamagedRunError: A record is damaged.
         """
-        with RunLock(self.path / paths.DERIVED_LOCK, wait_s=DERIVED_WAIT_S):
+        with RunLock(self.path / paths.DERIVED_LOCK, wait_s=DERIVED_WAIT_S), self._run.lock:
             self._results.update()
             texts = partial(text_lines, embedding_text=self._exporters.embedding_text)
             LineFile(self.path / paths.TEXTS, self._run, texts).update()
@@ -416,9 +416,10 @@ class RunDirectory:
             self._run.garbage_deleted()
 
     def _write_document(self, doc_id: str) -> None:
-        if next(self._run.document(doc_id), None) is not None:
-            write_document(self._run, doc_id, self._exporters)
-            self._new_documents.add(doc_id)
+        with self._run.lock:  # its pages must not go meanwhile, as a source is replaced on another thread
+            if next(self._run.document(doc_id), None) is not None:
+                write_document(self._run, doc_id, self._exporters)
+                self._new_documents.add(doc_id)
 
     def _write_report(self) -> None:
         """Write the report, or delete what an earlier invocation made and kept for it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -312,3 +313,24 @@ def test_a_closed_directory_is_closed(store) -> None:
     run.close()
     with store.open():
         pass
+
+
+def test_a_source_is_not_replaced_while_a_document_with_its_pages_is_written(store) -> None:
+    replacing: list[threading.Thread] = []
+
+    def slowly(pages):
+        for page in pages:
+            if not replacing:
+                meet = threading.Thread(target=run.catalogue.meet, args=(store.digest("other content"), "doc.pdf"))
+                replacing.append(meet)
+                meet.start()
+                meet.join(0.2)
+            yield page.markdown
+
+    exporters = replace(store.exporters, document_markdown=slowly)
+    with store.open(exporters=exporters) as run:
+        for number in (1, 2, 3):
+            run.write_page(store.page(number))
+        run.finish_document("doc")
+        replacing[0].join()
+        assert store.states() == {}
