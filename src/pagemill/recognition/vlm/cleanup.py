@@ -73,10 +73,10 @@ def clean(text: str, task: Task, steps: Iterable[str]) -> Cleaned:
         lines = (line.strip() for line in text.split("\n"))  # an empty line ends a formula in Markdown
         return Cleaned("\n".join(line for line in lines if line), ContentFormat.LATEX)
     answer = read_table(text) if task is Task.TABLE or _WHOLE_TABLE.fullmatch(text) else None
-    if answer and task is not Task.TABLE and answer.beside:
+    if answer and task is not Task.TABLE and answer[1]:
         answer = None  # words between tables: all of it is the text
     if answer:
-        table, beside = answer.table, answer.beside
+        table, beside = answer
         if len(beside) <= LONGEST_CAPTION:
             table = replace(table, caption=" ".join(filter(None, (table.caption, beside))))
             return Cleaned(table.to_html(), ContentFormat.HTML)

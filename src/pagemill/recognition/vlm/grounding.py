@@ -34,8 +34,8 @@ class GroundedElement:
     """The model's own label: title, sub_title, text, image, image_caption, table, table_caption, table_footnote,
     equation, ...; empty for content before the first reference."""
     boxes: tuple[Box, ...]
-    """In thousandths of the page (0-999 as the model writes them, clipped, corners in order); several if one element
-    spans columns; none if the model gave no valid one."""
+    """As shares of the page's width and height (0-1, clipped, corners in order); several if one element spans columns;
+    none if the model gave no valid one."""
     content: str
     """Markdown, HTML or LaTeX as the model wrote it; empty for images."""
 
@@ -76,14 +76,8 @@ def parse_grounded(text: str) -> GroundedPage:
     return GroundedPage(tuple(_untangled(elements)), truncated or open_table or len(matches) > MAX_ELEMENTS)
 
 
-def page_box(box: Box, width: int, height: int) -> Box:
-    """A model's box in page pixels."""
-    x1, y1, x2, y2 = box
-    return x1 / GRID * width, y1 / GRID * height, x2 / GRID * width, y2 / GRID * height
-
-
 def _box(numbers: tuple[str, ...]) -> Box | None:
-    x1, y1, x2, y2 = (min(max(float(number), 0.0), float(GRID)) for number in numbers)
+    x1, y1, x2, y2 = (min(max(float(number) / GRID, 0.0), 1.0) for number in numbers)
     left, right = sorted((x1, x2))
     top, bottom = sorted((y1, y2))
     return (left, top, right, bottom) if right > left and bottom > top else None

@@ -14,7 +14,7 @@ from pagemill.document.labels import TASK_OF_LABEL, Label, Task
 from pagemill.document.page import ContentFormat
 from pagemill.recognition.base import PageElement, Problem
 from pagemill.recognition.vlm.cleanup import LONGEST_CAPTION, STEPS, clean
-from pagemill.recognition.vlm.grounding import MAX_ELEMENTS, page_box, parse_grounded
+from pagemill.recognition.vlm.grounding import MAX_ELEMENTS, parse_grounded
 from pagemill.recognition.vlm.guard import MAX_CHARACTERS, Flaw, latex_fault
 from pagemill.recognition.vlm.table_answers import split_tables
 
@@ -98,7 +98,7 @@ def _without_places(text: str, steps: Sequence[str]) -> tuple[tuple[PageElement,
 
 def _read(element: GroundedElement, steps: Sequence[str]) -> Iterator[PageElement]:
     """An element, and further ones if it holds more than its label says."""
-    boxes = tuple(page_box(box, 1, 1) for box in element.boxes)
+    boxes = element.boxes
     label, content = label_of(element.label), element.content
     if label is None:
         # In answers to "OCR this image" the text takes the place of the label, with no content.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pagemill.tables import Cell, Table, parse_table
@@ -35,17 +35,11 @@ _TAG = re.compile(r"<[^<>]{0,1000}>")
 _RULE = re.compile(r"\|?(?:\s{0,9}:?-{1,200}:?\s{0,9}\|){0,200}\s{0,9}:?-{1,200}:?\s{0,9}\|?")
 
 
-@dataclass(frozen=True, slots=True)
-class TableAnswer:
-    """The table of an answer; several tables are stacked into one."""
+def read_table(text: str) -> tuple[Table, str] | None:
+    """The tables of an answer, stacked into one, and the text outside of them, without markup: captions, remarks.
 
-    table: Table
-    beside: str
-    """Text of the answer outside the table, without markup: captions, remarks."""
-
-
-def read_table(text: str) -> TableAnswer | None:
-    """The tables of an answer as one; None if it contains none, or one over the limits."""
+    None if it contains no table, or one over the limits.
+    """
     if len(text) > MAX_CHARACTERS:
         return None
     if _OPENING.search(text):
@@ -56,12 +50,12 @@ def read_table(text: str) -> TableAnswer | None:
         table = _stacked(tables)
         beside = " ".join([piece for piece, is_table in pieces if not is_table] + [part.caption for part in tables[1:]])
     elif _OTSL.search(text):
-        table, beside = parse_otsl(text), _beside_otsl(text)
+        table, beside = parse_otsl(text)
     else:
         table, beside = _parse_pipes(text)
     if table is None:
         return None
-    return TableAnswer(table, " ".join(_TAG.sub(" ", beside).split()))
+    return table, " ".join(_TAG.sub(" ", beside).split())
 
 
 def split_tables(html: str) -> list[tuple[str, bool]]:
@@ -108,22 +102,27 @@ def _stacked(tables: Sequence[Table]) -> Table | None:
     return replace(build_table(cells), caption=tables[0].caption)
 
 
-def parse_otsl(text: str) -> Table | None:
-    """A table in OTSL; None if there is none, or if it is beyond the limits of HTML tables."""
+def parse_otsl(text: str) -> tuple[Table | None, str]:
+    """A table in OTSL, and the text before its first cell and after the ends of its rows.
+
+    No table if it is beyond the limits of HTML tables.
+    """
     grid: list[list[tuple[str, str]]] = [[]]
     matches = list(_OTSL.finditer(text))
     if len(matches) > MAX_CELLS:
-        return None
+        return None, ""
+    beside = [text[: matches[0].start()] if matches else text]
     ends = [match.start() for match in matches[1:]] + [len(text)]
     for match, end in zip(matches, ends, strict=True):
         if match.group(1) == "nl":
             grid.append([])
+            beside.append(text[match.end() : end])
         else:
             grid[-1].append((match.group(1), text[match.end() : end].strip()))
     grid = [row for row in grid if row]
     columns = max(map(len, grid), default=0)
     if not columns or len(grid) * columns > MAX_SLOTS:
-        return None
+        return None, ""
     kinds = [[kind for kind, _ in row] + ["ecel"] * (columns - len(row)) for row in grid]
     cells: list[Cell] = []
     taken: set[tuple[int, int]] = set()
@@ -135,15 +134,7 @@ def parse_otsl(text: str) -> Table | None:
             taken.update((r, c) for r in range(row, row + height) for c in range(column, column + width))
             header = kind in _OTSL_HEADS
             cells.append(Cell(row=row, column=column, row_span=height, column_span=width, text=said, header=header))
-    return build_table(cells)
-
-
-def _beside_otsl(text: str) -> str:
-    """Text before the first cell and after the ends of rows."""
-    marks = list(_OTSL.finditer(text))
-    ends = [mark.start() for mark in marks[1:]] + [len(text)]
-    behind = [text[mark.end() : end] for mark, end in zip(marks, ends, strict=True) if mark.group(1) == "nl"]
-    return " ".join([text[: marks[0].start()], *behind])
+    return build_table(cells), " ".join(beside)
 
 
 def _spans(kinds: list[list[str]], taken: set[tuple[int, int]], row: int, column: int) -> tuple[int, int]:

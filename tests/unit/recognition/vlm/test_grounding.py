@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pagemill.recognition.vlm.grounding import GRID, GroundedElement, page_box, parse_grounded
+from pagemill.recognition.vlm.grounding import GRID, GroundedElement, parse_grounded
 
 PAGE = """<|ref|>title<|/ref|><|det|>[[101, 52, 898, 90]]<|/det|>
 # Yields of rice
@@ -23,14 +23,21 @@ Two columns of text.
 <table><tr><td>1</td></tr></table><｜end▁of▁sentence｜>"""
 
 
+def scaled(box: tuple[float, float, float, float]) -> tuple[int, int, int, int]:
+    """As the model writes it."""
+    x1, y1, x2, y2 = (round(share * GRID) for share in box)
+    return x1, y1, x2, y2
+
+
 def test_a_page():
     page = parse_grounded(PAGE)
     assert not page.truncated
     assert [element.label for element in page.elements] == [
         "title", "text", "image", "image_caption", "table", "table_caption",
     ]  # fmt: skip
-    assert page.elements[0] == GroundedElement("title", ((101, 52, 898, 90),), "# Yields of rice")
-    assert page.elements[1].boxes == ((100, 100, 480, 300), (520, 100, 900, 200))
+    title = page.elements[0]
+    assert (title.label, scaled(title.boxes[0]), title.content) == ("title", (101, 52, 898, 90), "# Yields of rice")
+    assert [scaled(box) for box in page.elements[1].boxes] == [(100, 100, 480, 300), (520, 100, 900, 200)]
     assert page.elements[2].content == ""
     assert page.elements[3].content == "Figure 1"
     assert page.elements[4].content == "<table><tr><td>1</td></tr></table>"
@@ -60,8 +67,7 @@ def test_coordinates_that_make_no_sense_are_no_box(det: str):
 
 def test_coordinates_are_clipped_and_put_in_order():
     page = parse_grounded("<|ref|>text<|/ref|><|det|>[[900, -5, 100, 1200.5]]<|/det|>")
-    assert page.elements[0].boxes == ((100, 0, 900, GRID),)
-    assert page_box((0, 0, GRID, GRID), 2480, 3508) == (0, 0, 2480, 3508)
+    assert [scaled(box) for box in page.elements[0].boxes] == [(100, 0, 900, GRID)]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +102,7 @@ def test_what_is_written_is_read_again(elements: list[tuple[str, list[tuple[int,
     )
     read = parse_grounded(written)
     assert not read.truncated
-    assert [(e.label, list(e.boxes), e.content) for e in read.elements] == elements
+    assert [(e.label, [scaled(box) for box in e.boxes], e.content) for e in read.elements] == elements
 
 
 @settings(deadline=None)
@@ -104,8 +110,8 @@ def test_what_is_written_is_read_again(elements: list[tuple[str, list[tuple[int,
 def test_any_order_of_pieces_is_read(pieces: list[str]):
     for element in parse_grounded("".join(pieces)).elements:
         for x1, y1, x2, y2 in element.boxes:
-            assert 0 <= x1 < x2 <= GRID
-            assert 0 <= y1 < y2 <= GRID
+            assert 0 <= x1 < x2 <= 1
+            assert 0 <= y1 < y2 <= 1
 
 
 @pytest.mark.parametrize(

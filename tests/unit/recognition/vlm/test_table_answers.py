@@ -9,9 +9,9 @@ from pagemill.tables import parse_table
 
 
 def html(answer: str) -> str:
-    table = read_table(answer)
-    assert table is not None
-    return table.table.to_html()
+    read = read_table(answer)
+    assert read is not None
+    return read[0].to_html()
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_no_table(answer: str):
 
 
 def test_otsl_never_covers_a_cell_of_its_own():
-    table = parse_otsl("<fcel>a<lcel><lcel><nl><ucel><fcel>b<fcel>c<nl>")
+    table, _ = parse_otsl("<fcel>a<lcel><lcel><nl><ucel><fcel>b<fcel>c<nl>")
     assert table is not None
     assert sorted(cell.text for cell in table.cells if cell.text) == ["a", "b", "c"]
 
@@ -72,7 +72,7 @@ def test_otsl_of_any_shape_keeps_every_text_once(rows: list[list[str]]):
                 texts.append(f"t{number}")
                 said += texts[-1]
         said += "<nl>"
-    table = parse_otsl(said)
+    table, _ = parse_otsl(said)
     if table is None:
         assert not any(rows)
         return
@@ -88,8 +88,8 @@ def test_words_beside_a_table_are_told_and_further_tables_are_rows():
         "<table><caption>Second</caption><tr><td>2</td><td>3</td></tr></table>"
     )
     assert answer is not None
-    assert answer.beside == "x y Second"
-    assert answer.table.to_html() == (
+    assert answer[1] == "x y Second"
+    assert answer[0].to_html() == (
         "<table><caption>Cap</caption><tr><td>1</td><td></td></tr><tr><td>2</td><td>3</td></tr></table>"
     )
 
@@ -97,21 +97,21 @@ def test_words_beside_a_table_are_told_and_further_tables_are_rows():
 def test_a_table_in_a_cell_ends_no_table():
     answer = read_table("<table><tr><td>a<table><tr><td>in</td></tr></table></td><td>z</td></tr></table> after")
     assert answer is not None
-    assert answer.table.to_html() == "<table><tr><td>a<br>in</td><td>z</td></tr></table>"
-    assert answer.beside == "after"
+    assert answer[0].to_html() == "<table><tr><td>a<br>in</td><td>z</td></tr></table>"
+    assert answer[1] == "after"
 
 
 def test_a_table_that_is_not_closed_before_the_next_one_keeps_its_rows_and_those_of_the_next():
     answer = read_table("<table><tr><td>a</td></tr><table><tr><td>b</td></tr></table> after")
     assert answer is not None
-    assert answer.table.to_html() == "<table><tr><td>a</td></tr><tr><td>b</td></tr></table>"
-    assert answer.beside == "after"
+    assert answer[0].to_html() == "<table><tr><td>a</td></tr><tr><td>b</td></tr></table>"
+    assert answer[1] == "after"
 
 
 def test_what_stands_around_otsl_is_told():
     answer = read_table("Table 1 <fcel>a<fcel>b<nl><fcel>c<ecel><nl> Source: R")
     assert answer is not None
-    assert answer.beside == "Table 1 Source: R"
+    assert answer[1] == "Table 1 Source: R"
 
 
 @given(st.lists(st.lists(st.text("ab |", max_size=4), min_size=2, max_size=4), min_size=2, max_size=4))
@@ -121,7 +121,7 @@ def test_markdown_tables_keep_every_cell_in_its_column(rows: list[list[str]]):
     assert answer is not None
     columns = max(map(len, rows))
     grid = [[""] * columns for _ in rows]
-    for cell in answer.table.cells:
+    for cell in answer[0].cells:
         grid[cell.row][cell.column] = cell.text
     assert grid == [[text.strip() for text in row] + [""] * (columns - len(row)) for row in rows]
 
