@@ -23,7 +23,7 @@ from PIL import Image
 
 from pagemill.config.settings import ParseSettings
 from pagemill.runtime.pipeline import Pipeline
-from pagemill.tables import recognize_table
+from pagemill.tables.recognize import recognize_table
 from teds import teds
 
 

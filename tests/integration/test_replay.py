@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pagemill.export.document import Document
-from pagemill.tables import parse_table
+from pagemill.tables.html import parse_table
 from replay import differences, load_examples, replay
 
 DATA = Path(os.environ.get("PAGEMILL_TEST_DATA", "/nonexistent")) / "glm-ocr-examples"

@@ -15,7 +15,7 @@ from pagemill.document.page import TextLine, Word
 from pagemill.imaging.transforms import crop_quad
 from pagemill.imaging.types import Pixels
 from pagemill.recognition.rapidocr_engine import RapidOcrDetector, RapidOcrRecognizer
-from pagemill.tables import recognize_table
+from pagemill.tables.recognize import recognize_table
 from teds import teds
 
 pytestmark = pytest.mark.integration

@@ -32,9 +32,9 @@ def as_boxes(array: NDArray[np.float64]) -> list[Box]:
     return [(x1, y1, x2, y2) for x1, y1, x2, y2 in array.tolist()]
 
 
-def area(box: Box) -> float:
+def area(box: Box | NDArray[np.float64]) -> float:
     """Area in square pixels; 0 for an empty or inverted box."""
-    return max(0.0, box[2] - box[0]) * max(0.0, box[3] - box[1])
+    return float(max(0.0, box[2] - box[0]) * max(0.0, box[3] - box[1]))
 
 
 def intersection(a: Box, b: Box) -> float:
@@ -101,3 +101,21 @@ def normalise_1000(box: Box, width: float, height: float) -> tuple[int, int, int
         round(x2 / width * 1000),
         round(y2 / height * 1000),
     )
+
+
+def components(count: int, links: list[tuple[int, int]]) -> list[NDArray[np.intp]]:
+    """Connected components of a graph on ``range(count)``, each sorted, in order of their smallest member."""
+    parent = list(range(count))
+
+    def root(node: int) -> int:
+        while parent[node] != node:
+            parent[node] = parent[parent[node]]
+            node = parent[node]
+        return node
+
+    for a, b in links:
+        parent[max(root(a), root(b))] = min(root(a), root(b))
+    members: dict[int, list[int]] = {}
+    for node in range(count):
+        members.setdefault(root(node), []).append(node)
+    return [np.array(nodes, dtype=np.intp) for nodes in members.values()]

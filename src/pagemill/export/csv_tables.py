@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pagemill.document.page import PageResult, Region
-    from pagemill.tables import Table
+    from pagemill.tables.table import Table
 
 INDEX = "tables.csv"
 INDEX_COLUMNS = (

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from pagemill.document.page import PageError, PageResult
-    from pagemill.tables import Table
+    from pagemill.tables.table import Table
 
 
 @dataclass(frozen=True)

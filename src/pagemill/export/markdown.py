@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from pagemill.document.page import PageResult, Region
-    from pagemill.tables import Table
+    from pagemill.tables.table import Table
 
 _FIGURE_NAME = re.compile(r"^\W?\w{1,20}\.?\s{0,3}[\w.\-]{0,12}\d")
 _BLOCK_START = re.compile(
@@ -143,7 +143,7 @@ def plain_content(region: Region) -> str:
 
 def table_of(region: Region) -> Table | None:
     """The table that a region holds as HTML; None for other content, and for HTML that holds none."""
-    from pagemill.tables import parse_table
+    from pagemill.tables.html import parse_table
 
     return parse_table(region.content or "") if region.content_format is ContentFormat.HTML else None
 
@@ -176,7 +176,7 @@ def table_markdown(html: str) -> str:
 
     What holds no table, or one beyond all measure, is given as text.
     """
-    from pagemill.tables import parse_table
+    from pagemill.tables.html import parse_table
 
     table = parse_table(html)
     if table is None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pagemill.document.geometry import area, areas, as_array, frame_of, intersection_matrix
-from pagemill.document.labels import FLOWING, PICTURES, Label
+from pagemill.document.geometry import area, areas, as_array, as_boxes, components, frame_of, intersection_matrix
+from pagemill.document.labels import FLOWING, FORMULAS, PICTURES, Label
 from pagemill.layout.base import DetectedRegion
-from pagemill.layout.drafts import Draft
 from pagemill.layout.misread import (
     fills_page,
     find_table,
@@ -23,7 +22,7 @@ from pagemill.layout.misread import (
     picture_remainder,
     running_text,
 )
-from pagemill.layout.text_blocks import components, group_lines, page_columns, split_lines
+from pagemill.layout.text_blocks import group_lines, line_height, split_lines
 from pagemill.layout.thresholds import LAYOUT
 
 if TYPE_CHECKING:
@@ -36,6 +35,26 @@ if TYPE_CHECKING:
 
 SOURCE = "projection"
 """``DetectedRegion.source`` of the regions found here."""
+
+
+@dataclass(slots=True)
+class Draft:
+    """A region in the making."""
+
+    label: Label
+    box: NDArray[np.float64]
+    """Shape (4,), page pixels."""
+    origin: DetectedRegion | None
+    """The model's region; None for one found from text lines."""
+    lines: list[int] = field(default_factory=list)
+    """Indices of its text lines."""
+    background: bool = False
+    """A picture behind text: its lines are regions of their own."""
+
+    @property
+    def textual(self) -> bool:
+        """Whether it is nothing without text lines."""
+        return self.label not in PICTURES and self.label not in FORMULAS and self.label is not Label.TABLE
 
 
 def complete_regions(
@@ -72,7 +91,6 @@ def complete_regions(
     _restore_headings(drafts, boxes)
     _complete_heads(drafts, boxes, height)
     drafts = [part for draft in drafts for part in _split(draft, boxes)]
-    drafts = _return_labels(drafts, boxes)
     drafts += _cluster(boxes, orphans)
     drafts = [draft for draft in drafts if draft.lines or not draft.textual]
     return [_finish(draft, boxes) for draft in drafts]
@@ -120,7 +138,7 @@ def _real_pictures(draft: Draft, inside: NDArray[np.float64], page_area: float, 
 
 def _real_formulas(draft: Draft, inside: NDArray[np.float64], page_area: float) -> list[Draft]:
     """A formula without the paragraphs that the model put into it; none where it spans much of the page."""
-    if areas(draft.box[None])[0] > LAYOUT.big_formula * page_area and len(inside) >= LAYOUT.big_formula_lines:
+    if area(draft.box) > LAYOUT.big_formula * page_area and len(inside) >= LAYOUT.big_formula_lines:
         return []
     if len(inside) == 1 and draft.origin and (draft.origin.score or 0.0) < LAYOUT.formula_doubt:
         draft.label = Label.TEXT
@@ -250,33 +268,11 @@ def _complete_heads(drafts: list[Draft], boxes: NDArray[np.float64], height: flo
 
 def _split(draft: Draft, boxes: NDArray[np.float64]) -> list[Draft]:
     """A text region cut into its columns and paragraphs; a table found inside becomes a region of its own."""
-    if not draft.textual or len(draft.lines) < 2:
+    if draft.label not in FLOWING or len(draft.lines) < 2:
         return [draft]
-    members = np.array(sorted(draft.lines), dtype=np.intp)
-    if draft.label not in FLOWING:
-        return [draft]
-    tables, members = _tables(boxes, members, draft)
+    tables, members = _tables(boxes, np.array(sorted(draft.lines), dtype=np.intp), draft)
     blocks = [members[block] for block in split_lines(boxes[members])] if len(members) else []
     return tables + [_part(draft, draft.label, boxes, block) for block in _joined(boxes, blocks)]
-
-
-def _is_scrap(draft: Draft, whole: Box) -> bool:
-    """Whether a draft is a small part of the region it was cut from."""
-    return float(areas(draft.box[None])[0]) < LAYOUT.scrap * area(whole)
-
-
-def _return_labels(drafts: list[Draft], boxes: NDArray[np.float64]) -> list[Draft]:
-    """Single lines cut off from a text region that lie inside a picture go back to it: labels of an axis."""
-    pictures = [draft for draft in drafts if draft.label in (Label.IMAGE, Label.CHART)]
-    kept = []
-    for draft in drafts:
-        if pictures and draft.origin and draft.textual and len(draft.lines) == 1 and _is_scrap(draft, draft.origin.box):
-            shares = _shares(draft.box[None], np.array([picture.box for picture in pictures]))[0]
-            if shares.max() >= LAYOUT.scrap_in_picture:
-                pictures[int(shares.argmax())].lines += draft.lines
-                continue
-        kept.append(draft)
-    return kept
 
 
 def _tables(
@@ -313,17 +309,12 @@ def _cluster(boxes: NDArray[np.float64], orphans: list[int]) -> list[Draft]:
     """Regions of the lines that have none."""
     if not orphans:
         return []
-    drafts = []
+    drafts, rest = _tables(boxes, np.array(orphans, dtype=np.intp), None)
     free = np.zeros(len(boxes), dtype=bool)
-    members = np.array(orphans, dtype=np.intp)
-    for column in page_columns(boxes[members]):
-        tables, rest = _tables(boxes, members[column], None)
-        drafts += tables
-        free[rest] = True
-    unit = float(np.median(boxes[:, 3] - boxes[:, 1]))
+    free[rest] = True
+    unit = line_height(boxes)
     for block in _joined(boxes, group_lines(boxes, free)):
-        size = float(np.median(boxes[block, 3] - boxes[block, 1]))
-        title = size > LAYOUT.title_size * unit and len(block) <= LAYOUT.title_lines
+        title = line_height(boxes[block]) > LAYOUT.title_size * unit and len(block) <= LAYOUT.title_lines
         drafts.append(_part(None, Label.PARAGRAPH_TITLE if title else Label.TEXT, boxes, block))
     return drafts
 
@@ -333,8 +324,8 @@ def _finish(draft: Draft, boxes: NDArray[np.float64]) -> DetectedRegion:
     frame = draft.box
     if draft.lines and draft.label not in PICTURES:
         around = frame_of(boxes[draft.lines])
-        frame = frame_of(np.stack([around, frame])) if not draft.textual else around
-    box = (float(frame[0]), float(frame[1]), float(frame[2]), float(frame[3]))
+        frame = around if draft.textual else frame_of(np.stack([around, frame]))
+    (box,) = as_boxes(frame[None])
     if draft.origin is None:
         return DetectedRegion(box=box, label=draft.label, score=None, source=SOURCE)
     whole = np.allclose(frame, draft.origin.box)

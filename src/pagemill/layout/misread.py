@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import cv2
 import numpy as np
 
+from pagemill.document.geometry import area, areas
 from pagemill.document.labels import Label
-from pagemill.layout.text_blocks import group_lines, rows_of
+from pagemill.layout.text_blocks import group_lines, line_height, rows_of
 from pagemill.layout.thresholds import LAYOUT
 
 if TYPE_CHECKING:
@@ -28,13 +29,12 @@ def logo_label(box: NDArray[np.float64], page_height: float) -> Label | None:
 
 def fills_page(box: NDArray[np.float64], page_area: float) -> bool:
     """Whether a "figure" is so large that it may be the page itself."""
-    return float((box[2] - box[0]) * (box[3] - box[1])) >= LAYOUT.page_filling * page_area
+    return area(box) >= LAYOUT.page_filling * page_area
 
 
 def is_photograph(box: NDArray[np.float64], lines: NDArray[np.float64]) -> bool:
     """Whether a page-filling figure is a picture with some words on it rather than a photographed page."""
-    covered = float(((lines[:, 2] - lines[:, 0]) * (lines[:, 3] - lines[:, 1])).sum())
-    return covered < LAYOUT.sparse * float((box[2] - box[0]) * (box[3] - box[1]))
+    return float(areas(lines).sum()) < LAYOUT.sparse * area(box)
 
 
 def paragraphs_in_formula(box: NDArray[np.float64], lines: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -66,10 +66,8 @@ def running_text(
     if not len(lines):
         return result
     width = box[2] - box[0]
-    area = width * (box[3] - box[1])
     line_width = lines[:, 2] - lines[:, 0]
-    covered = float((line_width * (lines[:, 3] - lines[:, 1])).sum())
-    if fills_page(box, page_area) or covered >= LAYOUT.dense * area:
+    if fills_page(box, page_area) or areas(lines).sum() >= LAYOUT.dense * area(box):
         return ~result
     for block in group_lines(lines):
         extent = lines[block, 2].max() - lines[block, 0].min()
@@ -138,7 +136,7 @@ def picture_remainder(
             continue
         columns, rows = np.nonzero(ink.any(axis=0))[0], np.nonzero(ink.any(axis=1))[0]
         tight = np.array([left + columns[0], top + rows[0], left + columns[-1] + 1, top + rows[-1] + 1], dtype=float)
-        if (tight[2] - tight[0]) * (tight[3] - tight[1]) >= LAYOUT.min_remainder * page_area:
+        if area(tight) >= LAYOUT.min_remainder * page_area:
             remainders.append(tight)
     return remainders
 
@@ -166,8 +164,7 @@ def is_columns_of_text(box: NDArray[np.float64], lines: NDArray[np.float64], pag
         lines: Boxes of the lines inside, shape (n, 4).
         page_area: In the square of the boxes' unit.
     """
-    area = float((box[2] - box[0]) * (box[3] - box[1]))
-    if area < LAYOUT.big_table * page_area or len(lines) < LAYOUT.big_table_lines:
+    if area(box) < LAYOUT.big_table * page_area or len(lines) < LAYOUT.big_table_lines:
         return False
     # A gutter of a table is crossed by few rows: headings and wide notes.
     steps = np.linspace(box[0], box[2], 200)
@@ -211,7 +208,7 @@ def find_table(lines: NDArray[np.float64]) -> NDArray[np.intp] | None:
     cells = lines[np.concatenate(wide)]
     tops = np.array([lines[row, 1].min() for row in wide])
     bottoms = np.array([lines[row, 3].max() for row in wide])
-    unit = float(np.median(cells[:, 3] - cells[:, 1]))
+    unit = line_height(cells)
     extent = cells[:, 2].max() - cells[:, 0].min()
     filled = np.median([(lines[row, 2] - lines[row, 0]).sum() for row in wide]) / extent
     apart = (tops[1:] >= bottoms[:-1] - LAYOUT.rows_apart * unit).all()  # pieces of a formula lie across each other

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pagemill.document.geometry import frame_of
+from pagemill.document.geometry import components, frame_of
 from pagemill.layout.thresholds import LAYOUT
 
 if TYPE_CHECKING:
@@ -36,6 +36,11 @@ def group_lines(lines: NDArray[np.float64], free: NDArray[np.bool_] | None = Non
     return blocks
 
 
+def line_height(lines: NDArray[np.float64]) -> float:
+    """Usual height of lines, shape (n, 4), n > 0."""
+    return float(np.median(lines[:, 3] - lines[:, 1]))
+
+
 def split_lines(lines: NDArray[np.float64]) -> list[NDArray[np.intp]]:
     """Cut the lines of one region at gutters between columns and at paragraph gaps (recursive XY-cut).
 
@@ -50,32 +55,11 @@ def split_lines(lines: NDArray[np.float64]) -> list[NDArray[np.intp]]:
     return _cut(lines, np.arange(len(lines), dtype=np.intp))
 
 
-def page_columns(lines: NDArray[np.float64]) -> list[NDArray[np.intp]]:
-    """Part the lines of a page, shape (n, 4), at gutters between columns of running text, left to right.
-
-    Unlike the columns of a table, both sides hold many lines that fill them.
-    """
-    unit = float(np.median(lines[:, 3] - lines[:, 1])) if len(lines) else 0.0
-    for gap, left in _projection_gaps(lines[:, 0], lines[:, 2]):
-        sides = (lines[left], lines[~left])
-        if gap >= LAYOUT.gutter * unit and _are_columns(*sides, unit) and all(_is_filled(side) for side in sides):
-            indices = (np.nonzero(left)[0], np.nonzero(~left)[0])
-            return [part[inner] for part in indices for inner in page_columns(lines[part])]
-    return [np.arange(len(lines), dtype=np.intp)]
-
-
-def _is_filled(side: NDArray[np.float64]) -> bool:
-    """Whether a third of the lines and at least four are wide in their column."""
-    extent = side[:, 2].max() - side[:, 0].min()
-    wide = (side[:, 2] - side[:, 0]) > LAYOUT.filled_width * extent
-    return bool(wide.sum() >= LAYOUT.filled_lines and wide.mean() >= LAYOUT.filled_share)
-
-
 def _cut(lines: NDArray[np.float64], members: NDArray[np.intp]) -> list[NDArray[np.intp]]:
     if len(members) < 2:
         return [members]
     own = lines[members]
-    unit = float(np.median(own[:, 3] - own[:, 1]))
+    unit = line_height(own)
     gaps = _projection_gaps(own[:, 0], own[:, 2])
     for gap, left in sorted(gaps, key=lambda item: -item[0]):
         if gap >= LAYOUT.gutter * unit and _are_columns(own[left], own[~left], unit):
@@ -96,8 +80,7 @@ def _is_spread_row(row: NDArray[np.float64], rest: NDArray[np.float64]) -> bool:
     if len(row) < 3 or len(rows_of(row)) > 1 or any(len(other) > 1 for other in rows_of(rest)):
         return False
     ordered = row[np.argsort(row[:, 0])]
-    unit = float(np.median(row[:, 3] - row[:, 1]))
-    return bool((ordered[1:, 0] - ordered[:-1, 2] > LAYOUT.spread_gap * unit).all())
+    return bool((ordered[1:, 0] - ordered[:-1, 2] > LAYOUT.spread_gap * line_height(row)).all())
 
 
 def _projection_gaps(start: NDArray[np.float64], end: NDArray[np.float64]) -> list[tuple[float, NDArray[np.bool_]]]:
@@ -197,21 +180,3 @@ def _column_links(pieces: NDArray[np.float64], free: NDArray[np.bool_]) -> list[
     alike = low >= LAYOUT.same_size * np.maximum(height[:, None], height[None, :])
     linked = neighbours & single & alike & (gap < limit) & free[:, None] & free[None, :]
     return [(int(i), int(j)) for i, j in np.argwhere(linked)]
-
-
-def components(count: int, links: list[tuple[int, int]]) -> list[NDArray[np.intp]]:
-    """Connected components of a graph on ``range(count)``, each sorted, in order of their smallest member."""
-    parent = list(range(count))
-
-    def root(node: int) -> int:
-        while parent[node] != node:
-            parent[node] = parent[parent[node]]
-            node = parent[node]
-        return node
-
-    for a, b in links:
-        parent[max(root(a), root(b))] = min(root(a), root(b))
-    members: dict[int, list[int]] = {}
-    for node in range(count):
-        members.setdefault(root(node), []).append(node)
-    return [np.array(nodes, dtype=np.intp) for nodes in members.values()]

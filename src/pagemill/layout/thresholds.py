@@ -27,10 +27,6 @@ class LAYOUT:
     """Share of a line's height that must be shared with another line to be in one row with it."""
     nested: float = 0.8
     """Share of a text region inside a table from which it is part of the table."""
-    scrap: float = 0.25
-    """Share of a region below which a piece cut from it may be the label of a picture."""
-    scrap_in_picture: float = 0.9
-    """Share of such a piece inside a picture."""
     blocks_overlap: float = 0.3
     """Share of the smaller block from which overlapping blocks are one: pieces of formulas and ragged lines."""
 
@@ -128,12 +124,6 @@ class LAYOUT:
     """Gap below which no gutter is looked for."""
     columns_beside: float = 0.5
     """Share of the lower column that must be beside the other one."""
-    filled_width: float = 0.6
-    """Share of a column's width from which a line fills it."""
-    filled_share: float = 0.3
-    """Least share of lines that fill a column of running text."""
-    filled_lines: int = 4
-    """Least number of such lines."""
     paragraph_gap: float = 0.9
     """Smallest gap between paragraphs of a region."""
     paragraph_gap_ratio: float = 1.6

@@ -20,7 +20,8 @@ from pagemill.parsing.listings import mark_listings
 from pagemill.parsing.paragraphs import is_bulleted
 from pagemill.parsing.record import begun_record
 from pagemill.parsing.thresholds import PARSING
-from pagemill.tables import find_open_tables, find_ruled_tables, recognize_table
+from pagemill.tables.find import find_tables
+from pagemill.tables.recognize import recognize_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from pagemill.imaging.page import DecodedPage
     from pagemill.imaging.types import Pixels
     from pagemill.sources.base import PageRef
-    from pagemill.tables import Table
+    from pagemill.tables.table import Table
 
 
 def analyse_page(
@@ -75,7 +76,7 @@ def _missed_tables(
     ]
     return [
         DetectedRegion(box=box, label=Label.TABLE, score=None, source="ruling-lines")
-        for box in _ruled_boxes(pixels, lines)
+        for box in find_tables(pixels, lines)
         if sum(intersection(box, other) for other in known) < PARSING.region_covered * area(box)
         and max((intersection(box, other) for other in pictures), default=0.0) < PARSING.table_in_picture * area(box)
         and _is_grid(pixels, box, lines)
@@ -86,16 +87,6 @@ def _is_page_area(region: DetectedRegion, pixels: Pixels, lines: Sequence[TextLi
     """Whether a supposed table is columns of text with, maybe, tables in them: layout dissolves it."""
     inside = [line.box for line in lines if intersection(line.box, region.box) > PARSING.line_in_table * area(line.box)]
     return is_columns_of_text(np.array(region.box), as_array(inside), float(pixels.shape[0] * pixels.shape[1]))
-
-
-def _ruled_boxes(pixels: Pixels, lines: Sequence[TextLine]) -> list[Box]:
-    """Tables ruled both ways, and beside them those ruled across alone."""
-    ruled = find_ruled_tables(pixels)
-    return ruled + [
-        box
-        for box in find_open_tables(pixels, lines)
-        if sum(intersection(box, other) for other in ruled) < PARSING.region_covered * area(box)
-    ]
 
 
 def _is_grid(pixels: Pixels, box: Box, lines: Sequence[TextLine]) -> bool:

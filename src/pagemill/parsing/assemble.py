@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pagemill.document.page import TextLine
     from pagemill.layout.base import DetectedRegion
     from pagemill.parsing.lines import Row
-    from pagemill.tables import Table
+    from pagemill.tables.table import Table
 
 _LINE_BY_LINE = frozenset({Label.CONTENT, Label.DISPLAY_FORMULA, Label.TABLE})
 """Labels whose line breaks mean something."""

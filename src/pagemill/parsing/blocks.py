@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pagemill.document.geometry import Box, Point
     from pagemill.document.page import TextLine
     from pagemill.parsing.lines import Row
-    from pagemill.tables import Table
+    from pagemill.tables.table import Table
 
 
 @dataclass(slots=True, eq=False)

@@ -1,4 +1,4 @@
-"""Cells with their words: the result of both ways to find a grid; rows of text, shading, numbers."""
+"""Cells with their words: the result of both ways to find a grid; shading."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class GridCell:
     column_span: int = 1
     words: list[TableWord] = field(default_factory=list)
     box: Box | None = None
-    """Box on the table's plane where rules tell; None for the words' own."""
+    """Box in the table's image where rules tell; None for the words' own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +37,6 @@ class Grid:
 
     cells: Sequence[GridCell]
     header_rows: int
-
-
-def text_rows(words: Sequence[TableWord], text_height: float) -> list[list[TableWord]]:
-    """Group words into lines of text that run across the table, from top to bottom."""
-    rows: list[list[TableWord]] = []
-    middle = 0.0
-    for word in sorted(words, key=lambda word: word.y):
-        if rows and word.y - middle < TABLES.same_line * text_height:
-            rows[-1].append(word)
-            middle += (word.y - middle) / len(rows[-1])
-        else:
-            rows.append([word])
-            middle = word.y
-    return rows
 
 
 def shaded_header_rows(
@@ -101,10 +87,3 @@ def shade_edges(gray: NDArray[np.uint8], across: tuple[float, float], least: flo
         edges.append(float(y + height))
         step[max(0, y - height) : y + height] = 0.0
     return sorted(edges)
-
-
-def is_number(text: str) -> bool:
-    """Whether a cell's text is mostly digits (amounts, percentages, dates), or a mark in place of a number."""
-    letters = sum(character.isalpha() for character in text)
-    digits = sum(character.isdigit() for character in text)
-    return digits > letters or (not letters and bool(text.strip()))

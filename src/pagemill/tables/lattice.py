@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pagemill.tables.columns import chunks_of_row
-from pagemill.tables.grid import Grid, GridCell, is_number, shade_edges, shaded_header_rows, text_rows
+from pagemill.tables.grid import Grid, GridCell, shade_edges, shaded_header_rows
 from pagemill.tables.rules import Rule
 from pagemill.tables.thresholds import TABLES
+from pagemill.tables.words import are_number, text_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -143,7 +144,7 @@ def _split_stacked(cells: Sequence[GridCell], text_height: float) -> list[GridCe
         stacks = [text_rows(cell.words, text_height) for cell in cells if cell.row == row and cell.words]
         counts = [len(stack) for stack in stacks]
         most = max(counts, default=1)
-        figures = sum(len(s) == most and all(is_number(" ".join(w.text for w in line)) for line in s) for s in stacks)
+        figures = sum(len(s) == most and all(map(are_number, s)) for s in stacks)
         if most > 1 and figures >= 3 and 2 * counts.count(most) > len(counts):
             parts[row] = most
     ends = np.cumsum([0, *(parts.get(row, 1) for row in range(max(c.row + c.row_span for c in cells)))])
@@ -170,9 +171,7 @@ def _too_coarse(cells: Sequence[GridCell], text_height: float) -> bool:
     for cell in filled:
         rows = text_rows(cell.words, text_height)
         chunks = [len(chunks_of_row(row, TABLES.cell_columns_gap * text_height)) for row in rows]
-        stacked = (
-            len(rows) >= 3 and sum(is_number(" ".join(word.text for word in row)) for row in rows) >= len(rows) - 1
-        )
+        stacked = len(rows) >= 3 and sum(map(are_number, rows)) >= len(rows) - 1
         coarse += sum(count > 1 for count in chunks) >= 2 or max(chunks) > 2 or stacked
     return coarse > TABLES.coarse_cells * len(filled)
 
@@ -182,8 +181,7 @@ def _header_rows(cells: Sequence[GridCell]) -> int:
     rows = sorted({cell.row for cell in cells})
     for row in rows[: max(1, len(rows) // 2)]:
         filled = [cell for cell in cells if cell.row == row and cell.words]
-        texts = [" ".join(word.text for word in cell.words) for cell in filled]
-        if sum(map(is_number, texts)) > TABLES.header_figures * len(texts):
+        if sum(are_number(cell.words) for cell in filled) > TABLES.header_figures * len(filled):
             return 0
         if len(filled) > 1:
             end = max(cell.row + cell.row_span for cell in filled)

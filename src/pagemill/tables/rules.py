@@ -41,23 +41,23 @@ class Rules:
     vertical: tuple[Rule, ...]
 
 
-def find_rules(gray: NDArray[np.uint8], text_height: float, words: NDArray[np.float64] | None = None) -> Rules:
-    """Find horizontal and vertical rules in an upright image.
+def find_rules(
+    gray: NDArray[np.uint8], text_height: float, words: NDArray[np.float64], *, whole_page: bool = False
+) -> Rules:
+    """Find horizontal and vertical rules in a level image.
 
     Args:
         gray: Shape (height, width), uint8.
         text_height: Usual height of a line of text in pixels: the yardstick for what is longer than a letter.
-        words: Boxes of words, shape (n, 4), where known: strokes inside them are letters that run together.
+        words: Boxes of words or lines, shape (n, 4): strokes inside them are letters that run together.
+        whole_page: There may be pictures, which hold many a white line: only dark rules count.
     """
-    # Where the words are not known, a whole page is looked through: pictures hold many a white line and dark area.
-    table = words is not None
-    words = np.zeros((0, 4)) if words is None else words
-    flat = _outside(_strokes(_dark(gray, text_height), text_height, table=table), words, TABLES.word_edge)
+    flat = _outside(_strokes(_dark(gray, text_height), text_height), words, TABLES.word_edge)
     # Boxes of words may begin a little after the first letter's stem.
     wider = words + np.array([-1.0, 0.0, 1.0, 0.0]) * max(2.0, TABLES.word_margin * text_height)
     turned = np.ascontiguousarray(gray.T)
-    masks = (_dark, _light) if table else (_dark,)
-    drawn = [_strokes(mask(turned, text_height), TABLES.stroke_upright * text_height, table=table) for mask in masks]
+    masks = (_dark,) if whole_page else (_dark, _light)
+    drawn = [_strokes(mask(turned, text_height), TABLES.stroke_upright * text_height) for mask in masks]
     upright = _outside(np.concatenate(drawn), wider[:, [1, 0, 3, 2]], 0.0)
     horizontal, vertical = _link(flat, text_height), _link(upright, text_height)
     horizontal = [rule for rule in horizontal if rule.length >= TABLES.rule_length * text_height]
@@ -79,29 +79,6 @@ def find_rules(gray: NDArray[np.uint8], text_height: float, words: NDArray[np.fl
 def has_rules(gray: NDArray[np.uint8], text_height: float) -> bool:
     """Whether there is a long horizontal stroke at all: a quick look that spares most pages the full search."""
     return bool(_open(_dark(gray, text_height), TABLES.rule_length * text_height).any())
-
-
-def skew_of_rules(gray: NDArray[np.uint8], text_height: float) -> float | None:
-    """Slope (dy/dx, positive clockwise on screen) of the horizontal rules; None without a rule long enough to tell."""
-    mask = _open(_dark(gray, text_height), text_height)
-    count, labels, stats, _ = cv2.connectedComponentsWithStats(mask, connectivity=8)
-    long = [
-        index for index in range(1, count) if stats[index, cv2.CC_STAT_WIDTH] >= TABLES.skew_rule_length * text_height
-    ]
-    slopes, weights = [], []
-    for index in long:
-        x, y, width, height = stats[index, :4]
-        ys, xs = np.nonzero(labels[y : y + height, x : x + width] == index)
-        if len(ys) > width * TABLES.same_line * text_height:  # an area, not a line
-            continue
-        slopes.append(float(np.polyfit(xs, ys, 1)[0]))
-        weights.append(int(width))
-    if not slopes:
-        return None
-    order = np.argsort(slopes)
-    reached = np.cumsum(np.asarray(weights)[order])
-    slope = slopes[order[int(np.searchsorted(reached, reached[-1] / 2))]]
-    return slope if abs(slope) <= TABLES.max_rule_slope else None
 
 
 def _dark(gray: NDArray[np.uint8], text_height: float) -> NDArray[np.uint8]:
@@ -132,15 +109,12 @@ def _open(dark: NDArray[np.uint8], length: float) -> NDArray[np.uint8]:
     return opened
 
 
-def _strokes(dark: NDArray[np.uint8], length: float, *, table: bool) -> NDArray[np.float64]:
+def _strokes(dark: NDArray[np.uint8], length: float) -> NDArray[np.float64]:
     """Horizontal strokes, shape (n, 3): y, first and last x."""
     opened = _open(dark, length)
-    if table:
-        # A rule that ends at a shaded row is one component with it: without what is too thick it stands alone.
-        areas = cv2.morphologyEx(
-            opened, cv2.MORPH_OPEN, np.ones((int(max(4, TABLES.shaded_area * length)) + 1, 1), np.uint8)
-        )
-        opened = cv2.subtract(opened, areas).astype(np.uint8)
+    # A rule that ends at a shaded row is one component with it: without what is too thick it stands alone.
+    thick = np.ones((int(max(4, TABLES.shaded_area * length)) + 1, 1), np.uint8)
+    opened = cv2.subtract(opened, cv2.morphologyEx(opened, cv2.MORPH_OPEN, thick)).astype(np.uint8)
     _, _, stats, centroids = cv2.connectedComponentsWithStats(opened, connectivity=8)
     stats, centroids = stats[1:], centroids[1:]
     thickness = stats[:, cv2.CC_STAT_AREA] / np.maximum(stats[:, cv2.CC_STAT_WIDTH], 1)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pagemill.tables.columns import Chunk, chunks_of_row, find_separators
-from pagemill.tables.grid import Grid, GridCell, is_number, shaded_header_rows, text_rows
+from pagemill.tables.columns import chunks_of_row, find_separators
+from pagemill.tables.grid import Grid, GridCell, shaded_header_rows
 from pagemill.tables.thresholds import TABLES
-from pagemill.tables.words import join_words
+from pagemill.tables.words import are_number, extent, is_number, join_words, text_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +35,7 @@ class Piece:
     @property
     def middle(self) -> float:
         """Where the middle is, as x."""
-        return (min(w.x1 for w in self.words) + max(w.x2 for w in self.words)) / 2
+        return sum(extent(self.words)) / 2
 
 
 @dataclass(slots=True)
@@ -76,7 +76,7 @@ def stream_grid(words: Sequence[TableWord], rules: Rules, text_height: float, gr
     lines = text_rows(words, text_height)
     top, bottom = lines[0][0].y, lines[-1][0].y
     ruled = [rule.position for rule in rules.vertical if rule.length >= TABLES.rule_is_border * (bottom - top)]
-    left, right = min(word.x1 for word in words), max(word.x2 for word in words)
+    left, right = extent(words)
     ruled = [x for x in ruled if left + text_height < x < right - text_height]
     separators = find_separators(lines, text_height, ruled)
     separators = _without_currency_columns(separators, words)
@@ -94,7 +94,7 @@ def stream_grid(words: Sequence[TableWord], rules: Rules, text_height: float, gr
     head = _header_levels(rows, split, rules, separators, text_height)
     body = _body_rows(rows[split:], across, text_height)
     for row in body:
-        _widen_title(row, (left, right), len(separators))
+        _widen_title(row, left, right, len(separators))
     if len(head) + len(body) < 2:
         return None
     cells = [
@@ -112,18 +112,18 @@ def _without_currency_columns(separators: Sequence[float], words: Sequence[Table
     return [x for column, x in enumerate(separators) if column in amounts]
 
 
-def _pieces(chunk: Chunk, separators: Sequence[float], text_height: float) -> list[Piece]:
+def _pieces(words: Sequence[TableWord], separators: Sequence[float], text_height: float) -> list[Piece]:
     """Cut a run of words at column borders where there is a gap; else it lies across the border."""
-    columns = [int(np.searchsorted(separators, word.x)) for word in chunk.words]
-    pieces = [Piece(columns[0], columns[0], [chunk.words[0]])]
+    columns = [int(np.searchsorted(separators, word.x)) for word in words]
+    pieces = [Piece(columns[0], columns[0], [words[0]])]
     spaces = [
         word.x1 - before.x2
-        for (before, word), (one, other) in zip(pairwise(chunk.words), pairwise(columns), strict=True)
+        for (before, word), (one, other) in zip(pairwise(words), pairwise(columns), strict=True)
         if one == other
     ]
     # A gap that is like the spaces in the run is a space too, though a border happens to lie in it.
     least = max(TABLES.gap_at_border * text_height, TABLES.space_ratio * float(np.median(spaces)) if spaces else 0.0)
-    for (before, word), (column_before, column) in zip(pairwise(chunk.words), pairwise(columns), strict=True):
+    for (before, word), (column_before, column) in zip(pairwise(words), pairwise(columns), strict=True):
         if column > column_before and word.x1 - before.x2 >= least:
             pieces.append(Piece(column, column, [word]))
         else:
@@ -136,7 +136,7 @@ def _pieces(chunk: Chunk, separators: Sequence[float], text_height: float) -> li
 
 def _pull_back(piece: Piece, separators: Sequence[float]) -> None:
     """Keep a piece in one column if it hardly reaches out of it."""
-    start, end = min(w.x1 for w in piece.words), max(w.x2 for w in piece.words)
+    start, end = extent(piece.words)
     while piece.last > piece.first and end - separators[piece.last - 1] < TABLES.overhang * (end - start):
         piece.last -= 1
     while piece.last > piece.first and separators[piece.first] - start < TABLES.overhang * (end - start):
@@ -173,7 +173,7 @@ def _header_end(rows: Sequence[TextRow], across: Sequence[float]) -> int:
     count = 1
     while count < len(rows) // 2 and rows[count - 1].spans():
         count += 1
-    numbers = [is_number(" ".join(w.text for w in piece.words)) for piece in rows[count - 1].pieces]
+    numbers = [are_number(piece.words) for piece in rows[count - 1].pieces]
     return 0 if sum(numbers) > TABLES.header_numbers * len(numbers) else count
 
 
@@ -206,7 +206,6 @@ def _stretch(
     """Widen pieces over empty columns beside them: as far as the rule below them, else to be centred."""
     next_columns = below[0].columns
     taken = row.columns
-    edges = [-np.inf, *separators, np.inf]
     for piece in row.pieces:
         low, high = piece.first, piece.last
         while low - 1 not in taken and low > 0 and low - 1 in next_columns:
@@ -222,18 +221,18 @@ def _stretch(
             # A rule under several titles does not tell where one ends.
             and [p for p in row.pieces if rule.start - text_height < p.middle < rule.end + text_height] == [piece]
         ]
-        extent = _extents(below, len(separators) + 1)
+        places = _extents(below, len(separators) + 1)
         if under:
             rule = min(under, key=lambda rule: rule.length)
             inside = [
                 c
                 for c in range(low, high + 1)
-                if c in extent and rule.start - text_height < sum(extent[c]) / 2 < rule.end + text_height
+                if c in places and rule.start - text_height < sum(places[c]) / 2 < rule.end + text_height
             ]
-            if inside and len(inside) <= high - low + 1:
+            if inside:
                 low, high = min(piece.first, *inside), max(piece.last, *inside)
         else:
-            low, high = _centred(piece, low, high, extent, edges)
+            low, high = _centred(piece, low, high, places)
         piece.first, piece.last = low, high
         taken = row.columns
 
@@ -244,21 +243,19 @@ def _extents(below: Sequence[TextRow], columns: int) -> dict[int, tuple[float, f
     for column in range(columns):
         words = [w for r in below for p in r.pieces if p.first == p.last == column for w in p.words]
         if words:
-            extents[column] = (min(w.x1 for w in words), max(w.x2 for w in words))
+            extents[column] = extent(words)
     return extents
 
 
-def _centred(
-    piece: Piece, low: int, high: int, extent: dict[int, tuple[float, float]], edges: Sequence[float]
-) -> tuple[int, int]:
+def _centred(piece: Piece, low: int, high: int, places: dict[int, tuple[float, float]]) -> tuple[int, int]:
     """The span between two columns whose middle is nearest to the piece's, the wider of equals."""
     best, best_off = (piece.first, piece.last), np.inf
     for first in range(low, piece.first + 1):
         for last in range(piece.last, high + 1):
-            if first not in extent or last not in extent:
+            if first not in places or last not in places:
                 continue
-            width = extent[last][1] - extent[first][0]
-            off = abs((extent[first][0] + extent[last][1]) / 2 - piece.middle) / max(width, 1.0)
+            width = places[last][1] - places[first][0]
+            off = abs((places[first][0] + places[last][1]) / 2 - piece.middle) / max(width, 1.0)
             if off < best_off - TABLES.centring_tie or (
                 off < best_off + TABLES.centring_tie and last - first > best[1] - best[0]
             ):
@@ -306,25 +303,18 @@ def _completes(above: TextRow, row: TextRow, before: TextRow, text_height: float
     return any(piece.first == 0 and join_words(piece.words, text_height)[:1].islower() for piece in row.pieces)
 
 
-def _widen_title(row: TextRow, extent: tuple[float, float], last: int) -> None:
+def _widen_title(row: TextRow, left: float, right: float, last: int) -> None:
     """Let a title that stands alone in the table's middle span all columns."""
     if len(row.pieces) == 1:
         (piece,) = row.pieces
-        off = abs(piece.middle - (extent[0] + extent[1]) / 2)
-        if off < TABLES.title_off_centre * (extent[1] - extent[0]) and not is_number(
-            " ".join(word.text for word in piece.words)
-        ):
+        off = abs(piece.middle - (left + right) / 2)
+        if off < TABLES.title_off_centre * (right - left) and not are_number(piece.words):
             piece.first, piece.last = 0, last
 
 
 def _figures_below(above: TextRow, row: TextRow) -> bool:
     """Whether at least two columns, or all, have figures in both rows."""
-    both = [
-        is_number(" ".join(w.text for w in a.words)) and is_number(" ".join(w.text for w in b.words))
-        for a in above.pieces
-        for b in row.pieces
-        if a.first == b.first
-    ]
+    both = [are_number(a.words) and are_number(b.words) for a in above.pieces for b in row.pieces if a.first == b.first]
     return sum(both) >= min(2, len(row.pieces))
 
 

@@ -11,15 +11,9 @@ from __future__ import annotations
 class TABLES:
     """Thresholds by the question that they answer."""
 
-    # Which lines of text belong to the table, and how it is turned upright.
+    # Which lines of text belong to the table.
     line_inside: float = 0.5
     """Share of a line's area inside the region from which the line is part of the table."""
-    least_slope: float = 0.0015
-    """Slope (dy/dx) below which turning the image is not worth its cost: 2 pixels in 1,300."""
-    max_text_slope: float = 0.1
-    """Slope beyond which lines of text are set aslant on purpose, not scanned askew."""
-    max_rule_slope: float = 0.08
-    """Slope beyond which a stroke is not a rule of a page scanned askew (about 4.5 degrees)."""
     slanted_title: float = 0.3
     """Slope from which a column title is set aslant on purpose; beyond its inverse it is upright."""
     advance_ratio: float = 3.0
@@ -34,8 +28,6 @@ class TABLES:
     """Shortest rule; below it a stroke may be part of a letter."""
     stroke_upright: float = 1.2
     """Shortest upright stroke that may be a piece of a rule: taller than a letter."""
-    skew_rule_length: float = 5.0
-    """Shortest rule that tells the slope of a page."""
     word_edge: float = 0.15
     """Share of a word's height at its top and bottom that may hold a rule: detected boxes are generous."""
     word_margin: float = 0.1
@@ -55,9 +47,11 @@ class TABLES:
     light_window: float = 0.25
     """Height of the window in which a white line inside shading is told from its ground."""
 
-    # Ruled tables on a whole page, where no text is known.
-    page_lines: int = 70
-    """Lines of text that a page of usual print is high."""
+    # Ruled tables on a whole page.
+    same_table: float = 0.5
+    """Share of a table ruled across that lies in one ruled both ways from which it is part of that one."""
+    max_rules: int = 2000
+    """Rules beyond which a page is a drawing: rules are compared with each other and with the lines of text."""
     crossings: int = 8
     """Least crossings of connected rules; fewer are a box or a logo."""
     least_width: float = 8.0
@@ -102,8 +96,6 @@ class TABLES:
     """Gap that splits a column in two if it is there in most of its rows."""
     inner_agreement: float = 0.9
     """Share of those rows whose gaps must overlap."""
-    lone_cell_clearance: float = 0.3
-    """Distance between a lone cell in a gutter and the columns beside it."""
     border_distance: float = 0.6
     """Closest two column borders."""
     rule_is_border: float = 0.6
@@ -142,7 +134,5 @@ class TABLES:
     """Least and greatest distance between two rules; columns of running text between rules are taller."""
     open_rows: int = 3
     """Least rows between rules of one extent."""
-    open_max_rules: int = 2000
-    """Rules beyond which a page is a drawing: rules are compared with each other and with the lines of text."""
     open_gutter: float = 0.8
     """Least width of the blank between two columns."""

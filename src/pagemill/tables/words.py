@@ -1,4 +1,4 @@
-"""Lines of text as words on the table's own upright plane, and words back as text."""
+"""Lines of text as words in the image of a table, and words back as text."""
 
 from __future__ import annotations
 
@@ -14,42 +14,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pagemill.document.geometry import Box
     from pagemill.document.page import TextLine
 
 
 @dataclass(frozen=True, slots=True)
-class Plane:
-    """Where the upright image of a table lies on its page: a shift, then a turn about the image's centre."""
-
-    origin: tuple[float, float]
-    size: tuple[int, int]
-    """Width and height in pixels."""
-    slope: float = 0.0
-    """dy/dx on the page of what is horizontal on the plane; small."""
-
-    def from_page(self, x: float, y: float) -> tuple[float, float]:
-        """Map a point of the page to the plane."""
-        return self._turn(x - self.origin[0], y - self.origin[1], -self.slope)
-
-    def to_page(self, box: Box) -> Box:
-        """Map a box of the plane to the page: the box about its turned corners' middle, of the same size."""
-        x, y = self._turn((box[0] + box[2]) / 2, (box[1] + box[3]) / 2, self.slope)
-        x, y = x + self.origin[0], y + self.origin[1]
-        half_width, half_height = (box[2] - box[0]) / 2, (box[3] - box[1]) / 2
-        return (x - half_width, y - half_height, x + half_width, y + half_height)
-
-    def _turn(self, x: float, y: float, slope: float) -> tuple[float, float]:
-        length = float(np.hypot(1.0, slope))
-        cosine, sine = 1 / length, slope / length
-        centre_x, centre_y = self.size[0] / 2, self.size[1] / 2
-        x, y = x - centre_x, y - centre_y
-        return (centre_x + cosine * x - sine * y, centre_y + sine * x + cosine * y)
-
-
-@dataclass(frozen=True, slots=True)
 class TableWord:
-    """A word with its box on the plane and the line it comes from."""
+    """A word with its box in the table's image and the line it comes from."""
 
     text: str
     x1: float
@@ -78,37 +48,28 @@ def line_height(line: TextLine) -> float:
     return line.box[3] - line.box[1]
 
 
-def line_slope(line: TextLine) -> float | None:
-    """dy/dx of a line's upper edge, None where the line is axis-aligned or too short to tell."""
-    if line.polygon is None or len(line.polygon) != 4:
-        return None
-    along = np.subtract(line.polygon[1], line.polygon[0])
-    return float(along[1] / along[0]) if along[0] > 4 * line_height(line) else None
-
-
-def words_of_line(line: TextLine, index: int, plane: Plane, gray: NDArray[np.uint8]) -> list[TableWord]:
-    """Words of a line with their boxes on the plane.
+def words_of_line(line: TextLine, index: int, origin: tuple[float, float], gray: NDArray[np.uint8]) -> list[TableWord]:
+    """Words of a line with their boxes in the image of the table, whose top-left corner is at ``origin`` on the page.
 
     A line without words is cut at its spaces, which the image tells.
     """
     height = line_height(line)
+    left, right = line.box[0] - origin[0], line.box[2] - origin[0]
+    middle = (line.box[1] + line.box[3]) / 2 - origin[1]
+    y1, y2 = middle - height / 2, middle + height / 2
     foot = _foot_of_slanted(line)
     if foot is not None:
-        x, y = plane.from_page(foot + height / 2, (line.box[1] + line.box[3]) / 2)
-        return [TableWord(line.text, x - height / 2, x + height / 2, y - height / 2, y + height / 2, index)]
+        x = foot - origin[0]
+        return [TableWord(line.text, x, x + height, y1, y2, index)]
     if line.words:
         words = []
         for position, word in enumerate(line.words):
-            x, y = plane.from_page((word.box[0] + word.box[2]) / 2, _middle_at(line, word.box))
-            half = (word.box[2] - word.box[0]) / 2
             glued = position > 0 and line.words[position - 1].text + word.text in line.text
-            words.append(TableWord(word.text, x - half, x + half, y - height / 2, y + height / 2, index, glued))
+            x1, x2 = word.box[0] - origin[0], word.box[2] - origin[0]
+            words.append(TableWord(word.text, x1, x2, y1, y2, index, glued))
         return words
-    x, y = plane.from_page((line.box[0] + line.box[2]) / 2, (line.box[1] + line.box[3]) / 2)
-    half = (line.box[2] - line.box[0]) / 2
-    y1, y2 = y - height / 2, y + height / 2
     tokens = line.text.split()
-    cuts = _cut(tokens, x - half, x + half, gray[max(0, int(y1)) : max(0, int(y2))])
+    cuts = _cut(tokens, left, right, gray[max(0, int(y1)) : max(0, int(y2))])
     return [TableWord(token, start, end, y1, y2, index) for token, (start, end) in zip(tokens, cuts, strict=True)]
 
 
@@ -119,13 +80,6 @@ def _foot_of_slanted(line: TextLine) -> float | None:
     along = np.subtract(line.polygon[1], line.polygon[0])
     slanted = along[0] > 0 and TABLES.slanted_title * along[0] < abs(along[1]) < along[0] / TABLES.slanted_title
     return line.polygon[0 if along[1] < 0 else 1][0] if slanted else None
-
-
-def _middle_at(line: TextLine, word: Box) -> float:
-    """Height of the line's middle where the word is."""
-    slope = line_slope(line)
-    middle = (line.box[1] + line.box[3]) / 2
-    return middle if slope is None else middle + slope * ((word[0] + word[2]) / 2 - (line.box[0] + line.box[2]) / 2)
 
 
 def _cut(tokens: Sequence[str], x1: float, x2: float, strip: NDArray[np.uint8]) -> list[tuple[float, float]]:
@@ -156,8 +110,44 @@ def _blanks(strip: NDArray[np.uint8], x1: float, x2: float) -> list[tuple[float,
     if not part.size:
         return []
     blank = part.min(axis=0) > (int(part.min()) + int(np.median(part))) / 2
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], blank, [False])).astype(np.int8)))
-    return [(float(left + start), float(left + end)) for start, end in edges.reshape(-1, 2)]
+    return [(float(left + start), float(left + end)) for start, end in runs(blank)]
+
+
+def runs(mask: NDArray[np.bool_]) -> list[list[int]]:
+    """Start and end of every run of true values, shape (n,)."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], mask, [False])).astype(np.int8)))
+    return edges.reshape(-1, 2).tolist()
+
+
+def extent(words: Sequence[TableWord]) -> tuple[float, float]:
+    """Where words begin and end, as x."""
+    return min(word.x1 for word in words), max(word.x2 for word in words)
+
+
+def is_number(text: str) -> bool:
+    """Whether a cell's text is mostly digits (amounts, percentages, dates), or a mark in place of a number."""
+    letters = sum(character.isalpha() for character in text)
+    digits = sum(character.isdigit() for character in text)
+    return digits > letters or (not letters and bool(text.strip()))
+
+
+def are_number(words: Iterable[TableWord]) -> bool:
+    """Whether words together are a number."""
+    return is_number(" ".join(word.text for word in words))
+
+
+def text_rows(words: Iterable[TableWord], text_height: float) -> list[list[TableWord]]:
+    """Group words into lines of text that run across the table, from top to bottom."""
+    rows: list[list[TableWord]] = []
+    middle = 0.0
+    for word in sorted(words, key=lambda word: word.y):
+        if rows and word.y - middle < TABLES.same_line * text_height:
+            rows[-1].append(word)
+            middle += (word.y - middle) / len(rows[-1])
+        else:
+            rows.append([word])
+            middle = word.y
+    return rows
 
 
 def join_words(words: Iterable[TableWord], text_height: float) -> str:
@@ -166,14 +156,8 @@ def join_words(words: Iterable[TableWord], text_height: float) -> str:
     Lines are joined with a space, but for scripts without spaces (Chinese, Japanese), where both neighbours are such
     characters. Korean has spaces, so a word that wraps inside is left with one.
     """
-    rows: list[list[TableWord]] = []
-    for word in sorted(words, key=lambda word: word.y):
-        if rows and word.y - rows[-1][0].y < TABLES.same_line * text_height:
-            rows[-1].append(word)
-        else:
-            rows.append([word])
     text = ""
-    for row in rows:
+    for row in text_rows(words, text_height):
         row.sort(key=lambda word: word.x1)
         for position, word in enumerate(row):
             glue = word.glued if position else bool(text) and _spaceless(text[-1]) and _spaceless(word.text[:1])

@@ -12,7 +12,8 @@ from synthetic_run import TABLE, page, region, sample_pages
 from pagemill.document.labels import Label
 from pagemill.document.page import ContentFormat
 from pagemill.export.csv_tables import INDEX_COLUMNS, inert, table_rows, write_tables
-from pagemill.tables import Cell, Table, parse_table
+from pagemill.tables.html import parse_table
+from pagemill.tables.table import Cell, Table
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from pagemill.document.page import TextLine, Word
-from pagemill.tables import Table, find_ruled_tables, recognize_table
-from pagemill.tables.words import Plane
+from pagemill.tables.find import find_tables
+from pagemill.tables.recognize import recognize_table
+from pagemill.tables.table import Table
 
 HEIGHT = 24.0
 ADVANCE = 11.0
@@ -74,23 +75,12 @@ def test_ruled_table_with_a_merged_cell() -> None:
     assert table.line_indices == tuple(range(len(lines)))
 
 
-@pytest.mark.parametrize("degrees", [-1.0, 1.0])
-def test_skewed_noisy_scan_of_a_ruled_table(degrees: float) -> None:
+def test_noisy_scan_of_a_ruled_table() -> None:
     page, lines = ruled_page()
-    centre = (page.shape[1] / 2, page.shape[0] / 2)
-    matrix = cv2.getRotationMatrix2D(centre, -degrees, 1.0)
-    page = cv2.warpAffine(page, matrix, page.shape[1::-1], borderValue=(255, 255, 255))
     noise = np.random.default_rng(0).normal(0, 12, page.shape)
     page = np.clip(page + noise, 0, 255).astype(np.uint8)
     page = cv2.imdecode(cv2.imencode(".jpg", page, [cv2.IMWRITE_JPEG_QUALITY, 60])[1], cv2.IMREAD_COLOR)
-    turned = []
-    for line in lines:
-        x1, y1, x2, y2 = line.box
-        corners = np.array([(x1, y1), (x2, y1), (x2, y2), (x1, y2)]) @ matrix[:, :2].T + matrix[:, 2]
-        (low_x, low_y), (high_x, high_y) = corners.min(axis=0), corners.max(axis=0)
-        polygon = tuple((float(x), float(y)) for x, y in corners)
-        turned.append(TextLine(text=line.text, box=(low_x, low_y, high_x, high_y), polygon=polygon))
-    check_ruled(recognize_table(page, (30, 30, 680, 315), turned))
+    check_ruled(recognize_table(page, (30, 30, 680, 315), lines))
 
 
 def test_broken_rules_still_bound_cells() -> None:
@@ -200,19 +190,12 @@ def test_nothing_to_see(box: tuple[float, float, float, float]) -> None:
     assert recognize_table(blank(), box, [line]) is None
 
 
-def test_find_ruled_tables() -> None:
-    page, _ = ruled_page()
-    (box,) = find_ruled_tables(page)
+def test_a_table_ruled_both_ways_is_found() -> None:
+    page, lines = ruled_page()
+    (box,) = find_tables(page, lines)
     assert box == pytest.approx((50, 50, 650, 290), abs=4)
-    assert find_ruled_tables(blank()) == []
-    assert find_ruled_tables(np.zeros((1, 1, 3), np.uint8)) == []
-
-
-def test_plane_maps_there_and_back() -> None:
-    plane = Plane((100, 200), (400, 300), 0.02)
-    x, y = plane.from_page(150, 420)
-    x1, y1, x2, y2 = plane.to_page((x - 1, y - 2, x + 1, y + 2))
-    assert ((x1 + x2) / 2, (y1 + y2) / 2) == pytest.approx((150, 420))
+    assert find_tables(blank(), lines) == find_tables(page, []) == []
+    assert find_tables(np.zeros((1, 1, 3), np.uint8), lines) == []
 
 
 def test_figures_stacked_between_rules_are_rows() -> None:
@@ -285,4 +268,5 @@ def test_a_framed_page_with_a_striped_picture_is_no_table() -> None:
     page[700:846, 50:360] = (160, 90, 40)  # a picture in the frame's corner, with white stripes
     for x in (120, 180, 240, 300):
         page[700:846, x : x + 3] = 255
-    assert find_ruled_tables(page) == []
+    lines = [line_at(text, 80, y) for y, text in ((100, "some text"), (400, "in a frame"))]
+    assert find_tables(page, lines) == []

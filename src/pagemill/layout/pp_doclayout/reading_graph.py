@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pagemill.layout.text_blocks import components
+from pagemill.document.geometry import components
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

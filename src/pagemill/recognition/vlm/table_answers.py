@@ -6,9 +6,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pagemill.tables import Cell, Table, parse_table
-from pagemill.tables.html import MAX_CELLS, MAX_CHARACTERS, MAX_SLOTS
-from pagemill.tables.table import build_table
+from pagemill.tables.html import MAX_CELLS, MAX_CHARACTERS, MAX_SLOTS, parse_table
+from pagemill.tables.table import Cell, Table, build_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

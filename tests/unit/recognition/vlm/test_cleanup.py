@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pagemill.document.labels import Task
 from pagemill.document.page import ContentFormat
 from pagemill.recognition.vlm.cleanup import STEPS, clean
-from pagemill.tables import parse_table
+from pagemill.tables.html import parse_table
 
 GLM = ("fences", "delimiters", "leaders", "inline_math")
 DEEPSEEK = ("special_tokens", "center", *GLM)

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pagemill.recognition.vlm.table_answers import parse_otsl, read_table
-from pagemill.tables import parse_table
+from pagemill.tables.html import parse_table
 
 
 def html(answer: str) -> str:

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 
 from pagemill.document.page import TextLine
-from pagemill.tables import find_open_tables
+from pagemill.tables.find import find_tables
 
 TEXT = 20.0
 
@@ -37,7 +37,7 @@ def ruled_rows(rows: int, *, second_x: float = 400) -> tuple[Texts, Rules]:
 
 def test_rows_between_rules_are_a_table() -> None:
     page, lines = page_with(*ruled_rows(4))
-    (box,) = find_open_tables(page, lines)
+    (box,) = find_tables(page, lines)
     assert np.allclose(box, (60, 100, 820, 300), atol=4)
 
 
@@ -45,30 +45,30 @@ def test_a_cell_of_two_lines_keeps_the_row() -> None:
     texts, rules = ruled_rows(2)
     texts += [("kind 2", 70, 212), ("first line of it", 400, 212), ("second line", 400, 240)]
     page, lines = page_with(texts, [*rules, (275, 60, 820)])
-    (box,) = find_open_tables(page, lines)
+    (box,) = find_tables(page, lines)
     assert np.allclose(box, (60, 100, 820, 275), atol=4)
 
 
 def test_text_between_rules_without_a_second_column_is_no_table() -> None:
     texts, rules = ruled_rows(4)
-    assert find_open_tables(*page_with([text for text in texts if text[1] == 70], rules)) == []
+    assert find_tables(*page_with([text for text in texts if text[1] == 70], rules)) == []
 
 
 def test_two_rules_are_no_table() -> None:
     texts, rules = ruled_rows(4)
-    assert find_open_tables(*page_with(texts, [rules[0], rules[-1]])) == []
+    assert find_tables(*page_with(texts, [rules[0], rules[-1]])) == []
 
 
 def test_columns_of_text_between_rules_are_no_table() -> None:
     texts = [(f"a line of text number {row}", x, 110 + 30 * row) for row in range(28) for x in (70, 480)]
     rules = [(100, 60, 820), (385, 60, 820), (675, 60, 820), (960, 60, 820)]
-    assert find_open_tables(*page_with(texts, rules)) == []
+    assert find_tables(*page_with(texts, rules)) == []
 
 
 def test_columns_that_do_not_stand_below_one_another_are_no_table() -> None:
     texts, rules = ruled_rows(4)
     texts += [("and words that lie across all of it", 150, 212)]
-    assert find_open_tables(*page_with(texts, rules)) == []
+    assert find_tables(*page_with(texts, rules)) == []
 
 
 def test_rules_under_the_figures_of_a_wider_table_are_left_to_its_lines() -> None:
@@ -77,15 +77,15 @@ def test_rules_under_the_figures_of_a_wider_table_are_left_to_its_lines() -> Non
         top = 100 + 50 * row
         texts += [(f"kind {row}", 70, top + 12), (f"1,20{row}", 420, top + 12), (f"88{row}", 700, top + 12)]
         rules.append((top + 50, 400, 820))
-    assert find_open_tables(*page_with(texts, rules)) == []
-    assert len(find_open_tables(*page_with([text for text in texts if text[1] > 100], rules))) == 1
+    assert find_tables(*page_with(texts, rules)) == []
+    assert len(find_tables(*page_with([text for text in texts if text[1] > 100], rules))) == 1
 
 
 def test_tables_side_by_side() -> None:
     left_texts, left_rules = ruled_rows(3, second_x=230)
     texts = [(text, x + shift, y) for shift in (0, 420) for text, x, y in left_texts]
     rules = [(y, 60 + shift, 400 + shift) for shift in (0, 420) for y, _, _ in left_rules]
-    boxes = find_open_tables(*page_with(texts, rules))
+    boxes = find_tables(*page_with(texts, rules))
     assert [round(box[0], -1) for box in boxes] == [60, 480]
 
 
@@ -95,4 +95,4 @@ def test_a_drawing_of_thousands_of_dashes_is_no_table() -> None:
     for y in range(0, 1000, 6):
         for x in range(0, 900, 60):
             cv2.line(page, (x, y), (x + 45, y), (0, 0, 0), 1)
-    assert find_open_tables(page, lines) == []
+    assert find_tables(page, lines) == []

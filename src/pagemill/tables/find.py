@@ -1,4 +1,4 @@
-"""Tables that a page draws with horizontal rules alone, found by their rules and the text between them."""
+"""Tables that a page draws with rules: in both directions, or across alone with text between them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,18 @@ from typing import TYPE_CHECKING
 import cv2
 import numpy as np
 
-from pagemill.document.geometry import as_array, union_box
-from pagemill.tables.grid import is_number
+from pagemill.document.geometry import (
+    area,
+    as_array,
+    as_boxes,
+    components,
+    intersection,
+    intersection_matrix,
+    union_box,
+)
 from pagemill.tables.rules import find_rules, has_rules
 from pagemill.tables.thresholds import TABLES
-from pagemill.tables.words import line_height
+from pagemill.tables.words import is_number, line_height
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +28,7 @@ if TYPE_CHECKING:
     from pagemill.document.geometry import Box
     from pagemill.document.page import TextLine
     from pagemill.imaging.types import Pixels
-    from pagemill.tables.rules import Rule
+    from pagemill.tables.rules import Rule, Rules
 
 
 @dataclass(slots=True)
@@ -35,49 +42,72 @@ class _Band:
     """It begins with a number, and there is text on its left beyond the rules."""
 
 
-def find_open_tables(pixels: Pixels, lines: Sequence[TextLine]) -> list[Box]:
-    """Find tables without vertical rules whose rows are ruled off.
+def find_tables(pixels: Pixels, lines: Sequence[TextLine]) -> list[Box]:
+    """Find the tables whose rows are ruled off.
 
-    Three bands at least between rules of one extent, each with text in two columns, and a gutter through all of them.
-    A page of columns between two or three rules is no table, nor are figures under rules with their labels beside.
+    Ruled both ways: connected rules with some inner crossings. Ruled across alone: three bands at least between rules
+    of one extent, each with text in two columns, and a gutter through all of them. A page of columns between two or
+    three rules is no table, nor are figures under rules with their labels beside.
 
     Args:
-        pixels: The page, shape (height, width, 3), uint8.
+        pixels: The page, level, shape (height, width, 3), uint8.
         lines: Lines of text of the page, in page pixels.
 
     Returns:
-        Boxes in page pixels, from top to bottom.
+        Boxes in page pixels.
     """
-    if len(lines) < 2 * TABLES.open_rows:
+    if not lines:
         return []
     gray = cv2.cvtColor(np.ascontiguousarray(pixels), cv2.COLOR_RGB2GRAY).astype(np.uint8)
     text_height = max(4.0, float(np.median([line_height(line) for line in lines])))
     if not has_rules(gray, text_height):
         return []
-    boxes = [line.box for line in lines]
-    rules = [
-        rule
-        for rule in find_rules(gray, text_height, as_array(boxes)).horizontal
-        if rule.length >= TABLES.open_rule_length * text_height
-    ]
-    if len(rules) > TABLES.open_max_rules:
+    rules = find_rules(gray, text_height, as_array(line.box for line in lines), whole_page=True)
+    if len(rules.horizontal) + len(rules.vertical) > TABLES.max_rules:
         return []
+    found = _ruled_both_ways(rules, text_height)
+    across = [rule for rule in rules.horizontal if rule.length >= TABLES.open_rule_length * text_height]
+    for box in _ruled_across(across, lines, text_height):
+        if sum(intersection(box, other) for other in found) < TABLES.same_table * area(box):
+            found.append(box)
+    return found
+
+
+def _ruled_both_ways(rules: Rules, text_height: float) -> list[Box]:
+    near = TABLES.same_line * text_height
+    across = as_array((rule.start, rule.position, rule.end, rule.position) for rule in rules.horizontal)
+    upright = as_array((rule.position, rule.start, rule.position, rule.end) for rule in rules.vertical)
+    boxes = np.concatenate([across, upright])
+    reach = np.array([-near, -near, near, near])
+    touching = np.argwhere(intersection_matrix(across + reach, upright + reach) > 0)
+    found = []
+    for group in components(len(boxes), [(i, len(across) + j) for i, j in touching.tolist()]):
+        ys, xs = boxes[group[group < len(across)], 1], boxes[group[group >= len(across)], 0]
+        rows, columns = (len(np.unique(np.rint(places / (2 * near)))) for places in (ys, xs))
+        x1, y1, x2, y2 = box = union_box(as_boxes(boxes[group]))
+        # Large letters and logos have strokes like rules, but no table's size.
+        large = x2 - x1 >= TABLES.least_width * text_height and y2 - y1 >= TABLES.least_height * text_height
+        if min(rows, columns) >= 2 and rows * columns >= TABLES.crossings and large:
+            found.append(box)
+    return found
+
+
+def _ruled_across(rules: Sequence[Rule], lines: Sequence[TextLine], text_height: float) -> list[Box]:
     found = []
     for column in _columns(rules, text_height):
         run: list[_Band] = []
         for above, below in pairwise(column):
             band = _band(above, below, lines)
-            grown = [*run, band] if run and run[-1].below is above else [band]
             if not _is_row(band, text_height):
                 found += _table(run)
                 run = []
-            elif not _has_gutter(grown, text_height):
+            elif run and not _has_gutter([*run, band], text_height):
                 found += _table(run)
                 run = [band]
             else:
-                run = grown
+                run.append(band)
         found += _table(run)
-    return sorted(found, key=lambda box: (box[1], box[0]))
+    return found
 
 
 def _columns(rules: Sequence[Rule], text_height: float) -> list[list[Rule]]:
