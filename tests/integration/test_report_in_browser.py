@@ -54,7 +54,9 @@ def search(browser: Chromium, query: str) -> None:
     browser.click("#query")
     browser.evaluate("document.getElementById('query').select(), (document.getElementById('count').textContent = '')")
     browser.type(query)
-    browser.wait_for("/^(No hits|[0-9,]+ hits? on [0-9,]+ pages?)($|, the first)/.test(count.textContent)")
+    browser.wait_for(
+        "/^(No hits|[0-9,]+ hits? on [0-9,]+ pages?(, the first [0-9,]+ shown)?)$/.test(count.textContent)"
+    )
 
 
 def test_overlays_lie_on_the_words(browser: Chromium, report: Path) -> None:
