@@ -8,8 +8,11 @@ their tolerance is not measured.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 
-class LAYOUT:
+
+@dataclass(frozen=True, slots=True)
+class LayoutThresholds:
     """Thresholds by the question that they answer."""
 
     # Candidates of an ONNX model.
@@ -142,3 +145,6 @@ class LAYOUT:
     """Share of the page height: the farthest a caption is from its figure."""
     caption_over: float = 0.5
     """Share of the narrower of caption and figure that must be over the other."""
+
+
+LAYOUT = LayoutThresholds()

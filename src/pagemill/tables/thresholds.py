@@ -7,8 +7,11 @@ on the project's samples, PubTabNet's 20 examples and the pages of the olmOCR sa
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 
-class TABLES:
+
+@dataclass(frozen=True, slots=True)
+class TableThresholds:
     """Thresholds by the question that they answer."""
 
     # Which lines of text belong to the table.
@@ -136,3 +139,6 @@ class TABLES:
     """Least rows between rules of one extent."""
     open_gutter: float = 0.8
     """Least width of the blank between two columns."""
+
+
+TABLES = TableThresholds()
