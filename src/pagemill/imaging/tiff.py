@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import math
 import mmap
 import struct
 from pathlib import Path
@@ -26,13 +27,18 @@ _MAX_READ = 2
 """Strips that have more bytes in all than so many times the file overlap: they are not checked."""
 _REMEDY = "Get the file again, or open it in an image editor and save it anew to keep what is left."
 
-_COMPRESSION = 259
+_WIDTH, _HEIGHT, _COMPRESSION, _SAMPLES, _PLANES = 256, 257, 259, 277, 284
+_STRIPS = (273, 279, 256, 278)
+"""Tags of the places and lengths of the data, and of the width and height, of strips."""
+_TILES = (324, 325, 322, 323)
+"""The same of tiles."""
+_UNCOMPRESSED = 1
 _LENIENT = frozenset({2, 3, 4, 7})
 """CCITT run lengths, group 3, group 4 and JPEG: libtiff warns of damaged data, and goes on."""
-_LENGTHS = (279, 325)
-"""Tags of the lengths of the compressed data: of strips, of tiles."""
-_CODING = (256, 257, 258, 259, 262, 266, 273, 277, 278, 279, 284, 292, 293, 322, 323, 324, 325, 347, 530)
-"""Tags that say where the data are and how they are to be decoded."""
+_CODING = (258, 259, 262, 266, 277, 284, 292, 293, 347, 530)
+"""Tags that say how the data are to be decoded."""
+_LONG = 4
+"""Type of an entry."""
 
 
 class TiffPages(NamedTuple):
@@ -122,10 +128,11 @@ def _directories(file: IO[bytes], layout: _Layout) -> Iterator[tuple[int, dict[i
 
 
 def is_damaged(file: IO[bytes], tags: Mapping[int, Any], frame: int) -> bool:
-    """Whether libtiff finds fault with the data of a page that it decodes all the same.
+    """Whether data are missing from, or libtiff finds fault with, a page that is decoded all the same.
 
-    It is asked about a copy whose directory says nothing but where those data are and how they are decoded: it also
-    warns of tags out of order, and the like.
+    libtiff is asked about a copy whose directory says nothing but where the data are and how they are decoded: it also
+    warns of tags out of order, and the like. libvips passes on what it says of strips only, so that tiles are read as
+    the strips of a page as wide as they are.
 
     Args:
         file: The TIFF.
@@ -133,7 +140,15 @@ def is_damaged(file: IO[bytes], tags: Mapping[int, Any], frame: int) -> bool:
         frame: Index of the page.
     """
     size = file.seek(0, io.SEEK_END)
-    if tags.get(_COMPRESSION) not in _LENIENT or sum(sum(tags.get(tag, ())) for tag in _LENGTHS) > _MAX_READ * size:
+    compression = tags.get(_COMPRESSION, _UNCOMPRESSED)
+    kind = _TILES if _TILES[0] in tags else _STRIPS
+    if compression not in {_UNCOMPRESSED, *_LENIENT} or kind[0] not in tags:
+        return False
+    across, down = tags.get(kind[2]) or tags[_WIDTH], tags.get(kind[3]) or tags[_HEIGHT]
+    pieces = math.ceil(tags[_WIDTH] / across) * math.ceil(tags[_HEIGHT] / down)
+    if len(tags[kind[0]]) < pieces * (tags.get(_SAMPLES, 1) if tags.get(_PLANES) == 2 else 1):
+        return True
+    if compression == _UNCOMPRESSED or sum(tags.get(kind[1], ())) > _MAX_READ * size:
         return False
     import pyvips  # importing it takes 0.2 s, and few pages need it
 
@@ -144,8 +159,13 @@ def is_damaged(file: IO[bytes], tags: Mapping[int, Any], frame: int) -> bool:
         copy: bytearray | mmap.mmap = bytearray(file.getbuffer())
     else:
         copy = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-    kept = [layout.entry.pack(tag, entries[tag]) for tag in _CODING if tag in entries]
-    directory = layout.number.pack(len(kept)) + b"".join(kept) + layout.offset.pack(0)
+    order, count = layout.entry.format[0], layout.offset.format[1]
+    height = struct.pack(f"{order}H{count}I", _LONG, 1, tags[_HEIGHT] if kind is _STRIPS else down * pieces)
+    kept = {tag: entries[tag] for tag in _CODING if tag in entries}
+    kept |= {tag: entries[given] for tag, given in zip(_STRIPS, kind, strict=True) if given in entries}
+    kept[_HEIGHT] = height
+    directory = layout.number.pack(len(kept)) + b"".join(layout.entry.pack(*entry) for entry in sorted(kept.items()))
+    directory += layout.offset.pack(0)
     copy[place : place + len(directory)] = directory
     copy[layout.start : layout.start + layout.offset.size] = layout.offset.pack(place)
     try:

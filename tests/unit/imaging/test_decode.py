@@ -297,6 +297,32 @@ def test_damaged_data_that_libtiff_decodes_all_the_same_never_give_half_a_page(c
         decode_image(with_half_its_data(tiff))
 
 
+def tiled(compression: str) -> bytes:
+    """A TIFF of 3 by 2 tiles."""
+    import pyvips
+
+    page = pyvips.Image.new_from_array(np.asarray(Image.effect_noise((320, 240), 90)))
+    page = (page > 128 if compression == "ccittfax4" else page).copy(interpretation="b-w")
+    bits = {"bitdepth": 1} if compression == "ccittfax4" else {}
+    return page.tiffsave_buffer(compression=compression, tile=True, tile_width=128, tile_height=128, **bits)
+
+
+@pytest.mark.parametrize("compression", ["none", "lzw", "jpeg", "ccittfax4"])
+def test_a_tile_that_is_missing_from_the_directory_never_leaves_a_hole(compression: str):
+    data = tiled(compression)
+    assert decode_image(data).pixels.shape == (240, 320, 3)
+    entry = struct.pack("<HHI", 324, 4, 6)
+    assert entry in data
+    with pytest.raises(CorruptInputError):
+        decode_image(data.replace(entry, struct.pack("<HHI", 324, 4, 5)))
+
+
+def test_damaged_fax_data_in_a_tile_are_an_error():
+    data = tiled("ccittfax4")
+    with pytest.raises(CorruptInputError):
+        decode_image(data[:2000] + bytes(200) + data[2200:])
+
+
 @pytest.mark.parametrize("compression", ["group4", "jpeg"])
 @pytest.mark.parametrize("options", [{"tiffinfo": {278: 16}}, {"big_tiff": True}])
 def test_odd_tags_are_no_damage(compression: str, options: dict[str, object]):
