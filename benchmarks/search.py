@@ -283,14 +283,14 @@ def make_embeddings(out: Path) -> None:
     """Random vectors of all pages, texts and regions of a run, in float16."""
     from pagemill.embedding.base import EngineIdentity
     from pagemill.embedding.contents import contents
-    from pagemill.embedding.vectors import FOLDER, Part, VectorPaths, VectorsInfo
+    from pagemill.embedding.vectors import FOLDER, Part, StoredType, VectorPaths, VectorsInfo
     from pagemill.embedding.writing import VectorWriter
     from pagemill.store.reading import RunReader
 
     random_numbers = np.random.default_rng(3)
     identity = EngineIdentity(engine="random", model="random", dimension=DIMENSION)
     for part in (Part.IMAGES, Part.TEXT, Part.REGIONS):
-        info = VectorsInfo(part=part, identity=identity, dtype="float16")
+        info = VectorsInfo(part=part, identity=identity, dtype=StoredType.FLOAT16)
         with RunReader.open(out) as reader, VectorWriter(VectorPaths(out / FOLDER, part), info) as writer:
             rows = [content.row for page in reader.pages() for content in contents(page, part, images=False)]
             for start in range(0, len(rows), BLOCK):

@@ -18,12 +18,12 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pagemill.embedding.base import EngineIdentity, normalised
-from pagemill.embedding.vectors import Part, RowKey, VectorFile, VectorPaths, VectorRow, VectorsInfo
+from pagemill.embedding.vectors import Part, RowKey, StoredType, VectorFile, VectorPaths, VectorRow, VectorsInfo
 from pagemill.embedding.writing import VectorWriter
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def batches(rows: int, dimension: int) -> Iterator[Vectors]:
         yield normalised(random.standard_normal((min(BATCH, rows - start), dimension), dtype=np.float32))
 
 
-def step(name: str, folder: Path, rows: int, dimension: int, dtype: Literal["float32", "float16"]) -> float:
+def step(name: str, folder: Path, rows: int, dimension: int, dtype: StoredType) -> float:
     """Do one of :data:`STEPS`. Gives seconds, without the making of the vectors."""
     paths = VectorPaths(folder / "embeddings", Part.TEXT)
     info = VectorsInfo(
@@ -93,7 +93,7 @@ def main() -> None:
     parser.add_argument("--step", choices=STEPS, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.step:
-        spent = step(options.step, options.folder, options.rows, options.dimension, options.dtype)
+        spent = step(options.step, options.folder, options.rows, options.dimension, StoredType(options.dtype))
         print(spent, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
         return
     seconds: dict[str, float] = {}

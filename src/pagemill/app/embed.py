@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from pagemill.app.options import ImageSources
 from pagemill.app.page_images import FoundPage, PageImages, WantedPage
+from pagemill.config.options import Settings, option
 from pagemill.document.page import ImageCrop, PageResult
 from pagemill.embedding.base import (
-    DEFAULT_ENGINE,
     CorpusEngine,
     EmbeddingEngine,
     EmbeddingInput,
@@ -73,6 +73,7 @@ Keep = Callable[[VectorRow, Make], Awaitable[None]]
 T = TypeVar("T")
 
 LOCK = paths.EMBEDDINGS_LOCK
+_WHAT = ("text", "images", "regions")
 _CORPUS = (Part.TEXT, Part.REGIONS, Part.IMAGES)
 _FATAL = (NetworkError, OutputError, UsageError, MissingDependencyError)
 """Errors that every further item would raise as well."""
@@ -83,31 +84,43 @@ _WAITING_BATCHES = 3
 """Batches per lane that are held in memory."""
 
 
+def _named_parts(names: Sequence[str]) -> tuple[Part, ...]:
+    if not names or not all(isinstance(name, Part) or name in _WHAT for name in names):
+        raise UsageError(f"--what is {','.join(names)}", remedy=f"Name some of {', '.join(_WHAT)}.")
+    return tuple(part for part in Part if part in names or part.choice in names)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EmbedOptions:
+class EmbedOptions(Settings):
     """What to embed, and how to store it."""
 
-    parts: frozenset[Part] | None = None
+    parts: tuple[Part, ...] | None = option(
+        "--what",
+        metavar="LIST",
+        comma_separated=True,
+        parse=_named_parts,
+        help=f"Some of {','.join(_WHAT)}.",
+        shown_default="all that the engine can embed",
+    )
     """None for all that the engine can make, except queries."""
     queries: tuple[tuple[str, str], ...] = ()
     """Ids and texts (:func:`pagemill.evaluation.query_sets.read_query_texts`), for :attr:`Part.QUERIES`."""
-    dtype: StoredType = "float32"
+    dtype: StoredType = option(default=StoredType.FLOAT32, help="Data type of the files.")
     dimension: int | None = None
     """Number of components to keep; None for all."""
-    fresh: bool = False
-    """Delete the existing vectors."""
+    fresh: bool = option(default=False, help="Delete the existing vectors and make all anew.")
     sources: ImageSources = ImageSources()
     """Where the parsed files are now."""
 
 
-def open_engine(name: str | None, settings: EngineSettings) -> EmbeddingEngine:
-    """Load an engine by name; the embedded one by default.
+def open_engine(settings: EngineSettings) -> EmbeddingEngine:
+    """Load the engine that the settings name.
 
     Raises:
         UsageError: There is no such engine, or the settings do not fit it.
         PagemillError: It cannot be loaded; the class says why.
     """
-    engine: EmbeddingEngine = engines.load(engines.EMBEDDING_ENGINES, name or DEFAULT_ENGINE)(settings)
+    engine: EmbeddingEngine = engines.load(engines.EMBEDDING_ENGINES, settings.engine)(settings)
     return engine
 
 
@@ -148,7 +161,7 @@ def _parts(engine: EmbeddingEngine, options: EmbedOptions) -> list[Part]:
     possible = [part for part in Part if _needed(part) in engine.modalities]
     wanted = options.parts
     if wanted is None:
-        wanted = frozenset(possible) - {Part.QUERIES} | ({Part.QUERIES} if options.queries else set())
+        wanted = tuple(part for part in possible if part is not Part.QUERIES or options.queries)
     if impossible := [part.choice for part in Part if part in wanted and part not in possible]:
         raise UsageError(
             f"the engine {engine.name!r} cannot embed {' and '.join(impossible)}",

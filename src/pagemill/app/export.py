@@ -6,6 +6,7 @@ import hashlib
 import os
 from dataclasses import dataclass, field
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -13,9 +14,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import msgspec
 
 from pagemill._version import __version__
+from pagemill.config.options import Settings, option
 from pagemill.document.names import file_stem
+from pagemill.document.page import Status
 from pagemill.errors import InputError, UsageError
-from pagemill.export.selection import Selection
 from pagemill.export.target import whole_file, whole_folder
 from pagemill.store.files import encoded
 from pagemill.store.paths import crop_file
@@ -42,32 +44,59 @@ class Format(StrEnum):
 _WITH_CROPS = frozenset({Format.PARQUET, Format.MARKDOWN, Format.DOCJSON, Format.HTML})
 
 
+def _status(name: str) -> Status | None:
+    return None if name == "all" else Status(name)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportOptions:
-    """What to export, and how.
+class ExportOptions(Settings):
+    """What to export, and how. Patterns are those of file names: ``*``, ``?``, ``[...]``.
 
     Raises:
         UsageError: An option does not go with the format.
     """
 
-    format: Format
-    selection: Selection = field(default_factory=Selection)
-    single: bool = False
-    """Markdown: all documents in one file."""
-    crops: bool | None = None
-    """Include the crops; by default in folders and not in Parquet."""
-    byte_order_mark: bool = False
-    """CSV: start each file with U+FEFF."""
-    overwrite: bool = False
+    format: Format = option(
+        "-f", "--format", help="What to write.", shown_default="bring the files in OUT itself up to date"
+    )
+    """None: the command line writes no export then."""
+    documents: tuple[str, ...] = option(
+        default=(), metavar="GLOB", help="Only documents whose id matches; may be repeated."
+    )
+    pages: tuple[str, ...] = option(
+        default=(), metavar="GLOB", help="Only pages whose page id matches; may be repeated."
+    )
+    status: Status | None = option(parse=_status, help="Only pages with this status.", shown_default="all")
+    single: bool = option(default=False, help="markdown: write all documents to one file.")
+    crops: bool | None = option(
+        "--with-crops/--no-crops", help="Include the crops.", shown_default="in folders, not in Parquet"
+    )
+    bom: bool = option(default=False, help="csv-tables: mark the files as UTF-8 for Excel.")
+    overwrite: bool = option(default=False, help="Replace the file, or the folder of an earlier export.")
 
     def __post_init__(self) -> None:
+        Settings.__post_init__(self)
+        if self.format is None:
+            return
         if self.single and self.format is not Format.MARKDOWN:
             raise UsageError(f"--single goes with --format markdown, not with {self.format}")
         if self.crops is not None and (self.format not in _WITH_CROPS or self.single):
             one_file = " in one file" if self.single else ""
             raise UsageError(f"crops cannot be chosen in --format {self.format}{one_file}")
-        if self.byte_order_mark and self.format is not Format.CSV_TABLES:
+        if self.bom and self.format is not Format.CSV_TABLES:
             raise UsageError(f"--bom goes with --format csv-tables, not with {self.format}")
+
+    def wants_document(self, doc_id: str) -> bool:
+        """Whether pages of a document are wanted at all."""
+        return not self.documents or any(fnmatchcase(doc_id, pattern) for pattern in self.documents)
+
+    def wants(self, page: PageResult) -> bool:
+        """Whether a page is wanted."""
+        if self.status is not None and page.status is not self.status:
+            return False
+        if self.pages and not any(fnmatchcase(page.page_id, pattern) for pattern in self.pages):
+            return False
+        return self.wants_document(page.doc_id)
 
     @property
     def is_file(self) -> bool:
@@ -191,7 +220,7 @@ class Exporter:
         if self._options.format is Format.CSV_TABLES:
             from pagemill.export.csv_tables import write_tables
 
-            write_tables(folder, self._pages(), byte_order_mark=self._options.byte_order_mark)
+            write_tables(folder, self._pages(), byte_order_mark=self._options.bom)
             return
         if self._options.with_crops:
             (folder / "crops").mkdir()
@@ -218,17 +247,16 @@ class Exporter:
     def _pages(self) -> Iterator[PageResult]:
         """The selected pages, in input order."""
         for page in self._reader.pages(on_damage=self._damaged):
-            if self._options.selection.wants(page):
+            if self._options.wants(page):
                 yield self._counted(page)
         self._refuse_nothing()
 
     def _documents(self) -> Iterator[tuple[str, Iterator[PageResult]]]:
         """The documents with selected pages, and these, in page order."""
-        selection = self._options.selection
         for doc_id, pages in self._reader.documents(on_damage=self._damaged):
-            if not selection.wants_document(doc_id):
+            if not self._options.wants_document(doc_id):
                 continue
-            wanted = (self._counted(page) for page in pages if selection.wants(page))
+            wanted = (self._counted(page) for page in pages if self._options.wants(page))
             first = next(wanted, None)
             if first is not None:
                 self.outcome.documents += 1

@@ -23,6 +23,7 @@ from pagemill.config.options import Settings, option
 from pagemill.config.serving import ServingOptions, Wishes
 from pagemill.errors import MissingDependencyError, NetworkError, UsageError
 from pagemill.evaluation.query_sets import read_query_texts
+from pagemill.publishing.options import licence_option, token_option
 from pagemill.runtime.engines import LAYOUT_ENGINES, require
 from pagemill.serving.addresses import base_url
 from pagemill.serving.command import find_vllm
@@ -56,7 +57,7 @@ class RunOptions(Settings):
         shown_default="qwen3-vl-embedding-2b if vLLM is installed, else ngram",
     )
     embedding_weights: Path | None = option(
-        heading=EMBEDDING, exists=True, help="Folder of a checkpoint to use instead of the card's."
+        heading=EMBEDDING, exists="folder", help="Folder of a checkpoint to use instead of the card's."
     )
     embedding_servers: tuple[str, ...] = option(
         "--embedding-server",
@@ -68,8 +69,8 @@ class RunOptions(Settings):
     )
     queries: Path | None = None
     hf_repo: str | None = option(heading=PUBLISHING, metavar="USER/NAME", help="Dataset on the Hub to publish to.")
-    hf_token: str | None = None
-    licence: str | None = None
+    hf_token: str | None = token_option(heading=PUBLISHING)
+    licence: str | None = licence_option(heading=PUBLISHING)
     private: bool = option(heading=PUBLISHING, default=False, help="Make the dataset private.")
     quiet: bool = False
 

@@ -64,19 +64,6 @@ FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 run_directory = click.argument("out", metavar="OUT", type=FOLDER)
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print failures only, neither progress nor a summary.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-token_option = functools.partial(
-    click.option,
-    "--hf-token",
-    envvar="HF_TOKEN",
-    metavar="TOKEN",
-    help="Token for the Hub. Prefer to set HF_TOKEN, or log in with `hf auth login`.",
-)
-licence_option = functools.partial(
-    click.option,
-    *("--licence", "--license", "licence"),
-    metavar="ID",
-    help="Licence of the pages, as the Hub names it, such as cc-by-4.0.",
-)
 queries_option = functools.partial(
     click.option,
     "--queries",
@@ -118,14 +105,14 @@ def takes(
 def _names(each: Option) -> list[str]:
     if each.kind is not bool or each.default is False:
         return [*each.flags, each.key]
-    flag = each.flags[-1]  # it is on by default, so that it takes a flag to turn it off
-    return [f"{flag}/--no-{flag.removeprefix('--')}", each.key]
+    flag = each.flags[-1]  # it is not off by default, so that it takes a flag to turn it off
+    return [flag if "/" in flag else f"{flag}/--no-{flag.removeprefix('--')}", each.key]
 
 
 def _details(each: Option) -> dict[str, Any]:
     """Arguments of :func:`click.option`."""
     shown = each.shown_default
-    if shown is None and each.default not in (None, False, ()):
+    if shown is None and each.default:
         shown = "on" if each.default is True else str(each.default).removesuffix(".0")
     details: dict[str, Any] = {
         **(under(each.heading) if each.heading else {}),
@@ -146,7 +133,7 @@ def _type(each: Option) -> Any:
     if issubclass(each.kind, StrEnum):
         return choice(each.kind)
     if each.kind is Path:
-        return FOLDER if each.exists else click.Path(path_type=Path)
+        return {"folder": FOLDER, "file": FILE}.get(each.exists or "", click.Path(path_type=Path))
     if each.kind is int:
         return click.IntRange(min=each.minimum, max=each.maximum)  # type: ignore[arg-type]
     if each.kind is float:

@@ -12,16 +12,14 @@ import click
 from pagemill.app.doctor import CheckResult
 from pagemill.app.options import DirectoryOptions, ParseOptions
 from pagemill.app.run import StepRunner
-from pagemill.app.run_plan import EMBEDDING, PUBLISHING, RunOptions, check, commands, plan
+from pagemill.app.run_plan import EMBEDDING, RunOptions, check, commands, plan
 from pagemill.cli.options import (
     DirectoryName,
     GroupedCommand,
     given,
-    licence_option,
     queries_option,
     require_model_engine,
     takes,
-    token_option,
     under,
     words,
 )
@@ -77,8 +75,6 @@ _PLANNED = ("recognition_engine", "model", "servers", "layout_engine", "layout_m
     **under(OUTPUT),
 )
 @queries_option(**under(EMBEDDING))
-@token_option(**under(PUBLISHING))
-@licence_option(**under(PUBLISHING))
 def command(dry_run: bool, options: RunOptions, **more: Any) -> int:
     """Run the whole pipeline: check the machine, start a model server, parse, stop the server, embed, publish.
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from pagemill.config.options import Settings, option
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
     from pagemill.config.model_cards import ImageBudget
     from pagemill.imaging.types import Pixels
@@ -81,21 +83,24 @@ class EngineIdentity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EngineSettings:
+class EngineSettings(Settings):
     """What the user chose, and where the engine may keep what it learns of a corpus."""
 
-    folder: Path
+    folder: Path = Path()
     """``embeddings/`` of the run directory; need not exist."""
-    model: str | None = None
-    """A model's name or path; None for the engine's own choice."""
-    servers: tuple[str, ...] = ()
-    """Base URLs, such as ``http://127.0.0.1:8000``, for engines that ask servers."""
-    dimension: int | None = None
-    """Wanted by the user. An engine that makes vectors of any dimension heeds it; the vectors of others are cut."""
-    batch_size: int | None = None
-    """Most inputs of a call; None for the engine's own choice."""
-    device: str | None = None
-    """Such as ``cuda`` or ``cpu``, for engines that compute here; None for their own choice."""
+    engine: str = option(default=DEFAULT_ENGINE, help="Installed embedding engine.")
+    model: str | None = option(help="Model of the engine: a name, a path or a model card.")
+    servers: tuple[str, ...] = option(
+        "--server",
+        default=(),
+        metavar="URL[,URL...]",
+        comma_separated=True,
+        help="Server of the engine vllm; may be repeated.",
+    )
+    dimension: int | None = option(minimum=1, help="Truncate vectors to N components.", shown_default="all")
+    """An engine that makes vectors of any dimension heeds it; the vectors of others are cut."""
+    batch_size: int | None = option(minimum=1, help="Maximum batch size.", shown_default="by the engine")
+    device: str | None = option(help="Device of the engine, such as cuda or cpu.")
     timeout_s: float = 300.0
     """Time limit of one call to a server."""
     wait_s: float = 600.0

@@ -11,7 +11,7 @@ import zlib
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import msgspec
 import numpy as np
@@ -35,8 +35,11 @@ METADATA = b"pagemill.embeddings"
 _FORMAT = 1
 
 
-StoredType: TypeAlias = Literal["float32", "float16"]
-"""Of the components of a file."""
+class StoredType(StrEnum):
+    """Data type of the components."""
+
+    FLOAT32 = "float32"
+    FLOAT16 = "float16"
 
 
 class Part(StrEnum):

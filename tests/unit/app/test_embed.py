@@ -187,7 +187,7 @@ def test_what_an_engine_cannot_do(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--input is for page images"):
         run_embed(out, TellingEngine(), inputs=(str(tmp_path),))
     with pytest.raises(UsageError, match="there is no embedding engine 'nobody'"):
-        open_engine("nobody", EngineSettings(folder=out / FOLDER))
+        open_engine(EngineSettings(engine="nobody", folder=out / FOLDER))
 
 
 words = st.text("abcdef 가나다", min_size=1, max_size=6)
@@ -229,9 +229,9 @@ def test_the_embedded_engine(tmp_path: Path) -> None:
     out = tmp_path / "run"
     korean = page("ko", 1, [region(0, Label.TEXT, "한지 제작 체험 교실을 열었습니다")])
     write_run(out, [*sample_pages(), korean])
-    engine = open_engine(None, EngineSettings(folder=out / FOLDER))
+    engine = open_engine(EngineSettings(folder=out / FOLDER))
     assert run_embed(out, engine).exit_code == ExitCode.OK
-    again = open_engine("ngram", EngineSettings(folder=out / FOLDER))
+    again = open_engine(EngineSettings(engine="ngram", folder=out / FOLDER))
     with VectorFile.open(out, Part.TEXT) as file:
         assert not again.identity.differences(file.info.identity)
         for query, page_id in (("체험 교실은 언제 여나요", "ko_1"), ("the wheels turning", "report_1")):
@@ -248,7 +248,7 @@ def test_statistics_follow_the_corpus(tmp_path: Path) -> None:
         return [page("d", n, [region(0, Label.TEXT, f"{words} {n}")]) for n in range(1, 21)]
 
     def embed_again() -> tuple[int, np.ndarray]:
-        outcome = run_embed(out, open_engine(None, EngineSettings(folder=out / FOLDER)), queries=queries)
+        outcome = run_embed(out, open_engine(EngineSettings(folder=out / FOLDER)), queries=queries)
         with VectorFile.open(out, Part.QUERIES) as file:
             return outcome.parts[Part.QUERIES].embedded, np.array(file.find("q"))
 

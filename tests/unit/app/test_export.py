@@ -12,7 +12,6 @@ from pagemill.app.export import Exporter, ExportOptions, ExportOutcome, Format
 from pagemill.document.labels import Label
 from pagemill.document.page import PageResult, Status
 from pagemill.errors import InputError, OutputError, UsageError
-from pagemill.export.selection import Selection
 from pagemill.store.opening import OpenMode
 from pagemill.store.reading import RunReader
 
@@ -83,18 +82,18 @@ def test_without_pictures_nothing_refers_to_them(run: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("selection", "pages"),
     [
-        (Selection(documents=("rep*",)), ["report_1", "report_2", "report_3"]),
-        (Selection(documents=("letter", "x")), ["letter_1"]),
-        (Selection(pages=("*_1",)), ["report_1", "letter_1"]),
-        (Selection(pages=("*_[12]",), documents=("report",)), ["report_1", "report_2"]),
-        (Selection(status=Status.FAILED), ["report_3"]),
-        (Selection(status=Status.DONE, documents=("report",)), ["report_1", "report_2"]),
+        ({"documents": ("rep*",)}, ["report_1", "report_2", "report_3"]),
+        ({"documents": ("letter", "x")}, ["letter_1"]),
+        ({"pages": ("*_1",)}, ["report_1", "letter_1"]),
+        ({"pages": ("*_[12]",), "documents": ("report",)}, ["report_1", "report_2"]),
+        ({"status": Status.FAILED}, ["report_3"]),
+        ({"status": Status.DONE, "documents": ("report",)}, ["report_1", "report_2"]),
     ],
 )
-def test_filters(run: Path, tmp_path: Path, selection: Selection, pages: list[str]) -> None:
-    export(run, format=Format.JSONL, selection=selection)
+def test_filters(run: Path, tmp_path: Path, selection: dict[str, Any], pages: list[str]) -> None:
+    export(run, format=Format.JSONL, **selection)
     assert [record["page_id"] for record in lines(tmp_path / "run.jsonl")] == pages
-    outcome = export(run, format=Format.DOCJSON, selection=selection)
+    outcome = export(run, format=Format.DOCJSON, **selection)
     assert outcome.pages == len(pages)
     assert outcome.documents == len({name.split("_")[0] for name in pages})
 
@@ -104,7 +103,7 @@ def test_filters_that_leave_nothing_are_an_error_and_leave_nothing(
     run: Path, tmp_path: Path, format_name: Format
 ) -> None:
     with pytest.raises(InputError, match="no page"):
-        export(run, format=format_name, selection=Selection(documents=("nobody",)))
+        export(run, format=format_name, documents=("nobody",))
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
@@ -194,7 +193,7 @@ def test_streams_take_text_only(run: Path) -> None:
         {"format": Format.JSONL, "crops": True},
         {"format": Format.CSV_TABLES, "crops": False},
         {"format": Format.MARKDOWN, "single": True, "crops": True},
-        {"format": Format.JSONL, "byte_order_mark": True},
+        {"format": Format.JSONL, "bom": True},
     ],
 )
 def test_options_that_would_do_nothing_are_refused(options: dict[str, Any]) -> None:
