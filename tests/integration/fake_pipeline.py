@@ -29,7 +29,7 @@ def page(number: int, code: ExitCode = ExitCode.OK, *, warning: bool = False, pa
         status=Status.FAILED if failed else Status.DONE,
         errors=[error] if failed or warning else [],
     )
-    return ParsedPage(document=DocumentRef(doc_id="d", uri="d.pdf", page_count=pages), record=record, exit_code=code)
+    return ParsedPage(document=DocumentRef(doc_id="d", uri="d.pdf", page_count=pages), record=record)
 
 
 def ref(page: ParsedPage) -> PageRef:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 from pagemill.config.modes import ReadingMode, TextLayerMode
 from pagemill.document.page import PageError, PageResult, Status
 from pagemill.errors import (
-    ExitCode,
     NetworkError,
     PagemillError,
     PageTimeoutError,
@@ -60,23 +59,18 @@ class PageServices(Protocol):
 
     async def decode(self, payload: PdfPage | EncodedImage) -> DecodedPage:
         """Decode a page in a worker process (PDF) or on a thread (image), within a time limit."""
-        ...
 
     async def detect_regions(self, pixels: Pixels) -> list[DetectedRegion]:
         """Detect layout regions, in a microbatch with other pages."""
-        ...
 
     async def read(self, pixels: Pixels, languages: Sequence[str] | None) -> ReadPage:
         """Find and read all lines of text, in microbatches with other pages."""
-        ...
 
     async def region_reader(self) -> RegionReader:
         """The region engine of the run, loaded; its answers are checked."""
-        ...
 
     def compute(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
         """Run a function that computes for more than a millisecond on a thread."""
-        ...
 
 
 class PageTicket(Protocol):
@@ -84,11 +78,9 @@ class PageTicket(Protocol):
 
     def pixels_gone(self, *, kept_bytes: int, requests: int) -> None:
         """The page has let its pixels go, keeps so many bytes, and waits for so many answers."""
-        ...
 
     def request_ended(self) -> None:
         """One of the answers is there, or will not come."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,8 +93,6 @@ class ParsedPage:
     """Relative path and encoded bytes, as named in ``record.image_crops``."""
     preview: bytes | None = None
     """Small WebP of the page for the report."""
-    exit_code: ExitCode = ExitCode.OK
-    """Of the first error of a failed page."""
     retryable: bool = False
     """The page failed for a cause that may be gone when it is tried once more, alone."""
     unserved: bool = False
@@ -148,7 +138,7 @@ async def parse_page(
     """
     run = _PageRun(ref, services, settings, ticket)
     if ref.error is not None:
-        return run.failed(ref.error, error_class(ref.error.category).exit_code)
+        return run.failed(ref.error)
     try:
         async with run.limit:
             await run.decode()
@@ -170,7 +160,7 @@ def dead_page(ref: PageRef) -> ParsedPage:
     )
     record = begun_record(ref)
     record.status, record.attempts, record.errors = Status.FAILED, ref.attempts, [error]
-    return ParsedPage(document=ref.document, record=record, exit_code=WorkerCrashError.exit_code)
+    return ParsedPage(document=ref.document, record=record)
 
 
 @dataclass(slots=True)
@@ -266,14 +256,13 @@ class _PageRun:
             record.errors.insert(0, self.ref.warning)
         return ParsedPage(document=self.ref.document, record=record, crops=crops, preview=preview)
 
-    def failed(self, error: PageError, exit_code: ExitCode, *, retryable: bool = False) -> ParsedPage:
+    def failed(self, error: PageError, *, retryable: bool = False) -> ParsedPage:
         """The page with nothing but an error."""
         record = begun_record(self.ref)
         record.status, record.errors, record.timings = Status.FAILED, [error], self.seconds
         return ParsedPage(
             document=self.ref.document,
             record=record,
-            exit_code=exit_code,
             retryable=retryable or self.unserved,
             unserved=self.unserved,
         )
@@ -309,11 +298,8 @@ async def _read_page(reader: RegionReader, request: Any) -> PageReading:
     if reading.elements is not None:
         return reading
     assert reading.problem is not None
-    error, known = (
-        PagemillError(reading.problem.message, remedy=reading.problem.remedy),
-        error_class(reading.problem.category),
-    )
-    error.category, error.exit_code, error.retryable = reading.problem.category, known.exit_code, known.retryable
+    error = PagemillError(reading.problem.message, remedy=reading.problem.remedy)
+    error.category, error.retryable = reading.problem.category, error_class(reading.problem.category).retryable
     raise error
 
 
@@ -400,4 +386,4 @@ def _failed_by(raised: Exception, run: _PageRun) -> ParsedPage:
         row = run.ref.metadata.get("row")
         message = located(message, run.ref.document.uri if row is None else f"{run.ref.document.uri}#{row}")
     data = PageError(component=run.last_stage, category=error.category, message=message, remedy=error.remedy)
-    return run.failed(data, error.exit_code, retryable=error.retryable)
+    return run.failed(data, retryable=error.retryable)

@@ -13,7 +13,6 @@ from pagemill.app.parse import RunOutcome
 from pagemill.cli import progress
 from pagemill.cli.progress import LenientConsole, ParseProgress, ProgressBar, print_skipped_files, print_summary
 from pagemill.document.page import PageError, PageResult, Status
-from pagemill.errors import ExitCode
 from pagemill.parsing.page import ParsedPage
 from pagemill.runtime.supervisor import Life, Vitals
 from pagemill.sources.base import DocumentRef
@@ -25,7 +24,7 @@ def failed(page_id: str, message: str, remedy: str | None = None) -> ParsedPage:
     record = PageResult(
         page_id=page_id, page_idx=0, doc_id="d", source="d", page_number=1, status=Status.FAILED, errors=[error]
     )
-    return ParsedPage(document=DocumentRef(doc_id="d", uri="d"), record=record, exit_code=ExitCode.INPUT)
+    return ParsedPage(document=DocumentRef(doc_id="d", uri="d"), record=record)
 
 
 def done(page_id: str) -> ParsedPage:

@@ -12,7 +12,7 @@ import pytest
 from pagemill.config.settings import ParseSettings
 from pagemill.document.identity import PageKey
 from pagemill.document.page import Status, TextLine
-from pagemill.errors import EngineError, ExitCode, PagemillError, TooLargeError
+from pagemill.errors import EngineError, PagemillError, TooLargeError
 from pagemill.imaging.page import DecodedPage, TextLayer
 from pagemill.parsing.page import dead_page, parse_page
 from pagemill.recognition.reader import ReadPage
@@ -63,7 +63,7 @@ def failing(error):
 
 async def test_a_blank_page_is_done():
     page = await parse_page(REF, Services(), ParseSettings())
-    assert (page.record.status, page.exit_code, page.record.page_idx) == (Status.DONE, ExitCode.OK, 3)
+    assert (page.record.status, page.record.page_idx) == (Status.DONE, 3)
     assert (page.record.width, page.record.height, page.record.scale) == (40, 60, 0.5)
     assert page.record.metadata == {"year": 2024}
     assert (page.record.page_key, page.record.attempts) == (f"{'0' * 64}/1", 1)
@@ -140,27 +140,26 @@ async def test_waiting_to_be_decoded_does_not_use_up_the_time_of_a_page():
 
 async def test_a_page_over_its_time_limit_fails_with_its_stage():
     page = await parse_page(REF, Services(before_reading=asyncio.Event().wait), ParseSettings(page_timeout_s=0.01))
-    assert page.exit_code is ExitCode.TIMEOUT
     (error,) = page.record.errors
     assert (error.component, error.category) == ("recognition", "timeout")
     assert "--page-timeout" in (error.remedy or "")
 
 
 @pytest.mark.parametrize(
-    ("raised", "category", "code", "retryable"),
+    ("raised", "category", "retryable"),
     [
-        (TooLargeError("big"), "too_large", ExitCode.INPUT, False),
-        (EngineError("odd"), "engine", ExitCode.INTERNAL, True),
-        (PagemillError("ours"), "internal", ExitCode.INTERNAL, True),
-        (MemoryError(), "internal", ExitCode.INTERNAL, True),
-        (ZeroDivisionError("defect"), "internal", ExitCode.INTERNAL, True),
-        (TimeoutError("of a socket, not of the page"), "internal", ExitCode.INTERNAL, True),
+        (TooLargeError("big"), "too_large", False),
+        (EngineError("odd"), "engine", True),
+        (PagemillError("ours"), "internal", True),
+        (MemoryError(), "internal", True),
+        (ZeroDivisionError("defect"), "internal", True),
+        (TimeoutError("of a socket, not of the page"), "internal", True),
     ],
 )
-async def test_errors_keep_category_exit_code_and_metadata(raised, category, code, retryable):
+async def test_errors_keep_category_and_metadata(raised, category, retryable):
     page = await parse_page(REF, Services(before_decoding=failing(raised)), ParseSettings())
     assert page.retryable is retryable
-    assert (page.record.status, page.exit_code) == (Status.FAILED, code)
+    assert page.record.status is Status.FAILED
     assert [(error.component, error.category) for error in page.record.errors] == [("decode", category)]
     assert page.record.metadata == {"year": 2024}
 

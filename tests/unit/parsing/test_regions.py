@@ -18,7 +18,7 @@ from pagemill.config.settings import ParseSettings, RecognitionSettings
 from pagemill.document.identity import PageKey
 from pagemill.document.labels import Label, Task
 from pagemill.document.page import ContentFormat, Status
-from pagemill.errors import EngineError, ExitCode, NetworkError
+from pagemill.errors import EngineError, NetworkError
 from pagemill.imaging.page import DecodedPage
 from pagemill.layout.base import DetectedRegion
 from pagemill.parsing.page import parse_page
@@ -238,7 +238,6 @@ async def test_no_server_fails_the_page_and_gives_its_other_regions_up():
     ticket = Ticket()
     page = await parse_page(REF, Services(regions, reader), BY_REGIONS, ticket)
     assert (page.record.status, page.retryable, page.unserved) == (Status.FAILED, True, True)
-    assert page.exit_code is ExitCode.NETWORK
     (error,) = page.record.errors
     assert (error.component, error.category, error.remedy) == ("recognition", "network", "Start one.")
     assert ticket.ended == 3

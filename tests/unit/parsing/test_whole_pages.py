@@ -20,7 +20,7 @@ from pagemill.config.settings import ParseSettings, RecognitionSettings
 from pagemill.document.identity import PageKey
 from pagemill.document.labels import TASK_OF_LABEL, Label, Task
 from pagemill.document.page import ContentFormat, Status
-from pagemill.errors import EngineError, ExitCode, NetworkError
+from pagemill.errors import EngineError, NetworkError
 from pagemill.imaging.page import DecodedPage
 from pagemill.parsing.page import parse_page
 from pagemill.recognition.base import PageElement, PageReading, Problem, RegionReader
@@ -205,13 +205,13 @@ async def test_what_took_several_attempts_is_told_of_all_that_is_on_the_page():
 
 
 @pytest.mark.parametrize(
-    ("category", "exit_code", "retryable"),
-    [("engine", ExitCode.INTERNAL, True), ("missing", ExitCode.INPUT, False), ("unheard", ExitCode.INTERNAL, True)],
+    ("category", "retryable"),
+    [("engine", True), ("missing", False), ("unheard", True)],
 )
-async def test_a_page_of_which_nothing_was_read_has_failed(category, exit_code, retryable):
+async def test_a_page_of_which_nothing_was_read_has_failed(category, retryable):
     answer = PageReading(elements=None, engine="fake", problem=Problem(category, "no answer", "wait"))
     page = await parsed(answer)
-    assert (page.record.status, page.exit_code, page.retryable) == (Status.FAILED, exit_code, retryable)
+    assert (page.record.status, page.retryable) == (Status.FAILED, retryable)
     (error,) = page.record.errors
     assert (error.component, error.category, error.message, error.remedy) == (
         "recognition",
