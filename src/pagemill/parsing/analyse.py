@@ -59,7 +59,7 @@ def analyse_page(
         members = lines_of_regions(regions, lines)
         regions = mark_listings(_without_lists(regions, members), members)
     tables = _tables(regions, page.pixels, lines, record.errors)
-    record.regions = assemble_regions(regions, lines, tables, record.width, record.height, ref.page_number)
+    assemble_regions(record, regions, lines, tables)
     record.markdown = page_markdown(record)
     return record
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pagemill.document.geometry import area, as_array, clip, normalise_1000, union_box
-from pagemill.document.joining import goes_on, join_pair
+from pagemill.document.geometry import area, as_array, clip, union_box
+from pagemill.document.joining import join_pair
 from pagemill.document.labels import FIGURES, RUNNING_TEXT, TASK_OF_LABEL, Label, Task
-from pagemill.document.page import ContentFormat, Region
+from pagemill.document.page import ContentFormat
 from pagemill.layout.reading_order import leading_number, reading_order
 from pagemill.layout.text_blocks import group_lines
 from pagemill.parsing.blocks import Block, body_size, merge_neighbours
@@ -27,13 +27,14 @@ from pagemill.parsing.lines import (
 )
 from pagemill.parsing.listings import code_runs, listing_text, merge_listings
 from pagemill.parsing.margins import mark_margins
-from pagemill.parsing.paragraphs import RunKind, ends_sentence, notes_text, passages
+from pagemill.parsing.paragraphs import RunKind, ends_sentence, mark_continuations, notes_text, passages
+from pagemill.parsing.record import add_region
 from pagemill.parsing.thresholds import PARSING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pagemill.document.page import TextLine
+    from pagemill.document.page import PageResult, TextLine
     from pagemill.layout.base import DetectedRegion
     from pagemill.parsing.lines import Row
     from pagemill.tables.table import Table
@@ -48,25 +49,22 @@ _READ_LATER = frozenset({Label.DISPLAY_FORMULA, Label.SEAL, Label.HEADER_IMAGE, 
 
 
 def assemble_regions(
+    record: PageResult,
     regions: Sequence[DetectedRegion],
     lines: Sequence[TextLine],
     tables: Mapping[int, Table],
-    width: int,
-    height: int,
-    page_number: int | None = None,
-) -> list[Region]:
-    """The regions of a page in reading order with their content.
+) -> None:
+    """Give a record its regions in reading order, with their content.
 
     Every line ends up in exactly one region: that of its table, the region that holds most of it, or one made for it.
 
     Args:
+        record: Without regions.
         regions: Detected regions, boxes in pixels.
         lines: All lines of the page, boxes in pixels.
         tables: Recognized tables by the index of their region; their ``line_indices`` refer to ``lines``.
-        width: Of the page in pixels.
-        height: Of the page in pixels.
-        page_number: Page in the document, from 1.
     """
+    width, height = record.width, record.height
     blocks = _blocks(regions, lines, tables, width, height)
     blocks = join_fields(blocks)
     body = body_size(blocks)
@@ -86,11 +84,11 @@ def assemble_regions(
     mark_broken_korean_words([block.rows for block in blocks])
     blocks = [part for i in order for part in _split(blocks[i], body)]
     blocks = merge_neighbours(merge_listings(blocks), _is_rest, lambda items, rest: join_pair(items.text, rest.text))
-    blocks = mark_headings(blocks, height, body, page_number)
-    _mark_continuations(blocks)
-    found = [_region(i, block, width, height) for i, block in enumerate(blocks)]
-    link_captions(found, height)
-    return found
+    blocks = mark_headings(blocks, height, body, record.page_number)
+    for block in blocks:
+        _add(record, block)
+    mark_continuations(record.regions, lambda region, _: _is_cut(blocks[region.index]))
+    link_captions(record.regions, height)
 
 
 def _ranks(blocks: Sequence[Block]) -> list[int | None] | None:
@@ -205,19 +203,6 @@ def _is_rest(items: Block, block: Block) -> bool:
     return below and indented and not ends_sentence(items.text) and block.text[:1].islower()
 
 
-def _mark_continuations(blocks: Sequence[Block]) -> None:
-    """Note where a paragraph goes on in the next block of text, or may go on on the next page."""
-    flowing = [block for block in blocks if block.label in RUNNING_TEXT or block.label is Label.PARAGRAPH_TITLE]
-    for i, block in enumerate(flowing):
-        if block.label not in RUNNING_TEXT or block.is_list or not _is_cut(block):
-            continue
-        after = flowing[i + 1] if i + 1 < len(flowing) else None
-        if after is None:
-            block.continues = True
-        elif after.label is block.label and not after.is_list:
-            block.continues = goes_on(block.text, after.text)
-
-
 def _is_cut(block: Block) -> bool:
     """Whether the text stops in the middle of a sentence at the end of a full row."""
     if not block.rows or not block.text or ends_sentence(block.text):
@@ -229,7 +214,7 @@ def _is_cut(block: Block) -> bool:
     return len(block.rows) > 1 and last.box[2] > right - PARSING.fills_line * last.size
 
 
-def _region(index: int, block: Block, width: int, height: int) -> Region:
+def _add(record: PageResult, block: Block) -> None:
     lines = block.lines
     readable = TASK_OF_LABEL[block.label] is not Task.SKIP
     html = block.table is not None
@@ -238,12 +223,11 @@ def _region(index: int, block: Block, width: int, height: int) -> Region:
         content_format = ContentFormat.FORMULA_TEXT
     engines = sorted({line.engine for line in lines if line.engine})
     weights = [max(1, len(line.text)) for line in lines]
-    return Region(
-        index=index,
-        label=block.label,
-        bbox_2d=normalise_1000(block.box, width, height),
+    add_region(
+        record,
+        block.label,
+        block.box,
         content=block.text if readable and (block.text or html) else None,
-        bbox=block.box,
         polygon=block.polygon,
         score=block.score,
         source=block.source,
@@ -252,6 +236,5 @@ def _region(index: int, block: Block, width: int, height: int) -> Region:
         confidence=round(float(np.average([line.confidence for line in lines], weights=weights)), 4) if lines else None,
         level=block.level,
         list_item=block.is_list,
-        continues=block.continues,
         lines=lines,
     )

@@ -39,7 +39,6 @@ class Block:
     text: str = ""
     level: int | None = None
     is_list: bool = False
-    continues: bool = False
 
     @property
     def lines(self) -> tuple[TextLine, ...]:

@@ -66,11 +66,8 @@ def mark_headings(blocks: Sequence[Block], height: int, body: float, page_number
         if not ranks or size < alike * ranks[-1]:
             ranks.append(size)
     for block in headings:
-        if block.label is Label.DOC_TITLE:
-            block.level = 1
-            continue
         by_size = min(2 + sum(size * alike > block.size for size in ranks), _MAX_LEVEL)
-        block.level = numbered_level(block.plain) or by_size
+        block.level = heading_level(block.label, block.plain, by_size)
     return result
 
 
@@ -105,10 +102,12 @@ def _one_by_one(block: Block) -> list[Block]:
     return parts
 
 
-def numbered_level(text: str) -> int | None:
-    """The level that a heading's own number tells: 2 for ``3 Results``, 3 for ``3.1 Setting``; None without one."""
+def heading_level(label: Label, text: str, by_size: int = 2) -> int | None:
+    """1 for a title, else what the heading's own number tells (3 for ``3.1 Setting``); None for what is no heading."""
     numbered = NUMBERED_HEADING.match(text)
-    return min(2 + numbered.group(1).count("."), _MAX_LEVEL) if numbered else None
+    if label is not Label.PARAGRAPH_TITLE:
+        return 1 if label is Label.DOC_TITLE else None
+    return min(2 + numbered.group(1).count("."), _MAX_LEVEL) if numbered else by_size
 
 
 def join_names(blocks: Sequence[Block]) -> list[Block]:

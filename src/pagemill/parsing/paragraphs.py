@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pagemill.document.joining import goes_on
+from pagemill.document.labels import RUNNING_TEXT, TITLES, Label
 from pagemill.parsing.lines import join_rows
 from pagemill.parsing.thresholds import PARSING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from pagemill.document.page import Region
     from pagemill.parsing.lines import Row
 
 HAS_WORD = re.compile(r"[^\W\d_]{3,}|[\u3040-\u30ff\u3131-\ud7a3\u4e00-\u9fff]{2,}")
@@ -23,6 +26,8 @@ HAS_WORD = re.compile(r"[^\W\d_]{3,}|[\u3040-\u30ff\u3131-\ud7a3\u4e00-\u9fff]{2
 _SENTENCE_END = re.compile(r"[.!?…。！？:][\"'”’)\]»]*(?:\d{1,3}(?:[,–-]\d{1,3})*)?$")
 _LEADER = re.compile(r"^[.·…_\-–—=*~\s]{6,}$")
 """A row of dots or dashes drawn with characters: a rule, not text."""
+_STOPS = TITLES | {Label.DISPLAY_FORMULA, Label.ALGORITHM, Label.CONTENT}
+"""Labels that no paragraph runs over, as it runs over a picture or a table."""
 _NUMBERED = re.compile(r"^\(?(\d{1,3})[.)]\s")
 
 
@@ -118,6 +123,23 @@ def _hanging(rows: Sequence[Row], left: float) -> bool:
 def ends_sentence(text: str) -> bool:
     """Whether a text ends as a sentence does."""
     return bool(_SENTENCE_END.search(text.rstrip())) or text.rstrip().endswith(("다.", "요.", "음.", "함."))
+
+
+def mark_continuations(regions: Sequence[Region], is_cut: Callable[[Region, Region | None], bool]) -> None:
+    """Note where a paragraph goes on in the next text, over what floats between them, or may go on on the next page.
+
+    Args:
+        regions: In reading order, with their content.
+        is_cut: Whether a text stops in the middle of a sentence, before another text or, None, at the page's end.
+    """
+    flow = [region for region in regions if region.label in _STOPS or (region.label in RUNNING_TEXT and region.content)]
+    for region, after in zip(flow, [*flow[1:], None], strict=False):
+        if region.label in RUNNING_TEXT and not region.list_item and is_cut(region, after):
+            region.continues = after is None or (
+                after.label is region.label
+                and not after.list_item
+                and goes_on((region.content or "").rstrip(), after.content or "")
+            )
 
 
 def _middle(row: Row) -> float:

@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pagemill.document.geometry import clip, normalise_1000
 from pagemill.document.labels import TASK_OF_LABEL, Label, Task
 from pagemill.document.names import crop_path
 from pagemill.document.page import ImageCrop, PageError, PageResult, Region
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pagemill.config.settings import ParseSettings
+    from pagemill.document.geometry import Box
     from pagemill.errors import PagemillError
     from pagemill.imaging.page import DecodedPage
     from pagemill.imaging.types import Pixels
@@ -70,6 +72,15 @@ def begun_record(ref: PageRef, page: DecodedPage | None = None) -> PageResult:
         if page.notes:
             record.metadata["notes"] = list(page.notes)
     return record
+
+
+def add_region(record: PageResult, label: Label, box: Box, **told: Any) -> Region:
+    """Add a region to a record, its box cut at the edges of the page; ``told`` is what else is known of it."""
+    bbox = clip(box, record.width, record.height)
+    bbox_2d = normalise_1000(bbox, record.width, record.height)
+    region = Region(index=len(record.regions), label=label, bbox=bbox, bbox_2d=bbox_2d, **told)
+    record.regions.append(region)
+    return region
 
 
 def preview_of(ref: PageRef, pixels: Pixels, settings: ParseSettings) -> bytes | None:

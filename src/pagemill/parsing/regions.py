@@ -16,21 +16,20 @@ from typing import TYPE_CHECKING, Any
 
 import simplejpeg
 
-from pagemill.document.geometry import as_array, clip, normalise_1000, union_box
-from pagemill.document.joining import goes_on
-from pagemill.document.labels import FIGURES, RUNNING_TEXT, TASK_OF_LABEL, Label, Task
-from pagemill.document.page import Region
+from pagemill.document.geometry import as_array, union_box
+from pagemill.document.labels import FIGURES, TASK_OF_LABEL, Label, Task
 from pagemill.errors import PagemillError
 from pagemill.export.markdown import page_markdown
 from pagemill.imaging.encode import encode_jpeg
 from pagemill.imaging.transforms import crop
 from pagemill.layout.base import DetectedRegion
 from pagemill.layout.reading_order import reading_order
-from pagemill.parsing.headings import link_captions, numbered_level, plain_text
-from pagemill.parsing.paragraphs import ends_sentence
+from pagemill.parsing.headings import heading_level, link_captions, plain_text
+from pagemill.parsing.paragraphs import ends_sentence, mark_continuations
 from pagemill.parsing.record import (
     WHOLE_PAGE,
     PreparedPage,
+    add_region,
     begun_record,
     cut_pictures,
     is_picture,
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
 
     from pagemill.config.settings import ParseSettings
     from pagemill.document.geometry import Box
-    from pagemill.document.page import PageResult
+    from pagemill.document.page import PageResult, Region
     from pagemill.imaging.page import DecodedPage
     from pagemill.imaging.types import Pixels
     from pagemill.layout.base import DetectedRegion
@@ -54,8 +53,6 @@ if TYPE_CHECKING:
     from pagemill.sources.base import PageRef
 
 _READ = frozenset({Task.TEXT, Task.TABLE, Task.FORMULA})
-_BREAKS_PARAGRAPH = frozenset({Label.DISPLAY_FORMULA, Label.TABLE, Label.ALGORITHM, Label.CONTENT, Label.DOC_TITLE})
-"""Labels that no paragraph runs over, as it runs over a picture."""
 
 
 def prepare_page(
@@ -79,9 +76,8 @@ def prepare_page(
     """
     pixels = page.pixels
     record = begun_record(ref, page)
-    width, height = record.width, record.height
-    ordered = in_reading_order(detected or _whole_page(pixels), width, height)
-    record.regions = [_region(index, region, width, height) for index, region in enumerate(ordered)]
+    for found in in_reading_order(detected or _whole_page(pixels), record.width, record.height):
+        add_region(record, found.label, found.box, polygon=found.polygon, score=found.score, source=found.source)
     requests: dict[int, Any] = {}
     asked = 0
     for region in record.regions:
@@ -130,10 +126,11 @@ def complete(record: PageResult) -> None:
     """Complete a record whose regions have their content: what they are to each other, and the Markdown."""
     record.errors.sort(key=lambda error: -1 if error.region is None else error.region)
     record.text_source = "ocr" if any(region.content for region in record.regions) else ""
-    _mark_levels(record.regions)
+    for region in record.regions:
+        region.level = heading_level(region.label, plain_text(region))
     link_captions(record.regions, record.height)
     _mark_formula_numbers(record.regions)
-    _mark_continuations(record.regions)
+    mark_continuations(record.regions, lambda before, after: _is_cut(before, after, record.regions))
     record.markdown = page_markdown(record)
 
 
@@ -152,28 +149,6 @@ def _whole_page(pixels: Pixels) -> list[DetectedRegion]:
     return [DetectedRegion(box=whole, label=Label.TEXT, score=None, source=WHOLE_PAGE)]
 
 
-def _region(index: int, detected: DetectedRegion, width: int, height: int) -> Region:
-    box = clip(detected.box, width, height)
-    return Region(
-        index=index,
-        label=detected.label,
-        bbox_2d=normalise_1000(box, width, height),
-        bbox=box,
-        polygon=detected.polygon,
-        score=detected.score,
-        source=detected.source,
-    )
-
-
-def _mark_levels(regions: Sequence[Region]) -> None:
-    """Levels of headings: 1 for a title; else from the heading's own number, 2 without one."""
-    for region in regions:
-        if region.label is Label.DOC_TITLE:
-            region.level = 1
-        elif region.label is Label.PARAGRAPH_TITLE:
-            region.level = numbered_level(plain_text(region)) or 2
-
-
 def _mark_formula_numbers(regions: Sequence[Region]) -> None:
     """A formula's number belongs to the formula beside it, right before or after it in reading order."""
     for number in regions:
@@ -188,32 +163,21 @@ def _mark_formula_numbers(regions: Sequence[Region]) -> None:
                 break
 
 
-def _mark_continuations(regions: Sequence[Region]) -> None:
-    """Note where a paragraph goes on in the next column or below a picture, or may go on on the next page.
+def _is_cut(region: Region, after: Region | None, regions: Sequence[Region]) -> bool:
+    """Whether a text is one paragraph of prose that stops in the middle of a sentence, in a column or above a picture.
 
     What a model reads does not tell how full the last line is, so only a break in the layout counts, or a hyphen.
     """
-    last: Region | None = None
-    over_picture = False
-    for region in regions:
-        if region.label in RUNNING_TEXT and region.content:
-            if last is not None and last.label is region.label:
-                elsewhere = over_picture or region.bbox[1] < last.bbox[1] or last.bbox[2] <= region.bbox[0]
-                text, after = (last.content or "").rstrip(), region.content
-                last.continues = (elsewhere or text.endswith("-")) and _is_open(text) and goes_on(text, after)
-            last, over_picture = region, False
-        elif region.label in FIGURES:
-            over_picture = True
-        elif region.label in _BREAKS_PARAGRAPH or region.label is Label.PARAGRAPH_TITLE:
-            last = None
-    if last is not None:
-        last.continues = _is_open((last.content or "").rstrip())
-
-
-def _is_open(text: str) -> bool:
-    """Whether a text is one paragraph of prose that stops in the middle of a sentence."""
+    text = (region.content or "").rstrip()
+    elsewhere = (
+        after is None
+        or after.bbox[1] < region.bbox[1]
+        or region.bbox[2] <= after.bbox[0]
+        or any(between.label in FIGURES for between in regions[region.index : after.index])
+    )
     return (
-        (len(text) >= PARSING.open_characters or text.endswith("-"))
+        (elsewhere or text.endswith("-"))
+        and (len(text) >= PARSING.open_characters or text.endswith("-"))
         and "\n" not in text
         and "<" not in text  # what is joined to it shall not stand in a block of HTML
         and not text.endswith(("`", "$", ":", "：", "|"))
@@ -279,25 +243,21 @@ def _add(record: PageResult, element: PageElement, reading: PageReading, *, foot
     """
     size = float(record.width), float(record.height)
     for box in _boxes(element, pieces_left=_MAX_REGIONS - len(record.regions)):
-        placed = (0.0, 0.0, *size) if box is None else clip(_scaled(box, size), *size)
-        index = len(record.regions)
         is_read = element.content is not None and (footnotes or element.label is not Label.FOOTNOTE)
-        region = Region(
-            index=index,
-            label=element.label,
-            bbox_2d=normalise_1000(placed, *size),
-            bbox=placed,
+        region = add_region(
+            record,
+            element.label,
+            (0.0, 0.0, *size) if box is None else _scaled(box, size),
             content=element.content if is_read else None,
             content_format=element.content_format,
             source=WHOLE_PAGE if box is None else reading.engine,
             engine=reading.engine if is_read else None,
             attempts=reading.attempts,
         )
-        record.regions.append(region)
         problems = [element.problem] if element.problem else []
         if box is None and TASK_OF_LABEL[element.label] is Task.SKIP:
             problems.append(Problem("no_grounding", "the model saw a picture and did not tell where"))
-        record.errors += [region_error(index, problem) for problem in problems]
+        record.errors += [region_error(region.index, problem) for problem in problems]
 
 
 def _boxes(element: PageElement, *, pieces_left: int) -> Iterator[Box | None]:

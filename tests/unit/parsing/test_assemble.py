@@ -32,11 +32,19 @@ def region(lines, label=Label.TEXT):
     return DetectedRegion(box=box, label=label, score=0.9, source="model")
 
 
+def assembled(regions, lines, tables=None, width=WIDTH, page_number=1):
+    record = PageResult(
+        page_id="a", page_idx=0, doc_id="a", source="a", page_number=page_number, width=width, height=HEIGHT
+    )
+    assemble_regions(record, regions, lines, tables or {})
+    return record.regions
+
+
 def parse(groups, *, labels=None, tables=None, page_number=2):
     labels = labels or [Label.TEXT] * len(groups)
     regions = [region(lines, label) for lines, label in zip(groups, labels, strict=True)]
     lines = [line for group in groups for line in group]
-    return assemble_regions(regions, lines, tables or {}, WIDTH, HEIGHT, page_number)
+    return assembled(regions, lines, tables, page_number=page_number)
 
 
 def contents(regions):
@@ -145,13 +153,13 @@ def test_caption_table_and_its_lines():
 
 def test_text_over_a_background_picture_is_read_and_labels_in_a_figure_are_not():
     picture = DetectedRegion(box=(0, 0, WIDTH, HEIGHT), label=Label.IMAGE, score=0.9, source="model")
-    found = assemble_regions([picture], [text("THE VISION", 100, 600)], {}, WIDTH, HEIGHT)
+    found = assembled([picture], [text("THE VISION", 100, 600)])
     assert ("text", "THE VISION") in [(item.label.value, item.content) for item in found] or (
         "paragraph_title",
         "THE VISION",
     ) in contents(found)
     figure = DetectedRegion(box=(100, 100, 500, 400), label=Label.IMAGE, score=0.9, source="model")
-    (found,) = assemble_regions([figure], [text("axis", 200, 200)], {}, WIDTH, HEIGHT)
+    (found,) = assembled([figure], [text("axis", 200, 200)])
     assert found.content is None
     assert [line.text for line in found.lines] == ["axis"]
 
@@ -203,7 +211,7 @@ def test_no_line_is_lost_or_doubled_and_order_is_dense(line_boxes, region_boxes)
         DetectedRegion(box=(x, y, min(x + w, WIDTH), min(y + h, HEIGHT)), label=label, score=0.5, source="model")
         for x, y, w, h, label in region_boxes
     ]
-    found = assemble_regions(regions, lines, {}, WIDTH, HEIGHT)
+    found = assembled(regions, lines)
     assert [item.index for item in found] == list(range(len(found)))
     kept = sorted(line.text for item in found for line in item.lines)
     assert kept == sorted(line.text for line in lines)
@@ -232,8 +240,11 @@ def test_an_unmarked_rest_of_a_footnote_in_the_next_column():
     left, right = body_text(rows=20), body_text(x=850, rows=20)
     note = [text("1) The books of the mill are kept", 100, 1150, width=650, size=14)]
     rest = [text("in the county archive.", 850, 1150, width=300, size=14)]
-    found = assemble_regions(
-        [region(lines) for lines in (left, right, note, rest)], [*left, *right, *note, *rest], {}, 1700, HEIGHT, 2
+    found = assembled(
+        [region(lines) for lines in (left, right, note, rest)],
+        [*left, *right, *note, *rest],
+        width=1700,
+        page_number=2,
     )
     assert [each.label for each in found].count(Label.FOOTNOTE) == 2
 
@@ -329,7 +340,7 @@ def test_a_models_reading_order():
     groups = [[text("said second", 100, 300)], [text("said first", 100, 500)]]
     regions = [DetectedRegion(box=region(g).box, label=Label.TEXT, score=0.9, source="model", order=1 - i)
                for i, g in enumerate(groups)]  # fmt: skip
-    found = assemble_regions(regions, [line for g in groups for line in g], {}, WIDTH, HEIGHT, 2)
+    found = assembled(regions, [line for g in groups for line in g], page_number=2)
     assert [each.content for each in found] == ["said first", "said second"]
 
 

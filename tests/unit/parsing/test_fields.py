@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pagemill.document.labels import Label
-from pagemill.document.page import TextLine
+from pagemill.document.page import PageResult, TextLine
 from pagemill.layout.base import DetectedRegion
 from pagemill.parsing.assemble import assemble_regions
 
@@ -23,7 +23,9 @@ def region(label, *box):
 
 
 def contents(regions, lines):
-    return [(one.label, one.content) for one in assemble_regions(regions, lines, {}, 1000, 1400)]
+    record = PageResult(page_id="a", page_idx=0, doc_id="a", source="a", page_number=1, width=1000, height=1400)
+    assemble_regions(record, regions, lines, {})
+    return [(one.label, one.content) for one in record.regions]
 
 
 def test_values_in_a_column_of_their_own_go_to_their_labels():
