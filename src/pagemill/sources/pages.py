@@ -142,35 +142,38 @@ class PageReferences:
         rows = read_rows(
             item.content, file_format, self._options, known.ended, lambda columns: self._note_columns(item, columns)
         )
-        missing = _MissingRows()
-        count = 0
+        errors: dict[str, PagemillError] = {}
+        count = missing = 0
         while (left := intake.left) != 0:
             try:
                 row = next(rows, None)
             except Exception as error:
-                if not count and not missing:
+                if not count and not errors:
                     yield from self.of_broken(source, input_error(item, error), missing=1)
                     return
                 row = LostRows(None, error)
             if row is None:
-                if not missing and count != known.pages:  # else the next run is to read the shard again
+                if not errors and count != known.pages:  # else the next run is to read the shard again
                     self._catalogue.counted(source.digest, known.copy, count)
                 break
             if isinstance(row, EndedRows):
                 intake.pass_over(min(row.count, left))
                 count += row.count
             elif isinstance(row, LostRows):
-                lost = None if row.count is None else min(row.count, left)
-                missing.add(count + 1, lost, input_error(item, row.error))
+                lost = min(row.count or 0, left)
+                unknown = f"an unknown number of rows from row {count + 1:,} on"
+                place = f"rows {count + 1:,} to {count + lost:,}" if lost else unknown
+                errors.setdefault(place, input_error(item, row.error))
+                missing += lost
                 # They have their places in the input: the rows behind keep theirs when these are there next time.
-                intake.position += lost or 0
+                intake.position += lost
                 count += row.count or 0
             else:
                 yield self._row_page(source, file_format, row, documents)
                 count = row.number
-        if missing:
-            intake.position -= 1 if missing.count else 0  # the reference takes the place of one of them
-            yield from self.of_broken(source, missing.error(), missing=max(missing.count, 1), pages=None)
+        if errors:
+            intake.position -= 1 if missing else 0  # the reference takes the place of one of them
+            yield from self.of_broken(source, _rows_error(errors), missing=max(missing, 1), pages=None)
 
     def _note_columns(self, item: Item, columns: Columns) -> None:
         """Name image columns that are not read, once per input: the shards of a dataset have the same columns."""
@@ -297,30 +300,12 @@ class PageReferences:
         return min(stored, self._limits.max_pixels) * _CHANNELS
 
 
-class _MissingRows:
-    """Rows that a shard cannot give, in one."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        """Those that can be counted."""
-        self._errors: dict[str, PagemillError] = {}
-        """By the place of the rows."""
-
-    def __bool__(self) -> bool:
-        return bool(self._errors)
-
-    def add(self, first: int, count: int | None, error: PagemillError) -> None:
-        """Take note of ``count`` rows from ``first`` on; None for an unknown number."""
-        self.count += count or 0
-        unknown = f"an unknown number of rows from row {first:,} on"
-        self._errors.setdefault(f"rows {first:,} to {first + count - 1:,}" if count else unknown, error)
-
-    def error(self) -> PagemillError:
-        """The error for all of them, of the class of the first one."""
-        first, shown = next(iter(self._errors.values())), list(self._errors)[:_MAX_PLACES]
-        if more := len(self._errors) - len(shown):
-            shown.append(f"{more:,} more")
-        return type(first)(f"{', '.join(shown)} cannot be read: {first.message}", remedy=first.remedy)
+def _rows_error(errors: dict[str, PagemillError]) -> PagemillError:
+    """The error for rows that a shard cannot give, by their places, of the class of the first one."""
+    first, shown = next(iter(errors.values())), list(errors)[:_MAX_PLACES]
+    if more := len(errors) - len(shown):
+        shown.append(f"{more:,} more")
+    return type(first)(f"{', '.join(shown)} cannot be read: {first.message}", remedy=first.remedy)
 
 
 def _as_data(error: PagemillError, where: str) -> PageError:

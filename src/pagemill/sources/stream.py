@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, TypeVar
 from pagemill.document.page import PageError
 from pagemill.errors import CorruptInputError, EmptyPageError, EncryptedError, PagemillError
 from pagemill.imaging.formats import FileFormat
+from pagemill.imaging.tiff import count_pages
 from pagemill.sources.catalogue import NewCatalogue
-from pagemill.sources.count import PageCounter
 from pagemill.sources.digest import Identifier, format_of
 from pagemill.sources.intake import Intake, input_error
 from pagemill.sources.locate import expand
@@ -27,11 +27,15 @@ if TYPE_CHECKING:
     from pagemill.imaging.page import PdfInfo, PdfRepair
     from pagemill.sources.base import Catalogue, PageRef, PdfProbe
     from pagemill.sources.intake import Source
+    from pagemill.sources.items import Item
     from pagemill.sources.options import SourceOptions
 
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
+
+MAX_PDFS = 200
+"""Opening more only to count their pages would keep the decoding processes from their work."""
 
 
 class InputStream:
@@ -103,16 +107,48 @@ class InputStream:
 
     async def _count(self, files: int, pages: int) -> None:
         """Set ``total`` to ``pages``, those in the first ``files``, and those in all others, beside the stream."""
-        counter = PageCounter(self._options, self._decoder, self._catalogue, self._identifier)
+        pdfs = 0
         items = islice(expand(self._inputs, recursive=self._options.recursive), files, None)
         async for item in on_thread(items):
-            more = await counter.count(item)
+            more: int | None = 1  # a file that cannot be read gives one, with its error
+            with suppress(PagemillError, OSError):
+                more, file_format = await asyncio.to_thread(self._cheap_count, item)
+                if more is None and file_format is FileFormat.PDF and pdfs < MAX_PDFS:
+                    assert isinstance(item.content, Path)
+                    pdfs += 1
+                    info = await self._decoder.probe_pdf(item.content, self._options.password)
+                    # One record for those that are missing.
+                    more = info.page_count + (info.announced > info.page_count)
+                if more is not None:
+                    more = len(self._options.wanted(more, file_format)) or min(more, 1)
             if more is None:
                 return
             pages += more
             if self._options.limit is not None and pages >= self._options.limit:
                 break
         self.total = min(pages, self._options.limit or pages)
+
+    def _cheap_count(self, item: Item) -> tuple[int | None, FileFormat | None]:
+        """Page references that a file gives by what the catalogue knows, else without reading much of it; its format.
+
+        None for a remote file, a damaged shard, and a PDF, which has to be opened.
+        """
+        if item.error is not None:
+            raise item.error
+        if not isinstance(path := item.content, Path):
+            return None, None
+        identified = self._identifier.remembered(item)
+        if identified is not None and (pages := self._catalogue.page_count(identified.digest)) is not None:
+            return pages, identified.file_format
+        file_format = format_of(item)
+        if file_format.is_table:
+            from pagemill.sources.tables import count_rows  # importing pyarrow takes a while
+
+            return count_rows(path, file_format), file_format
+        if file_format is FileFormat.TIFF:
+            found = count_pages(path)
+            return found.pages + (found.problem is not None), file_format
+        return None if file_format is FileFormat.PDF else 1, file_format
 
     async def _pages_of(self, source: Source) -> Iterator[PageRef]:
         """Open a file. The pages are iterated on a thread."""

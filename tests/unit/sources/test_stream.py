@@ -14,11 +14,7 @@ from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.page import PdfInfo, PdfRepair
 from pagemill.sources import PageRanges, SourceOptions
 from pagemill.sources.base import EncodedImage, PageRef, PdfPage
-from pagemill.sources.catalogue import NewCatalogue
-from pagemill.sources.count import MAX_PDFS, PageCounter
-from pagemill.sources.digest import Identifier
-from pagemill.sources.locate import expand
-from pagemill.sources.stream import InputStream
+from pagemill.sources.stream import MAX_PDFS, InputStream
 from pagemill.sources.tables import read_rows
 
 IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
@@ -95,7 +91,7 @@ async def test_page_ranges(tmp_path: Path):
 
 
 async def test_nothing_is_opened_before_its_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("pagemill.sources.count.MAX_PDFS", 0)
+    monkeypatch.setattr("pagemill.sources.stream.MAX_PDFS", 0)
     for number in range(50):
         pdf(tmp_path / f"{number}.pdf", 1_000_000)
     probe = Probe()
@@ -308,13 +304,19 @@ async def test_the_total_is_known_while_the_stream_waits(shards: Path, tmp_path:
         assert count == expected
 
 
-async def test_many_pdfs_are_not_opened_only_to_be_counted(tmp_path: Path):
-    for number in range(MAX_PDFS + 1):
+@pytest.mark.parametrize(("pdfs", "total"), [(MAX_PDFS, MAX_PDFS + 1), (MAX_PDFS + 1, None)])
+async def test_many_pdfs_are_not_opened_only_to_be_counted(tmp_path: Path, pdfs: int, total: int | None):
+    (tmp_path / "0.png").write_bytes(png())
+    for number in range(1, pdfs + 1):
         pdf(tmp_path / f"{number}.pdf", 1)
-    catalogue = NewCatalogue()
-    counter = PageCounter(SourceOptions(), Probe(), catalogue, Identifier(catalogue, 0))
-    counts = [await counter.count(item) for item in expand([tmp_path], recursive=False)]
-    assert counts == [1] * MAX_PDFS + [None]
+    source = InputStream([tmp_path], options=SourceOptions(), decoder=Probe())
+    pages = source.pages()
+    await anext(pages)
+    async with asyncio.timeout(60):
+        while len(asyncio.all_tasks()) > 1:  # noqa: ASYNC110 - the stream does not promise an event
+            await asyncio.sleep(0.01)
+    assert source.total == total
+    await pages.aclose()
 
 
 async def test_leaving_early_closes_what_is_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
