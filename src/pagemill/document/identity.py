@@ -63,7 +63,7 @@ class WaitingPage:
 class KnownSource:
     """What a catalogue knows of one source file (or of one of several with the same content)."""
 
-    copy: int
+    copy: int = 1
     """Which of several sources with the same content, from 1."""
     pages: int | None = None
     """Pages, frames or rows in it, all told; None while nobody has counted."""

@@ -12,7 +12,7 @@ import os
 import struct
 import warnings
 import zlib
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Literal
 
 import cv2
@@ -140,14 +140,11 @@ def plain_jpeg_size(data: bytes, *, limits: DecodeLimits | None = None) -> tuple
     None for what is no JPEG, is not 8-bit RGB or grey, lies on its side, is over the working size or lacks its end.
     """
     limits = limits or DecodeLimits()
-    if sniff(data[:HEAD_BYTES]) is not FileFormat.JPEG or not data.endswith(_END_OF_JPEG):
-        return None
-    try:
-        with _image(data, 0, limits, "image") as (image, _, _):
-            plain = image.mode in ("L", "RGB") and limits.factor_for(*image.size) == 1
-            return image.size if plain and _orientation(image) not in range(2, 9) else None
-    except InputError:
-        return None
+    with suppress(InputError), _image(data, 0, limits, "image") as (image, _, file_format):
+        plain = file_format is FileFormat.JPEG and image.mode in ("L", "RGB") and data.endswith(_END_OF_JPEG)
+        if plain and limits.factor_for(*image.size) == 1 and _orientation(image) not in range(2, 9):
+            return image.size
+    return None
 
 
 def stored_pixels(

@@ -29,12 +29,8 @@ def encode_jpeg(pixels: Pixels, quality: int = 90, subsampling: Literal["444", "
     Raises:
         ValueError: The image has no pixels or a side over 65,535.
     """
-    above = pixels.strides[0] > 0 and pixels.strides[1:] == (3, 1)  # rows may be apart, as in a view: no copy then
     encoded: bytes = simplejpeg.encode_jpeg(
-        pixels if above else np.ascontiguousarray(pixels),
-        quality=quality,
-        colorspace="RGB",
-        colorsubsampling=subsampling,
+        np.ascontiguousarray(pixels), quality=quality, colorspace="RGB", colorsubsampling=subsampling
     )
     return encoded
 

@@ -246,16 +246,13 @@ def _joined(a: Word, b: Word) -> Word:
 
 def _merge_runs(runs: list[_Run]) -> list[_Run]:
     """Join runs that stand side by side on one baseline, however far apart they were drawn."""
-    if len(runs) < 2:
-        return runs
     order = sorted(range(len(runs)), key=lambda i: (runs[i].angle, runs[i].baseline))
     group = [[i] for i in range(len(runs))]  # of each run those of its line, which share their list
-    baseline = np.array([runs[i].baseline for i in order])
-    size = np.array([runs[i].size for i in order])
-    reach = np.searchsorted(baseline, baseline + _RAISED * size.max(), side="right")
+    reach = _RAISED * max((run.size for run in runs), default=0.0)
     for place, i in enumerate(order):
-        # The baselines of one angle ascend; a change of angle breaks the search, which only costs a comparison.
-        for j in order[place + 1 : max(place + 1, int(reach[place]))]:
+        for j in map(order.__getitem__, range(place + 1, len(order))):
+            if runs[j].angle != runs[i].angle or runs[j].baseline > runs[i].baseline + reach:
+                break
             if group[i] is not group[j] and _side_by_side(runs[i], runs[j]):
                 others = group[j]
                 group[i] += others
@@ -266,8 +263,6 @@ def _merge_runs(runs: list[_Run]) -> list[_Run]:
 
 
 def _side_by_side(a: _Run, b: _Run) -> bool:
-    if a.angle != b.angle:
-        return False
     em, small = max(a.size, b.size), min(a.size, b.size)
     gap = max(b.left - a.right, a.left - b.right)
     if gap < -0.5 * em:

@@ -42,9 +42,9 @@ class DecodedPage:
     text_layer: TextLayer | None = None
     image_boxes: tuple[Box, ...] = ()
     """Raster images that a PDF page places, in page pixels."""
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
     """What a user should know ("decoded at 1/4 size"), shown in the record's metadata."""
-    warnings: tuple[PageError, ...] = field(default=())
+    warnings: tuple[PageError, ...] = ()
     """What of the page could not be read, for the record's errors."""
 
 

@@ -6,17 +6,19 @@ import hashlib
 import os
 import re
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from io import FileIO
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from pagemill.document.identity import KnownSource
 from pagemill.errors import CorruptInputError, UnsupportedInputError
 from pagemill.imaging.formats import HEAD_BYTES, SUFFIXES, FileFormat, sniff
 from pagemill.sources.items import Item, RemoteFile
 from pagemill.sources.remote import copy_to_disk, read_all
 
 if TYPE_CHECKING:
+    from pagemill.errors import PagemillError
     from pagemill.sources.base import Catalogue
 
 _CHUNK = 2**20
@@ -34,8 +36,8 @@ https://git-scm.com/docs/racy-git."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IdentifiedFile:
-    """A file and its identity."""
+class Source:
+    """A file of the input and its identity."""
 
     item: Item
     """With the content in the place of a remote file that had to be fetched for its digest."""
@@ -46,6 +48,17 @@ class IdentifiedFile:
     it tells PDF, TIFF, Arrow, Parquet and other images apart."""
     keep: object = None
     """Owner of a temporary file that holds the content."""
+    known: KnownSource = field(default_factory=KnownSource)
+    """What the catalogue knows of it, once it was met."""
+    error: PagemillError | None = None
+    """Why it cannot be read at all."""
+    duplicate_of: str | None = None
+    """Address of an earlier input with the same content, where such are to be skipped."""
+
+    @property
+    def document_key(self) -> str:
+        """Which document a file is, across runs."""
+        return self.digest if self.known.copy == 1 else f"{self.digest}+{self.known.copy}"
 
 
 class StoppedError(Exception):
@@ -66,7 +79,7 @@ class Identifier:
         self._catalogue = catalogue
         self._max_bytes = max_bytes
 
-    def identify(self, item: Item) -> IdentifiedFile:
+    def identify(self, item: Item) -> Source:
         """Take the digest of a file, or remember it.
 
         Raises:
@@ -80,9 +93,9 @@ class Identifier:
             return self._identify_remote(item, content)
         data = content or b""
         file_format = _format_of_head(data, item.name)
-        return IdentifiedFile(item=item, digest=hashlib.sha256(data).hexdigest(), file_format=file_format)
+        return Source(item=item, digest=hashlib.sha256(data).hexdigest(), file_format=file_format)
 
-    def remembered(self, item: Item) -> IdentifiedFile | None:
+    def remembered(self, item: Item) -> Source | None:
         """What is known of a file that has not changed since its digest was taken; None for any other.
 
         Raises:
@@ -94,9 +107,9 @@ class Identifier:
         digest = self._catalogue.remembered_digest(path.absolute(), status.st_size, status.st_mtime_ns)
         if digest is None:
             return None
-        return IdentifiedFile(item=item, digest=digest, file_format=SUFFIXES.get(path.suffix.lower()))
+        return Source(item=item, digest=digest, file_format=SUFFIXES.get(path.suffix.lower()))
 
-    def _identify_local(self, item: Item, path: Path) -> IdentifiedFile:
+    def _identify_local(self, item: Item, path: Path) -> Source:
         if (known := self.remembered(item)) is not None:
             return known
         promised = SUFFIXES.get(path.suffix.lower())
@@ -112,30 +125,30 @@ class Identifier:
         # A remembered file is not opened again to see what it is, so its name has to tell.
         if unchanged and settled and promised and file_format and _kind(promised) == _kind(file_format):
             self._catalogue.remember_digest(path.absolute(), after.st_size, after.st_mtime_ns, digest)
-        return IdentifiedFile(item=item, digest=digest, file_format=file_format)
+        return Source(item=item, digest=digest, file_format=file_format)
 
-    def _identify_remote(self, item: Item, file: RemoteFile) -> IdentifiedFile:
+    def _identify_remote(self, item: Item, file: RemoteFile) -> Source:
         """By what the filesystem says of the content; without that by the content, which PDFs and images need whole."""
         info = file.filesystem.info(file.path)
         large = info.get("lfs")  # where the Hub keeps the digest of a large file
         sha256 = (large.get("sha256") if isinstance(large, dict) else getattr(large, "sha256", None)) or ""
         if _SHA256.fullmatch(sha256):
-            return IdentifiedFile(item=item, digest=sha256)
+            return Source(item=item, digest=sha256)
         tag = next((f"{name}={info[name]}" for name in _TAGS if info.get(name)), None)
         by_address = text_digest(f"{item.uri}\n{info.get('size')}\n{tag}")
         if tag is not None:
-            return IdentifiedFile(item=item, digest=by_address)
+            return Source(item=item, digest=by_address)
         file_format = format_of(item)
         if file_format.is_table:  # read in pieces
-            return IdentifiedFile(item=item, digest=by_address, file_format=file_format)
+            return Source(item=item, digest=by_address, file_format=file_format)
         if file_format.is_image:
             data = read_all(file, self._max_bytes)
             digest = hashlib.sha256(data).hexdigest()
-            return IdentifiedFile(item=replace(item, content=data), digest=digest, file_format=file_format)
+            return Source(item=replace(item, content=data), digest=digest, file_format=file_format)
         copy = copy_to_disk(file)
         with FileIO(copy.path) as opened:
             digest = self._digest(opened)
-        return IdentifiedFile(item=replace(item, content=copy.path), digest=digest, file_format=file_format, keep=copy)
+        return Source(item=replace(item, content=copy.path), digest=digest, file_format=file_format, keep=copy)
 
     def _digest(self, file: FileIO) -> str:
         digest = hashlib.sha256()

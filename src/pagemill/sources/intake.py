@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from pagemill.errors import OutputError, PagemillError, unreadable
 from pagemill.imaging.formats import SUFFIXES, FileFormat
-from pagemill.sources.digest import IdentifiedFile, Identifier, StoppedError, text_digest
+from pagemill.sources.digest import Identifier, Source, StoppedError, text_digest
 from pagemill.sources.items import Item, RemoteFile, SkippedFiles, is_url
 from pagemill.sources.locate import expand
 from pagemill.sources.remote import unreachable
@@ -19,27 +19,10 @@ from pagemill.sources.remote import unreachable
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pagemill.document.identity import KnownSource
     from pagemill.sources.base import Catalogue
     from pagemill.sources.options import SourceOptions
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source(IdentifiedFile):
-    """A file of the input that may have pages to give."""
-
-    known: KnownSource
-    error: PagemillError | None = None
-    """Why it cannot be read at all."""
-    duplicate_of: str | None = None
-    """Address of an earlier input with the same content, where such are to be skipped."""
-
-    @property
-    def document_key(self) -> str:
-        """Which document a file is, across runs."""
-        return self.digest if self.known.copy == 1 else f"{self.digest}+{self.known.copy}"
 
 
 class Intake:
@@ -122,26 +105,17 @@ class Intake:
         try:
             if item.error is not None:
                 raise item.error
-            identified = self._identifier.identify(item)
+            source = self._identifier.identify(item)
         except (OutputError, StoppedError):  # of the catalogue; at the end of the stream
             raise
         except Exception as error:
-            digest = text_digest(address)
-            known = self._catalogue.meet(digest, address)
-            return Source(item=item, digest=digest, known=known, error=input_error(item, error))
-        known = self._catalogue.meet(identified.digest, address)
+            source = Source(item=item, digest=text_digest(address), error=input_error(item, error))
+        known = self._catalogue.meet(source.digest, address)
         duplicate_of = None
-        if self._options.skip_duplicates:
-            first = self._first_uris.setdefault(identified.digest, item.uri)
+        if self._options.skip_duplicates and source.error is None:
+            first = self._first_uris.setdefault(source.digest, item.uri)
             duplicate_of = first if known.copy > 1 else None
-        return Source(
-            item=identified.item,
-            digest=identified.digest,
-            known=known,
-            file_format=identified.file_format,
-            keep=identified.keep,
-            duplicate_of=duplicate_of,
-        )
+        return replace(source, known=known, duplicate_of=duplicate_of)
 
 
 def _address(item: Item) -> str:

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from pagemill.imaging.limits import DecodeLimits
     from pagemill.imaging.page import PdfInfo
     from pagemill.sources.base import Catalogue
-    from pagemill.sources.intake import Intake, Source
+    from pagemill.sources.digest import Source
+    from pagemill.sources.intake import Intake
     from pagemill.sources.options import SourceOptions
     from pagemill.sources.shards import Columns
     from pagemill.sources.tables import DatasetRow

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pagemill.imaging.page import PdfInfo, PdfRepair
     from pagemill.sources.base import Catalogue, PageRef, PdfProbe
-    from pagemill.sources.intake import Source
+    from pagemill.sources.digest import Source
     from pagemill.sources.items import Item
     from pagemill.sources.options import SourceOptions
 
