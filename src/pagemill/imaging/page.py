@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+import msgspec
 
 # At run time too: a page crosses a process border, and its decoder resolves these annotations.
 from pagemill.document.geometry import Box
@@ -48,8 +50,7 @@ class DecodedPage:
     """What of the page could not be read, for the record's errors."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PdfInfo:
+class PdfInfo(msgspec.Struct, tag=True, frozen=True, kw_only=True):
     """What opening a PDF tells, without rendering anything."""
 
     page_count: int
@@ -60,12 +61,11 @@ class PdfInfo:
     """Pages among ``page_count`` that cannot be loaded."""
     sizes: tuple[tuple[float, float], ...] = ()
     """Width and height in points of the first pages (at most ``imaging.pdf.SIZES``)."""
-    metadata: dict[str, str] = field(default_factory=dict)
+    metadata: dict[str, str] = {}
     """The document information dictionary: ``title``, ``author``, ...; empty values left out."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PdfRepair:
+class PdfRepair(msgspec.Struct, tag=True, frozen=True, kw_only=True):
     """How a copy of a PDF was repaired."""
 
     program: str

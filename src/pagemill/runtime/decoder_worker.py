@@ -22,11 +22,9 @@ from pagemill.runtime.decoding_protocol import (
     Decoded,
     DecodeImage,
     Describe,
-    Described,
     Failed,
     Ready,
     Repair,
-    Repaired,
     Reply,
     Request,
     receive_request,
@@ -65,10 +63,10 @@ class Worker:
             page = decode_image(request.path, frame=request.frame, limits=request.limits, name=str(request.name))
             return Decoded(page)
         if isinstance(request, Repair):
-            return Repaired(repair_pdf(request.path, request.target, request.password))
+            return repair_pdf(request.path, request.target, request.password)
         document = self._open(request.path, request.password)
         if isinstance(request, Describe):
-            return Described(describe(document))
+            return describe(document)
         return Decoded(render_page(document, request.page_index, request.limits))
 
     def _open(self, path: Path, password: str | None) -> Any:

@@ -13,17 +13,16 @@ from pagemill.config.settings import RuntimeSettings
 from pagemill.errors import PageTimeoutError, WorkerCrashError
 from pagemill.imaging.decode import decode_image, stored_pixels
 from pagemill.imaging.limits import DecodeLimits
+from pagemill.imaging.page import PdfInfo, PdfRepair
 from pagemill.processes import module_command
 from pagemill.runtime.decoding_process import DecodingProcess, KilledError
 from pagemill.runtime.decoding_protocol import (
     Decoded,
     DecodeImage,
     Describe,
-    Described,
     Failed,
     Render,
     Repair,
-    Repaired,
 )
 from pagemill.runtime.threads import ComputeThreads
 from pagemill.sources.base import PdfPage
@@ -31,11 +30,11 @@ from pagemill.sources.base import PdfPage
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
 
-    from pagemill.imaging.page import DecodedPage, PdfInfo, PdfRepair
+    from pagemill.imaging.page import DecodedPage
     from pagemill.runtime.decoding_protocol import Reply, Request
     from pagemill.sources.base import EncodedImage
 
-Answer = TypeVar("Answer", Described, Decoded, Repaired)
+Answer = TypeVar("Answer", PdfInfo, Decoded, PdfRepair)
 
 DECODE_TIMEOUT_S = 60.0
 """Most time for decoding or rendering a page, or opening a file, waiting for its turn not included; far above what
@@ -96,7 +95,7 @@ class DecodingService:
             WorkerCrashError: Opening crashed the decoder, twice: whole documents depend on it, and nobody else tries
                 again, as is done with pages.
         """
-        return (await self._ask(Describe(path.absolute(), password), f"opening {path.name}", Described)).info
+        return await self._ask(Describe(path.absolute(), password), f"opening {path.name}", PdfInfo)
 
     async def repair_pdf(self, path: Path, target: Path, password: str | None = None) -> PdfRepair:
         """Write a copy of a PDF into an existing file ``target``, repaired and without encryption.
@@ -107,7 +106,7 @@ class DecodingService:
             WorkerCrashError: It crashed the decoder.
         """
         request = Repair(path.absolute(), password, target.absolute())
-        return (await self._ask(request, f"repairing {path.name}", Repaired)).repair
+        return await self._ask(request, f"repairing {path.name}", PdfRepair)
 
     async def decode(self, payload: PdfPage | EncodedImage) -> DecodedPage:
         """Decode a page to pixels within the working size.
@@ -159,8 +158,6 @@ class DecodingService:
                 if not isinstance(error, KilledError) and not isinstance(request, Describe):
                     raise
                 reply = await self._ask_once(request, what)
-            if not isinstance(reply, (Failed, expected)):
-                raise WorkerCrashError("a decoding process gave an answer to another question")
         except WorkerCrashError as error:
             raise WorkerCrashError(
                 f"{what} failed: {error.message}",
@@ -168,6 +165,7 @@ class DecodingService:
             ) from error
         if isinstance(reply, Failed):
             raise reply.exception()
+        assert isinstance(reply, expected)  # a process that was not heard to the end is killed
         return reply
 
     async def _ask_once(self, request: Request, what: str) -> Reply:

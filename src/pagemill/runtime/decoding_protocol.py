@@ -58,18 +58,6 @@ class Ready(msgspec.Struct, tag=True, frozen=True):
     """The worker has started."""
 
 
-class Described(msgspec.Struct, tag=True, frozen=True):
-    """Answer to :class:`Describe`."""
-
-    info: PdfInfo
-
-
-class Repaired(msgspec.Struct, tag=True, frozen=True):
-    """Answer to :class:`Repair`."""
-
-    repair: PdfRepair
-
-
 class Decoded(msgspec.Struct, tag=True, frozen=True):
     """Answer to :class:`Render` and :class:`DecodeImage`. Of the pixels it holds the shape; they follow it."""
 
@@ -94,7 +82,8 @@ class Failed(msgspec.Struct, tag=True, frozen=True):
 
 
 Request = Describe | Render | Repair | DecodeImage
-Reply = Ready | Described | Decoded | Repaired | Failed
+Reply = Ready | PdfInfo | Decoded | PdfRepair | Failed
+"""``PdfInfo`` answers :class:`Describe`, ``PdfRepair`` answers :class:`Repair`."""
 
 
 def _plain(value: Any) -> Any:

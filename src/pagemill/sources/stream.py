@@ -10,6 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+import msgspec
+
 from pagemill.document.page import PageError
 from pagemill.errors import CorruptInputError, EmptyPageError, EncryptedError, PagemillError
 from pagemill.imaging.formats import FileFormat
@@ -207,7 +209,7 @@ class InputStream:
             return self._references.of_pdf(source, path, keep, info)
         # What the original announces and the copy does not have is missing.
         announced = max(repair.announced, found.announced, info.announced if info else 0)
-        whole = replace(found, announced=announced)
+        whole = msgspec.structs.replace(found, announced=announced)
         note = f"read from a copy that {repair.program} made"
         if isinstance(refusal, EncryptedError):
             return self._references.of_pdf(source, copy.path, copy, whole, notes=(note,))

@@ -13,7 +13,6 @@ from pagemill.imaging.page import DecodedPage, PdfInfo, TextLayer
 from pagemill.runtime.decoding_protocol import (
     HEADER,
     Decoded,
-    Described,
     Failed,
     Ready,
     Render,
@@ -34,7 +33,7 @@ def sent(message) -> io.BytesIO:
     "message",
     [
         Ready(),
-        Described(PdfInfo(page_count=2, sizes=((1.0, 2.0),), metadata={"title": "t"})),
+        PdfInfo(page_count=2, sizes=((1.0, 2.0),), metadata={"title": "t"}),
         Failed("corrupt", "broken", None),
     ],
 )
