@@ -19,15 +19,18 @@ from pagemill.config.hardware import Dtype
 from pagemill.config.model_cards import ModelKind, load_card
 from pagemill.config.model_files import find_model
 from pagemill.config.modes import VLM, ReadingMode, TextLayerMode
-from pagemill.config.options import Settings, option
+from pagemill.config.options import Settings, option, words
 from pagemill.config.serving import ServingOptions, Wishes
+from pagemill.config.settings import LayoutChoice
+from pagemill.embedding.base import EngineSettings
 from pagemill.errors import MissingDependencyError, NetworkError, UsageError
 from pagemill.evaluation.query_sets import read_query_texts
-from pagemill.publishing.options import licence_option, token_option
+from pagemill.publishing.options import BuildOptions, Destination, licence_option, token_option
 from pagemill.runtime.engines import LAYOUT_ENGINES, require
 from pagemill.serving.addresses import base_url
 from pagemill.serving.command import find_vllm
 from pagemill.serving.replicas import Serving, prepare
+from pagemill.sources.options import SourceOptions
 
 EMBEDDED = "ngram"
 LARGE_EMBEDDING = "qwen3-vl-embedding-2b"
@@ -47,8 +50,6 @@ class RunOptions(Settings):
     parse: ParseOptions = ParseOptions()
     directory: DirectoryOptions = DirectoryOptions()
     serving: ServingOptions = ServingOptions()
-    passed: tuple[str, ...] = ()
-    """Words of the command line that ``pagemill parse`` gets unchanged."""
     layout_engine: str | None = None
     """None for the better one of those that are installed."""
     embedding_model: str | None = option(
@@ -183,19 +184,26 @@ def check(options: RunOptions, steps: Sequence[PlannedStep], report: Callable[[C
 
 
 def _recognition(options: RunOptions, dry: bool) -> PlannedStep:
-    recognition = options.parse.settings.recognition
+    settings, recognition = options.parse.settings, options.parse.settings.recognition
     by_model = recognition.engine == VLM
     model = _card_name(recognition.model, ModelKind.RECOGNITION)
     serving = None
     if by_model and not recognition.servers:
         serving = _prepared(replace(options.serving, model=model), dry)
-    layout, notes = _layout(options, serving)
-    reading = ("--recognition-engine", VLM, "--model", model, *_servers(recognition.servers)) if by_model else ()
+    layout, batch, notes = _layout(options, serving)
+    parse = replace(
+        options.parse,
+        settings=replace(settings, recognition=replace(recognition, model=model)),
+        layout=layout,
+        runtime=replace(options.parse.runtime, layout_batch=batch),
+    )
+    resolved = ("text_layer",) if settings.text_layer is recognition.text_layer else ()
     arguments = (
-        *("parse", *options.inputs, "-o", str(options.out), *layout, *options.passed, *reading),
+        *("parse", *options.inputs, "-o", str(options.out)),
+        *(*words(parse, leave_out=resolved), *words(options.directory)),
         *_flag("--quiet", options.quiet),
     )
-    areas = [Area.MACHINE, Area.VLM if by_model else Area.PARSE, *([Area.GPU] if LAYOUT_MODEL in layout else [])]
+    areas = [Area.MACHINE, Area.VLM if by_model else Area.PARSE, *([Area.GPU] if layout.engine == LAYOUT_MODEL else [])]
     return PlannedStep(
         step=Step.OCR,
         arguments=arguments,
@@ -208,48 +216,45 @@ def _recognition(options: RunOptions, dry: bool) -> PlannedStep:
     )
 
 
-def _layout(options: RunOptions, serving: Serving | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The layout options of ``pagemill parse``, and notes.
+def _layout(options: RunOptions, serving: Serving | None) -> tuple[LayoutChoice, int, tuple[str, ...]]:
+    """The layout engine of ``pagemill parse``, its batch size, and notes.
 
-    None for a model that reads whole pages: it finds the regions itself.
+    The defaults for a model that reads whole pages: it finds the regions itself.
     """
     settings, model = options.parse.settings, options.parse.layout.model
-    batch = options.parse.runtime.layout_batch or None
+    batch = options.parse.runtime.layout_batch
     pages = settings.recognition.engine == VLM and settings.recognition.reading_mode() is ReadingMode.PAGES
     if pages and settings.text_layer is TextLayerMode.NEVER:
         given = {"--layout-engine": options.layout_engine, "--layout-model": model, "--batch-size": batch}
-        ignored = [name for name, value in given.items() if value is not None]
+        ignored = [name for name, value in given.items() if value]
         name = load_card(settings.recognition.model).name
         note = f"{name} reads whole pages and finds the regions itself: {' and '.join(ignored)} ignored."
-        return (), (note,) if ignored else ()
+        return LayoutChoice(), 0, (note,) if ignored else ()
     engine = options.layout_engine or _layout_engine()
     require(LAYOUT_ENGINES, engine)
-    if batch is None and serving and engine == LAYOUT_MODEL:
+    if not batch and serving and engine == LAYOUT_MODEL:
         batch = serving.plan.batch_size
-    return ("--layout-engine", engine, *_option("--layout-model", model), *_option("--layout-batch", batch)), ()
+    return LayoutChoice(engine=engine, model=model), batch, ()
 
 
 def _embedding(options: RunOptions, dry: bool) -> PlannedStep:
     model = options.embedding_model or _default_embedding(options)
-    common = (
-        *_option("--queries", options.queries),
-        *_option("--image-column", options.parse.source.image_column),  # page images are read from the dataset again
-        *_flag("--quiet", options.quiet),
-    )
-    if model == EMBEDDED:
-        arguments: tuple[str, ...] = ("embed", str(options.out), "--engine", EMBEDDED, *common)
-        return PlannedStep(step=Step.EMBED, arguments=arguments)
-    model, serving = _card_name(model, ModelKind.EMBEDDING), None
-    if not options.embedding_servers:
-        asked = options.serving.wishes
-        # Vectors of one corpus are compared with each other: weights as they were published, not quantised.
-        wishes = Wishes(memory_gib=asked.memory_gib, memory_share=asked.memory_share, dtype=Dtype.AUTO)
-        wanted = replace(options.serving, model=model, weights=options.embedding_weights, wishes=wishes)
-        serving = _prepared(wanted, dry)
+    engine, serving = EngineSettings(), None
+    if model != EMBEDDED:
+        model = _card_name(model, ModelKind.EMBEDDING)
+        engine = EngineSettings(engine="vllm", model=model, servers=options.embedding_servers)
+        if not options.embedding_servers:
+            asked = options.serving.wishes
+            # Vectors of one corpus are compared with each other: weights as they were published, not quantised.
+            wishes = Wishes(memory_gib=asked.memory_gib, memory_share=asked.memory_share, dtype=Dtype.AUTO)
+            wanted = replace(options.serving, model=model, weights=options.embedding_weights, wishes=wishes)
+            serving = _prepared(wanted, dry)
     arguments = (
-        *("embed", str(options.out), "--engine", "vllm", "--model", model),
-        *common,
-        *_servers(options.embedding_servers),
+        *("embed", str(options.out), *words(engine)),
+        *(("--queries", str(options.queries)) if options.queries else ()),
+        # Page images are read from the dataset again.
+        *words(SourceOptions(image_column=options.parse.source.image_column)),
+        *_flag("--quiet", options.quiet),
     )
     return PlannedStep(
         step=Step.EMBED,
@@ -257,17 +262,15 @@ def _embedding(options: RunOptions, dry: bool) -> PlannedStep:
         serving=serving,
         done=lambda: _embedded_already(options, model),
         environment=options.secrets,  # as in the step before: pages of a dataset are read again from their source
-        areas=(Area.VLM,),
+        areas=() if model == EMBEDDED else (Area.VLM,),
         asked=options.embedding_servers,
     )
 
 
 def _upload(options: RunOptions, dry: bool) -> PlannedStep:
-    arguments = (
-        *("publish", str(options.out), "--repo", str(options.hf_repo), "--licence", str(options.licence)),
-        *_flag("--private", options.private),
-        *_flag("--no-crops", not options.parse.settings.crops),
-    )
+    place = Destination(repository=options.hf_repo, private=options.private)
+    build = BuildOptions(licence=options.licence or "", crops=options.parse.settings.crops)
+    arguments = ("publish", str(options.out), *words(place), *words(build))
     return PlannedStep(step=Step.UPLOAD, arguments=arguments, environment=options.secrets, areas=(Area.PUBLISH,))
 
 
@@ -319,14 +322,6 @@ def _default_embedding(options: RunOptions) -> str:
     except MissingDependencyError:
         return EMBEDDED
     return LARGE_EMBEDDING
-
-
-def _servers(urls: Sequence[str]) -> tuple[str, ...]:
-    return tuple(word for url in urls for word in ("--server", url))
-
-
-def _option(name: str, value: object) -> tuple[str, ...]:
-    return () if value is None else (name, str(value))
 
 
 def _flag(name: str, wanted: bool) -> tuple[str, ...]:

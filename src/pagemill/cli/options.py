@@ -165,16 +165,6 @@ def given(settings: type) -> dict[str, tuple[Option, Any]]:
     }
 
 
-def words(each: Option, value: Any) -> list[str]:
-    """The words of a command line that give an option this value."""
-    flag = each.flags[0] if each.flags[0].startswith("--") else each.flags[-1]
-    if each.kind is bool:
-        return [flag if value else f"--no-{flag.removeprefix('--')}"]
-    if each.many and each.parse is None:
-        return [word for one in value for word in (flag, str(one))]
-    return [flag, ",".join(value) if each.many else str(value).removesuffix(".0")]
-
-
 def require_model_engine(engine: str, given: Mapping[str, tuple[Option, Any]]) -> None:
     """Refuse options of a recognition model, as from :func:`given`, for the engine that uses none.
 

@@ -10,7 +10,6 @@ from typing import Any
 import click
 
 from pagemill.app.doctor import CheckResult
-from pagemill.app.options import DirectoryOptions, ParseOptions
 from pagemill.app.run import StepRunner
 from pagemill.app.run_plan import EMBEDDING, RunOptions, check, commands, plan
 from pagemill.cli.options import (
@@ -21,7 +20,6 @@ from pagemill.cli.options import (
     require_model_engine,
     takes,
     under,
-    words,
 )
 from pagemill.cli.progress import LenientConsole, ServerDisplay, messages
 from pagemill.cli.serve_model import print_plans
@@ -32,8 +30,6 @@ from pagemill.errors import ExitCode
 _STEPS = under("What to do")
 _OF_THE_MODEL = ("weights", "dtype", "max_model_len")
 """Options of servers that mean the recognition model alone."""
-_PLANNED = ("recognition_engine", "model", "servers", "layout_engine", "layout_model", "layout_batch")
-"""Options of ``pagemill parse`` that the plan itself passes on."""
 
 
 @click.command(name="run", cls=GroupedCommand)
@@ -88,15 +84,7 @@ def command(dry_run: bool, options: RunOptions, **more: Any) -> int:
     """  # noqa: D301 - click wants the control character
     serving_options = {key: each for key, each in given(ServingOptions).items() if key in _OF_THE_MODEL}
     require_model_engine(options.parse.settings.recognition.engine, given(RecognitionSettings) | serving_options)
-    chosen = given(ParseOptions) | given(DirectoryOptions)
-    passed = [
-        word
-        for key, (each, value) in chosen.items()
-        if key not in _PLANNED and not each.secret
-        for word in words(each, value)
-    ]
-    layout_engine = chosen["layout_engine"][1] if "layout_engine" in chosen else None
-    wanted = replace(options, layout_engine=layout_engine, passed=tuple(passed), **more)
+    wanted = replace(options, **more)
     steps = plan(wanted, dry=dry_run)
     console = messages(quiet=wanted.quiet)
     for note in (note for each in steps for note in each.notes):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_h
 from pagemill.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
     from dataclasses import Field
 
 T = TypeVar("T")
@@ -134,6 +134,33 @@ def build(settings: type[T], values: Mapping[str, Any]) -> T:
         elif declared is None and isinstance(kind, type) and is_dataclass(kind):
             arguments[each.name] = build(kind, values)
     return settings(**arguments)
+
+
+def words(settings: Any, *, leave_out: Collection[str] = ()) -> Iterator[str]:
+    """The words of a command line that give the options of settings their values: no defaults, and no secrets.
+
+    Args:
+        settings: An object of a settings class.
+        leave_out: Keys of further options to leave out.
+    """
+    for each, kind in _fields(type(settings)):
+        declared, value = _declared(type(settings), each, kind), getattr(settings, each.name)
+        if declared is None:
+            if is_dataclass(value):
+                yield from words(value, leave_out=leave_out)
+        elif value not in (None, declared.default) and not declared.secret and declared.key not in leave_out:
+            yield from _words(declared, value)
+
+
+def _words(declared: Option, value: Any) -> Iterator[str]:
+    flag = next(flag for flag in declared.flags if flag.startswith("--"))
+    if declared.kind is bool:
+        yield flag if value else f"--no-{flag.removeprefix('--')}"
+    elif declared.many and declared.parse is None:
+        for one in value:
+            yield from (flag, str(one))
+    else:
+        yield from (flag, ",".join(value) if declared.many else str(value))
 
 
 class Settings:
