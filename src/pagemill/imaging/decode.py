@@ -61,6 +61,7 @@ _REDUCIBLE = frozenset({"L", "LA", "RGB", "RGBA", "CMYK", "I", "F"})
 _VIPS_LOADERS = {FileFormat.PNG: "pngload", FileFormat.TIFF: "tiffload", FileFormat.WEBP: "webpload"}
 _VIPS_PLAIN = frozenset({"b-w", "srgb", "grey16", "rgb16"})
 """Colours that libvips and Pillow bring to 8-bit RGB in the same way."""
+_LIMITS = DecodeLimits()
 _REMEDY = "Get the file again, or open it in an image editor and save it anew to keep what is left."
 _DAMAGED_DATA = "the image data is truncated or damaged"
 _PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -74,7 +75,7 @@ _SIDEWAYS = frozenset({5, 6, 7, 8})
 
 
 def decode_image(
-    source: bytes | Path, *, frame: int = 0, limits: DecodeLimits | None = None, name: str = "image"
+    source: bytes | Path, *, frame: int = 0, limits: DecodeLimits = _LIMITS, name: str = "image"
 ) -> DecodedPage:
     """Decode a PNG, JPEG, WebP, BMP or TIFF.
 
@@ -86,7 +87,7 @@ def decode_image(
     Args:
         source: Encoded bytes, or the path of a file.
         frame: Of a multi-page TIFF, from 0.
-        limits: Size limits; the defaults when None.
+        limits: Size limits.
         name: How messages call the image.
 
     Raises:
@@ -96,7 +97,6 @@ def decode_image(
         TooLargeError: The image is over the limits.
         EmptyPageError: The image has no pixels.
     """
-    limits = limits or DecodeLimits()
     with _image(source, frame, limits, name) as (image, file, file_format):
         try:
             return _decode(image, file, file_format, limits, frame)
@@ -105,7 +105,7 @@ def decode_image(
 
 
 def decode_reduced(
-    data: bytes, at_least: int, *, limits: DecodeLimits | None = None, name: str = "image"
+    data: bytes, at_least: int, *, limits: DecodeLimits = _LIMITS, name: str = "image"
 ) -> tuple[Pixels, tuple[int, int]]:
     """Decode a page that is only looked at as a whole: as :func:`decode_image`, a JPEG at a part of its size.
 
@@ -113,7 +113,7 @@ def decode_reduced(
         data: Encoded bytes.
         at_least: A JPEG is decoded at 1/2, 1/4 or 1/8 where both of its sides have so many pixels then. Other parts
             are slower than the whole: libjpeg-turbo has fast transforms for these.
-        limits: Size limits; the defaults when None.
+        limits: Size limits.
         name: How messages call the image.
 
     Returns:
@@ -122,7 +122,6 @@ def decode_reduced(
     Raises:
         InputError: As in :func:`decode_image`.
     """
-    limits = limits or DecodeLimits()
     with _image(data, 0, limits, name) as (image, _, file_format):
         part = next((part for part in (8, 4, 2) if min(image.size) >= part * at_least), 1)
         if part > 1 and file_format is FileFormat.JPEG and image.mode in ("L", "RGB"):
@@ -134,12 +133,11 @@ def decode_reduced(
     return pixels, (pixels.shape[1], pixels.shape[0])
 
 
-def plain_jpeg_size(data: bytes, *, limits: DecodeLimits | None = None) -> tuple[int, int] | None:
+def plain_jpeg_size(data: bytes, *, limits: DecodeLimits = _LIMITS) -> tuple[int, int] | None:
     """Width and height of a JPEG that any decoder shows as :func:`decode_image` does, by its header.
 
     None for what is no JPEG, is not 8-bit RGB or grey, lies on its side, is over the working size or lacks its end.
     """
-    limits = limits or DecodeLimits()
     with suppress(InputError), _image(data, 0, limits, "image") as (image, _, file_format):
         plain = file_format is FileFormat.JPEG and image.mode in ("L", "RGB") and data.endswith(_END_OF_JPEG)
         if plain and limits.factor_for(*image.size) == 1 and _orientation(image) not in range(2, 9):
@@ -147,15 +145,12 @@ def plain_jpeg_size(data: bytes, *, limits: DecodeLimits | None = None) -> tuple
     return None
 
 
-def stored_pixels(
-    source: bytes | Path, *, frame: int = 0, limits: DecodeLimits | None = None, name: str = "image"
-) -> int:
+def stored_pixels(source: bytes | Path, *, frame: int = 0, limits: DecodeLimits = _LIMITS, name: str = "image") -> int:
     """Number of pixels of an image as it is stored, by its header.
 
     Raises:
         InputError: As in :func:`decode_image`.
     """
-    limits = limits or DecodeLimits()
     with _image(source, frame, limits, name) as (image, _, _):
         return image.width * image.height
 

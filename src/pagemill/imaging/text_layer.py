@@ -166,18 +166,17 @@ def _objects(page: Any, affine: Affine) -> Iterator[tuple[Any, int, Affine, int]
     The last item is the index of the top-level object that an object is, or is part of.
     """
     for root in range(pdfium.FPDFPage_CountObjects(page)):
-        for handle, kind, matrix in _inside(pdfium.FPDFPage_GetObject(page, root), affine, 0):
-            yield handle, kind, matrix, root
+        yield from _inside(pdfium.FPDFPage_GetObject(page, root), affine, root, 0)
 
 
-def _inside(handle: Any, matrix: Affine, depth: int) -> Iterator[tuple[Any, int, Affine]]:
+def _inside(handle: Any, matrix: Affine, root: int, depth: int) -> Iterator[tuple[Any, int, Affine, int]]:
     kind = pdfium.FPDFPageObj_GetType(handle)
     if kind != pdfium.FPDF_PAGEOBJ_FORM or depth == _MAX_FORM_DEPTH:
-        yield handle, kind, matrix
+        yield handle, kind, matrix, root
         return
     inner = _compose(matrix, handle)
     for index in range(pdfium.FPDFFormObj_CountObjects(handle)):
-        yield from _inside(pdfium.FPDFFormObj_GetObject(handle, index), inner, depth + 1)
+        yield from _inside(pdfium.FPDFFormObj_GetObject(handle, index), inner, root, depth + 1)
 
 
 def _compose(outer: Affine, handle: Any) -> Affine:
