@@ -29,7 +29,7 @@ from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.page import PdfInfo, PdfRepair
 from pagemill.sources import SourceOptions
 from pagemill.sources.stream import InputStream
-from pagemill.store.exporters import Exporters
+from pagemill.store.derived import Exporters
 from pagemill.store.rows import Place
 from pagemill.store.run_directory import RunDirectory
 

@@ -240,7 +240,7 @@ def make_run(out: Path, pages: int, words: list[str]) -> None:
     from pagemill.document.identity import PageKey
     from pagemill.document.labels import Label
     from pagemill.document.page import PageResult, Region
-    from pagemill.store.exporters import Exporters
+    from pagemill.store.derived import Exporters
     from pagemill.store.rows import Place
     from pagemill.store.run_directory import RunDirectory
 

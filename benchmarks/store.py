@@ -32,8 +32,7 @@ from pagemill.document.labels import Label
 from pagemill.document.names import crop_path
 from pagemill.document.page import ImageCrop, PageResult, Region
 from pagemill.store import paths
-from pagemill.store.derived import LineFile, result_lines, text_lines
-from pagemill.store.exporters import Exporters
+from pagemill.store.derived import Exporters, LineFile, result_lines, text_lines
 from pagemill.store.rows import PageState, Place
 from pagemill.store.run_database import RunDatabase
 from pagemill.store.run_directory import RunDirectory

@@ -22,7 +22,7 @@ from pagemill.store.verify import verify
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pagemill.store.findings import Verdict
+    from pagemill.store.verify import Verdict
 
 CUTS = int(os.environ.get("PAGEMILL_POWER_CUTS", "100" if os.environ.get("PAGEMILL_TEST_LARGE") else "30"))
 JOURNAL = ".pagemill/run.sqlite-wal"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -351,14 +350,11 @@ class _Embedding:
         return await self._batcher.submit(EmbeddingInput(role=Role.IMAGE, image=pixels))
 
     def _crop(self, crop: ImageCrop) -> Pixels:
-        name = crop.path
         try:
-            data = paths.crop_file(self._out, name).read_bytes()
-        except (OSError, ValueError) as error:
-            raise InputError(f"{name} cannot be read: {error}", remedy=_REPAIR) from error
-        if crop.sha256 and hashlib.sha256(data).hexdigest() != crop.sha256:
-            raise InputError(f"{name} is not the image that its record names", remedy=_REPAIR)
-        return within_budget(decode_image(data, name=name).pixels, self._engine.image_budget)
+            data = self._reader.crop(crop)
+        except DamagedRunError as error:  # of this region alone
+            raise InputError(error.message, remedy=_REPAIR) from error
+        return within_budget(decode_image(data, name=crop.path).pixels, self._engine.image_budget)
 
     def _checked(self, _: EmbeddingInput, vector: NDArray[Any]) -> NDArray[Any]:
         """A vector as it is stored: finite, truncated, of length 1."""

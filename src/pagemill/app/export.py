@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -17,7 +16,7 @@ from pagemill._version import __version__
 from pagemill.config.options import Settings, option
 from pagemill.document.names import file_stem
 from pagemill.document.page import Status
-from pagemill.errors import InputError, UsageError
+from pagemill.errors import DamagedRunError, InputError, UsageError
 from pagemill.export.target import whole_file, whole_folder
 from pagemill.store.files import encoded
 from pagemill.store.paths import crop_file
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from pagemill.document.page import ImageCrop, PageResult
-    from pagemill.errors import DamagedRunError
     from pagemill.store.reading import RunReader
 
 
@@ -139,12 +137,6 @@ class ExportOutcome:
     """Number of all of them."""
 
     MAX_DAMAGES = 20
-
-    def damage(self, message: str) -> None:
-        """Note a damaged piece of the run."""
-        self.damaged += 1
-        if self.damaged <= self.MAX_DAMAGES:
-            self.damages.append(message)
 
 
 class Exporter:
@@ -264,7 +256,9 @@ class Exporter:
         self._refuse_nothing()
 
     def _damaged(self, error: DamagedRunError) -> None:
-        self.outcome.damage(error.message)
+        self.outcome.damaged += 1
+        if self.outcome.damaged <= self.outcome.MAX_DAMAGES:
+            self.outcome.damages.append(error.message)
 
     def _counted(self, page: PageResult) -> PageResult:
         self.outcome.pages += 1
@@ -293,16 +287,10 @@ class Exporter:
     def _picture(self, crop: ImageCrop) -> bytes | None:
         """The file of a crop; None, after noting the damage, if it is not as the record says."""
         try:
-            data = crop_file(self._out, crop.path).read_bytes()
-        except FileNotFoundError:
-            self.outcome.damage(f"{crop.path} is missing")
-        except (OSError, ValueError) as error:
-            self.outcome.damage(f"{crop.path} cannot be read: {error}")
-        else:
-            if not crop.sha256 or hashlib.sha256(data).hexdigest() == crop.sha256:
-                return data
-            self.outcome.damage(f"{crop.path} is not the image that its record names")
-        return None
+            return self._reader.crop(crop)
+        except DamagedRunError as error:
+            self._damaged(error)
+            return None
 
 
 def _relative(path: Path, start: Path) -> str:

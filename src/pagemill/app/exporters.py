@@ -6,7 +6,7 @@ from pagemill.export.docjson import document_json
 from pagemill.export.embedding_text import embedding_text
 from pagemill.export.markdown import document_markdown
 from pagemill.export.report import report_html
-from pagemill.store.exporters import Exporters
+from pagemill.store.derived import Exporters
 
 
 def default_exporters(report: bool = True) -> Exporters:

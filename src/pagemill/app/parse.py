@@ -321,11 +321,10 @@ class _RunWriter:
             self._progress.postponed(page)
 
     async def _take(self, page: ParsedPage | SkippedPage) -> None:
+        await _on(self._writer, lambda: self._write(page))
         if isinstance(page, SkippedPage):
-            await _on(self._writer, lambda: self._skip(page))
             self._skipped += 1
             return
-        await _on(self._writer, lambda: self._write(page))
         if page.record.status is Status.FAILED:
             self._life.vitals.failed += 1
         else:
@@ -340,22 +339,18 @@ class _RunWriter:
         self._in_flight.discard(page.record.page_key)
         self._life.vitals.in_flight = len(self._in_flight)
 
-    def _skip(self, page: SkippedPage) -> None:
-        self._directory.skip_page(page.ref.key, _place(page.ref), reason=page.reason)
-        self._note_total()
-
-    def _write(self, page: ParsedPage) -> None:
-        self._directory.write_page(page.record, page.crops, page.preview)
-        document = page.document
-        if document.page_count is not None:
-            left = self._left.get(document.doc_id, document.page_count - document.finished) - 1
-            self._left[document.doc_id] = left
-            if left == 0:
-                del self._left[document.doc_id]
-                self._directory.finish_document(document.doc_id)
-        self._note_total()
-
-    def _note_total(self) -> None:
+    def _write(self, page: ParsedPage | SkippedPage) -> None:
+        if isinstance(page, SkippedPage):
+            self._directory.skip_page(page.ref.key, _place(page.ref), reason=page.reason)
+        else:
+            self._directory.write_page(page.record, page.crops, page.preview)
+            document = page.document
+            if document.page_count is not None:
+                left = self._left.pop(document.doc_id, document.page_count - document.finished) - 1
+                if left:
+                    self._left[document.doc_id] = left
+                else:
+                    self._directory.finish_document(document.doc_id)
         total = self._pipeline.source.total
         if total is not None and total != self._total:
             self._directory.set_total(total)

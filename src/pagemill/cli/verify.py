@@ -14,9 +14,8 @@ from pagemill.cli.options import json_option, run_directory
 from pagemill.cli.progress import LenientConsole
 from pagemill.cli.wording import indented_json, number
 from pagemill.errors import ExitCode
-from pagemill.store.findings import FindingGroup, Verdict
 from pagemill.store.repair import Repairs, repair
-from pagemill.store.verify import verify
+from pagemill.store.verify import FindingGroup, Verdict, verify
 
 
 @click.command(name="verify")

@@ -18,7 +18,8 @@ import msgspec
 
 from pagemill._version import __version__
 from pagemill.document.page import PageResult, Status
-from pagemill.errors import DamagedRunError, InputError, OutputError
+from pagemill.embedding.vectors import METADATA, Part, VectorFile, VectorPaths
+from pagemill.errors import InputError, MissingInputError, OutputError
 from pagemill.export.embedding_text import embedding_text
 from pagemill.export.parquet import page_schema, row_groups
 from pagemill.publishing.card import dataset_card
@@ -26,11 +27,9 @@ from pagemill.publishing.features import with_features
 from pagemill.publishing.manifest import MANIFEST, Manifest, described, read_manifest
 from pagemill.publishing.options import BuildOptions, Shape
 from pagemill.publishing.public import public_page, public_values
-from pagemill.publishing.vector_files import copy_vectors
 from pagemill.store import paths
 from pagemill.store.files import output_errors, write_whole
 from pagemill.store.lock import RunLock
-from pagemill.store.paths import crop_file
 from pagemill.store.records import text_line
 from pagemill.store.rows import PageState
 
@@ -148,7 +147,7 @@ class _DatasetBuilder:
         data = self.folder / "data"
         data.mkdir()
         shards: list[Path] = []
-        picture = self._picture if self.options.crops else None
+        picture = self.reader.crop if self.options.crops else None
         groups = row_groups(self._all_pages(), picture, self._image_of if self.image is not None else None)
         rows = next(groups, None)
         while rows is not None:
@@ -173,7 +172,7 @@ class _DatasetBuilder:
             folder.mkdir(exist_ok=True)
             with tarfile.open(folder / f"crops-{next(numbers):05d}.tar", "w") as tar:
                 while crop is not None and tar.offset < self.options.shard_bytes:
-                    data = self._picture(crop)
+                    data = self.reader.crop(crop)
                     entry = tarfile.TarInfo(crop.path)  # without an owner or a time
                     entry.size = len(data)
                     tar.addfile(entry, io.BytesIO(data))
@@ -203,15 +202,6 @@ class _DatasetBuilder:
         self.without_image += data is None and page.status is Status.DONE
         return data
 
-    def _picture(self, crop: ImageCrop) -> bytes:
-        try:
-            data = crop_file(self.out, crop.path).read_bytes()
-        except (OSError, ValueError) as error:
-            raise DamagedRunError(f"{crop.path} cannot be read: {error}", remedy=_REPAIR) from error
-        if crop.sha256 and hashlib.sha256(data).hexdigest() != crop.sha256:
-            raise DamagedRunError(f"{crop.path} is not the picture that its record describes", remedy=_REPAIR)
-        return data
-
     def _copy_embeddings(self) -> list[str]:
         """Add the vector files, if any; returns the names of the arrays."""
         source = self.out / EMBEDDINGS
@@ -219,16 +209,8 @@ class _DatasetBuilder:
             return []
         target = self.folder / EMBEDDINGS
         target.mkdir()
-        lock = RunLock(
-            self.out / paths.EMBEDDINGS_LOCK, wait_s=1
-        )  # an array and its ids are replaced one after the other
-        try:
-            return copy_vectors(source, target)
-        finally:
-            lock.release()
-
-
-_REPAIR = "Repair the run first: pagemill verify OUT --repair"
+        with RunLock(self.out / paths.EMBEDDINGS_LOCK, wait_s=1):  # array and ids are replaced one after the other
+            return _copy_vectors(source, target)
 
 
 def _refuse_unfinished(reader: RunReader, out: Path, options: BuildOptions) -> None:
@@ -262,3 +244,30 @@ def _fingerprint(reader: RunReader, out: Path, options: BuildOptions) -> str:
 def _public(summary: RunSummary) -> RunSummary:
     """The summary without paths and addresses of this machine."""
     return msgspec.structs.replace(summary, settings={}, identity=public_values(summary.identity))
+
+
+def _copy_vectors(source: Path, target: Path) -> list[str]:
+    """Copy arrays, their ids, and an engine's corpus statistics; returns the names of the arrays.
+
+    Raises:
+        DamagedRunError: Arrays or ids are damaged.
+    """
+    import pyarrow.parquet as pq
+
+    arrays = []
+    for part in Part:
+        files = VectorPaths(source, part)
+        try:
+            info = VectorFile.open_in(files).info
+        except MissingInputError:  # not every part is embedded
+            continue
+        shutil.copyfile(files.vectors, target / files.vectors.name)
+        # Without a model path of this machine. Streams: pyarrow rejects paths that are not valid Unicode.
+        public = msgspec.json.encode(public_values(msgspec.to_builtins(info)))
+        with files.ids.open("rb") as ids, (target / files.ids.name).open("wb") as stream:
+            table = pq.read_table(ids)
+            pq.write_table(table.replace_schema_metadata({METADATA: public}), stream, compression="zstd")
+        arrays.append(files.vectors.name)
+    for statistics in source.glob("*.npz"):
+        shutil.copyfile(statistics, target / statistics.name)
+    return arrays

@@ -3,28 +3,45 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from pagemill.errors import DamagedRunError
 from pagemill.store import paths
 from pagemill.store.database import REPAIR
-from pagemill.store.files import BINARY, encoded, output_errors, size_of, sync_directory, sync_file, write_whole
+from pagemill.store.files import BINARY, encoded, output_errors, size_of, sync, sync_directory, write_whole
 from pagemill.store.records import decode_page, decompress, text_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from pagemill.document.page import PageResult
-    from pagemill.store.exporters import Exporters, Report
     from pagemill.store.reading import RunReader
     from pagemill.store.run_database import RunDatabase
     from pagemill.store.summary import RunSummary
 
+    Report = Callable[[Iterator[PageResult], Callable[[str], bytes | None], Mapping[str, Any]], Iterable[str]]
+
 Line = tuple[int, bytes]
 """Number of a record, and its line in a file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exporters:
+    """How pages become text: the store knows files, not formats."""
+
+    embedding_text: Callable[[PageResult], str]
+    document_markdown: Callable[[Iterable[PageResult]], str | Iterable[str]]
+    """Called with a document's pages in page order."""
+    document_json: Callable[[Iterable[PageResult]], str | bytes | Iterable[str]]
+    report: Report | None = None
+    """Called with all pages in input order, the preview of a page id, and the summary.
+
+    None leaves the report out; then no previews are kept either.
+    """
 
 
 def result_lines(records: Iterable[tuple[int, bytes]]) -> Iterator[Line]:
@@ -133,7 +150,7 @@ class LineFile:
         except BaseException:
             self._record, self._size = before
             raise
-        sync_file(self._path)
+        sync(self._path)
         sync_directory(self._path.parent)  # or what is noted of the new file might be taken for the old one's
         self._note()
 

@@ -102,17 +102,14 @@ def size_of(path: Path) -> int:
             return 0
 
 
-def sync_file(path: Path) -> None:
+def sync(path: Path, flags: int = os.O_RDWR) -> None:
     """Wait until the file's content is on the disk; one that is gone again has none.
 
     Raises:
         OutputError: The disk does not take it.
     """
-    with output_errors(path):
-        try:
-            fd = os.open(path, os.O_RDWR | BINARY)
-        except FileNotFoundError:
-            return
+    with output_errors(path), contextlib.suppress(FileNotFoundError):
+        fd = os.open(path, flags | BINARY)
         try:
             os.fsync(fd)
         finally:
@@ -129,7 +126,7 @@ def sync_files(paths: Collection[Path]) -> None:
         os.sync()
         return
     for path in paths:
-        sync_file(path)
+        sync(path)
 
 
 def sync_directory(path: Path) -> None:
@@ -138,11 +135,5 @@ def sync_directory(path: Path) -> None:
     Raises:
         OutputError: The disk does not take it.
     """
-    if os.name == "nt":
-        return
-    with output_errors(path):
-        fd = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+    if os.name != "nt":
+        sync(path, os.O_RDONLY)

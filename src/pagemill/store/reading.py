@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pagemill.document.page import PageResult
+from pagemill.document.page import ImageCrop, PageResult
 from pagemill.errors import DamagedRunError, OutputError
 from pagemill.store import paths
 from pagemill.store.database import REPAIR, Database
@@ -28,7 +29,6 @@ _RECENT_S = 120.0
 _CHUNK_ROWS = 1_000
 _PAGE_ORDER = "AND p.record IS NOT NULL ORDER BY p.page_number, p.page_idx"
 _FAILED = state_is(PageState.FAILED)
-_SAMPLES = "SELECT time, ended FROM samples WHERE session = (SELECT session FROM run) AND time >= ? ORDER BY time"
 
 
 class FailedPage(msgspec.Struct, frozen=True):
@@ -203,6 +203,24 @@ class RunReader(Database):
         )
         return None if image is None else bytes(image)
 
+    def crop(self, crop: ImageCrop) -> bytes:
+        """The file of a crop.
+
+        Raises:
+            DamagedRunError: It is missing, or is not as the record says.
+        """
+        try:
+            data = paths.crop_file(self.path, crop.path).read_bytes()
+        except FileNotFoundError:
+            fault = "is missing"
+        except (OSError, ValueError) as error:
+            fault = f"cannot be read: {error}"
+        else:
+            if not crop.sha256 or hashlib.sha256(data).hexdigest() == crop.sha256:
+                return data
+            fault = "is not the image that its record names"
+        raise DamagedRunError(f"{crop.path} {fault}", remedy=REPAIR)
+
     def has_previews(self) -> bool:
         """Whether page images were kept for a report."""
         return bool(self.one("SELECT 1 FROM previews LIMIT 1"))
@@ -220,18 +238,17 @@ class RunReader(Database):
 
     def rate(self) -> float | None:
         """Pages that ended per second, over the last minutes of work; None while too little is known."""
-        samples = self.query(_SAMPLES, (time.time() - _RECENT_S,))
-        if len(samples) < 2 or samples[-1][0] <= samples[0][0]:
-            return None
-        return float((samples[-1][1] - samples[0][1]) / (samples[-1][0] - samples[0][0]))
+        recent = self.session(since=time.time() - _RECENT_S)
+        return recent[0] / recent[1] if recent else None
 
-    def session(self) -> tuple[int, float] | None:
+    def session(self, *, since: float = 0.0) -> tuple[int, float] | None:
         """Pages that ended in the last invocation, and its seconds until now; None while too little is known."""
-        samples = self.query(_SAMPLES, (0,))
-        if len(samples) < 2:
-            return None
-        (start, before), (end, ended) = samples[0], samples[-1]
-        return max(0, ended - before), end - start
+        ((start, before, end, ended),) = self.query(
+            "SELECT min(time), min(ended), max(time), max(ended) FROM samples"
+            " WHERE session = (SELECT session FROM run) AND time >= ?",
+            (since,),
+        )
+        return None if start == end else (ended - before, end - start)
 
     def in_flight(self) -> list[str]:
         """Ids of the pages in flight."""

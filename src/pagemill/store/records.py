@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -20,7 +19,6 @@ _LEVEL = 1
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(PageResult)
-_codecs = threading.local()  # zstandard's compressors must not be used by two threads at once
 
 
 class ParsedText(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,11 +52,7 @@ def decode_page(line: bytes) -> PageResult:
 
 def compress(line: bytes) -> bytes:
     """A line as it is stored, without its newline."""
-    try:
-        compressor = _codecs.compressor
-    except AttributeError:
-        compressor = _codecs.compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
-    return bytes(compressor.compress(line[:-1]))
+    return zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True).compress(line[:-1])
 
 
 def decompress(data: bytes) -> bytes:

@@ -18,7 +18,7 @@ from pagemill.store.run_directory import RunDirectory
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pagemill.store.exporters import Exporters
+    from pagemill.store.derived import Exporters
     from pagemill.store.lock import Owner
 
 

@@ -8,18 +8,17 @@ import msgspec
 
 from pagemill.store import paths
 from pagemill.store.files import output_errors
-from pagemill.store.findings import Kind, Verdict  # msgspec reads the annotation
 from pagemill.store.holding import require_run
 from pagemill.store.lock import RunLock
 from pagemill.store.rebuilding import rebuild_database
 from pagemill.store.refresh import refresh
 from pagemill.store.run_database import RunDatabase, recounted, remove_record
-from pagemill.store.verify import Examination, verify
+from pagemill.store.verify import Examination, Kind, Verdict, verify  # msgspec reads the annotation
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pagemill.store.exporters import Exporters
+    from pagemill.store.derived import Exporters
 
 
 class Repairs(msgspec.Struct, kw_only=True):

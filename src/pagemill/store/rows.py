@@ -56,9 +56,6 @@ class PageRow(NamedTuple):
     uri: str
     page_number: int | None
     page_idx: int
-    attempts: int
-    deaths: int
-    death: str | None
     category: str | None
     """Of the last failure; the reason of a skipped page."""
     message: str | None
@@ -76,8 +73,8 @@ class PageRow(NamedTuple):
 
 
 PAGE_ROWS = """
-SELECT s.digest, p.page, s.copy, p.state, p.page_id, d.doc_id, d.uri, p.page_number, p.page_idx, p.attempts, p.deaths,
-    p.death, p.category, p.message, p.record, p.length, p.crc
+SELECT s.digest, p.page, s.copy, p.state, p.page_id, d.doc_id, d.uri, p.page_number, p.page_idx, p.category,
+    p.message, p.record, p.length, p.crc
 FROM pages p JOIN sources s USING (source) JOIN documents d USING (document) """
 """To be followed by a WHERE and an ORDER BY clause; each row is for :func:`page_row`."""
 

@@ -30,7 +30,6 @@ NO_LONGER_IN_THE_INPUT = "no longer in the input"
 MAX_TEXT = 1_000
 """Characters of a message that are kept."""
 MAX_URI = 8_192
-_SAMPLES = 200
 _PAGE_COLUMNS = (
     *("source", "page", "attempts", "state", "alone", "page_id", "name", "document"),
     *("page_number", "page_idx", "category", "message", "record", "length", "crc"),
@@ -289,11 +288,6 @@ class RunDatabase(RunReader):
                 "INSERT OR REPLACE INTO samples SELECT ?, session, ? FROM run WHERE finished IS NULL",
                 (time.time(), ended),
             )
-            connection.execute(
-                "DELETE FROM samples WHERE time < (SELECT time FROM samples ORDER BY time DESC LIMIT 1 OFFSET ?)"
-                " AND time <> (SELECT min(time) FROM samples WHERE session = (SELECT session FROM run))",
-                (_SAMPLES,),
-            )
 
     def forget_previews(self) -> None:
         """Delete all previews."""
@@ -357,7 +351,7 @@ def _drop(connection: sqlite3.Connection, summary: RunSummary, row: PageRow, *, 
         if page is None:
             intact = False
         else:
-            summary.remove(page)
+            summary.add(page, -1)
         remove_record(connection, row.record)
     if forget:
         connection.execute(f"DELETE FROM pages {_OF_PAGE}", _key_values(row.key))

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pagemill.document.page import PageError, PageResult
-    from pagemill.store.exporters import Exporters
+    from pagemill.store.derived import Exporters
 
 PREVIEW_PAGES = 2000
 """Pages, counted from the start of the input, whose preview is kept for the report."""

@@ -38,14 +38,6 @@ class Counters(msgspec.Struct, kw_only=True):
     seconds_by_stage: dict[str, float] = {}
     """Sum over pages; stages of different pages overlap, so it is work, not waiting."""
 
-    def add(self, page: PageResult) -> None:
-        """Count one page."""
-        self._count(page, 1)
-
-    def remove(self, page: PageResult) -> None:
-        """Take back what :meth:`add` counted."""
-        self._count(page, -1)
-
     def add_skipped(self, reason: str, pages: int = 1) -> None:
         """Count skipped pages; a negative number takes back."""
         self.skipped += pages
@@ -61,7 +53,8 @@ class Counters(msgspec.Struct, kw_only=True):
             value = getattr(counters, name)
             setattr(self, name, dict(value) if isinstance(value, dict) else value)
 
-    def _count(self, page: PageResult, sign: int) -> None:
+    def add(self, page: PageResult, sign: int = 1) -> None:
+        """Count one page; -1 takes back."""
         self.pages += sign
         self.regions += sign * len(page.regions)
         self.crops += sign * len(page.image_crops)

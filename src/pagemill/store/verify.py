@@ -6,8 +6,11 @@ import contextlib
 import hashlib
 import os
 import sqlite3
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from pagemill._version import __version__
 from pagemill.document.identity import PageKey
@@ -16,9 +19,8 @@ from pagemill.errors import DamagedRunError, LockedError, OutputError
 from pagemill.store import paths
 from pagemill.store.derived import report_of, result_lines, text_lines
 from pagemill.store.files import encoded, reading_errors
-from pagemill.store.findings import MAX_EXAMPLES, Finding, FindingGroup, Kind, Verdict
 from pagemill.store.holding import read_run_json
-from pagemill.store.lock import RunLock, owner_of
+from pagemill.store.lock import Owner, RunLock, owner_of  # msgspec reads the annotation
 from pagemill.store.reading import RunReader
 from pagemill.store.records import decode_page, decompress
 from pagemill.store.rows import PageRow, PageState
@@ -28,13 +30,103 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pagemill.document.page import PageResult
-    from pagemill.store.exporters import Exporters
-    from pagemill.store.lock import Owner
+    from pagemill.store.derived import Exporters
 
 _TRIES = 3
 """How often a directory in use is checked again when something seems wrong: the run may have changed it meanwhile."""
 _COUNTED = ("pages", "failed", "regions", "crops", "regions_by_label", "failures_by_kind", "warnings_by_kind")
 """Counts that the records tell."""
+MAX_EXAMPLES = 5
+"""Findings of a kind that are named; all of them are counted."""
+
+
+class Kind(StrEnum):
+    """What is wrong; the value is what people read."""
+
+    MALFORMED_DATABASE = "database damaged"
+    """SQLite finds a fault in it, or it is missing."""
+    DAMAGED_RECORD = "damaged record"
+    """It cannot be decompressed, or is not a record of its page."""
+    PAGE_WITHOUT_RECORD = "page without its record"
+    RECORD_WITHOUT_PAGE = "record without page"
+    OTHER_PAGE = "page does not agree with its record"
+    """State, names or crops differ."""
+    MISSING_CROP = "missing crop"
+    CHANGED_CROP = "crop other than written"
+    ORPHANED_CROP = "orphaned crop"
+    """A crop of a page of this run that no record mentions."""
+    OTHER_RESULTS = "ocr_results.jsonl does not agree with the records"
+    OTHER_TEXTS = "parsed_texts.jsonl does not agree with the records"
+    MISSING_DOCUMENT = "missing document"
+    OTHER_DOCUMENT = "document does not agree with the records"
+    ORPHANED_DOCUMENT = "orphaned document"
+    """A document of this run without any record, by a name that a run gives."""
+    OTHER_REPORT = "report does not agree with the records"
+    OTHER_COUNTS = "run.json counts disagree"
+    OTHER_DATABASE_COUNTS = "database counts disagree"
+    LEFT_OVER = "left-over temporary file"
+    OUT_OF_DATE = "derived files out of date"
+    """A process was killed before it could write them. No damage: resuming, exporting and ``--repair`` write them."""
+    UNKNOWN_FILE = "file that is not from this run"
+    """No damage; ``--repair`` leaves it alone."""
+
+    @property
+    def is_damage(self) -> bool:
+        """Whether a directory with such a finding is damaged."""
+        return self not in {Kind.UNKNOWN_FILE, Kind.OUT_OF_DATE}
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing that is wrong."""
+
+    kind: Kind
+    place: str
+    """The file, relative to the run directory, with the line where there is one."""
+    page_id: str | None = None
+    """The page concerned, where it is known."""
+    detail: str | None = None
+    """What is expected and what is there."""
+
+    def __str__(self) -> str:
+        page = f" (page {self.page_id})" if self.page_id is not None else ""
+        detail = f": {self.detail}" if self.detail else ""
+        return f"{self.place}{page}{detail}"
+
+
+class FindingGroup(msgspec.Struct, kw_only=True):
+    """Findings of one kind."""
+
+    kind: Kind
+    count: int = 0
+    examples: list[Finding] = []
+    """The first :data:`MAX_EXAMPLES`."""
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What a verification found."""
+
+    groups: list[FindingGroup]
+    states: dict[str, int]
+    """Pages by state; none where the database is damaged."""
+    crops: int
+    """Crops that the records mention."""
+    documents: int
+    """Documents of which there is a record."""
+    in_use_by: Owner | None = None
+    """Set when a process works on the directory: then only what it has committed was checked, records and crops."""
+    other_version: str | None = None
+    """Set when another version of pagemill wrote the run: then texts, documents and the report were only checked for
+    being there, as this version may make them otherwise."""
+
+    @property
+    def waiting(self) -> int:
+        """Pages that have not ended yet."""
+        return self.states.get("waiting", 0) + self.states.get("running", 0)
+
+    @property
+    def damaged(self) -> bool:
+        """Whether anything is wrong. Waiting pages are not."""
+        return any(group.kind.is_damage for group in self.groups)
 
 
 def verify(path: Path, *, exporters: Exporters, quick: bool = False) -> Verdict:
@@ -84,8 +176,7 @@ class Examination:
         self._exporters = exporters
         self._quick = quick
         self._owner = owner
-        self._counts: dict[Kind, int] = {}
-        self._examples: dict[Kind, list[Finding]] = {}
+        self._groups: dict[Kind, FindingGroup] = {}
 
     def verdict(self) -> Verdict:
         """Look at everything.
@@ -102,7 +193,7 @@ class Examination:
 
     def found(self, *kinds: Kind) -> bool:
         """Whether there is a finding of one of these kinds."""
-        return any(kind in self._counts for kind in kinds)
+        return any(kind in self._groups for kind in kinds)
 
     def _look(self, reader: RunReader) -> Verdict:
         fault = reader.one(f"PRAGMA {'quick' if self._quick else 'integrity'}_check(1)")
@@ -286,20 +377,16 @@ class Examination:
             self._add(Kind.OTHER_COUNTS, paths.RUN_JSON, detail=wrong)
 
     def _add(self, kind: Kind, place: str, page_id: str | None = None, detail: str | None = None) -> None:
-        self._counts[kind] = self._counts.get(kind, 0) + 1
-        examples = self._examples.setdefault(kind, [])
-        if len(examples) < MAX_EXAMPLES:
-            examples.append(Finding(kind=kind, place=place, page_id=page_id, detail=detail))
+        group = self._groups.setdefault(kind, FindingGroup(kind=kind))
+        group.count += 1
+        if group.count <= MAX_EXAMPLES:
+            group.examples.append(Finding(kind=kind, place=place, page_id=page_id, detail=detail))
 
     def _verdict(self, reader: RunReader | None, counted: Counters, documents: int) -> Verdict:
         states = dict(reader.query("SELECT state, count(*) FROM pages GROUP BY state")) if reader else {}
         version = reader.summary.version if reader else __version__
         return Verdict(
-            groups=[
-                FindingGroup(kind=kind, count=self._counts[kind], examples=self._examples[kind])
-                for kind in Kind
-                if kind in self._counts
-            ],
+            groups=[self._groups[kind] for kind in Kind if kind in self._groups],
             states={state.name.lower(): states.get(state, 0) for state in _STATES},
             crops=counted.crops,
             documents=documents,

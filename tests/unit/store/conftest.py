@@ -18,7 +18,7 @@ from pagemill.document.identity import PageKey
 from pagemill.document.labels import Label
 from pagemill.document.names import crop_path
 from pagemill.document.page import ImageCrop, PageError, PageResult, Region, Status
-from pagemill.store.exporters import Exporters
+from pagemill.store.derived import Exporters
 from pagemill.store.reading import RunReader
 from pagemill.store.records import decompress
 from pagemill.store.rows import Place

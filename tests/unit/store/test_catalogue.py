@@ -84,7 +84,7 @@ def test_deaths_of_the_process(store) -> None:
         die()
         run = store.open()
     assert wait() == {1: (1, None)}  # from now on alone, with no attempt to its name
-    assert next(run._run.rows("p.page = 1")).attempts == 0
+    assert run._run.one("SELECT attempts FROM pages WHERE page = 1") == 0
     store.start(run, 1)
     store.start(run, 2)
     die()

@@ -13,11 +13,11 @@ import pytest
 
 from pagemill.errors import DifferentRunError, ExitCode, LockedError, OutputError
 from pagemill.store import opening, paths
+from pagemill.store.database import PAGE_SIZE
 from pagemill.store.lock import RunLock
 from pagemill.store.reading import RunReader
 from pagemill.store.repair import repair
 from pagemill.store.run_directory import OpenMode
-from pagemill.store.schema import PAGE_SIZE
 from pagemill.store.verify import verify
 
 

@@ -14,10 +14,9 @@ from small_run import SETTINGS, records_of, write_run
 from pagemill.app.exporters import default_exporters
 from pagemill.cli.verify import command
 from pagemill.errors import DamagedRunError, LockedError, OutputError
-from pagemill.store.findings import Kind
 from pagemill.store.repair import Repairs, repair
 from pagemill.store.run_directory import RunDirectory
-from pagemill.store.verify import verify
+from pagemill.store.verify import Kind, verify
 
 if TYPE_CHECKING:
     from collections.abc import Callable

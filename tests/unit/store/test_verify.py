@@ -16,13 +16,12 @@ from pagemill.app.exporters import default_exporters
 from pagemill.cli.verify import command
 from pagemill.document.identity import PageKey
 from pagemill.errors import ExitCode, OutputError
-from pagemill.store.findings import Kind
 from pagemill.store.reading import RunReader
 from pagemill.store.records import compress
 from pagemill.store.repair import repair
 from pagemill.store.rows import Place
 from pagemill.store.run_directory import RunDirectory
-from pagemill.store.verify import verify
+from pagemill.store.verify import Kind, verify
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
