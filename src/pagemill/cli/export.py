@@ -14,7 +14,7 @@ from pagemill.cli.progress import LenientConsole, ProgressBar, messages
 from pagemill.cli.wording import number, short
 from pagemill.errors import ExitCode
 from pagemill.store.reading import RunReader
-from pagemill.store.refresh import refresh
+from pagemill.store.repair import refresh
 from pagemill.store.rows import PageState
 
 

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from pagemill.embedding.base import EngineIdentity
 from pagemill.errors import DamagedRunError, MissingInputError, OutputError
 from pagemill.store.files import reading_errors
+from pagemill.store.paths import TEMPORARY_SUFFIX
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 FOLDER = "embeddings"
 """Of the run directory."""
-TEMPORARY_SUFFIX = ".pagemill-tmp"
 METADATA = b"pagemill.embeddings"
 """Key of the Parquet metadata with the engine and model, as JSON."""
 _FORMAT = 1

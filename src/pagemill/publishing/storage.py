@@ -22,6 +22,7 @@ from pagemill.errors import (
 )
 from pagemill.publishing.manifest import MANIFEST, MAX_MANIFEST, PublishedFile, Tell, read_manifest
 from pagemill.publishing.public import public_source
+from pagemill.store.paths import TEMPORARY_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 _CHUNK = 4 * 2**20
 _AGAIN = "Run the same command again: existing files are not sent again."
-_UNFINISHED = ".pagemill-tmp"
 _PENDING = f"{MANIFEST}.pending"
 """Manifest of everything that may exist until the dataset is complete: new and earlier files."""
 _READ_ONLY = ("http://", "https://")
@@ -150,7 +150,7 @@ class StoredDataset:
 
     def _refuse_foreign(self, filesystem: Any, root: str, manifest: Manifest) -> None:
         """Refuse a target with foreign files."""
-        ours = {file.path for file in manifest.files} | {f"{_PENDING}{_UNFINISHED}"}
+        ours = {file.path for file in manifest.files} | {f"{_PENDING}{TEMPORARY_SUFFIX}"}
         for folder, _, names in filesystem.walk(root):  # the first one suffices, a bucket may be large
             below = str(folder).removeprefix(root).strip("/")
             for name in sorted(names):
@@ -163,7 +163,7 @@ class StoredDataset:
     def _copy(self, filesystem: Any, source: Path | bytes, target: str) -> None:
         """Write a file; on a disk it is renamed when complete, object stores are atomic."""
         local = _is_local(filesystem)
-        written = f"{target}{_UNFINISHED}" if local else target
+        written = f"{target}{TEMPORARY_SUFFIX}" if local else target
         with contextlib.suppress(FileExistsError, NotImplementedError):  # object stores have no folders
             filesystem.makedirs(target.rpartition("/")[0], exist_ok=True)
         if isinstance(source, bytes):

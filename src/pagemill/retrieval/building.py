@@ -96,8 +96,7 @@ def build_index(out: Path, *, tell: Callable[[int, int], None] | None = None) ->
         folder = out / database.FOLDER
         with output_errors(folder):
             folder.mkdir(exist_ok=True)
-        lock = RunLock(out / database.LOCK)
-        stack.callback(lock.release)
+        stack.enter_context(RunLock(out / database.LOCK))
         path = out / database.FILE
         stack.enter_context(database_errors(path, repair=database.repair(path)))
         try:

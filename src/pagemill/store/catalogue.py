@@ -72,11 +72,10 @@ class RunCatalogue:
 
     def remember_digest(self, path: Path, size: int, modified_ns: int, digest: str) -> None:
         """Keep a digest for :meth:`remembered_digest`."""
-        with self._run.transaction() as connection:
-            connection.execute(
-                "INSERT OR REPLACE INTO digests VALUES (?, ?, ?, ?)",
-                (os.fsencode(path), size, modified_ns, bytes.fromhex(digest)),
-            )
+        self._run.change(
+            "INSERT OR REPLACE INTO digests VALUES (?, ?, ?, ?)",
+            (os.fsencode(path), size, modified_ns, bytes.fromhex(digest)),
+        )
 
     def meet(self, digest: str, uri: str) -> KnownSource:
         """Tell that the input holds a source, and what is known of it; once a source, in input order.
@@ -104,10 +103,9 @@ class RunCatalogue:
 
     def counted(self, digest: str, copy: int, pages: int) -> None:
         """Keep how many pages a source holds in all."""
-        with self._run.transaction() as connection:
-            connection.execute(
-                "UPDATE sources SET pages = ? WHERE digest = ? AND copy = ?", (pages, bytes.fromhex(digest), copy)
-            )
+        self._run.change(
+            "UPDATE sources SET pages = ? WHERE digest = ? AND copy = ?", (pages, bytes.fromhex(digest), copy)
+        )
 
     def page_count(self, digest: str) -> int | None:
         """What :meth:`counted` was told of a source with this content, whether or not the input holds it any more."""
@@ -146,8 +144,7 @@ class RunCatalogue:
                 self._run.new_document_keys[name] = key
                 return candidate
             if rows[0][0] is None:
-                with self._run.transaction() as connection:
-                    connection.execute("UPDATE documents SET key = ? WHERE name = ?", (key, name))
+                self._run.change("UPDATE documents SET key = ? WHERE name = ?", (key, name))
                 return str(rows[0][1])
         raise AssertionError("there is no end of candidates")
 

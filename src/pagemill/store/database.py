@@ -90,23 +90,18 @@ def database_errors(path: Path, *, repair: str = REPAIR) -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
-        raise translated(error, path, repair) from error
-
-
-def translated(error: sqlite3.DatabaseError, path: Path, repair: str = REPAIR) -> Exception:
-    """Our error for one of SQLite's; that error itself where it is a mistake of ours."""
-    code = _primary_code(error)
-    if code == sqlite3.SQLITE_FULL:
-        return NoSpaceError(f"cannot write {path}: the disk is full", remedy=NO_SPACE_REMEDY)
-    if is_damage(error):
-        return DamagedRunError(f"{path} is damaged: {error}", remedy=repair)
-    if code == sqlite3.SQLITE_IOERR and is_full(path):  # reported so when its shared memory cannot grow
-        return NoSpaceError(f"cannot write {path}: the disk is full", remedy=NO_SPACE_REMEDY)
-    if isinstance(error, sqlite3.OperationalError):
-        return OutputError(
-            f"cannot use {path}: {error}", remedy="Make sure that you may write there and that it is on a local disk."
-        )
-    return error
+        code = _primary_code(error)
+        # When its shared memory cannot grow, a full disk is reported as SQLITE_IOERR.
+        if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and is_full(path)):
+            raise NoSpaceError(f"cannot write {path}: the disk is full", remedy=NO_SPACE_REMEDY) from error
+        if is_damage(error):
+            raise DamagedRunError(f"{path} is damaged: {error}", remedy=repair) from error
+        if isinstance(error, sqlite3.OperationalError):
+            raise OutputError(
+                f"cannot use {path}: {error}",
+                remedy="Make sure that you may write there and that it is on a local disk.",
+            ) from error
+        raise  # a mistake of ours
 
 
 def is_damage(error: sqlite3.DatabaseError) -> bool:
@@ -260,6 +255,11 @@ class Database:
                     with contextlib.suppress(sqlite3.Error):
                         self._connection.execute("ROLLBACK")
                 raise
+
+    def change(self, statement: str, parameters: Sequence[Any] = ()) -> None:
+        """A transaction of one statement."""
+        with self.transaction() as connection:
+            connection.execute(statement, parameters)
 
     @contextlib.contextmanager
     def durable_transaction(self) -> Iterator[sqlite3.Connection]:

@@ -104,11 +104,6 @@ class RunDatabase(RunReader):
             )
         self.checkpoint()
 
-    def set_total(self, total: int | None) -> None:
-        """Note how many pages the input holds."""
-        with self.transaction() as connection:
-            connection.execute("UPDATE run SET total = ?", (total,))
-
     def rows_of(self, records: Iterable[int]) -> list[PageRow]:
         """The pages that have these records. Looks at every page."""
         return list(self.rows("p.record IN (SELECT value FROM json_each(?))", (json.dumps(list(records)),)))
@@ -168,11 +163,10 @@ class RunDatabase(RunReader):
 
     def postpone(self, key: PageKey, *, attempts: int, category: str, message: str) -> None:
         """Note that an attempt failed and that the page is to be tried again."""
-        with self.transaction() as connection:
-            connection.execute(
-                f"UPDATE pages SET state = ?, attempts = ?, category = ?, message = ? {_OF_PAGE} AND state < ?",
-                (PageState.WAITING, attempts, _short(category), _short(message), *_key_values(key), PageState.DONE),
-            )
+        self.change(
+            f"UPDATE pages SET state = ?, attempts = ?, category = ?, message = ? {_OF_PAGE} AND state < ?",
+            (PageState.WAITING, attempts, _short(category), _short(message), *_key_values(key), PageState.DONE),
+        )
 
     def end_page(
         self, connection: sqlite3.Connection, page: PageResult, key: PageKey, line: bytes, preview: bytes | None = None
@@ -247,11 +241,6 @@ class RunDatabase(RunReader):
             summary.restore(self.summary)
             raise
 
-    def garbage_deleted(self) -> None:
-        """Note that these files are gone."""
-        with self.transaction() as connection:
-            connection.execute("DELETE FROM garbage")
-
     def set_written(self, doc_ids: Iterable[str], *, written: bool) -> None:
         """Note whether the files of documents are up to date and on the disk."""
         with self.transaction() as connection:
@@ -267,8 +256,7 @@ class RunDatabase(RunReader):
 
     def set_derived(self, name: str, record: int, size: int) -> None:
         """Note how far a derived file goes; what it says is on the disk."""
-        with self.transaction() as connection:
-            connection.execute("INSERT OR REPLACE INTO derived VALUES (?, ?, ?)", (name, record, size))
+        self.change("INSERT OR REPLACE INTO derived VALUES (?, ?, ?)", (name, record, size))
 
     def unsynced_crops(self) -> list[tuple[int, str, int, str]]:
         """Record number, path, size and SHA-256 of crops that may not be on the disk, although a record names them."""
@@ -289,15 +277,9 @@ class RunDatabase(RunReader):
                 (time.time(), ended),
             )
 
-    def forget_previews(self) -> None:
-        """Delete all previews."""
-        with self.transaction() as connection:
-            connection.execute("DELETE FROM previews")
-
     def release_in_flight(self) -> None:
         """Return the pages in flight to waiting: the process did not die of them."""
-        with self.transaction() as connection:
-            connection.execute(f"UPDATE pages SET state = {PageState.WAITING:d} WHERE {_RUNNING}")
+        self.change(f"UPDATE pages SET state = {PageState.WAITING:d} WHERE {_RUNNING}")
 
     def recover_in_flight(self, death: str | None) -> None:
         """Return the pages that were in flight when a process died to waiting.
@@ -305,17 +287,14 @@ class RunDatabase(RunReader):
         Args:
             death: How it died; None when nobody saw it, and then it does not count as an attempt at the pages.
         """
-        with self.transaction() as connection:
-            if death is None:
-                connection.execute(
-                    f"UPDATE pages SET state = {PageState.WAITING:d}, deaths = deaths + 1 WHERE {_RUNNING}"
-                )
-            else:
-                connection.execute(
-                    f"UPDATE pages SET state = {PageState.WAITING:d}, attempts = attempts + 1,"
-                    f" death = iif(alone, ?, death), category = 'crash', message = ? WHERE {_RUNNING}",
-                    (_short(death), _short(f"the process died of {death}")),
-                )
+        if death is None:
+            self.change(f"UPDATE pages SET state = {PageState.WAITING:d}, deaths = deaths + 1 WHERE {_RUNNING}")
+        else:
+            self.change(
+                f"UPDATE pages SET state = {PageState.WAITING:d}, attempts = attempts + 1,"
+                f" death = iif(alone, ?, death), category = 'crash', message = ? WHERE {_RUNNING}",
+                (_short(death), _short(f"the process died of {death}")),
+            )
 
 
 _RUNNING = state_is(PageState.RUNNING)

@@ -230,7 +230,7 @@ class RunDirectory:
 
     def set_total(self, pages: int | None) -> None:
         """Note how many pages the input holds, for observers."""
-        self._run.set_total(pages)
+        self._run.change("UPDATE run SET total = ?", (pages,))
 
     def sync(self) -> None:
         """Make everything that was written durable: a power cut does not take it any more.
@@ -398,8 +398,7 @@ class RunDirectory:
         """Remove the pages of a source (its number in the database) whose content has changed."""
         while rows := list(islice(self._run.rows("p.source = ?", (source,)), _DROPPED_TOGETHER)):
             self._drop(rows, forget=True)
-        with self._run.transaction() as connection:
-            connection.execute("DELETE FROM sources WHERE source = ?", (source,))
+        self._run.change("DELETE FROM sources WHERE source = ?", (source,))
 
     def _drop(self, rows: Iterable[PageRow], *, forget: bool, keep_documents: bool = False) -> None:
         """Remove pages with their files; see :meth:`RunDatabase.drop`."""
@@ -413,7 +412,7 @@ class RunDirectory:
         names = self._run.garbage()
         delete_own(self.path, names)
         if names:
-            self._run.garbage_deleted()
+            self._run.change("DELETE FROM garbage")
 
     def _write_document(self, doc_id: str) -> None:
         with self._run.lock:  # its pages must not go meanwhile, as a source is replaced on another thread
@@ -429,7 +428,7 @@ class RunDirectory:
             return
         with output_errors(report):
             report.unlink(missing_ok=True)
-        self._run.forget_previews()
+        self._run.change("DELETE FROM previews")
         self._preview_bytes = 0
 
     def _sync_when_due(self) -> None:

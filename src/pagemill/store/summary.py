@@ -45,7 +45,7 @@ class Counters(msgspec.Struct, kw_only=True):
 
     def counters(self) -> bytes:
         """The counts alone, as JSON."""
-        return _encoder.encode({name: getattr(self, name) for name in Counters.__struct_fields__})
+        return msgspec.json.encode({name: getattr(self, name) for name in Counters.__struct_fields__})
 
     def restore(self, counters: Counters) -> None:
         """Take over the counts of another one."""
@@ -86,9 +86,6 @@ class RunSummary(Counters, kw_only=True):
     """Of the last time."""
     identity: dict[str, Any] = {}
     """Those of the settings that decide about results: a run is resumed with the same ones only."""
-
-
-_encoder = msgspec.json.Encoder()
 
 
 def failure_kind(page: PageResult) -> str:

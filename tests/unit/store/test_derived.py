@@ -14,7 +14,7 @@ from pagemill.cli import cli
 from pagemill.errors import ExitCode
 from pagemill.store.lock import RunLock
 from pagemill.store.reading import RunReader
-from pagemill.store.refresh import refresh
+from pagemill.store.repair import refresh
 from pagemill.store.run_directory import RunDirectory
 from pagemill.store.verify import verify
 
