@@ -88,7 +88,7 @@ def test_an_unfinished_run_needs_a_word(tmp_path):
 def test_files_hold_records_texts_and_crops(run):
     with RunReader.open(run) as reader:
         options = BuildOptions(licence="other", title="t", shape=Shape.FILES)
-        folder, manifest = build(reader, run, options)
+        folder, manifest = build(reader, options)
     records = [json.loads(line) for line in (folder / "ocr_results.jsonl").read_text().splitlines()]
     texts = [json.loads(line) for line in (folder / "parsed_texts.jsonl").read_text().splitlines()]
     assert len(records) == manifest.pages == 4
@@ -107,7 +107,7 @@ def test_shards_end_when_they_are_full(tmp_path, monkeypatch):
     write_run(out, [page("d", number, [region(0, Label.TEXT, f"page {number}")]) for number in range(1, 8)])
     with RunReader.open(out) as reader:
         options = BuildOptions(licence="other", title="t", shard_bytes=1)
-        folder, manifest = build(reader, out, options)
+        folder, manifest = build(reader, options)
     names = [file.path for file in manifest.files if file.path.startswith("data/")]
     assert names == [f"data/train-{number:05d}-of-00004.parquet" for number in range(4)]
     ids = [value for name in names for value in pq.read_table(folder / name)["page_id"].to_pylist()]
@@ -117,12 +117,12 @@ def test_shards_end_when_they_are_full(tmp_path, monkeypatch):
 def test_made_anew_only_when_something_changed(run):
     options = BuildOptions(licence="other", title="t")
     with RunReader.open(run) as reader:
-        folder, manifest = build(reader, run, options)
+        folder, manifest = build(reader, options)
         made = (folder / "README.md").stat().st_mtime_ns
-        assert build(reader, run, options) == (folder, manifest)
+        assert build(reader, options) == (folder, manifest)
         assert (folder / "README.md").stat().st_mtime_ns == made
         (run / "embeddings" / "ngram.statistics.npz").write_bytes(b"other statistics")
-        changed, _ = build(reader, run, options)
+        changed, _ = build(reader, options)
     assert changed != folder
     assert not folder.exists()
 
@@ -142,7 +142,7 @@ def test_files_load_with_the_library_whatever_the_records_lack(tmp_path):
 def test_a_title_that_is_no_text_of_unicode(run):
     """Such as the name of a folder from another century."""
     with RunReader.open(run) as reader:
-        folder, _ = build(reader, run, BuildOptions(licence="other", title="caf\udce9"))
+        folder, _ = build(reader, BuildOptions(licence="other", title="caf\udce9"))
     assert b"caf" in (folder / "README.md").read_bytes()
 
 

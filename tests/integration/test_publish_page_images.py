@@ -74,7 +74,7 @@ def test_a_disk_too_small_for_the_images_is_told_early(tmp_path, monkeypatch):
         images = published_images.PublishedImages(reader, out, lambda: None, ImageSources())
         options = BuildOptions(licence="other", title="t", page_images=True)
         with pytest.raises(NoSpaceError, match="GB"):
-            build(reader, out, options, open_images=images.opened)
+            build(reader, options, open_images=images.opened)
     assert not (out / STAGING).exists()
 
 

@@ -144,17 +144,16 @@ class Exporter:
 
     Args:
         reader: The run.
-        out: Its directory.
         options: Format and filters.
         tell: Called with each exported page.
     """
 
     def __init__(
-        self, reader: RunReader, out: Path, options: ExportOptions, tell: Callable[[PageResult], None] | None = None
+        self, reader: RunReader, options: ExportOptions, tell: Callable[[PageResult], None] | None = None
     ) -> None:
         self.outcome = ExportOutcome()
         self._reader = reader
-        self._out = out
+        self._out = reader.path
         self._options = options
         self._tell = tell
 

@@ -82,5 +82,5 @@ def made_dataset(
             tell(next(done), steps)
 
         images = PublishedImages(reader, out, advance, sources)
-        folder, manifest = build(reader, out, options, advance, images.opened if options.page_images else None)
+        folder, manifest = build(reader, options, advance, images.opened if options.page_images else None)
         yield Dataset(folder, manifest, images.problems)

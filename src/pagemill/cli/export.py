@@ -51,7 +51,7 @@ def command(out: Path, options: ExportOptions, output: Path | None, quiet: bool)
     with RunReader.open(out) as reader:
         states = reader.counts()
         with ProgressBar(console, states[PageState.DONE] + states[PageState.FAILED]) as bar:
-            exporter = Exporter(reader, out, options, lambda page: bar.advance())
+            exporter = Exporter(reader, options, lambda page: bar.advance())
             target = None if output == Path("-") else output or options.default_target(out)
             if target is not None:
                 exporter.to_path(target)

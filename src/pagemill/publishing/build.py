@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
+import json
 import shutil
 import tarfile
 from collections import Counter
@@ -15,6 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from pagemill._version import __version__
 from pagemill.document.page import PageResult, Status
@@ -23,7 +26,6 @@ from pagemill.errors import InputError, MissingInputError, OutputError
 from pagemill.export.embedding_text import embedding_text
 from pagemill.export.parquet import page_schema, row_groups
 from pagemill.publishing.card import dataset_card
-from pagemill.publishing.features import with_features
 from pagemill.publishing.manifest import MANIFEST, Manifest, described, read_manifest
 from pagemill.publishing.options import BuildOptions, Shape
 from pagemill.publishing.public import public_page, public_values
@@ -34,7 +36,7 @@ from pagemill.store.records import text_line
 from pagemill.store.rows import PageState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from pagemill.document.page import ImageCrop
     from pagemill.store.reading import RunReader
@@ -46,6 +48,8 @@ LOCK = f"{paths.FOLDER}/publish.lock"
 """Held while the files are built or uploaded: another process would delete them."""
 EMBEDDINGS = "embeddings"
 _RUN_FILE = "run.json"
+_NAMES = {pa.float64(): "float64", pa.float32(): "float32", pa.bool_(): "bool"}
+"""Types of columns as the ``datasets`` library names them."""
 
 
 OpenImages = Callable[[], contextlib.AbstractContextManager[Callable[[PageResult], bytes | None]]]
@@ -54,7 +58,6 @@ OpenImages = Callable[[], contextlib.AbstractContextManager[Callable[[PageResult
 
 def build(
     reader: RunReader,
-    out: Path,
     options: BuildOptions,
     tell: Callable[[PageResult], None] = lambda page: None,
     open_images: OpenImages | None = None,
@@ -66,7 +69,6 @@ def build(
 
     Args:
         reader: The run.
-        out: Its directory.
         options: Options of the dataset.
         tell: Called with each page written.
         open_images: For ``page_images``; not called if the files exist.
@@ -80,9 +82,9 @@ def build(
         InputError: The run has no page.
         DamagedRunError: A record or crop is not as it was written.
     """
-    _refuse_unfinished(reader, out, options)
-    fingerprint = _fingerprint(reader, out, options)
-    staging = out / STAGING
+    _refuse_unfinished(reader, options)
+    fingerprint = _fingerprint(reader, options)
+    staging = reader.path / STAGING
     folder = staging / fingerprint
     with contextlib.suppress(OSError):
         manifest = read_manifest((folder / MANIFEST).read_bytes())
@@ -94,7 +96,7 @@ def build(
         with contextlib.ExitStack() as stack:
             stack.callback(shutil.rmtree, staging, ignore_errors=True)
             with contextlib.nullcontext() if open_images is None else open_images() as image:
-                manifest = _DatasetBuilder(reader, out, options, folder, tell, image).build(fingerprint)
+                manifest = _DatasetBuilder(reader, options, folder, tell, image).build(fingerprint)
             stack.pop_all()
     return folder, manifest
 
@@ -104,7 +106,6 @@ class _DatasetBuilder:
     """Writes the files of one dataset."""
 
     reader: RunReader
-    out: Path
     options: BuildOptions
     folder: Path
     tell: Callable[[PageResult], None]
@@ -119,7 +120,7 @@ class _DatasetBuilder:
         else:
             self._write_files()
         if not self.pages:
-            raise InputError(f"{self.out} has no pages to publish", remedy="Parse something first.")
+            raise InputError(f"{self.reader.path} has no pages to publish", remedy="Parse something first.")
         vectors = self._copy_embeddings()
         summary = _public(self.reader.summary)
         (self.folder / _RUN_FILE).write_bytes(msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n")
@@ -139,9 +140,6 @@ class _DatasetBuilder:
 
     def _write_shards(self) -> None:
         """``data/train-*.parquet``, each of about the wanted size: a shard ends with the row group that fills it."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         schema = page_schema(pictures=self.options.crops, images=self.image is not None)
         schema = with_features(schema, {"image", "crop_images"})
         data = self.folder / "data"
@@ -203,38 +201,59 @@ class _DatasetBuilder:
         return data
 
     def _copy_embeddings(self) -> list[str]:
-        """Add the vector files, if any; returns the names of the arrays."""
-        source = self.out / EMBEDDINGS
+        """Add arrays, their ids and an engine's corpus statistics, if any; returns the names of the arrays.
+
+        Raises:
+            DamagedRunError: Arrays or ids are damaged.
+        """
+        source = self.reader.path / EMBEDDINGS
         if not self.options.embeddings or not source.is_dir():
             return []
         target = self.folder / EMBEDDINGS
         target.mkdir()
-        with RunLock(self.out / paths.EMBEDDINGS_LOCK, wait_s=1):  # array and ids are replaced one after the other
-            return _copy_vectors(source, target)
+        arrays = []
+        lock = self.reader.path / paths.EMBEDDINGS_LOCK
+        with RunLock(lock, wait_s=1):  # an array and its ids are replaced one after the other
+            for part in Part:
+                files = VectorPaths(source, part)
+                try:
+                    info = VectorFile.open_in(files).info
+                except MissingInputError:  # not every part is embedded
+                    continue
+                shutil.copyfile(files.vectors, target / files.vectors.name)
+                # Without a model path of this machine. Streams: pyarrow rejects paths that are not valid Unicode.
+                public = msgspec.json.encode(public_values(msgspec.to_builtins(info)))
+                with files.ids.open("rb") as ids, (target / files.ids.name).open("wb") as stream:
+                    table = pq.read_table(ids)
+                    pq.write_table(table.replace_schema_metadata({METADATA: public}), stream, compression="zstd")
+                arrays.append(files.vectors.name)
+            for statistics in source.glob("*.npz"):
+                shutil.copyfile(statistics, target / statistics.name)
+        return arrays
 
 
-def _refuse_unfinished(reader: RunReader, out: Path, options: BuildOptions) -> None:
+def _refuse_unfinished(reader: RunReader, options: BuildOptions) -> None:
     counts = reader.counts()
     left = counts[PageState.RUNNING] + counts[PageState.WAITING]
     if (left or reader.summary.finished is None or reader.summary.interrupted) and not options.partial:
         raise OutputError(
-            f"the run in {out} is not finished",
+            f"the run in {reader.path} is not finished",
             remedy="Finish it with the same pagemill parse command, or publish what exists with --partial.",
         )
     if missing := 0 if options.partial else reader.summary.missing:
         raise OutputError(
-            f"the run in {out} lacks at least {missing:,} {'page or row' if missing == 1 else 'pages or rows'} that its"
-            " sources could not give",
+            f"the run in {reader.path} lacks at least {missing:,}"
+            f" {'page or row' if missing == 1 else 'pages or rows'} that its sources could not give",
             remedy="Repair the sources (pagemill status names them) and run pagemill parse again, or publish what is"
             " there with --partial.",
         )
 
 
-def _fingerprint(reader: RunReader, out: Path, options: BuildOptions) -> str:
+def _fingerprint(reader: RunReader, options: BuildOptions) -> str:
     """A fingerprint that changes with the records, the vectors, the options and the version."""
     run = (reader.summary.started.isoformat(), reader.stamp(), reader.summary.counters().decode())
     state: list[Any] = [__version__, msgspec.to_builtins(options), *run]
-    for path in sorted((out / EMBEDDINGS).glob("*")):
+    for path in sorted((reader.path / EMBEDDINGS).glob("*")):
         with contextlib.suppress(OSError):
             status = path.stat()
             state.append([path.name, status.st_size, status.st_mtime_ns])
@@ -246,28 +265,26 @@ def _public(summary: RunSummary) -> RunSummary:
     return msgspec.structs.replace(summary, settings={}, identity=public_values(summary.identity))
 
 
-def _copy_vectors(source: Path, target: Path) -> list[str]:
-    """Copy arrays, their ids, and an engine's corpus statistics; returns the names of the arrays.
+def with_features(schema: pa.Schema, images: Collection[str]) -> pa.Schema:
+    """The schema with the metadata that makes image columns images.
 
-    Raises:
-        DamagedRunError: Arrays or ids are damaged.
+    Args:
+        schema: Schema of the file.
+        images: Columns that hold images (struct of bytes and path) or lists of them.
+
+    Source: the ``huggingface`` key of the Parquet metadata, as ``datasets`` writes it: features under ``info``.
     """
-    import pyarrow.parquet as pq
+    features = {field.name: _feature(field.type, image=field.name in images) for field in schema}
+    told = json.dumps({"info": {"features": features}})
+    return schema.with_metadata({**(schema.metadata or {}), b"huggingface": told.encode()})
 
-    arrays = []
-    for part in Part:
-        files = VectorPaths(source, part)
-        try:
-            info = VectorFile.open_in(files).info
-        except MissingInputError:  # not every part is embedded
-            continue
-        shutil.copyfile(files.vectors, target / files.vectors.name)
-        # Without a model path of this machine. Streams: pyarrow rejects paths that are not valid Unicode.
-        public = msgspec.json.encode(public_values(msgspec.to_builtins(info)))
-        with files.ids.open("rb") as ids, (target / files.ids.name).open("wb") as stream:
-            table = pq.read_table(ids)
-            pq.write_table(table.replace_schema_metadata({METADATA: public}), stream, compression="zstd")
-        arrays.append(files.vectors.name)
-    for statistics in source.glob("*.npz"):
-        shutil.copyfile(statistics, target / statistics.name)
-    return arrays
+
+def _feature(kind: pa.DataType, *, image: bool) -> Any:
+    if pa.types.is_list(kind):
+        # A list with one element: the form that all versions of the library read.
+        return [_feature(kind.value_type, image=image)]
+    if image:
+        return {"_type": "Image"}
+    if pa.types.is_struct(kind):
+        return {kind.field(i).name: _feature(kind.field(i).type, image=False) for i in range(kind.num_fields)}
+    return {"dtype": _NAMES.get(kind, str(kind)), "_type": "Value"}

@@ -28,7 +28,7 @@ def run(tmp_path: Path) -> Path:
 def export(run: Path, target: Path | None = None, **options: Any) -> ExportOutcome:
     chosen = ExportOptions(**options)
     with RunReader.open(run) as reader:
-        exporter = Exporter(reader, run, chosen)
+        exporter = Exporter(reader, chosen)
         exporter.to_path(target or chosen.default_target(run))
     return exporter.outcome
 
@@ -128,7 +128,7 @@ def test_pages_that_end_during_an_export_do_not_disturb_it(tmp_path: Path) -> No
             write(run, page("e", told), 100 + told)
 
         with RunReader.open(tmp_path / "run") as reader:
-            exporter = Exporter(reader, tmp_path / "run", ExportOptions(format=Format.JSONL), go_on)
+            exporter = Exporter(reader, ExportOptions(format=Format.JSONL), go_on)
             exporter.to_path(tmp_path / "run.jsonl")
     assert [record["page_id"] for record in lines(tmp_path / "run.jsonl")][:39] == [f"d_{n}" for n in range(1, 40)]
     assert len(lines(tmp_path / "run.jsonl")) == exporter.outcome.pages == told
@@ -180,10 +180,10 @@ def test_streams_take_text_only(run: Path) -> None:
     for options in (ExportOptions(format=Format.JSONL), ExportOptions(format=Format.MARKDOWN, single=True)):
         stream = io.BytesIO()
         with RunReader.open(run) as reader:
-            Exporter(reader, run, options).to_stream(stream)
+            Exporter(reader, options).to_stream(stream)
         assert b"Dear miller" in stream.getvalue()
     with RunReader.open(run) as reader, pytest.raises(UsageError):
-        Exporter(reader, run, ExportOptions(format=Format.PARQUET)).to_stream(io.BytesIO())
+        Exporter(reader, ExportOptions(format=Format.PARQUET)).to_stream(io.BytesIO())
 
 
 @pytest.mark.parametrize(

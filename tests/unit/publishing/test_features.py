@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from pagemill.export.parquet import page_schema
-from pagemill.publishing.features import with_features
+from pagemill.publishing.build import with_features
 
 
 def test_every_column_is_told():
