@@ -23,8 +23,6 @@ from pagemill.inference.servers import PooledServer, ServerPool, server_root
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pagemill.inference.limits import Attempt
-
 _log = logging.getLogger(__name__)
 
 Decoded = TypeVar("Decoded")
@@ -238,18 +236,13 @@ class ServerClient:
             server.streak = 0
             server.limit.succeeded(attempt, loop.time() - start, tokens)
             return answer
-        self._learn(server, attempt, start, failure)
-        raise failure
-
-    def _learn(self, server: PooledServer, attempt: Attempt, start: float, failure: AttemptFailedError) -> None:
-        """Update the state of a server after a failed attempt."""
         _log.debug("%s", failure.message)
         if failure.cause in (Cause.TIMEOUT, Cause.BUSY):
             server.limit.overloaded(attempt)
         elif failure.cause in (Cause.CONNECTION, Cause.SERVER_ERROR):  # of overload only if the server crashes
             server.limit.failed(attempt)
         if _COST.get(failure.cause, 1) and start >= server.failed_at:  # a burst of failures counts once
-            server.failed_at = asyncio.get_running_loop().time()
+            server.failed_at = loop.time()
             server.streak += 1
             if server.streak >= _STREAK:  # otherwise the server that fails fastest would get most requests
                 self._pool.pause(server, _backoff(_FIRST_PAUSE_S, _LONGEST_PAUSE_S, server.streak - _STREAK))
@@ -259,6 +252,7 @@ class ServerClient:
             self._mark_down(server, failure.message)
         elif failure.cause is Cause.TIMEOUT:
             self._probe(server)
+        raise failure
 
     def _judge(self, failure: AttemptFailedError, spent: int, since: float) -> None:
         """Raise if a request has failed for good.

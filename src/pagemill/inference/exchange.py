@@ -8,9 +8,7 @@ import functools
 import math
 import os
 import ssl
-import time
 from contextlib import suppress
-from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from io import BytesIO
 from ipaddress import ip_address
@@ -155,7 +153,8 @@ class Exchange:
             # Too many open files are our own limit: fewer at once will work.
             cause = Cause.BUSY if error.errno in (errno.EMFILE, errno.ENFILE) else Cause.UNREACHABLE
             way = " through the proxy of the environment" if proxy else ""
-            raise AttemptFailedError(cause, f"{url} cannot be reached{way}: {_said(error)}") from error
+            hint = " here (see: ulimit -n)" if cause is Cause.BUSY else ""
+            raise AttemptFailedError(cause, f"{url} cannot be reached{way}: {_said(error)}{hint}") from error
         except TimeoutError as error:
             raise AttemptFailedError(Cause.TIMEOUT, f"{url} did not answer within {timeout_s:g} s") from error
         except (aiohttp.InvalidURL, UnicodeError) as error:  # the latter for names that no domain can have
@@ -208,8 +207,6 @@ def _allow_files(connections: int) -> None:
 
 
 async def _content(response: aiohttp.ClientResponse) -> bytes:
-    if response.headers.get("Content-Encoding", "identity") != "identity":
-        raise AttemptFailedError(Cause.BAD_ANSWER, f"{response.url} sent a compressed response that was not requested")
     try:
         await response.content.readexactly(MAX_ANSWER + 1)
     except asyncio.IncompleteReadError as end:
@@ -233,16 +230,11 @@ def _error(status: int, message: str, url: str, headers: Mapping[str, str]) -> E
 
 
 def retry_after(value: str | None) -> float | None:
-    """Seconds in a ``Retry-After`` header: a number or a date (RFC 9110), from 0 to :data:`MAX_RETRY_AFTER_S`."""
-    if value is None:
-        return None
+    """Seconds in a ``Retry-After`` header, from 0 to :data:`MAX_RETRY_AFTER_S`; None for a date, which few send."""
     try:
-        seconds = float(value)
+        seconds = float(value or "")
     except ValueError:
-        try:
-            seconds = parsedate_to_datetime(value).timestamp() - time.time()
-        except (ValueError, OverflowError, OSError):
-            return None
+        return None
     return min(max(seconds, 0.0), MAX_RETRY_AFTER_S) if math.isfinite(seconds) else None
 
 

@@ -96,9 +96,6 @@ class ServerPool:
         if (rejection := self.rejection()) is not None:
             raise rejection
         loop = asyncio.get_running_loop()
-        if not self._waiting and (server := self._pick(avoid)) is not None:
-            server.in_flight += 1
-            return server
         waiter = _Waiter(loop.create_future(), avoid, loop.time())
         if avoid is None:
             self._waiting.append(waiter)

@@ -28,9 +28,8 @@ from pagemill.parsing.record import begun_record, cut_pictures, preview_of
 from pagemill.parsing.regions import finish_page, finish_whole_page, prepare_page, prepare_whole_page
 from pagemill.parsing.text_layer_soundness import PARTIAL, SOUND, judge, merge_lines
 from pagemill.parsing.upright import level_page
-from pagemill.recognition.languages import remedy_for
+from pagemill.recognition.languages import LANGUAGE_OF_SCRIPT, remedy_for
 from pagemill.recognition.reader import POORLY_READ
-from pagemill.recognition.script_detection import LANGUAGE_OF_SCRIPT
 from pagemill.sources.items import located
 
 if TYPE_CHECKING:

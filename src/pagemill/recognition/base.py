@@ -59,9 +59,6 @@ class TextDetector(Protocol):
 class TextRecognizer(Protocol):
     """Reads line images. Thread-safe."""
 
-    name: str
-    languages: frozenset[str]
-    """BCP-47 primary subtags this engine reads well as installed (``en``, ``ko``, ``zh``, ...)."""
     max_batch: int
     """Most lines that one call takes."""
 
@@ -81,7 +78,7 @@ class RecognizerOffer:
     name: str
     """The engine's name, and after a colon which of its recognizers where it has several (``tesseract:ko``)."""
     languages: frozenset[str]
-    """As in :attr:`TextRecognizer.languages`."""
+    """BCP-47 primary subtags that it reads well as installed (``en``, ``ko``, ``zh``, ...)."""
     create: Callable[[], TextRecognizer]
 
 

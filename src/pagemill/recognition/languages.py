@@ -123,6 +123,15 @@ TESSDATA_NAMES: dict[str, str] = {
 """Tesseract's file name for each language."""
 
 
+LANGUAGE_OF_SCRIPT = {
+    "Arabic": "ar", "Armenian": "hy", "Bengali": "bn", "Cyrillic": "ru", "Devanagari": "hi", "Georgian": "ka",
+    "Greek": "el", "Gujarati": "gu", "Gurmukhi": "pa", "Hangul": "ko", "Hebrew": "he", "Kannada": "kn", "Khmer": "km",
+    "Korean": "ko", "Lao": "lo", "Malayalam": "ml", "Myanmar": "my", "Tamil": "ta", "Telugu": "te", "Thai": "th",
+}  # fmt: skip
+"""Scripts by the names of Tesseract's script detection, each with a common language of it. Scripts that the embedded
+engine reads are left out: on those it is wrong more often than the engine."""
+
+
 @functools.lru_cache(maxsize=20_000)
 def script_of(character: str) -> str | None:
     """The script of a letter: the first word of its Unicode name (``LATIN``, ``HANGUL``, ``CJK``); None for others.

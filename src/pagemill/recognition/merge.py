@@ -103,14 +103,10 @@ def _mends(first: str, second: str) -> bool:
         return False
     if any(script_of(character) == "CJK" for character in second) and not any(map(str.isalpha, first)):
         return False
-    if len(compact[1]) < len(compact[0]) and _letters_and_digits(first) == _letters_and_digits(second):
+    if len(compact[1]) < len(compact[0]) and len({"".join(filter(str.isalnum, text)) for text in compact}) == 1:
         return False
     digits = [sum(character.isdigit() for character in text) for text in (first, second)]
     return digits[1] >= digits[0] or any(character.isalpha() for character in first + second)
-
-
-def _letters_and_digits(text: str) -> str:
-    return "".join(filter(str.isalnum, text))
 
 
 def _spans(text: str, centers: list[float]) -> tuple[tuple[str, float, float], ...]:

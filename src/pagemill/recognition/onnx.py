@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     import onnxruntime
 
 
-def cpu_session(model: Path | bytes, threads: int = 1) -> onnxruntime.InferenceSession:
-    """Load a model for ``threads`` compute threads a call; calls from several threads run side by side.
+def cpu_session(model: Path | bytes) -> onnxruntime.InferenceSession:
+    """Load a model for one compute thread a call; calls from several threads run side by side.
 
     The memory arena saves a tenth of the detector's time, which went into page faults, and holds less at its peak than
     the C allocator; with inputs of ever new shapes it stays flat. Memory patterns would be planned anew for each shape.
@@ -20,7 +20,7 @@ def cpu_session(model: Path | bytes, threads: int = 1) -> onnxruntime.InferenceS
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
+    options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL

@@ -67,7 +67,6 @@ _LETTER_HEIGHT = 8.0
 _MAX_DETECTION_PIXELS = 16_000_000
 """Most pixels of a page that is scaled so: its map of probabilities takes 4 bytes for each."""
 _MIN_CONFIDENCE = 0.5
-_MAX_BATCH = 64
 _MAX_LINE_COLUMNS = 4096
 """A longer line image is squeezed to this width."""
 
@@ -91,11 +90,6 @@ def model_file(name: str) -> Path:
 def dictionary() -> tuple[str, ...]:
     """The recognizer's characters, one a class; the first class, the blank, is empty."""
     return ("", *metadata(model_file(RECOGNITION_MODEL))["character"].splitlines(), " ")
-
-
-def is_latin(character: str) -> bool:
-    """Whether a character belongs on a Latin page: none that is as wide as an ideograph, no half-width kana."""
-    return unicodedata.east_asian_width(character) not in ("W", "F", "H")
 
 
 class RapidOcrDetector:
@@ -158,19 +152,16 @@ class RapidOcrRecognizer:
 
     Args:
         latin: Read Latin letters, digits, punctuation and symbols alone, no ideographs and no kana.
-        threads: Compute threads inside one call; parallelism comes from pages.
     """
 
-    name = NAME
-    max_batch = _MAX_BATCH
+    max_batch = 64
 
-    def __init__(self, *, latin: bool = False, threads: int = 1) -> None:
+    def __init__(self, *, latin: bool = False) -> None:
         model = model_file(RECOGNITION_MODEL)
         kept = _classes(latin=latin)
-        self._session = cpu_session(with_classes(model, kept) if latin else model, threads)
+        self._session = cpu_session(with_classes(model, kept) if latin else model)
         self._input = self._session.get_inputs()[0].name
         self._alphabet = [dictionary()[index] for index in kept]
-        self.languages = languages_covered_by(frozenset(self._alphabet))
 
     def recognize(self, lines: Sequence[Pixels]) -> list[RecognizedText]:
         """Read line images; what is read in one does not depend on the others, to the last bit."""
@@ -180,11 +171,6 @@ class RapidOcrRecognizer:
         """Free the model."""
         del self._session
 
-    def _columns(self, line: Pixels) -> int:
-        height, width = line.shape[:2]
-        columns: int = round(width * _filled_rows(width, height) / max(height, 1))
-        return min(max(_STEP, columns), _MAX_LINE_COLUMNS)
-
     def _read(self, line: Pixels) -> RecognizedText:
         """Read one line in an inference of its own.
 
@@ -192,9 +178,12 @@ class RapidOcrRecognizer:
         bits with the number of rows: in a batch, a line would read differently beside other neighbours. A batch gains
         nothing on lines of 128 columns and more, and 15 % on shorter ones (measured), which its padding costs again.
         """
-        width = self._columns(line)
+        height, width = line.shape[:2]
+        rows = _filled_rows(width, height)
+        width = min(max(_STEP, round(width * rows / max(height, 1))), _MAX_LINE_COLUMNS)
         blob = np.zeros((1, 3, _LINE_HEIGHT, max(_MIN_COLUMNS, -(-width // _WIDTH_GRAIN) * _WIDTH_GRAIN)), np.float32)
-        blob[0, :, :, :width] = _normalise(line, width)
+        if line.size:
+            blob[0, :, :, :width] = _normalise(line, width, rows)
         (probabilities,) = self._session.run(None, {self._input: blob})
         return decode_greedy(probabilities[0], self._alphabet, width / _STEP).if_sure(_MIN_CONFIDENCE)
 
@@ -207,11 +196,8 @@ def _filled_rows(width: int, height: int) -> int:
     return round(_LINE_HEIGHT * (_SHARP_FILL + (1 - _SHARP_FILL) * coarseness))
 
 
-def _normalise(line: Pixels, width: int) -> NDArray[np.float32]:
+def _normalise(line: Pixels, width: int, rows: int) -> NDArray[np.float32]:
     """Scale a line image into shape (3, 48, width), float32 in -1..1, channels in BGR order; edge rows are repeated."""
-    if not line.size:
-        return np.zeros((3, _LINE_HEIGHT, width), np.float32)
-    rows = _filled_rows(line.shape[1], line.shape[0])
     resized = cv2.resize(line, (width, rows), interpolation=cv2.INTER_LINEAR)
     above = (_LINE_HEIGHT - rows) // 2
     resized = cv2.copyMakeBorder(resized, above, _LINE_HEIGHT - rows - above, 0, 0, cv2.BORDER_REPLICATE)
@@ -234,5 +220,7 @@ def offers() -> list[RecognizerOffer]:
 
 
 def _classes(*, latin: bool) -> list[int]:
-    """The classes of a recognizer, the blank first."""
-    return [index for index, character in enumerate(dictionary()) if not latin or not character or is_latin(character)]
+    """The classes of a recognizer, the blank first; for Latin none as wide as an ideograph and no half-width kana."""
+    left_out = ("W", "F", "H") if latin else ()
+    widths = [unicodedata.east_asian_width(character or " ") for character in dictionary()]
+    return [index for index, width in enumerate(widths) if width not in left_out]

@@ -13,7 +13,14 @@ from pagemill.document.page import TextLine, Word
 from pagemill.errors import LanguageError
 from pagemill.imaging.transforms import crop_quad, rotate_quarter
 from pagemill.recognition.base import RecognizedText
-from pagemill.recognition.languages import remedy_for, script_of, script_share, scripts_of_language, tags_of_text
+from pagemill.recognition.languages import (
+    LANGUAGE_OF_SCRIPT,
+    remedy_for,
+    script_of,
+    script_share,
+    scripts_of_language,
+    tags_of_text,
+)
 from pagemill.recognition.legibility import holds_writing, unread_share
 from pagemill.recognition.merge import replace, stretches
 from pagemill.recognition.orientation import (
@@ -24,7 +31,7 @@ from pagemill.recognition.orientation import (
     size_of,
     turned,
 )
-from pagemill.recognition.script_detection import LANGUAGE_OF_SCRIPT, detect_script
+from pagemill.recognition.tesseract_engine import detect_script
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -93,7 +100,7 @@ class ReadPage:
     """Of a page that was read poorly: its script, where that is known and none of those that the engines read."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Line:
     """A line on its way through the engines."""
 
@@ -123,7 +130,7 @@ class PageReader:
             rotation = await self._rotation(page, found, (90, 270))
             page, found = await self._turned(page, rotation)
         lines, language = await self._read_lines(page, found)
-        if _is_doubtful(lines) and (flip := await self._rotation(page, found, (0, 180))):
+        if _reads_below(lines, _DOUBTFUL) and (flip := await self._rotation(page, found, (0, 180))):
             rotation = (rotation + flip) % 360
             page, found = await self._turned(page, flip)
             lines, language = await self._read_lines(page, found)
@@ -137,8 +144,7 @@ class PageReader:
             LanguageError: Languages are to be detected, and the page is surely in a script that no engine reads.
         """
         foreign = _is_foreign(lines)
-        quality = _quality(lines)
-        if not foreign and (quality is None or quality >= POORLY_READ):
+        if not foreign and not _reads_below(lines, POORLY_READ):
             return None
         script = await self._services.compute(detect_script, page)
         if script is not None and LANGUAGE_OF_SCRIPT[script] in {language for language, _ in self._plan.others}:
@@ -171,9 +177,8 @@ class PageReader:
         language, engine, texts = await self._language_of(sample)
         if language is None:
             return lines, None
-        sampled = {id(line) for line in sample}
         unsure = [line for line in lines if _may_be_mixed(line) or line.text.confidence < _SURE]
-        rest = [line for line in unsure if id(line) not in sampled]
+        rest = [line for line in unsure if line not in sample]
         texts = [*texts, *await self._services.recognize(engine, [line.image for line in rest])]
         await self._take(sample + rest, texts, engine, scripts_of_language(language))
         return lines, language
@@ -184,8 +189,7 @@ class PageReader:
         if latin is None or len(lines) < _WORTH_A_SAMPLE:
             return await self._read_with(self._plan.primary, lines)
         await self._read_with(self._plan.primary, sample)
-        sampled = {id(line) for line in sample}
-        rest = [line for line in lines if id(line) not in sampled]
+        rest = [line for line in lines if line not in sample]
         if not all(_is_latin(line) for line in sample):
             return await self._read_with(self._plan.primary, rest)
         await self._read_with(latin, rest)
@@ -267,10 +271,10 @@ def _may_be_mixed(line: _Line) -> bool:
     return line.unread > _TRACE_OF_FOREIGN or line.text.confidence < _UNSURE
 
 
-def _is_doubtful(lines: list[_Line]) -> bool:
-    """Whether the text reads so badly that the page may be upside down."""
+def _reads_below(lines: list[_Line], least: float) -> bool:
+    """Whether the quality of a text is surely too low."""
     quality = _quality(lines)
-    return quality is not None and quality < _DOUBTFUL
+    return quality is not None and quality < least
 
 
 def _quality(lines: list[_Line]) -> float | None:

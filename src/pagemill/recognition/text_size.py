@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import cv2
 import numpy as np
 
+from pagemill.imaging.transforms import fit
+
 if TYPE_CHECKING:
     from pagemill.imaging.types import Pixels
 
@@ -37,12 +39,8 @@ def letter_height(page: Pixels) -> float | None:
     Args:
         page: Shape (height, width, 3), uint8 RGB. Dark letters on light ground are measured.
     """
-    height, width = page.shape[:2]
-    scale: float = min(1.0, _LONG_SIDE / max(height, width))
-    if scale < 1:
-        size = (max(1, round(width * scale)), max(1, round(height * scale)))
-        page = np.asarray(cv2.resize(page, size, interpolation=cv2.INTER_AREA), np.uint8)
-    grey = cv2.cvtColor(page, cv2.COLOR_RGB2GRAY)
+    scale: float = min(1.0, _LONG_SIDE / max(page.shape))
+    grey = cv2.cvtColor(fit(page, _LONG_SIDE), cv2.COLOR_RGB2GRAY)
     ink = cv2.adaptiveThreshold(grey, 1, cv2.ADAPTIVE_THRESH_MEAN_C, cv2.THRESH_BINARY_INV, _WINDOW, _CONTRAST)
     _, _, blobs, _ = cv2.connectedComponentsWithStats(ink, connectivity=8, ltype=cv2.CV_32S)
     widths, heights, areas = blobs[1:, cv2.CC_STAT_WIDTH], blobs[1:, cv2.CC_STAT_HEIGHT], blobs[1:, cv2.CC_STAT_AREA]

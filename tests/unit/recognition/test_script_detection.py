@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from pagemill.recognition import script_detection
-from pagemill.recognition.languages import TESSDATA_NAMES
-from pagemill.recognition.script_detection import LANGUAGE_OF_SCRIPT, detect_script, script_of_output
+from pagemill.recognition import tesseract_engine
+from pagemill.recognition.languages import LANGUAGE_OF_SCRIPT, TESSDATA_NAMES
+from pagemill.recognition.tesseract_engine import detect_script, script_of_output
 
 
 def output(script="Thai", confidence="1.60", orientation="13.58"):
     return (
         "Page number: 0\nOrientation in degrees: 0\nRotate: 0\n"
         f"Orientation confidence: {orientation}\nScript: {script}\nScript confidence: {confidence}\n"
-    )
+    ).encode()
 
 
 def test_a_sure_script_is_named():
@@ -21,7 +21,14 @@ def test_a_sure_script_is_named():
 
 @pytest.mark.parametrize(
     "said",
-    ["", "Too few characters", output("Latin"), output(confidence="0.29"), output(orientation="0.35"), output("", "x")],
+    [
+        b"",
+        b"Too few characters",
+        output("Latin"),
+        output(confidence="0.29"),
+        output(orientation="0.35"),
+        output("", "x"),
+    ],
 )
 def test_anything_else_is_not_believed(said):
     assert script_of_output(said) is None
@@ -32,7 +39,7 @@ def test_every_script_has_a_language_that_can_be_installed():
 
 
 def test_without_the_program_nothing_is_known(monkeypatch):
-    monkeypatch.setattr(script_detection.shutil, "which", lambda name: None)
+    monkeypatch.setattr(tesseract_engine, "PROGRAM", "no-such-program")
     assert detect_script(np.full((400, 300, 3), 255, np.uint8)) is None
 
 

@@ -25,12 +25,8 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\
 LONGEST_CAPTION = 300
 _FENCE = re.compile(r"(`{3,}|~{3,})([^`\n]*)")
 _WHOLE_TABLE = re.compile(r"<table\b.*</table\s{0,9}>", re.IGNORECASE | re.DOTALL)
-_UNWRAPPED = {
-    Task.TEXT: frozenset({"markdown", "md", "text", "plaintext"}),
-    Task.TABLE: None,  # no table is a code block, whatever the fence says
-    Task.FORMULA: None,
-}
-"""Languages of a fence that the model, not the page, put around a whole answer."""
+_UNWRAPPED = frozenset({"markdown", "md", "text", "plaintext"})
+"""Languages of a fence that the model, not the page, put around a text. No table or formula is a code block."""
 _LISTING = re.compile(r"(^(?:`{3,}|~{3,}).*?(?:^(?:`{3,}|~{3,})[ \t]*$|\Z)|`[^`\n]{1,500}`)", re.MULTILINE | re.DOTALL)
 _MATH_MARK = re.compile(r"\\[\\$]|\$\$?")
 _INLINE_DELIMITERS = re.compile(r"(?<!\\)\\([()])")
@@ -92,10 +88,7 @@ def fences(text: str, task: Task) -> str:
     """Remove a code fence around the whole answer, unless the region is code."""
     lines = text.strip().split("\n")
     opening = _FENCE.fullmatch(lines[0])
-    if not opening:
-        return text
-    languages = _UNWRAPPED[task]
-    if languages is not None and opening.group(2).strip().lower() not in languages:
+    if not opening or (task is Task.TEXT and opening.group(2).strip().lower() not in _UNWRAPPED):
         return text
     closing = len(lines) - 1 if lines[-1].strip() == opening.group(1) and len(lines) > 1 else len(lines)
     return "\n".join(lines[1:closing])
@@ -136,9 +129,7 @@ def _with_dollars(prose: str) -> str:
 
 def inline_math(text: str, task: Task) -> str:
     """Remove blanks inside dollars: few renderers read ``$ x $`` as a formula, all read ``$x$``."""
-    if task is not Task.TEXT or "$" not in text:
-        return text
-    return _outside_code(text, _closed_up)
+    return _outside_code(text, _closed_up) if task is Task.TEXT else text
 
 
 def leaders(text: str, task: Task) -> str:
@@ -184,19 +175,11 @@ def _outside_code(text: str, change: Callable[[str], str]) -> str:
 
 
 def _closed_up(text: str) -> str:
-    # An unpaired dollar, cut off by a paragraph or a price, is left as it is.
-    return "".join(
-        f"${said.strip()}$" if mark == "$" and said.strip() else f"{mark}{said}{mark}" if mark else said
-        for mark, said in _math_pieces(text)
-    )
-
-
-def _math_pieces(text: str) -> list[tuple[str, str]]:
-    """A text as pieces: (``$`` or ``$$``, formula) or (empty, prose). A dollar whose pair is missing is prose.
+    """Remove blanks inside single dollars. A dollar whose pair is missing is prose.
 
     A formula ends in its paragraph. One that starts with a digit and has a space before its end is two prices.
     """
-    pieces: list[tuple[str, str]] = []
+    pieces: list[str] = []
     marks = [match for match in _MATH_MARK.finditer(text) if match.group() in ("$", "$$")]
     done = index = 0
     while index + 1 < len(marks):
@@ -207,7 +190,9 @@ def _math_pieces(text: str) -> list[tuple[str, str]]:
         if opening.group() != closing.group() or "\n\n" in said or prices:
             index += 1
             continue
-        pieces += [("", text[done : opening.start()]), (opening.group(), said)]
+        if opening.group() == "$":
+            said = said.strip() or said
+        pieces += [text[done : opening.end()], said, closing.group()]
         done = closing.end()
         index += 2
-    return [*pieces, ("", text[done:])]
+    return "".join([*pieces, text[done:]])

@@ -58,8 +58,8 @@ def parse_grounded(text: str) -> GroundedPage:
     ending = _END.search(text)
     body = text[: ending.start()] if ending else text
     tail = _OPEN_TAIL.search(body, max(0, len(body) - 20_050))
-    truncated = bool(tail and tail.group()) and not ending
-    if tail and tail.group():
+    truncated = tail is not None and not ending
+    if tail:
         body = body[: tail.start()]
     elements: list[GroundedElement] = []
     matches = list(_REFERENCE.finditer(body))

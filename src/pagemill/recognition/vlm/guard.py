@@ -48,9 +48,6 @@ class Flaw(StrEnum):
     EMPTY = "empty_text"
 
 
-_SEVERITY = {flaw: rank for rank, flaw in enumerate(Flaw, start=1)}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerCheck:
     """The result of checking an answer."""
@@ -65,7 +62,7 @@ class AnswerCheck:
     @property
     def severity(self) -> int:
         """0 for a good answer; the lower of two flawed ones is better."""
-        return _SEVERITY[self.flaw] if self.flaw else 0
+        return [None, *Flaw].index(self.flaw)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +130,6 @@ def find_loop(text: str, *, unfinished: bool, task: Task) -> Run | None:
         unfinished: It reached its token limit, so a repetition at its end would have continued.
         task: Equal rows and cells are common in a table, and so on a page.
     """
-    grams = len(text) - _GRAM + 1
-    # Cheap test first: in 64 characters that repeat four times, 40 grams occurred before.
-    if grams - len({text[start : start + _GRAM] for start in range(grams)}) < (40 if unfinished else 150):
-        return None
     for run in repeating_runs(text):
         if unfinished and run.end >= len(text) - 1 and run.repeats >= 4 and run.length >= 64:
             return run

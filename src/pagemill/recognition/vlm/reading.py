@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -23,15 +23,12 @@ from pagemill.recognition.vlm.page_answers import read_answer
 from pagemill.recognition.vlm.requests import RequestBuilder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from pagemill.config.model_cards import ModelCard, Sampling
     from pagemill.imaging.types import Pixels
     from pagemill.inference.chat import Answer, ChatClient
     from pagemill.recognition.vlm.requests import PreparedRegion
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 _ATTEMPTS = {Flaw.TRUNCATED: 2, Flaw.EMPTY: 3}
 _MOST_ATTEMPTS = 4
@@ -39,8 +36,6 @@ _MOST_ATTEMPTS = 4
 is often right. Network failures do not count."""
 MAX_SHRINKS = 3
 """Each halves the pixels of a region that a server refused as too large."""
-_LONG = 1500
-"""Characters from which an answer is checked and cleaned on a thread: more than a millisecond of work."""
 _TEMPERATURE_STEP = 0.1
 _PENALTY_STEP = 0.05
 _MAX_PENALTY = 1.3
@@ -85,7 +80,7 @@ def standard_sampling(sampling: Sampling) -> Sampling:
 class VlmReader(RegionReader):
     """Reads regions or pages with one model behind servers.
 
-    Runs on the event loop; work over a millisecond goes to a thread.
+    Runs on the event loop; answers are checked and cleaned on threads.
 
     Args:
         card: Of the model.
@@ -158,7 +153,7 @@ class VlmReader(RegionReader):
         text, problem, attempts = await self._accepted(prepared)
         content, content_format = None, _FORMATS.get(prepared.task, ContentFormat.MARKDOWN)
         if text is not None:
-            cleaned = await _aside(len(text), clean, text, prepared.task, self._card.cleanup)
+            cleaned = await asyncio.to_thread(clean, text, prepared.task, self._card.cleanup)
             content, content_format = cleaned.content, cleaned.content_format
             problem = problem or cleaned.problem
             if problem is None and not content:
@@ -172,7 +167,7 @@ class VlmReader(RegionReader):
         text, problem, attempts = await self._accepted(prepared)
         elements = None
         if text is not None:
-            elements, flaw = await _aside(len(text), read_answer, text, self._card.cleanup)
+            elements, flaw = await asyncio.to_thread(read_answer, text, self._card.cleanup)
             problem = problem or flaw
         return PageReading(elements=elements, engine=self.name, attempts=attempts, problem=problem)
 
@@ -219,7 +214,7 @@ class VlmReader(RegionReader):
     async def _candidate(self, prepared: PreparedRegion, sampling: Sampling) -> tuple[AnswerCheck, Answer]:
         answer = await self._ask(prepared, sampling)
         prompt = self._card.prompts[prepared.task.value]
-        return await _aside(len(answer.text), judge, answer, prepared.task, prompt), answer
+        return await asyncio.to_thread(judge, answer, prepared.task, prompt), answer
 
     async def _ask(self, prepared: PreparedRegion, sampling: Sampling) -> Answer:
         """Send one request. Servers that refuse fields that are not OpenAI's no longer get them."""
@@ -267,11 +262,6 @@ class VlmReader(RegionReader):
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         return found
-
-
-async def _aside(characters: int, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Call a function of so many characters, on a thread if they are many."""
-    return await asyncio.to_thread(function, *args, **kwargs) if characters > _LONG else function(*args, **kwargs)
 
 
 def _rank(candidate: tuple[AnswerCheck, Answer]) -> tuple[int, int]:
