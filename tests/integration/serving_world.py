@@ -18,7 +18,7 @@ from pagemill_process import PATIENCE_S, POLL_S, _all_pids, _environment_of, kil
 
 from pagemill.inference.exchange import Exchange
 from pagemill.serving.addresses import free_port, is_free
-from pagemill.serving.probe import Health, health
+from pagemill.serving.server import Health, health
 from pagemill.serving.spec import Event, Patience, ServerSpec, What
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from serving_world import QUICK, World, state_of, until
 from pagemill.errors import ServerError
 from pagemill.serving.addresses import base_url, free_port, is_free
 from pagemill.serving.orphans import end_orphans
-from pagemill.serving.probe import Health
 from pagemill.serving.process import ServerProcess
+from pagemill.serving.server import Health
 from pagemill.serving.servers import ModelServers
 from pagemill.serving.spec import What
 

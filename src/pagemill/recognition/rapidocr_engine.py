@@ -11,7 +11,7 @@ import importlib.util
 import math
 import unicodedata
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import cv2
 import numpy as np
@@ -141,8 +141,7 @@ class RapidOcrDetector:
         return probability
 
     def _infer(self, page: Pixels) -> NDArray[np.float32]:
-        blob = cv2.dnn.blobFromImage(page, 1 / 127.5, mean=(127.5, 127.5, 127.5), swapRB=True)
-        (maps,) = self._session.run(None, {self._input: blob})
+        (maps,) = self._session.run(None, {self._input: _in_blue_green_red(page)})
         probability: NDArray[np.float32] = maps[0, 0]
         return probability
 
@@ -179,30 +178,22 @@ class RapidOcrRecognizer:
         nothing on lines of 128 columns and more, and 15 % on shorter ones (measured), which its padding costs again.
         """
         height, width = line.shape[:2]
-        rows = _filled_rows(width, height)
-        width = min(max(_STEP, round(width * rows / max(height, 1))), _MAX_LINE_COLUMNS)
-        blob = np.zeros((1, 3, _LINE_HEIGHT, max(_MIN_COLUMNS, -(-width // _WIDTH_GRAIN) * _WIDTH_GRAIN)), np.float32)
-        if line.size:
-            blob[0, :, :, :width] = _normalise(line, width, rows)
+        coarseness = 1.0 if width < _SCRAP * height else min(1.0, max(0.0, (_SHARP - height) / (_SHARP - _COARSE)))
+        rows = round(_LINE_HEIGHT * (_SHARP_FILL + (1 - _SHARP_FILL) * coarseness))
+        columns = min(max(_STEP, round(width * rows / height)), _MAX_LINE_COLUMNS)
+        resized = cv2.resize(line, (columns, rows), interpolation=cv2.INTER_LINEAR)
+        above = (_LINE_HEIGHT - rows) // 2
+        resized = cv2.copyMakeBorder(resized, above, _LINE_HEIGHT - rows - above, 0, 0, cv2.BORDER_REPLICATE)
+        blob = np.zeros((1, 3, _LINE_HEIGHT, max(_MIN_COLUMNS, -(-columns // _WIDTH_GRAIN) * _WIDTH_GRAIN)), np.float32)
+        blob[..., :columns] = _in_blue_green_red(resized)
         (probabilities,) = self._session.run(None, {self._input: blob})
-        return decode_greedy(probabilities[0], self._alphabet, width / _STEP).if_sure(_MIN_CONFIDENCE)
+        return decode_greedy(probabilities[0], self._alphabet, columns / _STEP).if_sure(_MIN_CONFIDENCE)
 
 
-def _filled_rows(width: int, height: int) -> int:
-    """Rows of the input that a line image of some size fills."""
-    if width < _SCRAP * height:
-        return _LINE_HEIGHT
-    coarseness = min(1.0, max(0.0, (_SHARP - height) / (_SHARP - _COARSE)))
-    return round(_LINE_HEIGHT * (_SHARP_FILL + (1 - _SHARP_FILL) * coarseness))
-
-
-def _normalise(line: Pixels, width: int, rows: int) -> NDArray[np.float32]:
-    """Scale a line image into shape (3, 48, width), float32 in -1..1, channels in BGR order; edge rows are repeated."""
-    resized = cv2.resize(line, (width, rows), interpolation=cv2.INTER_LINEAR)
-    above = (_LINE_HEIGHT - rows) // 2
-    resized = cv2.copyMakeBorder(resized, above, _LINE_HEIGHT - rows - above, 0, 0, cv2.BORDER_REPLICATE)
-    blob: NDArray[np.float32] = cv2.dnn.blobFromImage(resized, 1 / 127.5, mean=(127.5, 127.5, 127.5), swapRB=True)[0]
-    return blob
+def _in_blue_green_red(image: NDArray[Any]) -> NDArray[np.float32]:
+    """The input of both networks: shape (1, 3, height, width), in -1..1, channels from blue to red."""
+    blob = cv2.dnn.blobFromImage(image, 1 / 127.5, mean=(127.5, 127.5, 127.5), swapRB=True)
+    return np.asarray(blob, np.float32)
 
 
 create_detector = RapidOcrDetector

@@ -211,7 +211,7 @@ def _assemble(plain: str, pieces: list[_Word]) -> RecognizedText:
 
 
 def _has_ink(line: Pixels) -> bool:
-    return bool(line.size) and int(line.max()) - int(line.min()) >= _LEAST_CONTRAST
+    return int(line.max()) - int(line.min()) >= _LEAST_CONTRAST
 
 
 def _enlarged(line: Pixels) -> Pixels:

@@ -26,8 +26,6 @@ INSTALL = "python -m venv vllm-env && vllm-env/bin/pip install vllm"
 class Vllm:
     """An installed vLLM."""
 
-    command: tuple[str, ...]
-    """The command line before ``serve``."""
     path: Path
     """The program."""
     version: str | None
@@ -48,7 +46,7 @@ class Vllm:
         }
 
 
-WHEREVER_IT_IS = Vllm(("vllm",), Path("vllm"), None)
+WHEREVER_IT_IS = Vllm(Path("vllm"), None)
 """Placeholder for vLLM in commands that are only shown, on a machine without it."""
 
 
@@ -113,7 +111,7 @@ def server_arguments(
         raise UsageError(f"the model card {card.name} names no model", remedy="Give its folder with --weights.")
     chosen = [word for name in options.options for word in card.server.optional[name]]
     return [
-        *(*vllm.command, "serve", model, "--served-model-name", card.name, *plan.arguments, *card.server.args),
+        *(str(vllm.path), "serve", model, "--served-model-name", card.name, *plan.arguments, *card.server.args),
         *(*chosen, *options.extra, "--host", options.host, "--port", str(port)),
     ]
 
@@ -129,7 +127,7 @@ def _at(place: Path, source: str) -> Vllm:
 
 
 def _program(path: Path) -> Vllm:
-    return Vllm((str(path.absolute()),), path.absolute(), _version(path.absolute().parent.parent))
+    return Vllm(path.absolute(), _version(path.absolute().parent.parent))
 
 
 def _version(folder: Path) -> str | None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import shlex
 import time
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from pagemill.errors import ServerError
+from pagemill.errors import PagemillError, ServerError
+from pagemill.inference.exchange import AttemptFailedError, Cause
+from pagemill.inference.models import Served, decode_served
 from pagemill.processes import exit_reason
 from pagemill.serving.addresses import base_url, free_port, is_free
 from pagemill.serving.diagnosis import StartFailure, diagnose, exceptions
-from pagemill.serving.probe import Health, health, served_models
 from pagemill.serving.process import ServerProcess, read_tail
 from pagemill.serving.spec import Event, What
 
@@ -29,6 +31,34 @@ _ROOT_LINES = 3
 _LINE_WIDTH = 400
 _LAST_WORD_S = 2.0
 _SECRET_FLAGS = frozenset({"--api-key", "--hf-token"})
+
+
+class Health(StrEnum):
+    """What ``/health`` returned."""
+
+    HEALTHY = "healthy"
+    FAILING = "failing"  # any status but 200, or no HTTP at all
+    SILENT = "no response"  # within the time limit
+    ABSENT = "not reachable"  # nobody listens
+
+
+async def health(exchange: Exchange, url: str, timeout_s: float) -> Health:
+    """Ask a server's ``/health``."""
+    try:
+        await exchange.request(f"{url}/health", timeout_s)
+    except AttemptFailedError as error:
+        return {Cause.UNREACHABLE: Health.ABSENT, Cause.TIMEOUT: Health.SILENT}.get(error.cause, Health.FAILING)
+    except PagemillError:
+        return Health.FAILING
+    return Health.HEALTHY
+
+
+async def served_models(exchange: Exchange, url: str, timeout_s: float) -> list[Served]:
+    """The models that a server offers; empty when it offers none or returns an invalid response."""
+    try:
+        return decode_served(await exchange.request(f"{url}/v1/models", timeout_s))
+    except (AttemptFailedError, PagemillError, ValueError, RecursionError):
+        return []
 
 
 class ModelServer:

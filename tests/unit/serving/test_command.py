@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -13,9 +13,6 @@ from pagemill.config.serving import ServingOptions
 from pagemill.errors import MissingDependencyError, UsageError
 from pagemill.serving.command import Vllm, check_version, find_vllm, server_arguments
 from pagemill.serving.planning import make_plan
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 GLM = load_card("glm-ocr")
 PLAN = make_plan(GLM, load_profile("l4"))
@@ -80,7 +77,7 @@ class TestFinding:
 
 @pytest.mark.parametrize(("version", "ok"), [("0.18.9", False), ("0.19.0", True), ("1.0", True), (None, True)])
 def test_a_version_that_is_too_old_for_the_model_is_refused(tmp_path: Path, version: str | None, ok: bool):
-    vllm = Vllm(("vllm",), tmp_path / "vllm", version)
+    vllm = Vllm(tmp_path / "vllm", version)
     if ok:
         check_version(vllm, GLM)
     else:
@@ -91,7 +88,7 @@ def test_a_version_that_is_too_old_for_the_model_is_refused(tmp_path: Path, vers
 class TestArguments:
     @staticmethod
     def of(tmp_path: Path, card: ModelCard = GLM, model: str = "zai-org/GLM-OCR", **options: object) -> list[str]:
-        vllm = Vllm(("vllm",), tmp_path / "vllm", None)
+        vllm = Vllm(Path("vllm"), None)
         return server_arguments(vllm, card, PLAN, ServingOptions(**options), model=model, port=8123)
 
     def test_begin_with_the_model_and_end_with_the_place(self, tmp_path: Path):

@@ -11,7 +11,7 @@ import pytest
 from pagemill.inference.exchange import Exchange
 from pagemill.inference.models import Served
 from pagemill.serving.addresses import base_url, free_port, is_free
-from pagemill.serving.probe import Health, health, served_models
+from pagemill.serving.server import Health, health, served_models
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
