@@ -1,7 +1,7 @@
 """Passing over an input that has ended: how long a resumed run takes to see that nothing is left to do.
 
 Builds a folder of ``--pages`` small image files and, apart from it, dataset shards with as many rows; writes a record
-of every page into a run directory; then opens the directory again and reads the input to its end, which passes over all
+of every page into a run directory; then opens the directory again and reads the input to its end, which skips all
 of it. Each is timed several times in a process that has just started. The bar is 2 s for 40,781 pages.
 
     python benchmarks/resume.py
@@ -90,7 +90,7 @@ async def read(inputs: Path, out: Path) -> tuple[int, int]:
     """Read an input to its end with what a run directory knows, and record every page that it gives.
 
     Returns:
-        Pages passed over, and pages given.
+        Pages skipped, and pages given.
     """
     given = 0
     with RunDirectory.open(out, exporters=EXPORTERS, identity={}, settings={}) as directory:
@@ -121,7 +121,7 @@ def main() -> None:
     if options.read:
         start = time.perf_counter()
         skipped_earlier, given = asyncio.run(read(*options.read))
-        print(f"{skipped_earlier} passed over, {given} given, {time.perf_counter() - start:.2f} s")
+        print(f"{skipped_earlier} skipped, {given} given, {time.perf_counter() - start:.2f} s")
         return
     for name, write in (("images", write_images), ("shards", write_shards)):
         if options.only in (None, name):

@@ -24,8 +24,17 @@ AVOIDED = {
 """Turns of phrase, and what to write instead."""
 
 
+def avoided_in(prose):
+    return {said: better for said, better in AVOIDED.items() if re.search(rf"\b{said}\b", prose, re.IGNORECASE)}
+
+
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "CHANGELOG.md"], ids=name)
 def test_pages_use_standard_terms(page):
     prose = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    found = {said: better for said, better in AVOIDED.items() if re.search(rf"\b{said}\b", prose, re.IGNORECASE)}
-    assert found == {}
+    assert avoided_in(prose) == {}
+
+
+def test_messages_docstrings_and_comments_use_standard_terms():
+    modules = sorted((ROOT / "src" / "pagemill").rglob("*.py"))
+    found = {module.name: avoided_in(module.read_text(encoding="utf-8")) for module in modules}
+    assert {name: terms for name, terms in found.items() if terms} == {}

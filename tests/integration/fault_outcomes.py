@@ -31,7 +31,7 @@ class Outcome:
     status: str
     category: str | None = None
     attempts: int | None = None
-    """None where it depends on what was under way beside the page: 1, or 2 after a neighbour's fault."""
+    """None where it depends on what was in flight beside the page: 1, or 2 after a neighbour's fault."""
 
 
 EXPECTED: Mapping[Fault, Outcome] = {
@@ -59,7 +59,7 @@ DEADLY = (
     Fault.HANG_WITH_INTERPRETER_LOCK,
     Fault.TEXT_SEGFAULT,
 )
-"""Those that end the process, which costs all pages under way an attempt."""
+"""Those that end the process, which costs all pages in flight an attempt."""
 HARMLESS = tuple(fault for fault in EXPECTED if fault not in DEADLY and fault is not Fault.NONE)
 """Those that the process survives."""
 

@@ -98,7 +98,7 @@ def test_killed_at_many_moments(out: Path, environment: dict[str, str], tmp_path
     assert kills == KILLS
     count = check(out)
     embedded = log.stat().st_size
-    assert count <= embedded <= count + KILLS * 8, "what was under way is embedded again, and no more"
+    assert count <= embedded <= count + KILLS * 8, "what was in flight is embedded again, and no more"
     again = start(environment, out, "--engine", "slow")
     again.communicate()
     assert again.returncode == 0

@@ -25,7 +25,7 @@ def test_what_is_in_flight_counts_from_the_first_request_to_the_last(monkeypatch
     monkeypatch.syspath_prepend(str(BENCHMARK.parent))
     from host_path_sides import mean_in_flight
 
-    # time, in flight, requests so far: two are under way for a second, then three for half of one
+    # time, in flight, requests so far: two are in flight for a second, then three for half of one
     samples = [(0.0, 0, 4), (1.0, 2, 6), (2.0, 3, 7), (2.5, 3, 8), (9.0, 0, 8)]
     assert mean_in_flight(samples) == pytest.approx((2 * 1.0 + 3 * 0.5) / 1.5)
     assert mean_in_flight(samples, full=3) == pytest.approx(3)

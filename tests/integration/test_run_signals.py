@@ -36,11 +36,11 @@ pytestmark = [
 SLOW = "latency=400"
 NEVER = "latency=600000"
 MANY = 40
-"""Pages that are not all under way at once."""
+"""Pages that are not all in flight at once."""
 
 
 def start_until(mill: Mill, step: Step, *arguments: str) -> PagemillProcess:
-    """Start it and wait until a step is under way."""
+    """Start it and wait until a step is in flight."""
     run = mill.start(*mill.arguments(*arguments))
     wait_for(lambda: f"[{step}] pagemill" in mill.said or run.exit_code is not None, f"the step {step}")
     assert run.exit_code is None, mill.said

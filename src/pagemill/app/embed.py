@@ -107,7 +107,7 @@ class EmbedOptions(Settings):
     dtype: StoredType = option(default=StoredType.FLOAT32, help="Data type of the files.")
     dimension: int | None = None
     """Number of components to keep; None for all."""
-    fresh: bool = option(default=False, help="Delete the existing vectors and make all anew.")
+    fresh: bool = option(default=False, help="Delete the existing vectors and make all of them again.")
     sources: ImageSources = ImageSources()
     """Where the parsed files are now."""
 
@@ -179,7 +179,7 @@ def _needed(part: Part) -> Modality:
 
 
 class _Embedding:
-    """One pass over a run."""
+    """One invocation on a run."""
 
     def __init__(
         self,
@@ -415,7 +415,7 @@ async def embedded_already(out: Path, model: str, queries: Sequence[tuple[str, s
                     f"{out / FOLDER} holds vectors of {part.plural} that were made by {identity.model} of the engine"
                     f" {identity.engine}, not by {model}",
                     remedy="Name the model that made them with --embedding-model, or remove that folder to make all"
-                    " anew.",
+                    " again.",
                 )
         if any(identity is None for _, identity in identities):
             return None

@@ -118,7 +118,7 @@ def _refuse(options: RunOptions) -> None:
         raise UsageError("an INPUT is empty", remedy="Is a shell variable unset?")
     if Step.OCR not in chosen and (directory.fresh or directory.retry_failed):
         flag = "--fresh" if directory.fresh else "--retry-failed"
-        remedy = "To make all vectors anew: pagemill embed OUT --fresh"
+        remedy = "To make all vectors again: pagemill embed OUT --fresh"
         raise UsageError(f"{flag} goes with the step ocr", remedy=remedy)
     if options.embedding_model == EMBEDDED and (options.embedding_weights or options.embedding_servers):
         flag = "--embedding-weights" if options.embedding_weights else "--embedding-server"

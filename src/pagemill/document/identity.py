@@ -56,7 +56,7 @@ class WaitingPage:
     attempts: int = 0
     """Attempts that ended badly in an earlier process; more than none, and the page is tried alone."""
     death: str | None = None
-    """How the process ended that had this page, and no other, under way; None for one that did not."""
+    """How the process ended that had this page, and no other, in flight; None for one that did not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -236,6 +236,6 @@ def _read_statistics(path: Path) -> tuple[int, NDArray[np.uint32], Hashes]:
     except (TypeError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise DamagedRunError(
             f"{path} cannot be used: {error}",
-            remedy=f"Delete it: the next pagemill embed {path.parent.parent} makes it anew.",
+            remedy=f"Delete it: the next pagemill embed {path.parent.parent} makes it again.",
         ) from error
     return texts, frequencies, digests

@@ -126,7 +126,7 @@ class VectorPaths:
 
     @property
     def partial(self) -> Path:
-        """Vectors of a run of ``pagemill embed`` that has not come to its end."""
+        """Vectors of a run of ``pagemill embed`` that has not finished."""
         return self.folder / f"{self.part}.partial"
 
     def temporary(self, path: Path) -> Path:
@@ -288,5 +288,5 @@ def _damaged(paths: VectorPaths, reason: str) -> DamagedRunError:
     if paths.temporary(paths.ids).exists():  # the two files are replaced one after the other
         remedy = f"Another pagemill embed is at its end, or was cut off there: run pagemill embed {paths.folder.parent}"
     else:
-        remedy = f"Make the vectors anew: pagemill embed {paths.folder.parent} --fresh{paths.part.option}"
+        remedy = f"Make the vectors again: pagemill embed {paths.folder.parent} --fresh{paths.part.option}"
     return DamagedRunError(f"{paths.folder}: {reason}", remedy=remedy)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 SYNC_EVERY_S = 5.0
 """A power cut loses at most what was embedded in this time."""
-_ANEW = "Make the vectors anew with --fresh."
+_ANEW = "Make the vectors again with --fresh."
 _TABLES = """
 PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
 CREATE TABLE IF NOT EXISTS info (info BLOB NOT NULL);
@@ -104,7 +104,7 @@ class VectorWriter:
             self._synced = time.monotonic()
 
     def publish(self, rows: Sequence[VectorRow]) -> int:
-        """Make the files anew, with these rows in this order, and no others; nothing is done where they are so.
+        """Rewrite the files, with these rows in this order, and no others; nothing is done where they are so.
 
         Args:
             rows: Each one is there (:meth:`has`), and none twice.
@@ -191,7 +191,7 @@ class VectorWriter:
         raise DifferentRunError(
             f"{self._paths.folder} holds vectors of {self._info.part.plural} that were made otherwise:"
             f" now {'; '.join(differences)}",
-            remedy="Give the same engine, model and options as then, or make all anew with --fresh.",
+            remedy="Give the same engine, model and options as then, or make all of them again with --fresh.",
         )
 
     def _read_partial(self) -> set[VectorRow]:

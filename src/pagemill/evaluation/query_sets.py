@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import json
 from collections import Counter
 from enum import StrEnum
 from functools import partial
@@ -148,7 +149,7 @@ def _input_errors(path: Path, remedy: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise unreadable(str(path), error) from error
-    except (ValueError, RecursionError, csv.Error, pa.ArrowException, msgspec.DecodeError) as error:
+    except (ValueError, RecursionError, csv.Error, pa.ArrowException) as error:
         raise CorruptInputError(f"{path} cannot be read as queries: {error}", remedy=remedy) from error
 
 
@@ -166,9 +167,12 @@ def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
                 raise ValueError(f"line {number} is over a megabyte")
             if line.strip():
                 try:
-                    yield msgspec.json.decode(line, type=dict[str, Any])
-                except msgspec.DecodeError as error:
+                    row = json.loads(line)  # unlike msgspec it takes the NaN that Python's own writer leaves
+                except ValueError as error:
                     raise ValueError(f"line {number}: {error}") from error
+                if not isinstance(row, dict):
+                    raise ValueError(f"line {number} holds no JSON object")
+                yield row
 
 
 def _parquet(path: Path) -> Iterator[dict[str, Any]]:

@@ -202,7 +202,7 @@ def compare(result: RetrievalResult, other: RetrievalResult) -> list[Comparison]
     for part in shared:
         mine, theirs = result.parts[part].by_query, other.parts[part].by_query
         if any(set(mine[query]) - set(theirs.get(query, ())) for query in mine):
-            raise InputError("the other evaluation lacks the scores of some queries", remedy="Make it anew.")
+            raise InputError("the other evaluation lacks the scores of some queries", remedy="Make it again.")
         for measure in MEASURES:
             ours = np.array([mine[query][measure] for query in mine])
             others = np.array([theirs[query][measure] for query in mine])

@@ -248,7 +248,7 @@ def _figure(page: PageResult, region: Region, crop: str | None, captions: list[R
 
 
 def _table(region: Region) -> str:
-    """A table made anew of rows, cells, spans and text; what cannot be read as one is given as text."""
+    """A table rebuilt from rows, cells, spans and text; what cannot be read as one is given as text."""
     table = table_of(region)
     return table.to_html() if table else f"<pre>{_text(region.content or '')}</pre>"
 

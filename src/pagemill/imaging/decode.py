@@ -62,7 +62,7 @@ _VIPS_LOADERS = {FileFormat.PNG: "pngload", FileFormat.TIFF: "tiffload", FileFor
 _VIPS_PLAIN = frozenset({"b-w", "srgb", "grey16", "rgb16"})
 """Colours that libvips and Pillow bring to 8-bit RGB in the same way."""
 _LIMITS = DecodeLimits()
-_REMEDY = "Get the file again, or open it in an image editor and save it anew to keep what is left."
+_REMEDY = "Get the file again, or open it in an image editor and save it again to keep what is left."
 _DAMAGED_DATA = "the image data is truncated or damaged"
 _PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _END_OF_JPEG = b"\xff\xd9"

@@ -25,7 +25,7 @@ _REQUIRED = {256, 257}
 """Tags of width and height; what lacks them is no page, but bytes that the chain led to by mistake."""
 _MAX_READ = 2
 """Strips that have more bytes in all than so many times the file overlap: they are not checked."""
-_REMEDY = "Get the file again, or open it in an image editor and save it anew to keep what is left."
+_REMEDY = "Get the file again, or open it in an image editor and save it again to keep what is left."
 
 _WIDTH, _HEIGHT, _COMPRESSION, _SAMPLES, _PLANES = 256, 257, 259, 277, 284
 _STRIPS = (273, 279, 256, 278)

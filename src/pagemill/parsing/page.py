@@ -154,7 +154,7 @@ def dead_page(ref: PageRef) -> ParsedPage:
     error = PageError(
         component="worker",
         category=WorkerCrashError.category,
-        message=f"the process died ({ref.death}) while this page, and no other, was under way",
+        message=f"the process died ({ref.death}) while this page, and no other, was in flight",
         remedy="Convert the page to an image of moderate size with another program, or give the process more memory.",
     )
     record = begun_record(ref)

@@ -1,4 +1,4 @@
-"""A page that a model reads, in regions or as a whole: what is done before and after its requests are under way.
+"""A page that a model reads, in regions or as a whole: what is done before and after its requests are in flight.
 
 Both halves compute and are pure but for the encoding: :func:`prepare_page` takes from the pixels all that is needed of
 them, so that they can be let go; :func:`finish_page` makes the record of what was read.

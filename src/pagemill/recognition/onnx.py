@@ -15,7 +15,8 @@ def cpu_session(model: Path | bytes) -> onnxruntime.InferenceSession:
     """Load a model for one compute thread a call; calls from several threads run side by side.
 
     The memory arena saves a tenth of the detector's time, which went into page faults, and holds less at its peak than
-    the C allocator; with inputs of ever new shapes it stays flat. Memory patterns would be planned anew for each shape.
+    the C allocator; with inputs of ever new shapes it stays flat. Memory patterns would be planned
+    again for each shape.
     """
     import onnxruntime
 
@@ -52,5 +53,5 @@ def with_classes(model: Path, kept: Sequence[int]) -> bytes:
             fewer = numpy_helper.to_array(tensor)[..., list(kept)]
             tensor.CopyFrom(numpy_helper.from_array(fewer, tensor.name))
     axis.dim_value = len(kept)
-    del loaded.graph.value_info[:]  # shapes inside the graph are inferred anew
+    del loaded.graph.value_info[:]  # shapes inside the graph are inferred again
     return bytes(loaded.SerializeToString())

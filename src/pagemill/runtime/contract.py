@@ -63,7 +63,7 @@ def engine_error(name: str, error: BaseException) -> PagemillError:
     if is_out_of_memory(error):
         return EngineError(
             f"{name} ran out of memory on a single item: {error}",
-            remedy="Let fewer pages be under way at once (--pages-in-flight, --threads), or give it more memory.",
+            remedy="Let fewer pages be in flight at once (--pages-in-flight, --threads), or give it more memory.",
         )
     if isinstance(error, PagemillError):
         return error
@@ -92,6 +92,7 @@ def checked_regions(page: Pixels, regions: Any) -> list[DetectedRegion]:
         page: What it was given, shape (height, width, 3).
         regions: What it gave.
     """
+    _require_list(regions)
     height, width = page.shape[:2]
     return [_checked_region(region, width, height) for region in regions]
 
@@ -114,6 +115,7 @@ def _checked_region(region: DetectedRegion, width: int, height: int) -> Detected
 @_names_engine
 def checked_lines(page: Pixels, lines: Any) -> list[DetectedLine]:
     """Check which lines a text detector found on a page."""
+    _require_list(lines)
     height, width = page.shape[:2]
     beyond_x, beyond_y = _FAR_OUTSIDE * width, _FAR_OUTSIDE * height
     for line in lines:
@@ -185,6 +187,11 @@ def _check_attempts(reading: RegionReading | PageReading) -> None:
 
 def _check_problem(problem: Any) -> None:
     _require(problem is None or isinstance(problem, Problem), f"a problem that is {type(problem).__name__}")
+
+
+def _require_list(answer: Any) -> None:
+    """Require a list: a check would use a generator up, and an empty string or mapping would count as no findings."""
+    _require(isinstance(answer, list | tuple), f"{type(answer).__name__} instead of a list")
 
 
 def _require(condition: bool, complaint: str) -> None:

@@ -161,7 +161,7 @@ class DecodingService:
         except WorkerCrashError as error:
             raise WorkerCrashError(
                 f"{what} failed: {error.message}",
-                remedy=error.remedy or "Save the file anew with another program, or convert the page to an image.",
+                remedy=error.remedy or "Save the file again with another program, or convert the page to an image.",
             ) from error
         if isinstance(reply, Failed):
             raise reply.exception()

@@ -1,4 +1,4 @@
-"""Flight control: how many pages, bytes of them and requests for them are under way at once."""
+"""Flight control: how many pages, bytes of them and requests for them are in flight at once."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ Thing = TypeVar("Thing")
 class Once(Generic[Thing]):
     """Makes a thing on first use; all who ask meanwhile wait for the same one, and share its failure.
 
-    Who asks after a failure has it made anew: memory may be there again. A page that gives up waiting does not stop the
-    making.
+    Who asks after a failure has it made again: memory may be there by then. A page that gives up waiting does not
+    stop the making.
 
     Args:
         make: Makes it.

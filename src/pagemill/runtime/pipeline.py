@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from pagemill.sources.base import Catalogue, EncodedImage, PageRef, PdfPage
 
 _READY = 2
-"""Regions that are under way or ready, for each one that the region engine can have under way: it never waits for one,
+"""Regions that are in flight or ready, for each one that the region engine can have in flight: it never waits for one,
 and a run that is stopped has little to finish."""
 
 _LARGE_PAGE_BYTES = 40 * 2**20
@@ -74,7 +74,7 @@ class Pipeline:
     ) -> None:
         self.settings = settings
         self.source: InputStream
-        """Of the stream that is under way, once its first page is there."""
+        """Of the stream that is in flight, once its first page is there."""
         self._asked_runtime = runtime
         self.runtime = runtime.resolved()
         self._layout_choice = layout

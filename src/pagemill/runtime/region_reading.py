@@ -85,7 +85,7 @@ class CheckedReader(RegionReader):
         """Make a region ready to be sent.
 
         Raises:
-            PagemillError: It cannot be; whatever the engine raised is told as one.
+            PagemillError: It cannot be; whatever the engine raised is reported as one.
         """
         try:
             return self._engine.prepare(crop, task)

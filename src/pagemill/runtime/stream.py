@@ -30,7 +30,7 @@ class Journal(Protocol):
     """Told what happens to pages before they end, so that the next process knows when this one is killed."""
 
     async def started(self, ref: PageRef, *, alone: bool) -> None:
-        """An attempt is about to begin; ``alone`` when no other page is under way."""
+        """An attempt is about to begin; ``alone`` when no other page is in flight."""
         ...
 
     async def postponed(self, page: ParsedPage) -> None:
@@ -53,7 +53,7 @@ class PageStream:
         source: The pages.
         parse: Turns a reference into a result, its own errors included: an exception that escapes ends the stream. It
             may give back early, by the ticket, what the page holds of the bounds of flight.
-        flight: Bounds what is under way.
+        flight: Bounds what is in flight.
         max_attempts: Most attempts of a page, those of earlier processes included.
         max_postponed_bytes: Most bytes of encoded pages that wait to be tried again.
         journal: Told about attempts; an exception of it ends the stream.

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 RECYCLE = 75
 """Exit status of a worker that asks for a fresh process in its place (EX_TEMPFAIL of sysexits.h)."""
 IDLE_DEATHS = 3
-"""Deaths in a row with no page under way, and none ended in between, after which nobody tries again."""
+"""Deaths in a row with no page in flight, and none ended in between, after which nobody tries again."""
 BUSY_DEATHS = 10
-"""The same with pages under way: each death costs them an attempt, so that the next worker goes on with others."""
+"""The same with pages in flight: each death costs them an attempt, so that the next worker goes on with others."""
 FOREIGN_KILLS = 3
 """So many times a worker may be killed from outside (SIGKILL, and not for want of memory) before that is held against
 its pages: a person does it once or twice, a memory guard in user space again and again."""
@@ -64,7 +64,7 @@ class Vitals(ctypes.Structure):
 
     @property
     def attempts(self) -> int:
-        """Attempts that came to their end, in all lives."""
+        """Completed attempts across worker restarts."""
         return self.done + self.failed + self.postponed
 
 
@@ -96,14 +96,14 @@ def supervise(
 
     Args:
         work: Returns the exit status; prints its own errors. It is called once in every child.
-        busy_deaths: Deaths in a row with pages under way, and none ended in between, before giving up.
+        busy_deaths: Deaths in a row with pages in flight, and none ended in between, before giving up.
         silence_s: A worker that has given signs of life is killed when there was none for so long.
 
     Returns:
         The exit status of the last worker. When that died of SIGINT or SIGTERM, this process dies of it, too.
 
     Raises:
-        WorkerCrashError: Workers died again and again before an attempt at a page came to its end.
+        WorkerCrashError: Workers died again and again before an attempt at a page was completed.
     """
     vitals = Vitals.from_buffer(mmap.mmap(-1, ctypes.sizeof(Vitals)))
     death, idle, busy, number, foreign = None, 0, 0, 0, 0
@@ -294,7 +294,7 @@ def _notice(death: str | None, pages: int) -> str:
 def _given_up(death: str | None, times: int) -> WorkerCrashError:
     how = f"died {times} times in a row ({death})" if death else f"had to be replaced {times} times in a row"
     return WorkerCrashError(
-        f"the worker process {how} and no page came to its end",
+        f"the worker process {how} and no page was completed",
         remedy="What was parsed is kept. If memory is short, --threads 1 --pages-in-flight 1 needs the least.",
     )
 

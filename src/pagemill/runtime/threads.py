@@ -115,7 +115,7 @@ class ComputeThreads:
             await asyncio.wait(answers)
 
     async def close(self) -> None:
-        """Give up what is under way and end the threads, but for those that hang."""
+        """Give up what is in flight and end the threads, but for those that hang."""
         for call in self._calls:
             self.give_up(call)
         await self.settled()

@@ -102,7 +102,7 @@ def prepare(options: ServingOptions, *, dry: bool = False) -> Serving:
     def command_of(port: int) -> list[str]:
         return server_arguments(vllm, card, plan, options, model=model, port=port)
 
-    command_of(FIRST_PORT)  # a wrong option is told now
+    command_of(FIRST_PORT)  # a wrong option is reported now
     asked = _value(options.extra, "--max-model-len") or str(plan.budget.max_model_len)
     length = int(asked) if asked.isdecimal() else 0  # vLLM takes 16k and auto, too
     specs = tuple(

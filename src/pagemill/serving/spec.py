@@ -39,7 +39,7 @@ class Patience:
 
 
 class What(StrEnum):
-    """What is told about a server."""
+    """What is reported about a server."""
 
     STARTING = "starting"
     PROGRESS = "progress"

@@ -60,7 +60,7 @@ class PageRef:
     key: PageKey
     """Identity of the page across runs."""
     position: int
-    """In the run's input, from 0, pages that were passed over included."""
+    """In the run's input, from 0, pages that were skipped included."""
     page_number: int | None = None
     """In the document, from 1; None stands for a source that does not open, or for what it cannot give beside its other
     pages (then ``error`` is set)."""
@@ -74,7 +74,7 @@ class PageRef:
     attempts: int = 0
     """Attempts that ended badly in an earlier process; more than none, and the page is tried alone."""
     death: str | None = None
-    """How the process ended that had this page, and no other, under way; None for one that did not."""
+    """How the process ended that had this page, and no other, in flight; None for one that did not."""
     warning: PageError | None = None
     """What is to stand in the record of the page although it can be read: its file is damaged, say."""
     missing: int = 0
@@ -110,7 +110,7 @@ class Catalogue(Protocol):
         ...
 
     def page_count(self, digest: str) -> int | None:
-        """What :meth:`counted` was told of a source with this content, whether or not the input holds it any more."""
+        """What :meth:`counted` was given for a source with this content, whether or not the input holds it any more."""
         ...
 
     def document_id(self, key: str, wanted: str) -> str:

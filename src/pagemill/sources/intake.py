@@ -1,4 +1,4 @@
-"""Taking in the files of the input, one after the other: what has ended is passed over before it is opened."""
+"""Taking in the files of the input, one after the other: what is finished is skipped before it is opened."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Intake:
         identifier: Identifier,
     ) -> None:
         self.position = 0
-        """Pages so far, given or passed over."""
+        """Pages so far, given or skipped."""
         self.skipped_earlier = 0
         self.files = 0
         """Files before the current one."""
@@ -67,14 +67,14 @@ class Intake:
                 return
             file_format = source.file_format or SUFFIXES.get(PurePosixPath(item.name).suffix.lower())
             if file_format is not None and file_format.is_table:
-                self.dataset(source, file_format)  # also of one that is passed over, which may be the first
+                self.dataset(source, file_format)  # also of one that is skipped, which may be the first
             if not self.pass_over_ended(source):
                 yield source
             self.files += 1
         self.exhausted = True
 
     def pass_over_ended(self, source: Source) -> bool:
-        """Pass over a file all of whose wanted pages have ended; False, and nothing done, for any other."""
+        """Skip a file all of whose wanted pages have ended; False, and nothing done, for any other."""
         known = source.known
         if source.error is not None or known.pages is None:
             return False

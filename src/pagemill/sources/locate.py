@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pagemill.errors import MissingInputError, PagemillError, UnsupportedInputError, unreadable
+from pagemill.errors import InputError, MissingInputError, PagemillError, UnsupportedInputError, unreadable
 from pagemill.imaging.formats import HEAD_BYTES, SUFFIXES, sniff
 from pagemill.sources.items import Item, SkippedFiles, base_name, is_url, natural_key
 from pagemill.sources.remote import expand_url
@@ -51,7 +51,7 @@ def expand(
         except PagemillError as error:
             yield Item(uri=text, name=base_name(text), origin=origin, error=error)
         except (OSError, ValueError) as error:  # a null byte in a name is a ValueError
-            problem = unreadable(repr(text), OSError(*error.args))
+            problem = InputError(f"{text!r} cannot be read: {error}", remedy="Check the name and its permissions.")
             yield Item(uri=text, name=base_name(text), origin=origin, error=problem)
 
 
@@ -160,7 +160,7 @@ class _Search:
 
 
 def _unreadable_folders(pattern: Path) -> Iterator[tuple[str, PagemillError]]:
-    """Folders in which a pattern looks for matches and that cannot be listed: glob passes over them in silence."""
+    """Folders in which a pattern looks for matches and that cannot be listed: glob skips them silently."""
     places = set()
     for index, part in enumerate(pattern.parts):
         if glob.has_magic(part):

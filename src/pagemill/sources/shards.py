@@ -1,6 +1,6 @@
 """What is stored in a dataset shard: row groups and record batches, and which of them are damaged.
 
-A damaged one costs its own rows. What cannot be read never raises once the shard is open: it is told in its place.
+A damaged one costs its own rows. What cannot be read never raises once the shard is open: it is reported in its place.
 """
 
 from __future__ import annotations

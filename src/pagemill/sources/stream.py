@@ -44,7 +44,7 @@ class InputStream:
     """All pages of the inputs, lazily and in input order. File access is on threads.
 
     Nothing that is wrong with an input raises: it becomes a page reference with an error. Pages that the catalogue
-    knows as ended are passed over: files that have ended whole in one go on one thread.
+    knows as ended are skipped: files that have ended whole in one go on one thread.
 
     Args:
         inputs: Paths of files and folders, globs, URLs (``hf://``, ``s3://``, ``https://``), or bytes.
@@ -92,7 +92,7 @@ class InputStream:
         try:
             async with aclosing(on_thread(intake.sources())) as sources:
                 async for source in sources:
-                    if counting is None:  # what was passed over until now needs no counting
+                    if counting is None:  # what was skipped until now needs no counting
                         counting = asyncio.create_task(self._count(intake.files, intake.position))
                     async with aclosing(on_thread(await self._pages_of(source))) as refs:
                         async for ref in refs:

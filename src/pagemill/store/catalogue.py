@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pagemill.store.run_database import RunDatabase
 
 DEATHS_IN_COMPANY = 3
-"""Deaths of the process, with a page among those under way, after which the page is tried alone."""
+"""Deaths of the process, with a page among those in flight, after which the page is tried alone."""
 
 _ENDED = f"(page > 0 AND state >= {PageState.DONE:d} AND NOT (state = {PageState.SKIPPED:d} AND category = ?))"
 """Of a page. A source that did not open is tried again, and a page that was gone may be there once more."""
@@ -108,7 +108,7 @@ class RunCatalogue:
         )
 
     def page_count(self, digest: str) -> int | None:
-        """What :meth:`counted` was told of a source with this content, whether or not the input holds it any more."""
+        """What :meth:`counted` was given for a source with this content, whether or not the input holds it any more."""
         pages: int | None = self._run.one("SELECT MAX(pages) FROM sources WHERE digest = ?", (bytes.fromhex(digest),))
         return pages
 

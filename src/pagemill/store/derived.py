@@ -87,7 +87,7 @@ class LineFile:
         self._fd = -1
 
     def distrust(self) -> None:
-        """The file holds lines that are no longer true: the next update writes it anew. May be called on any thread."""
+        """The file holds lines that are no longer true: the next update rewrites it. May be called on any thread."""
         with self._run.lock:
             self._size = -1
 
@@ -125,7 +125,7 @@ class LineFile:
                 self._record, self._size = record, self._size + len(line)
 
     def update(self) -> None:
-        """Make the file hold the lines of all records: append to it, or write it anew where that does not do.
+        """Make the file hold the lines of all records: append to it, or rewrite it where that does not do.
 
         It is followed no longer then.
 

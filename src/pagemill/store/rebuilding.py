@@ -1,4 +1,4 @@
-"""Making the database of a run anew where it was lost or damaged."""
+"""Rebuilding the database of a run where it was lost or damaged."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def repair(path: Path, *, exporters: Exporters, quick: bool = False) -> tuple[Ve
     """Repair what :func:`pagemill.store.verify.verify` finds.
 
     Pages whose record or crops are damaged wait for the next run. Files that belong to this run by their names, and
-    that nothing mentions, are deleted; others are not touched. A damaged database is made anew from what can be read
+    that nothing mentions, are deleted; others are not touched. A damaged database is rebuilt from what can be read
     of it and from ``ocr_results.jsonl``. Derived files are written where they do not agree with the records. A process
     that dies in between leaves a directory that can be repaired again.
 
@@ -89,7 +89,7 @@ def repair(path: Path, *, exporters: Exporters, quick: bool = False) -> tuple[Ve
 
 
 def _reset(path: Path, found: Examination) -> tuple[int, int]:
-    """Let pages wait whose record is lost, and note which derived files are to be written anew.
+    """Let pages wait whose record is lost, and note which derived files are to be rewritten.
 
     Returns:
         The number of pages, and that of their files, which the next to open the directory deletes.

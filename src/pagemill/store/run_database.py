@@ -250,7 +250,7 @@ class RunDatabase(RunReader):
             )
 
     def derived(self, name: str) -> tuple[int, int]:
-        """Number of the last record in a derived file and the file's size then; -1 as the size: write it anew."""
+        """Number of the last record in a derived file and the file's size then; -1 as the size: rewrite it."""
         rows = self.query("SELECT record, bytes FROM derived WHERE name = ?", (name,))
         return rows[0] if rows else (0, -1)
 

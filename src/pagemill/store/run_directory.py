@@ -264,7 +264,7 @@ class RunDirectory:
         the previews that were kept for it.
 
         Args:
-            interrupted: The run was told to stop.
+            interrupted: The run was asked to stop.
             complete: The input was read to its end, so that what it did not yield is no longer in it: such pages are
                 skipped when they have not ended, and failures of sources that were not repeated are forgotten.
 

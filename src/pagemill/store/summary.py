@@ -25,7 +25,7 @@ class Counters(msgspec.Struct, kw_only=True):
     missing: int = 0
     """Pages and rows that sources announce and could not give, at least; failed records stand for them."""
     skipped: int = 0
-    """Pages that were passed over for good, and have no record."""
+    """Pages that were skipped for good, and have no record."""
     regions: int = 0
     crops: int = 0
     regions_by_label: dict[str, int] = {}

@@ -319,7 +319,7 @@ def _figures_below(above: TextRow, row: TextRow) -> bool:
 
 
 def _continues(above: TextRow, row: TextRow, after: float, text_height: float) -> bool:
-    """Whether a line continues the row above: fewer columns, each under text, nothing that starts anew."""
+    """Whether a line continues the row above: fewer columns, each under text, nothing that starts a new row."""
     distance = row.y - above.end
     if distance > TABLES.row_distance * text_height or row.spans():
         return False
@@ -333,5 +333,5 @@ def _continues(above: TextRow, row: TextRow, after: float, text_height: float) -
     if sum(text[:1] in "([" for text in texts) > len(texts) // 2:
         return True
     few = len(texts) <= max(1, len(above.columns) // 2)
-    anew = all(text[:1].isupper() for text in texts) and not tighter
-    return few and not anew and after >= TABLES.continues_tighter * distance and not any(map(is_number, texts))
+    fresh_start = all(text[:1].isupper() for text in texts) and not tighter
+    return few and not fresh_start and after >= TABLES.continues_tighter * distance and not any(map(is_number, texts))

@@ -48,7 +48,7 @@ class TableThresholds:
     link_gap: float = 0.7
     """Longest gap in a broken rule."""
     light_window: float = 0.25
-    """Height of the window in which a white line inside shading is told from its ground."""
+    """Height of the window in which a white line inside shading is distinguished from its ground."""
 
     # Ruled tables on a whole page.
     same_table: float = 0.5

@@ -1,6 +1,6 @@
 """An OpenAI-compatible server without a model, for tests and benchmarks: latency, answers and faults as one sets them.
 
-As a process it prints its URL, serves until it is told to end, and prints its counts:
+As a process it prints its URL, serves until it is asked to end, and prints its counts:
 
     python -m pagemill.testing.stub_server --port 0 --latency-ms 200 --fault 500=0.05 --fault hang=0.01
 
@@ -80,7 +80,7 @@ class StubSettings:
     max_image_pixels: int = 0
     """An image with more is refused with HTTP 400 as by a vLLM with a small encoder cache. 0: none is."""
     dies_after: int = 0
-    """The server dies at this completion, with all that are under way, and after as many again, if it is back by
+    """The server dies at this completion, with all that are in flight, and after as many again, if it is back by
     then. 0: never."""
     returns_after_s: float = 0.0
     """It listens again so long after it died. 0: never."""
@@ -103,7 +103,7 @@ class StubServer:
         self.bodies: deque[bytes] = deque(maxlen=self.settings.keep_bodies)
         """The last bodies of completions: :attr:`StubSettings.keep_bodies`."""
         self.in_flight = 0
-        """Completions under way, those that wait included."""
+        """Completions in flight, those that wait included."""
         self.died = asyncio.Event()
         """Set when the server has died of :attr:`StubSettings.dies_after` or :meth:`kill`."""
         self._host, self._port = host, port

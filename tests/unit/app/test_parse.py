@@ -154,7 +154,7 @@ async def test_a_signal_drains_the_run_and_the_handlers_come_back(tmp_path, numb
     outcome = await run(tmp_path / "out", FakePipeline(page(1), page(2), page(3), endless=True), progress)
     assert outcome.exit_code is ExitCode.INTERRUPTED
     assert progress.in_flight is not None
-    assert records(tmp_path / "out") == ["d_1", "d_2", "d_3"]  # the third was under way
+    assert records(tmp_path / "out") == ["d_1", "d_2", "d_3"]  # the third was in flight
     assert (tmp_path / "out" / "documents" / "d.md").exists()
     assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == before
 

@@ -73,6 +73,12 @@ def test_what_is_no_set_of_queries_is_refused(tmp_path, text):
     assert "line" not in str(caught.value) or "relevant" in (caught.value.remedy or "")
 
 
+def test_what_pythons_own_writer_leaves_is_read(tmp_path):
+    path = tmp_path / "q.jsonl"
+    path.write_text('{"id": "1", "query": "q", "relevant": ["a"], "score": NaN}\n', encoding="utf-8")
+    assert len(read_queries(path, QueryFormat.JSONL)) == 1
+
+
 def test_other_files_are_refused(tmp_path):
     path = lines(tmp_path / "q.jsonl", {"_id": "1", "text": "one"})
     with pytest.raises(CorruptInputError, match="cannot be read as queries"):

@@ -26,7 +26,7 @@ def region(box=(10.0, 10.0, 50.0, 40.0), label=Label.TEXT, **more) -> DetectedRe
 @pytest.mark.parametrize(
     ("regions", "message"),
     [
-        (None, "not iterable"),
+        (None, "NoneType instead of a list"),
         ([(1, 2, 3, 4)], "'tuple' object has no attribute"),
         ([region((NAN, 0.0, 1.0, 1.0))], "not 4 finite numbers"),
         ([region((0.0, 0.0, INF, 1.0))], "not 4 finite numbers"),
@@ -45,6 +45,8 @@ def region(box=(10.0, 10.0, 50.0, 40.0), label=Label.TEXT, **more) -> DetectedRe
         ([region(), region(polygon=((0, 0), (1, NAN), (1, 1)))], "not 2 finite numbers"),
         ([region(polygon=((0, 0), (1, 1)))], "fewer than three points"),
         ([region(polygon=3)], "not iterable"),
+        ({}, "dict instead of a list"),
+        ("", "str instead of a list"),
     ],
 )
 def test_regions_that_are_refused(regions, message):
@@ -85,7 +87,8 @@ SQUARE = ((0.0, 0.0), (9.0, 0.0), (9.0, 5.0), (0.0, 5.0))
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (None, "not iterable"),
+        (None, "NoneType instead of a list"),
+        ((line for line in [DetectedLine(polygon=SQUARE, score=1.0)]), "generator instead of a list"),
         ([SQUARE], "'tuple' object has no attribute"),
         ([DetectedLine(polygon=SQUARE[:3], score=1.0)], "has not four points"),
         ([DetectedLine(polygon=((NAN, 0.0), *SQUARE[1:]), score=1.0)], "not 2 finite numbers"),

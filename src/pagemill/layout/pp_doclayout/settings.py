@@ -82,7 +82,7 @@ class FilterSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     spare_stronger: bool = True
     """Of two boxes that would drop each other the one with the higher score stays. ``glmocr`` drops both."""
     never_contained: frozenset[Label] = frozenset({Label.IMAGE, Label.SEAL, Label.CHART})
-    """Classes whose boxes stay where they lie in another."""
+    """Classes whose boxes are kept inside another."""
     oversized_landscape: Share = 0.82
     """Share of a page wider than high above which an image box is the page itself and is dropped."""
     oversized_portrait: Share = 0.93
