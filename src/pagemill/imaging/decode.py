@@ -70,6 +70,7 @@ _ORIENTATION = 0x0112
 _GAIN_MAPS = (b"hdrgm:Version", b"hdrgainmap")
 """In the metadata of JPEGs whose second image is no page but the brightness of the first one on HDR screens."""
 _MP_ENTRIES = 0xB002
+_THUMBNAIL = "Large Thumbnail"
 _SIDEWAYS = frozenset({5, 6, 7, 8})
 """EXIF orientations that swap width and height."""
 
@@ -221,7 +222,7 @@ def _decode(
     elif file_format is FileFormat.JPEG and image.mode == "CMYK":
         # libjpeg-turbo finds fault with damaged data; Pillow does not.
         _decode_jpeg(_whole(file), (math.ceil(image.width / 8), math.ceil(image.height / 8)), "CMYK")
-    elif isinstance(image, TiffImagePlugin.TiffImageFile) and is_damaged(file, image.tag_v2, frame):
+    elif isinstance(image, TiffImagePlugin.TiffImageFile) and is_damaged(file, image.tag_v2):
         raise ValueError(_DAMAGED_DATA)
     orientation = 1 if file_format is FileFormat.TIFF else _orientation(image)  # Pillow turns TIFFs itself
     pixels = _pixels(image, file, file_format, limits, frame)
@@ -287,7 +288,8 @@ def _mpo_frames(image: JpegImagePlugin.JpegImageFile, data: bytes) -> int:
             height, width = simplejpeg.decode_jpeg_header(data[start : start + entry["Size"]])[:2]
         except ValueError:  # editors cut off the images behind the first and leave the index
             continue
-        frames += 2 * width * height > image.width * image.height
+        is_thumbnail = entry["Attribute"]["MPType"].startswith(_THUMBNAIL)
+        frames += not is_thumbnail and 2 * width * height > image.width * image.height
     return frames
 
 

@@ -2,6 +2,7 @@ import io
 import os
 import struct
 import sys
+import tracemalloc
 import zlib
 from pathlib import Path
 
@@ -339,6 +340,26 @@ def test_odd_tags_are_no_damage(compression: str, options: dict[str, object]):
     assert decode_image(tiff).pixels.shape == (240, 320, 3)
 
 
+@pytest.mark.parametrize(("tag", "count"), [(259, 2), (266, 0), (266, 2)])
+def test_a_number_of_a_fax_that_is_given_twice_or_not_at_all_is_no_damage(tag: int, count: int):
+    tiff = encoded(Image.effect_noise((320, 240), 90).convert("1"), "TIFF", compression="group4", tiffinfo={266: 1})
+    (place,) = [place for place in range(len(tiff)) if tiff.startswith(struct.pack("<HHI", tag, 3, 1), place)]
+    odd = tiff[: place + 4] + struct.pack("<I", count) + tiff[place + 8 :]
+    assert np.array_equal(decode_image(odd).pixels, decode_image(tiff).pixels)
+
+
+@pytest.mark.parametrize("compression", ["group4", "jpeg"])
+def test_a_page_of_a_big_tiff_takes_no_memory_for_the_others(compression: str):
+    noise = Image.effect_noise((320, 240), 90).convert("1" if compression == "group4" else "L")
+    tiff = encoded(noise, "TIFF", compression=compression) + bytes(20_000_000)
+    tracemalloc.start()
+    try:
+        decode_image(tiff)
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    finally:
+        tracemalloc.stop()
+
+
 def test_a_truncated_jpeg_of_four_colours_with_an_end_marker_is_an_error():
     data = encoded(Image.effect_noise((320, 240), 90).convert("CMYK"), "JPEG")
     assert decode_image(data).pixels.shape == (240, 320, 3)
@@ -489,5 +510,7 @@ def test_images_behind_a_photograph_that_are_no_pages_have_no_warning():
     gain_map = encoded(two_colours(), "MPO", save_all=True, append_images=[two_colours(32, 24)])
     cut = whole[: whole.index(b"\xff\xd8", 2)]
     marked = whole + b"urn:com:apple:photo:2020:aux:hdrgainmap"
-    for data in (gain_map, cut, marked):
+    second = whole.index(struct.pack("<II", 0x030000, len(cut))) + 16  # an entry has 16 bytes: kind, length ...
+    thumbnail = whole[:second] + struct.pack("<I", 0x010002) + whole[second + 4 :]
+    for data in (gain_map, cut, marked, thumbnail):
         assert decode_image(data).warnings == ()
