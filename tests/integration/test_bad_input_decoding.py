@@ -12,8 +12,10 @@ import sys
 import textwrap
 import threading
 import time
+import tracemalloc
 import zlib
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +36,7 @@ from pagemill.errors import (
 )
 from pagemill.imaging.decode import decode_image, stored_pixels
 from pagemill.runtime.decoding import DecodingService
+from pagemill.runtime.decoding_process import DecodingProcess
 from pagemill.runtime.threads import ComputeThreads
 from pagemill.sources.base import EncodedImage, PdfPage
 
@@ -149,6 +152,29 @@ async def test_a_hang_ends_at_the_time_limit(pdf: Path, faulty: list[str]):
             await service.decode(PdfPage(path=pdf, page_index=2))
         assert "--page-timeout" in str(caught.value.remedy)
         assert (await service.decode(PdfPage(path=pdf, page_index=0))).pixels.size
+
+
+async def test_time_limits_hold_when_other_work_has_all_threads_of_the_event_loop(pdf: Path, faulty: list[str]):
+    none_free = ThreadPoolExecutor(1)
+    none_free.shutdown()  # a request for a thread fails, instead of waiting for ever
+    asyncio.get_running_loop().set_default_executor(none_free)
+    async with DecodingService(workers=2, command=faulty, timeout_s=3.0) as service:
+        hanging = [service.decode(PdfPage(path=pdf, page_index=2)) for _ in range(3)]
+        errors = await asyncio.gather(*hanging, return_exceptions=True)
+        assert [type(error) for error in errors] == [PageTimeoutError] * 3
+        assert (await service.decode(PdfPage(path=pdf, page_index=0))).pixels.size
+
+
+def test_what_a_process_says_without_end_takes_little_memory():
+    script = "import os\nfor _ in range(64): os.write(2, b'x' * 2**20)\nos.write(2, b'\\nout of luck')"
+    process = DecodingProcess([sys.executable, "-c", script], 2**30)
+    tracemalloc.start()
+    try:
+        with pytest.raises(WorkerCrashError, match="out of luck"):
+            process.receive()
+        assert tracemalloc.get_traced_memory()[1] < 2**22
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize(("stage", "honest"), [("stored_pixels", stored_pixels), ("decode_image", decode_image)])

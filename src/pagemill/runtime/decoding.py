@@ -75,6 +75,9 @@ class DecodingService:
         self._command = command or module_command("pagemill.runtime.decoder_worker")
         self._free = asyncio.Semaphore(workers)
         self._idle: list[DecodingProcess] = []
+        # One thread asks a process, another one may have to kill it. Of the event loop's own threads, hanging
+        # processes would leave none for that.
+        self._waiting = ComputeThreads(2 * workers, name="pagemill.decoder")
         self._threads = threads or ComputeThreads(2, name="pagemill.decode")
         self._one_large = asyncio.Lock()
 
@@ -83,7 +86,8 @@ class DecodingService:
 
     async def __aexit__(self, *_: object) -> None:
         idle, self._idle = self._idle, []
-        await asyncio.gather(*(asyncio.to_thread(process.kill) for process in idle))
+        await asyncio.gather(*(self._waiting.run(process.kill) for process in idle))
+        await self._waiting.close()
         await self._threads.close()
 
     async def probe_pdf(self, path: Path, password: str | None = None) -> PdfInfo:
@@ -170,7 +174,7 @@ class DecodingService:
 
     async def _ask_once(self, request: Request, what: str) -> Reply:
         async with self._process() as process, self._time_limit(what):
-            return await asyncio.to_thread(process.ask, request)
+            return await self._waiting.run(process.ask, request)
 
     @asynccontextmanager
     async def _process(self) -> AsyncIterator[DecodingProcess]:
@@ -180,25 +184,24 @@ class DecodingService:
             process = DecodingProcess(self._command, self._memory) if is_new else self._idle.pop()
             try:
                 if is_new:
-                    await _wait_for_start(process)
+                    await self._wait_for_start(process)
                 yield process
                 is_good = process.retained_bytes() <= _RETAINED
             finally:
                 if is_good:
                     self._idle.append(process)
                 else:
-                    await asyncio.shield(asyncio.to_thread(process.kill))
+                    await asyncio.shield(self._waiting.run(process.kill))
 
-
-async def _wait_for_start(process: DecodingProcess) -> None:
-    try:
-        async with asyncio.timeout(_START_TIMEOUT_S):
-            await asyncio.to_thread(process.receive)
-    except (WorkerCrashError, TimeoutError) as error:
-        raise WorkerCrashError(
-            f"a decoding process did not start: {error}",
-            remedy="Check the installation: pagemill doctor",
-        ) from error
+    async def _wait_for_start(self, process: DecodingProcess) -> None:
+        try:
+            async with asyncio.timeout(_START_TIMEOUT_S):
+                await self._waiting.run(process.receive)
+        except (WorkerCrashError, TimeoutError) as error:
+            raise WorkerCrashError(
+                f"a decoding process did not start: {error}",
+                remedy="Check the installation: pagemill doctor",
+            ) from error
 
 
 @contextmanager

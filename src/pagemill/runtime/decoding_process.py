@@ -8,6 +8,7 @@ import signal
 import subprocess
 from collections import deque
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -33,6 +34,8 @@ _ENVIRONMENT = {
 }
 _END_TIMEOUT_S = 2.0
 _STDERR_LINES = 20
+_STDERR_LINE = 8192
+"""Bytes; a longer line counts as several."""
 
 
 class KilledError(WorkerCrashError):
@@ -53,7 +56,9 @@ class DecodingProcess:
         )
         self.pid = self._process.pid
         self._words: deque[bytes] = deque(maxlen=_STDERR_LINES)
-        self._listener = Thread(target=self._words.extend, args=(self._process.stderr,), daemon=True)
+        assert self._process.stderr is not None
+        lines = iter(partial(self._process.stderr.readline, _STDERR_LINE), b"")
+        self._listener = Thread(target=self._words.extend, args=(lines,), daemon=True)
         self._listener.start()
 
     def ask(self, request: Request) -> Reply:

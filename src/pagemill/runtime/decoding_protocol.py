@@ -93,7 +93,7 @@ def _plain(value: Any) -> Any:
 def _restored(kind: type, value: Any) -> Any:
     if kind is Path:
         return Path(os.fsdecode(value))
-    height, width, channels = value
+    height, width, channels = msgspec.convert(value, tuple[int, int, int])
     if height * width * channels > MAX_MESSAGE:
         raise ValueError(f"a page of {width:,} x {height:,} pixels")
     return np.empty((height, width, channels), dtype=np.uint8)

@@ -106,6 +106,8 @@ class ComputeThreads:
         """Nobody wants the answer any more: a call that waits does not run, one that runs had better end soon."""
         if not call.given_up:
             call.given_up = True
+            # Looked at, so that asyncio does not complain that nobody has: errors of such a call are no news.
+            call.answer.add_done_callback(lambda answer: answer.cancelled() or answer.exception())
             if not call.cancel():
                 asyncio.get_running_loop().call_later(self._grace_s, self._leave_behind, call)
 

@@ -94,6 +94,11 @@ def test_an_absurd_size_is_refused_before_memory_is_taken():
     with pytest.raises(msgspec.MsgspecError, match="65,536 x 65,536"):
         receive_reply(stream)
 
+    size = {"type": "Decoded", "page": {"pixels": (2**26, 1, b"abc")}}
+    body = msgspec.msgpack.encode(size)
+    with pytest.raises(msgspec.MsgspecError, match="Expected `int`"):
+        receive_reply(io.BytesIO(HEADER.pack(len(body)) + body))
+
 
 @pytest.mark.parametrize(
     ("category", "error"), [("encrypted", EncryptedError), ("too_large", TooLargeError), ("new", PagemillError)]
