@@ -141,6 +141,7 @@ def test_exports_of_a_run_that_is_being_written_and_then_killed(tmp_path: Path) 
     assert len(lines(tmp_path / "last.jsonl")) == status["pages"]["done"]
 
 
+@pytest.mark.slow
 def test_watching_ends_with_the_run(tmp_path: Path) -> None:
     out = tmp_path / "run"
     writer = subprocess.Popen(

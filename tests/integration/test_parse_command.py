@@ -110,6 +110,7 @@ def test_a_run_is_replaced_only_when_asked(inputs: Path, tmp_path: Path):
     assert [record["markdown"] for record in records(out)] == ["beta"]
 
 
+@pytest.mark.slow
 def test_other_settings_are_named_and_nothing_is_touched(inputs: Path, tmp_path: Path):
     out = tmp_path / "out"
     assert parse(inputs / "a.png", "-o", out).returncode == ExitCode.OK
@@ -151,6 +152,7 @@ def test_nothing_is_parsed_twice_and_old_failures_count(inputs: Path, tmp_path: 
     )
 
 
+@pytest.mark.slow
 def test_files_with_the_same_content_are_skipped_where_that_was_asked(inputs: Path, tmp_path: Path):
     twin = tmp_path / "twin.png"
     twin.write_bytes((inputs / "a.png").read_bytes())
@@ -173,6 +175,7 @@ def test_files_of_other_kinds_in_a_folder_are_named_and_no_failure(inputs: Path,
     assert (again.returncode, again.stderr) == (ExitCode.OK, "")
 
 
+@pytest.mark.slow
 def test_a_misspelt_name_does_not_block_the_output(inputs: Path, tmp_path: Path):
     out = tmp_path / "out"
     assert parse(inputs / "aa.png", "-o", out).returncode == ExitCode.INPUT

@@ -33,6 +33,7 @@ def test_a_folder_and_reading_it_back(run, tmp_path):
     assert not list(target.rglob("*.pagemill-tmp"))
 
 
+@pytest.mark.slow
 def test_a_folder_is_brought_up_to_date(run, tmp_path):
     target = tmp_path / "published"
     arguments = ("--to", target.as_uri(), "--licence", "cc0-1.0")

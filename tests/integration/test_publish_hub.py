@@ -51,6 +51,7 @@ def test_made_uploaded_and_verified(run, hub):
     assert not any(TOKEN.encode() in path.read_bytes() for path in run.rglob("*") if path.is_file())
 
 
+@pytest.mark.slow
 def test_nothing_of_this_machine_is_published(run, hub):
     assert to_hub(run, hub).returncode == 0
     files = hub.repositories[REPO].branches["main"]

@@ -172,6 +172,7 @@ def test_a_server_that_does_not_start_ends_it_with_the_cause(world: World):
         assert not world.processes()
 
 
+@pytest.mark.slow
 def test_the_flags_of_the_plan_the_card_and_the_user_reach_the_server(world: World):
     with serve_model(
         world, "--gpu-mem-util", "0.7", "--with", "speculative", "--", "--max-num-seqs", "7", "--enforce-eager"
@@ -191,6 +192,7 @@ def test_the_flags_of_the_plan_the_card_and_the_user_reach_the_server(world: Wor
     assert "--speculative-config" in argv
 
 
+@pytest.mark.slow
 def test_a_dry_run_prints_the_commands_and_starts_nothing(world: World):
     with serve_model(world, "--replicas", "2", "--dry-run") as command:
         assert command.wait() == ExitCode.OK

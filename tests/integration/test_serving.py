@@ -170,7 +170,9 @@ async def test_a_server_that_is_killed_comes_back_at_the_same_place(world: World
     assert not world.processes()
 
 
-@pytest.mark.parametrize(("fault", "state"), [("sick", "failing"), ("mute", "no response")])
+@pytest.mark.parametrize(
+    ("fault", "state"), [("sick", "failing"), pytest.param("mute", "no response", marks=pytest.mark.slow)]
+)
 async def test_a_server_that_is_unwell_is_ended_and_started_again(world: World, fault: str, state: str):
     patience = replace(QUICK, answer_s=0.3 if fault == "mute" else QUICK.answer_s)
     async with ModelServers([world.spec()], patience=patience, tell=world.tell):

@@ -115,6 +115,7 @@ def parse(packages: Path, *arguments: str | Path) -> subprocess.CompletedProcess
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_layout_engine_of_another_package(packages, page, tmp_path):
     run = parse(packages, page, "--layout-engine", "halves", "-o", tmp_path / "out")
     assert run.returncode == 0, run.stderr

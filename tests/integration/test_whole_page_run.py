@@ -137,8 +137,8 @@ def test_a_model_without_a_prompt_for_pages_is_refused(
     [
         (("--text", GROUNDED, "--fault", "truncated=1"), "truncated", 3),
         (("--text", GROUNDED, "--fault", "loop=1"), "repetition", 1),
-        (("--text", "# All of it\n\nin words"), "no_grounding", 1),
-        (("--text", GROUNDED, "--fault", "empty=1"), "empty_text", 0),
+        pytest.param(("--text", "# All of it\n\nin words"), "no_grounding", 1, marks=pytest.mark.slow),
+        pytest.param(("--text", GROUNDED, "--fault", "empty=1"), "empty_text", 0, marks=pytest.mark.slow),
     ],
 )
 def test_flawed_answers_are_told_and_what_was_read_is_kept(
