@@ -39,7 +39,7 @@ _ANEW = "Make the vectors again with --fresh."
 _TABLES = """
 PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
 CREATE TABLE IF NOT EXISTS info (info BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS vectors (name BLOB PRIMARY KEY, vector BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS vectors (name BLOB PRIMARY KEY, vector BLOB NOT NULL, crc INTEGER NOT NULL);  -- of both
 """
 
 
@@ -94,9 +94,9 @@ class VectorWriter:
         stored = np.asarray(vectors, dtype=self._dtype)
         if stored.shape != (len(rows), self._info.dimension):
             raise ValueError(f"{len(rows)} rows and vectors of shape {stored.shape}")
-        named = [(_name(row), vector.tobytes()) for row, vector in zip(rows, stored, strict=True)]
+        named = [_kept(_name(row), vector.tobytes()) for row, vector in zip(rows, stored, strict=True)]
         with self._partial_errors(), self._partial:
-            self._partial.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", named)
+            self._partial.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", named)
         self._new.update(rows)
         if time.monotonic() - self._synced >= SYNC_EVERY_S:
             with self._partial_errors():
@@ -165,8 +165,10 @@ class VectorWriter:
     def _vector(self, row: VectorRow) -> bytes:
         if row in self._new:
             with self._partial_errors():
-                found = self._partial.execute("SELECT vector FROM vectors WHERE name = ?", (_name(row),)).fetchone()
-            return bytes(found[0])
+                found = self._partial.execute("SELECT * FROM vectors WHERE name = ?", (_name(row),)).fetchone()
+            if found is None or found != _kept(_name(row), found[1]):
+                raise DamagedRunError(f"{self._paths.partial} is damaged: {row.key}", remedy=_ANEW)
+            return bytes(found[1])
         index = self._published.place(row) if self._published is not None else None
         if self._published is None or index is None:
             raise ValueError(f"no vector of {row.key}")
@@ -195,7 +197,7 @@ class VectorWriter:
         )
 
     def _read_partial(self) -> set[VectorRow]:
-        """What an earlier process kept."""
+        """What an earlier process kept, as far as it is intact."""
         self._partial.executescript(_TABLES)
         info = self._partial.execute("SELECT info FROM info").fetchone()
         if info is None:
@@ -204,8 +206,9 @@ class VectorWriter:
             return set()
         try:
             self._require(msgspec.json.decode(info[0], type=VectorsInfo))
-            names = self._partial.execute("SELECT name FROM vectors")
-            return {msgspec.msgpack.decode(name, type=VectorRow) for (name,) in names}
+            # A flipped bit can make a text of a blob.
+            kept = self._partial.execute("SELECT * FROM vectors WHERE typeof(name) || typeof(vector) = 'blobblob'")
+            return {msgspec.msgpack.decode(row[0], type=VectorRow) for row in kept if row == _kept(row[0], row[1])}
         except msgspec.DecodeError as error:
             raise DamagedRunError(f"{self._paths.partial} is damaged: {error}", remedy=_ANEW) from error
 
@@ -219,6 +222,11 @@ class VectorWriter:
 
 def _name(row: VectorRow) -> bytes:
     return msgspec.msgpack.encode(row)
+
+
+def _kept(name: bytes, vector: bytes) -> tuple[bytes, bytes, int]:
+    """A row of the table ``vectors``."""
+    return name, vector, zlib.crc32(vector, zlib.crc32(name))
 
 
 def _end_renames(paths: VectorPaths) -> None:

@@ -21,13 +21,14 @@ REPAIR = "Repair the directory with pagemill verify --repair."
 _OLDEST_SQLITE = (3, 37)
 """The first one with STRICT tables, in which no text takes the place of a number; https://sqlite.org/stricttables.html"""
 _DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})
+_DAMAGE_TEXTS = ("malformed", "unsupported file format")
 _BUSY_S = 10.0
 _NEARLY_FULL_BYTES = 64 * 2**10
 
 APPLICATION_ID = 0x504D494C
 """``PMIL``: marks an SQLite file as the database of a run."""
 FORMAT = 2
-"""Version of the tables."""
+"""Version of the tables; no two have the same."""
 PAGE_SIZE = 1024
 """Bytes. Records of 22 KB made of random words take 0.29 of their lines in the database, with pages of 4096 bytes 0.36;
 a page costs the same time."""
@@ -76,6 +77,7 @@ CREATE TABLE digests (
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE samples (time REAL PRIMARY KEY, session INTEGER NOT NULL, ended INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 """
+_STATEMENTS = [statement.strip() for statement in TABLES.split(";\n") if statement.strip()]
 
 
 @contextlib.contextmanager
@@ -106,7 +108,7 @@ def database_errors(path: Path, *, repair: str = REPAIR) -> Iterator[None]:
 
 def is_damage(error: sqlite3.DatabaseError) -> bool:
     """Whether an error means that the file is not an intact database."""
-    return _primary_code(error) in _DAMAGE or "malformed" in str(error)
+    return _primary_code(error) in _DAMAGE or any(text in str(error) for text in _DAMAGE_TEXTS)
 
 
 def _primary_code(error: sqlite3.DatabaseError) -> int:
@@ -196,7 +198,7 @@ class Database:
 
     def _prepare(self) -> None:
         connection = self._connection
-        is_new = not connection.execute("PRAGMA schema_version").fetchone()[0]
+        is_new = not _statements_of(connection)
         if not is_new:
             self._accept(connection, self.file)
         connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
@@ -205,7 +207,7 @@ class Database:
         connection.execute("PRAGMA wal_autocheckpoint = 0")  # sync() does it, not some page
         if is_new:
             with self.transaction():
-                for statement in filter(str.strip, TABLES.split(";\n")):
+                for statement in _STATEMENTS:
                     connection.execute(statement)
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 connection.execute(f"PRAGMA user_version = {FORMAT}")
@@ -278,6 +280,9 @@ class Database:
             self._connection.execute("PRAGMA busy_timeout = 0")  # do not wait for readers: the next checkpoint does it
             try:
                 self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            except sqlite3.OperationalError as error:
+                if _primary_code(error) != sqlite3.SQLITE_LOCKED:  # an iterator of ours that is not exhausted: a reader
+                    raise
             finally:
                 self._connection.execute(f"PRAGMA busy_timeout = {_BUSY_S * 1000:.0f}")
 
@@ -297,19 +302,25 @@ def _recognize(connection: sqlite3.Connection, path: Path) -> None:
     """Make sure that a file is the database of a run, of this format.
 
     Raises:
-        DamagedRunError: It is empty, or its beginning is lost.
+        DamagedRunError: It is empty, or its beginning is lost or damaged.
         OutputError: It is another program's, or of another version of pagemill.
     """
     application, version = version_of(connection)
-    if application == 0:
+    if (application, version) == (APPLICATION_ID, FORMAT):
+        return
+    if application == 0 or _statements_of(connection) in ([], _STATEMENTS):  # with our tables a number is damaged
         raise DamagedRunError(f"{path} is not an intact database of a run", remedy=REPAIR)
     if application != APPLICATION_ID:
         raise OutputError(f"{path} is not from pagemill", remedy="Choose another directory with -o.")
-    if version != FORMAT:
-        raise OutputError(
-            f"{path} was written by another version of pagemill (format {version}; this version reads {FORMAT})",
-            remedy="Continue with that version. To parse again: choose another directory with -o, or parse --fresh.",
-        )
+    raise OutputError(
+        f"{path} was written by another version of pagemill (format {version}; this version reads {FORMAT})",
+        remedy="Continue with that version. To parse again: choose another directory with -o, or parse --fresh.",
+    )
+
+
+def _statements_of(connection: sqlite3.Connection) -> list[str]:
+    """What has made the tables and indices of a database."""
+    return [sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'")]
 
 
 def version_of(connection: sqlite3.Connection) -> tuple[int, int]:

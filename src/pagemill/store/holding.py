@@ -41,6 +41,8 @@ def examine(out: Path, *, fresh: bool = False) -> Holding:
             version that is not to be deleted, or cannot be read.
     """
     with output_errors(out):
+        if (out / paths.FOLDER).is_file():
+            raise foreign(out, paths.FOLDER)
         if (out / paths.DISCARDING).exists():
             return Holding.REMAINS
         if (out / paths.DATABASE).exists():

@@ -90,19 +90,24 @@ def written_pages(path: Path) -> Iterator[PageResult]:
 
 
 def _stored_summary(file: Path) -> RunSummary | None:
-    with suppress(OutputError, ValueError, TypeError), RunReader(file, read_only=True) as reader:
+    with suppress(OutputError, ValueError, TypeError), _opened(file) as reader:
         return reader.summary
     return None
 
 
 def _stored_pages(file: Path) -> Iterator[PageResult]:
     """The records in a database that can still be read."""
-    with suppress(OutputError, ValueError, TypeError), RunReader(file, read_only=True) as reader:
+    with suppress(OutputError, ValueError, TypeError), _opened(file) as reader:
         last = reader.one("SELECT max(record) FROM records") or 0
         for number in range(1, last + 1):  # one by one: a scan would end at the first damaged page of the file
             with suppress(DamagedRunError, ValueError):
                 for (data,) in reader.query("SELECT data FROM records WHERE record = ?", (number,)):
                     yield decode_page(decompress(data))
+
+
+def _opened(file: Path) -> RunReader:
+    """The old database, whatever is left of the numbers that say whose it is."""
+    return RunReader(file, read_only=True, accept=lambda *_: None)
 
 
 def _put(run: RunDatabase, connection: sqlite3.Connection, page: PageResult, *, newest: int) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -116,6 +118,32 @@ os.kill(os.getpid(), 9)
     assert write(paths, rows) == 1
     check(paths, rows)
     assert not list(paths.folder.glob("*.partial*"))
+
+
+@pytest.mark.parametrize("of_name", [True, False])
+def test_a_kept_vector_with_a_flipped_bit_is_made_again(paths, of_name):
+    rows = [row(f"p{number}") for number in range(20)]
+    with VectorWriter(paths, info()) as writer:
+        writer.append(rows, vectors_of(rows))
+    content = bytearray(paths.partial.read_bytes())
+    stored = vector_of(rows[7]).astype("<f4").tobytes()
+    content[content.index(stored) + (-1 if of_name else 3)] ^= 0x40  # the name stands before the vector
+    paths.partial.write_bytes(content)
+    with VectorWriter(paths, info()) as writer:
+        assert [each for each in rows if not writer.has(each)] == [rows[7]]
+        writer.append([rows[7]], vectors_of([rows[7]]))
+        writer.publish(rows)
+    check(paths, rows)
+
+
+def test_a_vector_that_changes_while_it_is_kept_is_not_published(paths):
+    with VectorWriter(paths, info()) as writer:
+        writer.append([row("a")], vectors_of([row("a")]))
+        with contextlib.closing(sqlite3.connect(paths.partial)) as other, other:
+            other.execute("UPDATE vectors SET vector = zeroblob(32)")
+        with pytest.raises(DamagedRunError):
+            writer.publish([row("a")])
+    assert not paths.vectors.exists()
 
 
 @pytest.mark.parametrize("content", [b"pagemill vectors 1\n", b"SQLite format 3\0" + bytes(5000)])

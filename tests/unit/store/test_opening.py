@@ -218,6 +218,18 @@ def test_a_damaged_database_is_not_given_up_while_it_holds_records(store) -> Non
     assert store.ids() == ["doc_1", "doc_2"]
 
 
+@pytest.mark.parametrize("number", ["application_id", "user_version"])
+def test_a_database_whose_own_number_is_damaged_loses_no_record(store, number: str) -> None:
+    fill(store, 1, 2)
+    with closing(sqlite3.connect(store.out / paths.DATABASE)) as connection:
+        connection.execute(f"PRAGMA {number} = 42")
+    (store.out / "ocr_results.jsonl").unlink()
+    with store.open() as run:
+        assert run.resumed == 2
+        run.finish()
+        store.check(run)
+
+
 def test_a_database_stays_until_its_repaired_one_is_there(store, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(store, 1, 2)
     damage_table(store.out, "counts")
@@ -265,6 +277,14 @@ def test_never_overwrites_files_that_are_not_from_pagemill(store, mode: OpenMode
     assert store.files() == {name}
 
 
+def test_a_file_in_the_place_of_our_folder_is_named(store) -> None:
+    (store.out).mkdir()
+    (store.out / ".pagemill").write_text("mine")
+    with pytest.raises(OutputError, match=r"holds \.pagemill but no run"):
+        store.open()
+    assert store.files() == {".pagemill"}
+
+
 def test_a_foreign_database_is_left_alone(store) -> None:
     import sqlite3
 
@@ -286,6 +306,7 @@ def test_a_run_of_another_version(store) -> None:
     fill(store, 1)
     connection = sqlite3.connect(store.out / ".pagemill" / "run.sqlite")
     connection.execute("PRAGMA user_version = 99")
+    connection.execute("ALTER TABLE run ADD COLUMN more TEXT")
     connection.close()
     with pytest.raises(OutputError, match="another version") as caught:
         store.open()

@@ -39,6 +39,29 @@ def test_a_run_as_it_goes(store) -> None:
         assert (reader.in_flight(), reader.owner()) == ([], None)
 
 
+def test_a_run_ends_beside_an_answer_of_its_own_that_was_left_half_way(store) -> None:
+    with store.open() as run:
+        for number in (1, 2, 3):
+            run.write_page(store.page(number))
+        records = run._run.each_record()
+        next(records)
+        run.finish()
+        assert run.summary.finished
+        records.close()
+    assert verify(store.out, exporters=store.exporters).groups == []
+
+
+def test_pages_are_found_by_their_records_without_json_of_sqlite(store) -> None:
+    """It became part of every SQLite with 3.38."""
+    with store.open() as run:
+        for number in (1, 2, 3):
+            run.write_page(store.page(number))
+        run._run._connection.set_authorizer(
+            lambda _, name, *__: sqlite3.SQLITE_DENY if name == "json_each" else sqlite3.SQLITE_OK
+        )
+        assert [row.page_id for row in run._run.rows_of([3, 1])] == ["doc_1", "doc_3"]
+
+
 def test_counts_and_failures(store) -> None:
     with store.open() as run, RunReader.open(store.out) as reader:
         for number in range(1, 6):

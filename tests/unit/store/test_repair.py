@@ -152,6 +152,16 @@ def test_the_run_is_made_anew(out: Path, finished: Path, damage: Callable[[Path]
     is_as_before(out, finished, pages=0)
 
 
+@pytest.mark.parametrize(("at", "byte"), [(43, 0), (47, 255), (60, 1), (63, 0), (68, 0), (71, 255), (70, None)])
+def test_a_damaged_number_in_the_head_of_the_database(out: Path, finished: Path, at: int, byte: int | None) -> None:
+    content = (out / DATABASE).read_bytes()
+    (out / DATABASE).write_bytes(content[:at] + bytes([] if byte is None else [byte]) + content[at + 1 :])
+    _, repairs = repair(out, exporters=EXPORTERS)
+    assert not repairs.left.damaged
+    assert repairs.database_rebuilt == (at >= 47)
+    is_as_before(out, finished, pages=0)
+
+
 def test_without_run_and_run_json_nobody_knows_what_run_it_was(out: Path) -> None:
     (out / DATABASE).unlink()
     (out / "run.json").unlink()

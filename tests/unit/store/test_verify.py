@@ -221,6 +221,7 @@ def test_quick_reads_no_crops_and_makes_no_documents(out: Path) -> None:
 def test_the_run_of_another_version_is_left_alone(out: Path, work: Callable[..., Any]) -> None:
     with contextlib.closing(sqlite3.connect(out / DATABASE)) as connection:
         connection.execute("PRAGMA user_version = 99")
+        connection.execute("ALTER TABLE run ADD COLUMN more TEXT")
     before = (out / DATABASE).read_bytes()
     with pytest.raises(OutputError, match="another version of pagemill") as caught:
         work(out, exporters=EXPORTERS)
