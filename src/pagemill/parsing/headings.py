@@ -176,10 +176,12 @@ def _letters(block: Block) -> int:
 
 def _stands_out(block: Block, body: float) -> bool:
     """Whether a block of one to three rows is set larger, or bold and numbered, against the running text."""
-    if not 0 < len(block.rows) <= PARSING.heading_rows or block.is_list or body <= 0:
+    if not 0 < len(block.rows) <= PARSING.promoted_rows or block.is_list or body <= 0:
         return False
+    measured = all(line.font_size for line in block.lines)
+    larger = block.size > (PARSING.promoted_size if measured else PARSING.promoted_size_read) * body
     bold = all(row.bold for row in block.rows)
-    return block.size > PARSING.promoted_size * body or (bold and block.size >= PARSING.promoted_bold_size * body)
+    return larger or (bold and block.size >= PARSING.promoted_bold_size * body)
 
 
 _NAME = (

@@ -143,14 +143,12 @@ def _kind(block: Block, blocks: Sequence[Block], height: int, body: float, total
         return ""
     if PAGE_NUMBER.match(text) and len(block.rows) == 1 and total_rows > 1:
         return "number"
-    if block.size > PARSING.running_size * body:
-        return ""
-    if _RUNNING.search(text):
+    if _RUNNING.search(text) and block.size < PARSING.running_words_size * body:
         return "running"
     place = _edge_distance(block, height, top=top) < PARSING.outer_band and len(block.rows) <= 2
     apart = _gap_inwards(block, blocks, top=top) > PARSING.apart * max(body, block.size)
-    alone = block.label not in TITLES and total_rows >= PARSING.body_rows
-    return "running" if place and apart and alone else ""
+    modest = block.label not in TITLES and block.size <= PARSING.running_size * body
+    return "running" if place and apart and modest and total_rows >= PARSING.body_rows else ""
 
 
 def _gap_inwards(block: Block, blocks: Sequence[Block], *, top: bool) -> float:

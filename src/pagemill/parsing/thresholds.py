@@ -135,7 +135,6 @@ class ParsingThresholds:
     marked_heading_size: float = 1.05
     """The same for numbered rows whose sizes a text layer states."""
     heading_rows: int = 3
-    """Most rows of a heading that layout detection did not see."""
     same_level: float = 0.95
     """Least size of headings of one level over the largest of them."""
     same_level_read: float = 0.78
@@ -145,10 +144,13 @@ class ParsingThresholds:
     largest_size: float = 1.2
     largest_lead: float = 1.1
     """A title no more than this much larger than the body is clearly larger than any other heading."""
-    promoted_size: float = 1.4
+    promoted_size: float = 1.25
     """Size over the body from which a short text block is a heading."""
+    promoted_size_read: float = 1.5
+    """The same for rows measured in pixels."""
     promoted_bold_size: float = 0.95
     """The same for bold blocks."""
+    promoted_rows: int = 3
     heading_gap: float = 0.6
     """Gap between two rows from which they are two headings."""
     joined_rows: int = 4
@@ -182,6 +184,8 @@ class ParsingThresholds:
     """Largest size over the body of a running head or foot."""
     running_row: float = 0.5
     """Share of the lower of two blocks that are in one row."""
+    running_words_size: float = 1.3
+    """The same for one by its words."""
     apart: float = 2.5
     """Least gap of a running head or foot that is one by its position."""
     footnote_gap: float = 0.7
