@@ -74,12 +74,18 @@ def _goes_on(above: Row, below: Row) -> bool:
 
 
 def keep_fields(blocks: Sequence[Block]) -> None:
-    """Make text of what was filled in where layout sees running heads, page numbers, or pictures."""
+    """Make text of what was filled in where layout sees running heads, page numbers, pictures or code."""
     for block in blocks:
         if not block.rows or not is_filled_in(block.lines):
             continue
-        if TASK_OF_LABEL[block.label] in (Task.ABANDON, Task.SKIP):
+        if TASK_OF_LABEL[block.label] in (Task.ABANDON, Task.SKIP) or _is_form(block):
             block.label = Label.TEXT
+
+
+def _is_form(block: Block) -> bool:
+    """Whether a supposed code block is labels and fields rather than code with a note on it."""
+    filled_in = sum(line.engine == ANNOTATION for line in block.lines)
+    return block.label is Label.ALGORITHM and filled_in >= PARSING.form_share * len(block.lines)
 
 
 def with_marks(lines: Sequence[TextLine], marks: Sequence[TextLine]) -> list[TextLine]:

@@ -41,7 +41,7 @@ def mark_headings(blocks: Sequence[Block], height: int, body: float, page_number
     """
     result: list[Block] = []
     for block in blocks:
-        if _is_no_title(block):
+        if _is_no_title(block, body):
             block.label = Label.TEXT
         elif _is_missed_heading(block, body):
             block.label = Label.PARAGRAPH_TITLE
@@ -161,17 +161,24 @@ def _may_be_heading(block: Block) -> bool:
     return letters and len(block.rows) <= PARSING.joined_rows and not BULLET.match(text)
 
 
-def _is_no_title(block: Block) -> bool:
-    """Whether a model's title or heading is a stray sign, a list item, a long text or the first row of one."""
+def _is_no_title(block: Block, body: float) -> bool:
+    """Whether a model's title or heading is a stray sign, a list item, a long text, a sentence or its first row."""
     if block.label in TITLES and _BROKEN_WORD.search(block.plain):
         return True
     if block.label is Label.DOC_TITLE:
         return _letters(block) < 2
-    return block.label is Label.PARAGRAPH_TITLE and not _may_be_heading(block)
+    return block.label is Label.PARAGRAPH_TITLE and (not _may_be_heading(block) or _is_sentence(block, body))
 
 
 def _letters(block: Block) -> int:
     return sum(char.isalpha() for char in block.plain)
+
+
+def _is_sentence(block: Block, body: float) -> bool:
+    """Whether a supposed heading is set like running text and ends like it; only the text layer tells for sure."""
+    measured = all(line.font_size for line in block.lines)
+    plain = not any(row.bold for row in block.rows) and block.size <= PARSING.demoted_size * body
+    return measured and plain and ends_sentence(block.plain) and len(block.plain) > PARSING.demoted_characters
 
 
 def _stands_out(block: Block, body: float) -> bool:

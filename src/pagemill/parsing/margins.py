@@ -143,11 +143,22 @@ def _kind(block: Block, blocks: Sequence[Block], height: int, body: float, total
         return ""
     if PAGE_NUMBER.match(text) and len(block.rows) == 1 and total_rows > 1:
         return "number"
+    gap = _gap_inwards(block, blocks, top=top)
     if _RUNNING.search(text) and block.size < PARSING.running_words_size * body:
         return "running"
+    size, characters, least_gap = PARSING.small_running
+    small = block.size < size * body and len(text) < characters and gap > least_gap * body
+    if small and total_rows >= PARSING.body_rows:
+        return "running"
     place = _edge_distance(block, height, top=top) < PARSING.outer_band and len(block.rows) <= 2
-    apart = _gap_inwards(block, blocks, top=top) > PARSING.apart * max(body, block.size)
-    modest = block.label not in TITLES and block.size <= PARSING.running_size * body
+    apart = gap > PARSING.apart * max(body, block.size)
+    modest = block.size <= PARSING.modest_size * body
+    if top and block.label is Label.TEXT:
+        largest, least_gap = PARSING.letterhead
+        modest = block.size <= largest * body and gap > least_gap * block.size
+    if top and block.label in TITLES:
+        largest, characters = PARSING.modest_foot
+        modest = block.size <= largest * body and len(text) < characters
     return "running" if place and apart and modest and total_rows >= PARSING.body_rows else ""
 
 

@@ -160,6 +160,9 @@ class ParsingThresholds:
     number_sizes: tuple[float, float] = (0.8, 1.25)
     number_gap: tuple[float, float] = (-0.5, 4.0)
     """Gap between a section number and its heading."""
+    demoted_size: float = 1.05
+    """Size over the body up to which a "heading" that is a sentence is text."""
+    demoted_characters: int = 40
     title_zone: float = 0.5
     """Share of the page height in which a title is looked for."""
 
@@ -181,13 +184,20 @@ class ParsingThresholds:
     edge_rows: int = 3
     """Rows of a head or foot: text, a second row across a rule, a page number."""
     running_size: float = 1.1
-    """Largest size over the body of a running head or foot."""
+    """Largest size over the body of a running head."""
     running_row: float = 0.5
     """Share of the lower of two blocks that are in one row."""
     running_words_size: float = 1.3
-    """The same for one by its words."""
-    apart: float = 2.5
-    """Least gap of a running head or foot that is one by its position."""
+    """Largest size over the body of such a head."""
+    small_running: tuple[float, int, float] = (0.85, 60, 1.5)
+    """Size over the body, characters and gap of a running head that is one by its small print."""
+    apart: float = 0.9
+    """Least gap of a running head that is one by its position."""
+    modest_size: float = 1.1
+    letterhead: tuple[float, float] = (1.5, 2.5)
+    """Largest size over the body, and least gap, of a letterhead or the lettering of a logo."""
+    modest_foot: tuple[float, int] = (1.02, 80)
+    """Largest size over the body, and characters, of a foot by its position."""
     footnote_gap: float = 0.7
     footnote_zone: float = 0.6
     """Share of the page height below which footnotes are."""
@@ -246,6 +256,8 @@ class ParsingThresholds:
     """Farthest that a form field starts from the end of its label; fields line up behind the longest label."""
     field_label: int = 60
     """Characters of a label; longer rows are running text with a note beside it."""
+    form_share: float = 0.25
+    """Least share of filled-in lines in a form. Not measured."""
     field_leading: float = 1.0
     """Most space between the rows of one value."""
     field_edge: float = 0.5
