@@ -34,6 +34,8 @@ _RAISED = 0.6
 """Farthest that a superscript or subscript stands off the baseline."""
 _SMALLEST_SCRIPT = 0.45
 """Least size of a superscript; a greater difference is a drop cap beside a line."""
+_LEAST_DRAWN = 0.001
+"""Least width of a space with a width, in pixels; a long replacement text for a few letters has thin ones."""
 _LEAST_LETTERS = 4
 """Pairs of letters from which the spacing of a run is known."""
 
@@ -146,9 +148,10 @@ def _runs(glyphs: Glyphs) -> Iterator[_Run]:
     small = np.minimum(size[1:], size[:-1])
     raised = (off < _RAISED * em) & (gap < 0.3 * em) & (small < 0.85 * em) & (small > _SMALLEST_SCRIPT * em)
     jump = (np.diff(angle) != 0) | (gap > limit) | backwards | ~((off < _SAME_BASELINE * em) | raised)
-    # A word ends at white space unless that is no wider than a hair (PDFium makes some up between tight letters).
+    # A word ends at drawn white space, and at any wider than a hair (PDFium makes some up between tight letters).
     tight = _tracking(gap / em, separated, jump, restyled) * em
-    word_end = jump | (separated & (gap - tight > 0.05 * em)) | (gap > 0.5 * em)
+    spaced = (gap - tight > 0.05 * em) | ((drawn > _LEAST_DRAWN) & (gap > 0.5 * drawn))
+    word_end = jump | (separated & spaced) | (gap > 0.5 * em)
     starts = np.concatenate([[0], np.flatnonzero(jump) + 1, [len(index)]])
     for start, stop in pairwise(starts.tolist()):
         cuts = np.concatenate([[start], np.flatnonzero(word_end[start : stop - 1]) + start + 1, [stop]])

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _DUPLICATE = 0.12
 """Shift of a second drawing of the same glyph (fake bold, shadow), in units of the font size."""
+_SLICE_TOLERANCE = 0.01
+"""Most that equal slices of a box differ by rounding, in pixels."""
 _ACCENTS = {
     0xA8: "\u0308",
     0xAF: "\u0304",
@@ -39,10 +41,18 @@ _DOTTED = {"\u0131": "i", "\u0237": "j"}
 
 
 STYLE = np.dtype(
-    [("size", np.float64), ("angle", np.int64), ("bold", np.bool_), ("invisible", np.bool_), ("annotation", np.bool_)]
+    [
+        ("size", np.float64),
+        ("angle", np.int64),
+        ("bold", np.bool_),
+        ("invisible", np.bool_),
+        ("annotation", np.bool_),
+        ("replacement", np.bool_),
+    ]
 )
 """What the glyphs of one text object share: the font size in pixels, 0 when unknown; the writing direction in degrees
-clockwise from left-to-right, 0-359; whether an annotation draws them rather than the page itself."""
+clockwise from left-to-right, 0-359; whether an annotation draws them rather than the page itself; whether they are a
+replacement text rather than the drawn letters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,19 +107,60 @@ class Glyphs:
         order = np.lexsort((self.origins[:, 0], row, self.codes))
         step = np.abs(np.diff(self.origins[order], axis=0)).max(axis=1)
         same = (np.diff(self.codes[order].astype(np.int64)) == 0) & (step < _DUPLICATE * size[order][1:])
-        same &= ~self._one_ligature(order[:-1], order[1:])
+        same &= ~self._drawn_at_once(order[:-1], order[1:])
         flags[order[1:]] = same & ~self.is_space[order[1:]]
         return flags
 
-    def _one_ligature(self, first: NDArray[np.intp], second: NDArray[np.intp]) -> Flags:
-        """Whether pairs of glyphs are letters of one ligature: ``ff`` is one glyph, and two characters at one place."""
-        flags: Flags = (
+    def _drawn_at_once(self, first: NDArray[np.intp], second: NDArray[np.intp]) -> Flags:
+        """Whether pairs are of one replacement text or one ligature: ``ff`` is one glyph, and two characters."""
+        ligature = (
             (np.abs(second - first) == 1)
-            & (self.style[first] == self.style[second])
             & (self.origins[first] == self.origins[second]).all(axis=1)
             & (self.boxes[first] == self.boxes[second]).all(axis=1)
         )
+        flags: Flags = (self.style[first] == self.style[second]) & (ligature | self.look["replacement"][first])
         return flags
+
+
+def with_spans_spread(glyphs: Glyphs, left: NDArray[np.float32]) -> Glyphs:
+    """Place the characters of replacement texts (``/ActualText``) one after the other along the writing direction.
+
+    PDFium cuts the box of the drawn text into equal slices from left to right, whichever way the text runs, gives all
+    of them the pen position of the first, and puts right-to-left ones out of order. Glyphs at one pen position with
+    boxes of equal size have the same box otherwise.
+
+    Args:
+        glyphs: As PDFium gives them.
+        left: Where each begins in page space, shape (n,).
+    """
+    boxes, origins, style = glyphs.boxes, glyphs.origins, glyphs.style
+    extent = boxes[:, 2:] - boxes[:, :2]
+    linked = (style[1:] == style[:-1]) & (origins[1:] == origins[:-1]).all(axis=1)
+    linked &= (np.abs(np.diff(extent, axis=0)) < _SLICE_TOLERANCE).all(axis=1) & (left[1:] != left[:-1])
+    if not linked.any():
+        return glyphs
+    start = np.flatnonzero(np.concatenate([[True], ~linked]))
+    span = np.cumsum(np.concatenate([[True], ~linked])) - 1
+    count = np.bincount(span)
+    rtl = (np.add.reduceat(is_right_to_left(glyphs.codes), start, dtype=np.int64) > 0.5 * count)[span]
+    order = np.lexsort((np.where(rtl & (count[span] > 1), left, 0.0), span))
+    place = np.arange(len(span)) - start[span]
+
+    radians = np.radians(glyphs.look["angle"].astype(np.float64))
+    along = np.stack([np.cos(radians), np.sin(radians)], axis=1)
+    low = np.minimum.reduceat(boxes[:, :2], start)[span]
+    high = np.maximum.reduceat(boxes[:, 2:], start)[span]
+    length = ((high - low) / np.maximum(np.abs(along), 1e-9)).min(axis=1)
+    step = along * (length / count[span])[:, None]
+    extent = high - low - np.abs(step) * (count[span] - 1)[:, None]
+    place = np.where(rtl, count[span] - 1 - place, place)[:, None]
+    first = np.where(along >= 0, low, high - extent) + step * place
+    several = (count[span] > 1)[:, None]
+    boxes = np.where(several, np.concatenate([first, first + extent], axis=1), boxes)
+    origins = np.where(several, origins + step * place, origins)
+    styles = glyphs.styles.copy()
+    styles["replacement"][style[several[:, 0]]] = True
+    return Glyphs(glyphs.codes[order], boxes, origins, style, styles)
 
 
 def with_accents(glyphs: Glyphs) -> Glyphs:

@@ -16,7 +16,7 @@ import pypdfium2.raw as pdfium
 from pagemill.document.geometry import area, clip
 from pagemill.document.page import ANNOTATION, TextLine
 from pagemill.imaging.glyph_lines import lines_of_glyphs
-from pagemill.imaging.glyphs import STYLE, Glyphs, in_logical_order, with_accents
+from pagemill.imaging.glyphs import STYLE, Glyphs, in_logical_order, with_accents, with_spans_spread
 from pagemill.imaging.page import TextLayer
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ _DEVICE = 1 << 20
 """Side of the virtual device whose whole-number pixels give the page transform to about a thousandth of a point."""
 _PAGE_FILLING = 0.85
 _UNIT_SQUARE = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [1.0, 1.0, 1.0]])
+_UNMAPPED = 0xFFFD
+"""Stands for every glyph without a usable Unicode value."""
 _HYPHENS = {0x02, 0xAD, 0xFFFE}
 """Marks PDFium or the producer puts for a hyphen at a line's end."""
 _INVISIBLE_MODES = {pdfium.FPDF_TEXTRENDERMODE_INVISIBLE, pdfium.FPDF_TEXTRENDERMODE_CLIP}
@@ -86,7 +88,7 @@ def extract_text_layer(flat: FlattenedPage, width: int, height: int) -> tuple[Te
         layer = TextLayer(lines=(), characters=0, unmapped=0, invisible=0, image_coverage=coverage)
         return layer, tuple(own_images)
     try:
-        glyphs, unmapped = _glyphs(text_page, affine, ranks, cover)
+        glyphs = _glyphs(text_page, affine, ranks, cover)
     finally:
         pdfium.FPDFText_ClosePage(text_page)
     on_page = ((glyphs.boxes[:, 2:] > 0) & (glyphs.boxes[:, :2] < (width, height))).all(axis=1)
@@ -101,7 +103,7 @@ def extract_text_layer(flat: FlattenedPage, width: int, height: int) -> tuple[Te
         hidden_lines=_lines(glyphs.select(hidden), width, height),
         marks=tuple(_marks(flat.marks, glyphs.boxes[printing], affine, width, height)),
         characters=int(printing.sum()),
-        unmapped=int((printing & unmapped).sum()),
+        unmapped=int((printing & (glyphs.codes == _UNMAPPED)).sum()),
         invisible=int((hidden & ~glyphs.is_space).sum()),
         image_coverage=coverage,
     )
@@ -193,10 +195,8 @@ def _address(handle: Any) -> int:
     return ctypes.cast(handle, ctypes.c_void_p).value or 0
 
 
-def _glyphs(
-    text_page: Any, affine: Affine, ranks: dict[int, tuple[int, bool]], cover: int
-) -> tuple[Glyphs, NDArray[np.bool_]]:
-    """All glyphs of a text page in content-stream order, and which of them have no usable Unicode value.
+def _glyphs(text_page: Any, affine: Affine, ranks: dict[int, tuple[int, bool]], cover: int) -> Glyphs:
+    """All glyphs of a text page in content-stream order.
 
     Args:
         text_page: The page.
@@ -210,7 +210,7 @@ def _glyphs(
     rectangles = np.zeros((count, 4), dtype=np.float32)  # left, top, right, bottom in page space
     origins = np.zeros((count, 2), dtype=np.float64)
     style = np.zeros(count, dtype=np.int32)
-    styles: list[tuple[float, int, bool, bool, bool]] = []
+    styles: list[tuple[float, int, bool, bool, bool, bool]] = []
     style_of_object: dict[int, int] = {}
     if count:
         # One buffer, written by PDFium through moving references: no Python object a glyph.
@@ -227,15 +227,16 @@ def _glyphs(
             index = style_of_object[address] = len(styles)
             rank, annotation = ranks.get(address, (cover, False))
             size, angle, bold, invisible = _style(text_page, i, handle, affine)
-            styles.append((size, angle, bold, invisible or rank < cover, annotation))
+            styles.append((size, angle, bold, invisible or rank < cover, annotation, False))
         style[i] = index
     unmapped |= _unusable(codes)
     codes[np.isin(codes, list(_HYPHENS))] = ord("-")
-    codes[unmapped] = 0xFFFD  # or a control code would pass for white space
+    codes[unmapped] = _UNMAPPED  # or a control code would pass for white space
     linear, offset = affine[:, :2], affine[:, 2]
     corners = rectangles.astype(np.float64).reshape(count, 2, 2) @ linear.T + offset
     boxes = np.concatenate([corners.min(axis=1), corners.max(axis=1)], axis=1)
-    return Glyphs(codes, boxes, origins @ linear.T + offset, style, np.array(styles, dtype=STYLE)), unmapped
+    glyphs = Glyphs(codes, boxes, origins @ linear.T + offset, style, np.array(styles, dtype=STYLE))
+    return with_spans_spread(glyphs, rectangles[:, 0])
 
 
 def _unusable(codes: NDArray[np.uint32]) -> NDArray[np.bool_]:

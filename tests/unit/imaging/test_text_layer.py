@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import io
 
 import numpy as np
+import pikepdf
 import pypdfium2 as pdfium
 import pypdfium2.raw as raw
 import pytest
@@ -70,6 +72,73 @@ def test_a_glyph_drawn_twice_counts_once():
     layer = layer_of([("Shadow", 50, 200, 12), ("Shadow", 50.4, 200, 12)])
     assert [line.text for line in layer.lines] == ["Shadow"]
     assert layer.characters == 6
+
+
+def layer_of_content(content):
+    """The text layer of a page with this content stream, Helvetica being /F1."""
+    buffer = io.BytesIO()
+    with pikepdf.new() as pdf:
+        page = pdf.add_blank_page(page_size=(400, 400))
+        name = pikepdf.Name
+        helvetica = pikepdf.Dictionary(Type=name.Font, Subtype=name.Type1, BaseFont=name.Helvetica)
+        page.obj.Resources = pikepdf.Dictionary(Font=pikepdf.Dictionary(F1=helvetica))
+        page.Contents = pdf.make_stream(content.encode("latin-1"))
+        pdf.save(buffer)
+    with pdfium.PdfDocument(buffer.getvalue()) as document:
+        return extract_text_layer(FlattenedPage(document[0], None, ()), 800, 800)[0]
+
+
+def span(text, drawn=None):
+    """Letters drawn, and the text that replaces them, by default the same."""
+    return f"/Span <</ActualText ({text})>> BDC ({text if drawn is None else drawn}) Tj EMC "
+
+
+TOTAL = "Total amount due is 11,222.00 EUR"
+
+
+@pytest.mark.parametrize(
+    ("shown", "text"),
+    [
+        (span(TOTAL), TOTAL),
+        (f"(See ) Tj {span('Mississippi')} ( river 2) Tj", "See Mississippi river 2"),
+        (f"(The o) Tj {span('ff', 'f')} (ice and sta) Tj {span('ff', 'f')} ( room) Tj", "The office and staff room"),
+        (f"(The ) Tj {span('mill-wheel', 'millwheel')} ( turns) Tj", "The mill-wheel turns"),
+        (f"(And so) Tj {span('...')} ( on) Tj", "And so... on"),
+        (
+            f"{span('A much longer text than the letters call for', 'AMLR')} ",
+            "A much longer text than the letters call for",
+        ),
+        (f"/Span <</ActualText ({TOTAL})>> BDC (To) Tj (tal am) Tj (ount) Tj EMC", TOTAL),
+        ("/Span <</ActualText <FEFF05E905DC05D505DD002005E205D505DC05DD>>> BDC (abcd efgh) Tj EMC", "שלום עולם"),
+    ],
+    ids=["line", "word", "ligature", "hyphen", "dots", "long", "parts", "hebrew"],
+)
+def test_a_replacement_text_keeps_repeated_letters_and_spaces(shown, text):
+    (line,) = layer_of_content(f"BT /F1 14 Tf 20 200 Td {shown} ET").lines
+    assert line.text.rstrip() == text
+    assert [word.text for word in line.words] == text.split()
+
+
+@pytest.mark.parametrize("matrix", ["1 0 0 1 20 200", "0 1 -1 0 200 60", "-1 0 0 -1 380 200", ".866 .5 -.5 .866 60 60"])
+def test_a_replacement_text_runs_along_the_drawn_letters(matrix):
+    (line,) = layer_of_content(f"BT /F1 14 Tf {matrix} Tm {span(TOTAL)} ET").lines
+    (drawn,) = layer_of_content(f"BT /F1 14 Tf {matrix} Tm ({TOTAL}) Tj ET").lines
+    assert line.text == TOTAL
+    assert line.font_size == pytest.approx(28, abs=0.1)
+    assert line.box == pytest.approx(drawn.box, abs=12)
+    last, last_drawn = line.words[-1].box, drawn.words[-1].box
+    assert (last[0] + last[2], last[1] + last[3]) == pytest.approx(
+        (last_drawn[0] + last_drawn[2], last_drawn[1] + last_drawn[3]), abs=40
+    )
+
+
+@pytest.mark.parametrize("shown", [f"({TOTAL}) Tj", span(TOTAL)], ids=["letters", "replacement"])
+@pytest.mark.parametrize("shift", [0, 0.3])
+@pytest.mark.parametrize("between", ["", "BT /F1 14 Tf 20 100 Td (Other text) Tj ET"], ids=["at-once", "later"])
+def test_text_printed_twice_counts_once(shown, shift, between):
+    first, second = (f"BT /F1 14 Tf {x} 200 Td {shown} ET " for x in (20, 20 + shift))
+    layer = layer_of_content(" ".join((first, between, second)))
+    assert [line.text for line in layer.lines if line.text != "Other text"] == [TOTAL]
 
 
 def test_text_outside_the_page_is_dropped():
