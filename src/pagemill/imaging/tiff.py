@@ -9,6 +9,7 @@ import io
 import itertools
 import math
 import struct
+import zlib
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -27,7 +28,7 @@ _MAX_COPIED = 2
 not fit into memory."""
 _REMEDY = "Get the file again, or open it in an image editor and save it again to keep what is left."
 
-_WIDTH, _HEIGHT, _COMPRESSION, _SAMPLES, _PLANES = 256, 257, 259, 277, 284
+_WIDTH, _HEIGHT, _BITS, _COMPRESSION, _FILL_ORDER, _SAMPLES, _PLANES = 256, 257, 258, 259, 266, 277, 284
 _STRIPS = (273, 279, 256, 278)
 """Tags of the places and lengths of the data, and of the width and height, of strips."""
 _TILES = (324, 325, 322, 323)
@@ -35,6 +36,11 @@ _TILES = (324, 325, 322, 323)
 _UNCOMPRESSED = 1
 _LENIENT = frozenset({2, 3, 4, 7})
 """CCITT run lengths, group 3, group 4 and JPEG: libtiff warns of damaged data, and goes on."""
+_DEFLATE = frozenset({8, 32946})
+"""libtiff decodes no further than the pixels go, and so never gets to the checksum."""
+_BUFFER = 2**16
+_REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
+"""Bytes by their bits in the opposite order: the second fill order is that of the compressed data, too."""
 _CODING = (258, 259, 262, 266, 277, 284, 292, 293, 347, 530)
 """Tags that say how the data are to be decoded."""
 
@@ -97,11 +103,11 @@ def _walk(file: IO[bytes]) -> TiffPages:
 
 
 def is_damaged(file: IO[bytes], tags: Mapping[int, Any]) -> bool:
-    """Whether data are missing from, or libtiff finds fault with, a page that is decoded all the same.
+    """Whether data are missing from, or damaged in, a page that is decoded all the same.
 
-    libtiff is asked about a copy of the page's data, whose directory says nothing but where they are and how they are
-    decoded: it also warns of tags out of order, and the like. libvips passes on what it says of strips only, so that
-    tiles are read as the strips of a page as wide as they are.
+    Deflate data have checksums. libtiff is asked about a copy of others, whose directory says nothing but where they
+    are and how they are decoded: it also warns of tags out of order, and the like. libvips passes on what it says of
+    strips only, so that tiles are read as the strips of a page as wide as they are.
 
     Args:
         file: The TIFF.
@@ -110,13 +116,23 @@ def is_damaged(file: IO[bytes], tags: Mapping[int, Any]) -> bool:
     size = file.seek(0, io.SEEK_END)
     compression = tags.get(_COMPRESSION, _UNCOMPRESSED)
     kind = _TILES if _TILES[0] in tags else _STRIPS
-    if compression not in {_UNCOMPRESSED, *_LENIENT} or kind[0] not in tags:
+    if compression not in {_UNCOMPRESSED, *_LENIENT, *_DEFLATE} or kind[0] not in tags:
         return False
     across, down = tags.get(kind[2]) or tags[_WIDTH], tags.get(kind[3]) or tags[_HEIGHT]
     pieces = math.ceil(tags[_WIDTH] / across) * math.ceil(tags[_HEIGHT] / down)
     places, lengths = tags[kind[0]], tags.get(kind[1], ())
-    if len(places) < pieces * (tags.get(_SAMPLES, 1) if tags.get(_PLANES) == 2 else 1):
+    planes, samples = (tags.get(_SAMPLES, 1), 1) if tags.get(_PLANES) == 2 else (1, tags.get(_SAMPLES, 1))
+    if len(places) < pieces * planes:
         return True
+    if compression in _DEFLATE:
+        row = math.ceil(across * samples * max(tags.get(_BITS, (1,))) / 8)
+        most = down if kind is _TILES else min(down, tags[_HEIGHT])
+        for index, (place, length) in enumerate(zip(places[: pieces * planes], lengths, strict=False)):
+            rows = down if kind is _TILES else min(down, tags[_HEIGHT] - index % pieces * down)
+            file.seek(place)
+            if _is_damaged_stream(file, length, rows * row, 2 * most * row, tags.get(_FILL_ORDER) == 2):
+                return True
+        return False
     if compression == _UNCOMPRESSED or sum(lengths) > _MAX_COPIED * size:
         return False
     import pyvips  # importing it takes 0.2 s, and few pages need it
@@ -141,3 +157,25 @@ def is_damaged(file: IO[bytes], tags: Mapping[int, Any]) -> bool:
     except pyvips.Error:
         return True
     return False
+
+
+def _is_damaged_stream(file: IO[bytes], length: int, announced: int, most: int, is_reversed: bool) -> bool:
+    """Whether a zlib stream of ``length`` bytes is damaged; its data are not kept.
+
+    One that breaks off is not when it has no more data than ``announced``: libtiff tells whether these are enough.
+    """
+    stream, given = zlib.decompressobj(), 0
+    while not stream.eof and given <= most:
+        coded = stream.unconsumed_tail
+        if not coded:
+            coded = file.read(min(length, _BUFFER))
+            length -= len(coded)
+            coded = coded.translate(_REVERSED) if is_reversed else coded
+        try:
+            data = stream.decompress(coded, _BUFFER)
+        except zlib.error:
+            return True
+        if not coded and not data:
+            break
+        given += len(data)
+    return given > announced and not stream.eof

@@ -324,6 +324,79 @@ def test_damaged_fax_data_in_a_tile_are_an_error():
         decode_image(data[:2000] + bytes(200) + data[2200:])
 
 
+def deflated(**options: object) -> bytes:
+    page = Image.effect_noise((320, 240), 90)
+    return encoded(page, "TIFF", **{"compression": "tiff_adobe_deflate", "tiffinfo": {278: 50}} | options)
+
+
+def strips(tiff: bytes) -> list[tuple[int, int]]:
+    """Places and lengths of the strips or tiles."""
+    with Image.open(io.BytesIO(tiff)) as image:
+        places, lengths = (273, 279) if 273 in image.tag_v2 else (324, 325)
+        return list(zip(image.tag_v2[places], image.tag_v2[lengths], strict=True))
+
+
+DEFLATED = {
+    "strips": deflated(),
+    "old number": deflated(compression="tiff_deflate"),
+    "BigTIFF": deflated(big_tiff=True),
+    "predictor": deflated(tiffinfo={278: 50, 317: 2}),
+    "fill order": deflated(tiffinfo={278: 50, 266: 2}),
+    "one strip": deflated(tiffinfo={278: 2**32 - 1}),
+    "bilevel": encoded(Image.effect_noise((321, 240), 90).convert("1"), "TIFF", compression="tiff_adobe_deflate"),
+    "tiles": tiled("deflate"),
+}
+
+
+@pytest.mark.parametrize("kind", DEFLATED)
+def test_a_flipped_bit_of_deflate_data_is_an_error(kind: str):
+    tiff = DEFLATED[kind]
+    with Image.open(io.BytesIO(tiff)) as image:
+        expected = np.asarray(image.convert("RGB"))
+    assert np.array_equal(decode_image(tiff).pixels, expected)
+    for place, length in strips(tiff):
+        for position in (place + length // 2, place + length - 12, place + length - 2):
+            damaged = bytearray(tiff)
+            damaged[position] ^= 16
+            with pytest.raises(CorruptInputError):
+                decode_image(bytes(damaged))
+
+
+def with_last_strip(tiff: bytes, data: bytes) -> bytes:
+    """A little-endian TIFF whose last strip is replaced."""
+    place, length = strips(tiff)[-1]
+    assert tiff.count(struct.pack("<I", place)) == tiff.count(struct.pack("<I", length)) == 1
+    moved = tiff.replace(struct.pack("<I", place), struct.pack("<I", len(tiff)))
+    return moved.replace(struct.pack("<I", length), struct.pack("<I", len(data))) + data
+
+
+def test_strips_that_libtiff_takes_for_whole_are_whole():
+    tiff = deflated()
+    place, length = strips(tiff)[-1]
+    last = tiff[place : place + length]
+    whole = zlib.decompress(last)
+    rows_of_another = zlib.compress(whole + bytes(10 * 320))
+    for data in (last + b"\0", last + b"more", last[:-4], last[:-1], rows_of_another):
+        assert np.array_equal(decode_image(with_last_strip(tiff, data)).pixels, decode_image(tiff).pixels)
+    too_much = zlib.compress(whole + bytes(320))[:-4]
+    for data in (last[: length // 2], too_much, zlib.compress(whole + bytes(10_000_000))):
+        with pytest.raises(CorruptInputError):
+            decode_image(with_last_strip(tiff, data))
+
+
+def test_deflate_data_are_checked_in_little_memory():
+    noise = Image.effect_noise((1000, 1000), 90)
+    bomb = encoded(noise, "TIFF", compression="tiff_adobe_deflate", tiffinfo={278: 600})
+    damaged = with_last_strip(bomb, zlib.compress(bytes(20_000_000)))
+    tracemalloc.start()
+    try:
+        with pytest.raises(CorruptInputError):
+            decode_image(damaged)
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
+
+
 @pytest.mark.parametrize("compression", ["group4", "jpeg"])
 @pytest.mark.parametrize("options", [{"tiffinfo": {278: 16}}, {"big_tiff": True}])
 def test_odd_tags_are_no_damage(compression: str, options: dict[str, object]):
