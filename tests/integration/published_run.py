@@ -17,7 +17,8 @@ from PIL import Image
 from synthetic_run import sample_pages, write_run
 
 from pagemill.embedding.base import EngineIdentity
-from pagemill.embedding.vectors import Part, RowKey, VectorPaths, VectorRow, VectorsInfo
+from pagemill.embedding.contents import contents
+from pagemill.embedding.vectors import Part, VectorPaths, VectorsInfo
 from pagemill.embedding.writing import VectorWriter
 
 REPO = "mills/pages"
@@ -25,7 +26,7 @@ PATIENCE_S = 120
 
 
 def run_to_publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Two documents with a failed page, pictures and a vector; sources and messages tell of a machine."""
+    """Two documents with a failed page, pictures and vectors; sources and messages tell of a machine."""
     buffer = io.BytesIO()
     Image.new("RGB", (60, 40), "navy").save(buffer, "JPEG")
     monkeypatch.setattr(synthetic_run, "JPEG", buffer.getvalue())
@@ -40,10 +41,10 @@ def run_to_publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_run(out, pages)
     identity = EngineIdentity(engine="mill", model="/home/miller/secret folder/model", dimension=2)
     info = VectorsInfo(part=Part.TEXT, identity=identity, dtype="float32")
-    row = VectorRow(RowKey("report_1"), "0" * 64)
+    rows = [content.row for each in pages for content in contents(each, Part.TEXT, images=False)]
     with VectorWriter(VectorPaths(out / "embeddings", Part.TEXT), info) as writer:
-        writer.append([row], np.array([[0.6, 0.8]], dtype=np.float32))
-        writer.publish([row])
+        writer.append(rows, np.array([[0.6, 0.8]] * len(rows), dtype=np.float32))
+        writer.publish(rows)
     return out
 
 

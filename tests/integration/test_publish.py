@@ -15,6 +15,8 @@ from synthetic_run import page, region, write_run
 
 from pagemill.document.labels import Label
 from pagemill.document.page import PageError
+from pagemill.embedding.vectors import Part, VectorFile, VectorPaths, VectorRow
+from pagemill.embedding.writing import VectorWriter
 from pagemill.errors import ExitCode
 from pagemill.publishing.build import build
 from pagemill.publishing.options import BuildOptions, Shape
@@ -160,5 +162,27 @@ def test_a_damaged_vector_is_not_published(run, tmp_path):
     path.write_bytes(path.read_bytes()[:-1] + b"\x01")
     ended = publish(run, "--to", str(tmp_path / "pages"), "--licence", "other")
     assert ended.returncode == ExitCode.DAMAGED
-    assert "row 0 of corpus_ocr_text.npy is not the vector of report_1" in ended.stderr
+    assert "row 2 of corpus_ocr_text.npy is not the vector of" in ended.stderr
     assert publish(run, "--to", str(tmp_path / "pages"), "--licence", "other", "--no-embeddings").returncode == 0
+
+
+def test_vectors_that_are_not_up_to_date_are_not_published(run, tmp_path):
+    """The text of one page has changed since it was embedded, and another page has no vector."""
+    files = VectorPaths(run / "embeddings", Part.TEXT)
+    file = VectorFile.open_in(files)
+    rows, vectors = [VectorRow(file.rows[0].key, "0" * 64), *file.rows[1:-1]], file.vectors[:-1].copy()
+    with VectorWriter(files, file.info, fresh=True) as writer:
+        writer.append(rows, vectors)
+        writer.publish(rows)
+    target = tmp_path / "pages"
+    ended = publish(run, "--to", str(target), "--licence", "other")
+    assert ended.returncode == ExitCode.OUTPUT
+    assert "1 belong to changed or removed pages, 2 pages lack one" in ended.stderr
+    assert f"pagemill embed {run}" in ended.stderr
+    assert not target.exists()
+    ended = publish(run, "--to", str(target), "--licence", "other", "--partial")
+    assert ended.returncode == 0, ended.stderr
+    published = VectorFile.open_in(VectorPaths(target / "embeddings", Part.TEXT))
+    assert published.rows == rows[1:]
+    assert pq.read_table(published.paths.ids)["row"].to_pylist() == list(range(len(rows) - 1))
+    assert "lack a vector: 2" in (target / "README.md").read_text()

@@ -16,13 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pagemill._version import __version__
 from pagemill.document.page import PageResult, Status
+from pagemill.embedding.contents import contents
 from pagemill.embedding.vectors import METADATA, Part, VectorFile, VectorPaths
-from pagemill.errors import InputError, MissingInputError, OutputError
+from pagemill.errors import DifferentRunError, InputError, MissingInputError, OutputError
 from pagemill.export.embedding_text import embedding_text
 from pagemill.export.parquet import page_schema, row_groups
 from pagemill.publishing.card import dataset_card
@@ -79,6 +81,7 @@ def build(
     Raises:
         OutputError: The run is unfinished or has unreadable sources and ``partial`` is off; or the files cannot be
             written (NoSpaceError when the disk is full).
+        DifferentRunError: Vectors are not those of the current pages, and ``partial`` is off.
         InputError: The run has no page.
         DamagedRunError: A record or crop is not as it was written.
     """
@@ -115,13 +118,13 @@ class _DatasetBuilder:
     without_image: int = 0
 
     def build(self, fingerprint: str) -> Manifest:
+        vectors = self._copy_embeddings()  # first: it may refuse the run
         if self.options.shape is Shape.PARQUET:
             self._write_shards()
         else:
             self._write_files()
         if not self.pages:
             raise InputError(f"{self.reader.path} has no pages to publish", remedy="Parse something first.")
-        vectors = self._copy_embeddings()
         summary = _public(self.reader.summary)
         (self.folder / _RUN_FILE).write_bytes(msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n")
         card = dataset_card(
@@ -200,36 +203,68 @@ class _DatasetBuilder:
         self.without_image += data is None and page.status is Status.DONE
         return data
 
-    def _copy_embeddings(self) -> list[str]:
-        """Add arrays, their ids and an engine's corpus statistics, if any; returns the names of the arrays.
+    def _copy_embeddings(self) -> dict[str, int]:
+        """Add arrays, their ids and an engine's corpus statistics, if any.
+
+        Returns:
+            For each array, how many pages lack a vector in it.
 
         Raises:
             DamagedRunError: Arrays or ids are damaged.
+            DifferentRunError: They are not those of the current pages.
         """
         source = self.reader.path / EMBEDDINGS
         if not self.options.embeddings or not source.is_dir():
-            return []
+            return {}
         target = self.folder / EMBEDDINGS
         target.mkdir()
-        arrays = []
+        arrays = {}
         lock = self.reader.path / paths.EMBEDDINGS_LOCK
         with RunLock(lock, wait_s=1):  # an array and its ids are replaced one after the other
             for part in Part:
                 files = VectorPaths(source, part)
                 try:
-                    info = VectorFile.open_in(files).info
+                    file = VectorFile.open_in(files)
                 except MissingInputError:  # not every part is embedded
                     continue
-                shutil.copyfile(files.vectors, target / files.vectors.name)
+                current, lacking = (range(len(file)), 0) if part is Part.QUERIES else self._current_rows(file)
+                if len(current) == len(file):
+                    shutil.copyfile(files.vectors, target / files.vectors.name)
+                else:
+                    np.save(target / files.vectors.name, file.vectors[current])
                 # Without a model path of this machine. Streams: pyarrow rejects paths that are not valid Unicode.
-                public = msgspec.json.encode(public_values(msgspec.to_builtins(info)))
+                public = msgspec.json.encode(public_values(msgspec.to_builtins(file.info)))
                 with files.ids.open("rb") as ids, (target / files.ids.name).open("wb") as stream:
-                    table = pq.read_table(ids)
+                    table = pq.read_table(ids).take(pa.array(current, pa.int64()))
+                    table = table.set_column(0, table.field(0), pa.array(range(len(current)), pa.int64()))
                     pq.write_table(table.replace_schema_metadata({METADATA: public}), stream, compression="zstd")
-                arrays.append(files.vectors.name)
+                arrays[files.vectors.name] = lacking
             for statistics in source.glob("*.npz"):
                 shutil.copyfile(statistics, target / statistics.name)
         return arrays
+
+    def _current_rows(self, file: VectorFile) -> tuple[list[int], int]:
+        """Places of the vectors of current contents, ascending, and how many pages lack one.
+
+        Raises:
+            DifferentRunError: Others are there, or some are missing, and ``partial`` is off.
+        """
+        part = file.info.part
+        current: list[int] = []
+        lacking = 0
+        for page in self.reader.pages():
+            places = [file.place(content.row) for content in contents(page, part, images=file.info.images)]
+            current += [place for place in places if place is not None]
+            lacking += None in places
+        stale = len(file) - len(current)
+        if (stale or lacking) and not self.options.partial:
+            raise DifferentRunError(
+                f"the vectors of {part.plural} in {self.reader.path} are not up to date: {stale:,} belong to changed or"
+                f" removed pages, {lacking:,} {'page lacks' if lacking == 1 else 'pages lack'} one",
+                remedy=f"Update them: pagemill embed {self.reader.path}, or publish those that fit with --partial,"
+                " or none with --no-embeddings.",
+            )
+        return sorted(current), lacking
 
 
 def _refuse_unfinished(reader: RunReader, options: BuildOptions) -> None:

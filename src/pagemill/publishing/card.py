@@ -10,7 +10,7 @@ import msgspec
 from pagemill._version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from pagemill.publishing.options import BuildOptions
     from pagemill.store.summary import RunSummary
@@ -40,7 +40,7 @@ def dataset_card(
     summary: RunSummary,
     languages: Mapping[str, int],
     pages: int,
-    vectors: Sequence[str],
+    vectors: Mapping[str, int],
     *,
     page_images: bool,
 ) -> str:
@@ -51,7 +51,7 @@ def dataset_card(
         summary: The run.
         languages: Pages by language.
         pages: Pages in the dataset.
-        vectors: Names of the arrays in ``embeddings/``.
+        vectors: Names of the arrays in ``embeddings/``, each with how many pages lack a vector in it.
         page_images: There is a column of them.
     """
     parts = [
@@ -72,7 +72,10 @@ def dataset_card(
             "## Vectors\n\n"
             "`embeddings/` contains NumPy arrays with one row per vector; the `.ids.parquet` beside each"
             " maps each row to its page and region. Join by these ids, never by position.\n\n"
-            + "\n".join(f"- {_plain(name)}" for name in vectors)
+            + "\n".join(
+                f"- {_plain(name)}" + (f" (pages that lack a vector: {lacking:,})" if lacking else "")
+                for name, lacking in vectors.items()
+            )
         )
     parts.append(
         "## Whole and unchanged?\n\n`pagemill.json` lists every file with its size and SHA-256. Problems of a page"

@@ -67,5 +67,5 @@ class BuildOptions(Settings):
     embeddings: bool = option(default=True, help="Include the vectors.")
     page_images: bool = option(default=False, help="parquet: include the image of each page, read from its source.")
     partial: bool = option(default=False, help="Publish an unfinished run.")
-    """Also one with unreadable sources."""
+    """Also one with unreadable sources, and one whose vectors are not up to date, without outdated vectors."""
     shard_bytes: int = SHARD_BYTES

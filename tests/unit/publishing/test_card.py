@@ -11,7 +11,7 @@ yaml = pytest.importorskip("yaml")
 
 def card(**fields):
     summary = RunSummary(started=datetime(2026, 1, 1, tzinfo=UTC), **fields.pop("summary", {}))
-    facts = {"page_images": False, "vectors": [], "languages": {}, "summary": summary, "pages": 3}
+    facts = {"page_images": False, "vectors": {}, "languages": {}, "summary": summary, "pages": 3}
     facts |= {name: fields.pop(name) for name in set(facts) & set(fields)}
     options = {"title": "Mills", "licence": "cc0-1.0", "repository": "me/mills", **fields}
     return dataset_card(BuildOptions(**options), **facts)
@@ -69,7 +69,7 @@ def test_columns_that_are_left_out_are_not_told():
 
 def test_names_of_files_are_shown_without_code_spans_and_settings_that_nobody_chose_as_default():
     # In a code span the backslash that keeps an underscore plain would be shown.
-    text = card(vectors=["corpus_ocr_text.npy"], summary={"identity": {"layout_model": None, "crops": True}})
+    text = card(vectors={"corpus_ocr_text.npy": 0}, summary={"identity": {"layout_model": None, "crops": True}})
     assert "\n- corpus\\_ocr\\_text.npy\n" in text
     assert "| layout\\_model | default |" in text
     assert "| crops | true |" in text
