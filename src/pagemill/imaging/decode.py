@@ -233,16 +233,20 @@ def _decode(
         scale = size[0] / stored[0]
         notes = (f"decoded at {scale:.3g} of its {stored[0]} x {stored[1]} pixels",)
     left_out = _frames_left_out(image, file, file_format)
-    message = f"only the first of {left_out + 1:,} frames is read; {left_out:,} left out"
-    remedy = "Save the frames as pages of a TIFF, or as files of their own."
-    warning = PageError(component="decode", category="frames", message=message, remedy=remedy)
     return DecodedPage(
         pixels=_upright(pixels, orientation),
         dpi=dpi * scale if dpi else None,
         scale=scale,
         notes=notes,
-        warnings=(warning,) if left_out else (),
+        warnings=(frames_warning(left_out),) if left_out else (),
     )
+
+
+def frames_warning(left_out: int) -> PageError:
+    """Says how many frames behind the first one are not read."""
+    message = f"only the first of {left_out + 1:,} frames is read; {left_out:,} left out"
+    remedy = "Save the frames as pages of a TIFF file, or as files of their own."
+    return PageError(component="decode", category="frames", message=message, remedy=remedy)
 
 
 def _pixels(
@@ -260,7 +264,7 @@ def _pixels(
 def _frames_left_out(image: PillowImage.Image, file: IO[bytes], file_format: FileFormat) -> int:
     """Frames behind the first one of an animated PNG or WebP or of a JPEG of several images (MPO).
 
-    Every frame of a TIFF is a page of its own.
+    Every frame of a TIFF is a page of its own, or its source warns of it.
     """
     if file_format in (FileFormat.PNG, FileFormat.WEBP):
         return max(int(getattr(image, "n_frames", 1)) - 1, 0)

@@ -11,8 +11,8 @@ from pagemill.document.identity import DUPLICATE_OF, PageKey, WaitingPage
 from pagemill.document.names import safe_name
 from pagemill.document.page import PageError
 from pagemill.errors import CorruptInputError, InputError, PagemillError
-from pagemill.imaging.decode import stored_pixels
-from pagemill.imaging.formats import FileFormat
+from pagemill.imaging.decode import frames_warning, stored_pixels
+from pagemill.imaging.formats import FileFormat, sniff
 from pagemill.imaging.tiff import TiffPages, count_pages
 from pagemill.sources.base import DocumentRef, EncodedImage, PageRef, PdfPage
 from pagemill.sources.intake import input_error
@@ -213,6 +213,10 @@ class PageReferences:
             fields |= {"error": _as_data(error, where), "missing": int(row.lost)}
         else:
             fields |= {"payload": EncodedImage(source=row.data), "estimated_bytes": self._decoded_bytes(stored)}
+            if sniff(row.data) is FileFormat.TIFF:
+                found = count_pages(row.data)
+                left_out = found.pages - 1 + (found.problem is not None)
+                fields["warning"] = frames_warning(left_out) if left_out else None
         wanted_id = safe_name(row.row_id) if row.row_id else f"{document.doc_id}_{number}"
         return self._page(source, document, row.number, wanted_id, **fields)
 

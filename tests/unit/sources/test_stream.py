@@ -336,6 +336,22 @@ async def test_leaving_early_closes_what_is_open(tmp_path: Path, monkeypatch: py
     assert closed == [True]
 
 
+async def test_a_row_with_a_tiff_of_several_frames_has_a_warning(tmp_path: Path):
+    frames = [Image.new("1", (8, 8)) for _ in range(3)]
+    tiffs = [io.BytesIO() for _ in range(3)]
+    frames[0].save(tiffs[0], "TIFF")
+    frames[0].save(tiffs[1], "TIFF", save_all=True, append_images=frames[1:])
+    frames[0].save(tiffs[2], "TIFF", save_all=True, append_images=frames[1:])
+    broken = tiffs[2].getvalue()[:-20]
+    values = [{"bytes": data, "path": None} for data in (png(), tiffs[0].getvalue(), tiffs[1].getvalue(), broken)]
+    pq.write_table(pa.table({"image": pa.array(values, IMAGE)}), tmp_path / "a.parquet")
+    warnings = [ref.warning for ref in await take(tmp_path)]
+    assert warnings[:2] == [None, None]
+    for warning in warnings[2:]:
+        assert warning is not None
+        assert (warning.category, warning.message) == ("frames", "only the first of 3 frames is read; 2 left out")
+
+
 async def test_image_columns_that_are_not_read_are_named_once_an_input(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
