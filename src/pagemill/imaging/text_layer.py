@@ -38,6 +38,8 @@ _DEVICE = 1 << 20
 """Side of the virtual device whose whole-number pixels give the page transform to about a thousandth of a point."""
 _PAGE_FILLING = 0.85
 _UNIT_SQUARE = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [1.0, 1.0, 1.0]])
+_SAME_PLACE = 0.001
+"""Greatest distance of one place from itself by rounding, in points."""
 _UNMAPPED = 0xFFFD
 """Stands for every glyph without a usable Unicode value."""
 _HYPHENS = {0x02, 0xAD, 0xFFFE}
@@ -68,12 +70,12 @@ def extract_text_layer(flat: FlattenedPage, width: int, height: int) -> tuple[Te
     affine = page_to_pixels(page, width, height)
     images: list[Box] = []
     own_images: list[Box] = []
-    ranks: dict[int, tuple[int, bool]] = {}
+    drawn: dict[int, tuple[int, bool, Affine]] = {}
     cover = -1
     for rank, (handle, kind, matrix, root) in enumerate(islice(_objects(page.raw, affine), _MAX_OBJECTS)):
         is_own = flat.own_objects is None or root < flat.own_objects
         if kind == pdfium.FPDF_PAGEOBJ_TEXT:
-            ranks[_address(handle)] = rank, not is_own
+            drawn[_address(handle)] = rank, not is_own, matrix
         elif kind == pdfium.FPDF_PAGEOBJ_IMAGE:
             points = _UNIT_SQUARE @ _compose(matrix, handle).T
             box = clip((*points.min(axis=0).tolist(), *points.max(axis=0).tolist()), width, height)
@@ -88,7 +90,7 @@ def extract_text_layer(flat: FlattenedPage, width: int, height: int) -> tuple[Te
         layer = TextLayer(lines=(), characters=0, unmapped=0, invisible=0, image_coverage=coverage)
         return layer, tuple(own_images)
     try:
-        glyphs = _glyphs(text_page, affine, ranks, cover)
+        glyphs = _glyphs(text_page, affine, drawn, cover)
     finally:
         pdfium.FPDFText_ClosePage(text_page)
     on_page = ((glyphs.boxes[:, 2:] > 0) & (glyphs.boxes[:, :2] < (width, height))).all(axis=1)
@@ -195,13 +197,14 @@ def _address(handle: Any) -> int:
     return ctypes.cast(handle, ctypes.c_void_p).value or 0
 
 
-def _glyphs(text_page: Any, affine: Affine, ranks: dict[int, tuple[int, bool]], cover: int) -> Glyphs:
+def _glyphs(text_page: Any, affine: Affine, drawn: dict[int, tuple[int, bool, Affine]], cover: int) -> Glyphs:
     """All glyphs of a text page in content-stream order.
 
     Args:
         text_page: The page.
         affine: From page space to pixels.
-        ranks: By the address of a text object its place in the drawing order, and whether it is of an annotation.
+        drawn: By the address of a text object its place in the drawing order, whether it is of an annotation, and the
+            map from its parent's space to pixels.
         cover: Place of the last image that hides what was drawn before it.
     """
     count = min(max(0, pdfium.FPDFText_CountChars(text_page)), _MAX_CHARACTERS)
@@ -211,6 +214,7 @@ def _glyphs(text_page: Any, affine: Affine, ranks: dict[int, tuple[int, bool]], 
     origins = np.zeros((count, 2), dtype=np.float64)
     style = np.zeros(count, dtype=np.int32)
     styles: list[tuple[float, int, bool, bool, bool, bool]] = []
+    maps: list[Affine] = []
     style_of_object: dict[int, int] = {}
     if count:
         # One buffer, written by PDFium through moving references: no Python object a glyph.
@@ -225,18 +229,31 @@ def _glyphs(text_page: Any, affine: Affine, ranks: dict[int, tuple[int, bool]], 
         index = style_of_object.get(address)
         if index is None:
             index = style_of_object[address] = len(styles)
-            rank, annotation = ranks.get(address, (cover, False))
+            rank, annotation, own = drawn.get(address, (cover, False, affine))
+            misplaced = own is not affine and _is_in_own_space(text_page, i, handle, origins[i])
+            maps.append(own if misplaced else affine)
             size, angle, bold, invisible = _style(text_page, i, handle, affine)
             styles.append((size, angle, bold, invisible or rank < cover, annotation, False))
         style[i] = index
     unmapped |= _unusable(codes)
     codes[np.isin(codes, list(_HYPHENS))] = ord("-")
     codes[unmapped] = _UNMAPPED  # or a control code would pass for white space
-    linear, offset = affine[:, :2], affine[:, 2]
-    corners = rectangles.astype(np.float64).reshape(count, 2, 2) @ linear.T + offset
+    points = np.concatenate([rectangles.reshape(count, 2, 2), origins[:, None]], axis=1)
+    to_pixels = np.array(maps).reshape(-1, 2, 3)[style]
+    points = points @ to_pixels[:, :, :2].transpose(0, 2, 1) + to_pixels[:, None, :, 2]
+    corners = points[:, :2]
     boxes = np.concatenate([corners.min(axis=1), corners.max(axis=1)], axis=1)
-    glyphs = Glyphs(codes, boxes, origins @ linear.T + offset, style, np.array(styles, dtype=STYLE))
+    glyphs = Glyphs(codes, boxes, points[:, 2], style, np.array(styles, dtype=STYLE))
     return with_spans_spread(glyphs, rectangles[:, 0])
+
+
+def _is_in_own_space(text_page: Any, index: int, handle: Any, origin: NDArray[np.float64]) -> bool:
+    """Whether PDFium places a glyph in the space of the form it is part of: so it does with replacement texts."""
+    own, on_page = pdfium.FS_MATRIX(), pdfium.FS_MATRIX()
+    pdfium.FPDFPageObj_GetMatrix(handle, own)
+    pdfium.FPDFText_GetMatrix(text_page, index, on_page)
+    pen = own.e, own.f
+    return math.dist(origin, pen) < _SAME_PLACE < math.dist(pen, (on_page.e, on_page.f))
 
 
 def _unusable(codes: NDArray[np.uint32]) -> NDArray[np.bool_]:

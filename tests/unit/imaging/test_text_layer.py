@@ -74,8 +74,8 @@ def test_a_glyph_drawn_twice_counts_once():
     assert layer.characters == 6
 
 
-def layer_of_content(content):
-    """The text layer of a page with this content stream, Helvetica being /F1."""
+def layer_of_content(content, matrix=None):
+    """The text layer of a page with this content stream, Helvetica being /F1; with a matrix, of a form."""
     buffer = io.BytesIO()
     with pikepdf.new() as pdf:
         page = pdf.add_blank_page(page_size=(400, 400))
@@ -83,6 +83,11 @@ def layer_of_content(content):
         helvetica = pikepdf.Dictionary(Type=name.Font, Subtype=name.Type1, BaseFont=name.Helvetica)
         page.obj.Resources = pikepdf.Dictionary(Font=pikepdf.Dictionary(F1=helvetica))
         page.Contents = pdf.make_stream(content.encode("latin-1"))
+        if matrix is not None:
+            form = pdf.make_stream(content.encode("latin-1"), Subtype=name.Form, Resources=page.obj.Resources)
+            form.BBox = [-400, -400, 400, 400]
+            page.obj.Resources = pikepdf.Dictionary(XObject=pikepdf.Dictionary(X1=form))
+            page.Contents = pdf.make_stream(f"q {matrix} cm /X1 Do Q".encode())
         pdf.save(buffer)
     with pdfium.PdfDocument(buffer.getvalue()) as document:
         return extract_text_layer(FlattenedPage(document[0], None, ()), 800, 800)[0]
@@ -130,6 +135,15 @@ def test_a_replacement_text_runs_along_the_drawn_letters(matrix):
     assert (last[0] + last[2], last[1] + last[3]) == pytest.approx(
         (last_drawn[0] + last_drawn[2], last_drawn[1] + last_drawn[3]), abs=40
     )
+
+
+@pytest.mark.parametrize("matrix", ["1 0 0 1 200 200", "0 1 -1 0 200 200", ".5 0 0 .5 150 100"])
+@pytest.mark.parametrize("text", [TOTAL, "x"])
+def test_a_replacement_text_in_a_form_stands_where_it_is_drawn(text, matrix):
+    (line,) = layer_of_content(f"BT /F1 12 Tf -110 -20 Td {span(text)} ET", matrix).lines
+    (drawn,) = layer_of_content(f"BT /F1 12 Tf -110 -20 Td ({text}) Tj ET", matrix).lines
+    assert line.text == text
+    assert line.box == pytest.approx(drawn.box, abs=12)
 
 
 @pytest.mark.parametrize("shown", [f"({TOTAL}) Tj", span(TOTAL)], ids=["letters", "replacement"])
