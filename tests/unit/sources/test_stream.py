@@ -342,7 +342,7 @@ async def test_a_row_with_a_tiff_of_several_frames_has_a_warning(tmp_path: Path)
     frames[0].save(tiffs[0], "TIFF")
     frames[0].save(tiffs[1], "TIFF", save_all=True, append_images=frames[1:])
     frames[0].save(tiffs[2], "TIFF", save_all=True, append_images=frames[1:])
-    broken = tiffs[2].getvalue()[:-20]
+    broken = tiffs[2].getvalue()[:-40]
     values = [{"bytes": data, "path": None} for data in (png(), tiffs[0].getvalue(), tiffs[1].getvalue(), broken)]
     pq.write_table(pa.table({"image": pa.array(values, IMAGE)}), tmp_path / "a.parquet")
     warnings = [ref.warning for ref in await take(tmp_path)]
