@@ -29,10 +29,11 @@ from pagemill.store.verify import FindingGroup, Verdict, verify
 @click.option("--quick", is_flag=True, help="Check only the size of crops, and that documents and report exist.")
 @json_option
 def command(out: Path, repairing: bool, quick: bool, as_json: bool) -> int:
-    """Check that everything in OUT, an output directory of 'pagemill parse', is complete and consistent.
+    """Check that what 'pagemill parse' wrote in OUT is complete and consistent.
 
-    Needs neither the inputs nor a network. The exit status is 0 if nothing is damaged, even if the run is unfinished,
-    and 13 if something is damaged and was not repaired.
+    Vectors and the index are checked by the commands that read them, such as 'pagemill index'. Needs neither the inputs
+    nor a network. The exit status is 0 if nothing is damaged, even if the run is unfinished, and 13 if something is
+    damaged and was not repaired.
 
     \b
     pagemill verify out

@@ -201,8 +201,9 @@ class VectorFile:
 
 
 def parts_of(out: Path) -> list[Part]:
-    """The parts that a run directory holds vectors of; they are not opened."""
-    return [part for part in Part if VectorPaths(out / FOLDER, part).vectors.exists()]
+    """The parts that a run directory holds vectors of, or one of their two files; they are not opened."""
+    places = {part: VectorPaths(out / FOLDER, part) for part in Part}
+    return [part for part, files in places.items() if files.vectors.exists() or files.ids.exists()]
 
 
 def ids_table(info: VectorsInfo, rows: list[VectorRow], checksums: list[int]) -> pa.Table:
