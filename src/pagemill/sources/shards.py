@@ -58,7 +58,7 @@ class Columns:
     row_id: str | None
     metadata: tuple[str, ...]
     other_images: tuple[str, ...] = ()
-    """Columns that hold images as well and are not read, as nobody has said which of them to take."""
+    """Columns that may hold images as well and are not read, as nobody has said which of them to take."""
 
     @property
     def all(self) -> list[str]:
@@ -260,7 +260,7 @@ def _image_column(schema: pa.Schema, wanted: str | None) -> tuple[str, tuple[str
     """The struct column with encoded ``bytes`` (the `datasets` library's Image feature), or a binary column.
 
     Returns:
-        The column, and others of its kind where none is ``wanted``.
+        The column, and others that may hold images where none is ``wanted``.
     """
     names = ", ".join(schema.names)
     if wanted is not None:
@@ -281,7 +281,7 @@ def _image_column(schema: pa.Schema, wanted: str | None) -> tuple[str, tuple[str
             f"no column holds encoded page images (columns: {names})", remedy="Name it with --image-column."
         )
     image = next((name for name in _IMAGE_NAMES if name in candidates), candidates[0])
-    return image, tuple(name for name in candidates if name != image)
+    return image, tuple(f.name for f in schema if f.name != image and _holds_binary(f.type))
 
 
 def _is_image_struct(kind: pa.DataType) -> bool:
@@ -297,6 +297,13 @@ def _is_image_list(kind: pa.DataType) -> bool:
 
 def _is_binary(kind: pa.DataType) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
+
+
+def _holds_binary(kind: pa.DataType) -> bool:
+    """Whether values of a type have binary data in them, at any depth."""
+    if pa.types.is_dictionary(kind):
+        return _holds_binary(kind.value_type)
+    return _is_binary(kind) or any(_holds_binary(kind.field(index).type) for index in range(kind.num_fields))
 
 
 def _is_scalar(kind: pa.DataType) -> bool:

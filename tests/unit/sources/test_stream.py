@@ -365,3 +365,23 @@ async def test_image_columns_that_are_not_read_are_named_once_an_input(
     caplog.clear()
     await take(tmp_path, image_column="back")
     assert not caplog.messages
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(pa.binary(), pa.large_binary(), pa.binary_view(), pa.dictionary(pa.int8(), pa.binary())),
+        *(pa.list_(pa.binary()), pa.list_(IMAGE), pa.struct([("img", IMAGE)]), pa.map_(pa.string(), pa.binary())),
+    ],
+)
+async def test_columns_with_images_at_any_depth_are_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: pa.DataType
+):
+    caplog.set_level("WARNING", "pagemill.sources")
+    columns = {"image": pa.array([png()]), "text": pa.array(["a"]), "tags": pa.array([["a"]])}
+    schema = pa.schema([*((name, column.type) for name, column in columns.items()), ("more", kind)])
+    with pa.OSFile(str(tmp_path / "a.arrow"), "wb") as file, pa.ipc.new_file(file, schema) as writer:
+        writer.write_batch(pa.record_batch([*columns.values(), pa.nulls(1, kind)], schema=schema))
+    assert len(await take(tmp_path)) == 1
+    (message,) = caplog.messages
+    assert "images are read from the column 'image', and not from 'more'; --image-column" in message
