@@ -162,6 +162,29 @@ def test_files_with_the_same_content_are_skipped_where_that_was_asked(inputs: Pa
     assert [record["doc_id"] for record in records(tmp_path / "out")] == ["a"]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("names", [("a/x.png", "b/x.png", "c/x.png"), ("a.png", "b.png", "c.png")])
+def test_the_only_copy_left_is_no_duplicate(inputs: Path, tmp_path: Path, names: tuple[str, ...]):
+    scans, out = tmp_path / "scans", tmp_path / "out"
+    files = [scans / name for name in names]
+    for file in files:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes((inputs / "a.png").read_bytes())
+    arguments = ("scans", "-r", "-o", out, "--skip-duplicates")
+    assert "1 done, 0 failed, 2 skipped" in parse(*arguments, cwd=tmp_path).stdout
+    assert parse(scans, *arguments[1:], "--check").returncode == ExitCode.OK
+    files[0].write_bytes((inputs / "a.jpg").read_bytes())
+    assert parse(*arguments, "--check", cwd=tmp_path).returncode == ExitCode.WORK_LEFT
+    assert "2 done, 0 failed, 1 skipped" in parse(*arguments, cwd=tmp_path).stdout
+    assert {record["source"]: record["markdown"] for record in records(out)} == {
+        f"scans/{names[0]}": "beta",
+        f"scans/{names[1]}": "alpha",
+    }
+    assert parse(*arguments, "--check", cwd=tmp_path).returncode == ExitCode.OK
+    assert parse(*arguments[:-1], "--check", cwd=tmp_path).returncode == ExitCode.WORK_LEFT
+    assert "3 done, 0 failed" in parse(*arguments[:-1], cwd=tmp_path).stdout
+
+
 def test_files_of_other_kinds_in_a_folder_are_named_and_no_failure(inputs: Path, tmp_path: Path):
     folder = tmp_path / "scans"
     folder.mkdir()

@@ -160,7 +160,7 @@ class _OnlyThese(NewCatalogue):
         """The digest stored by the run, so that unchanged files are not read again for their digest."""
         return self._digests.get((os.fsencode(path), size, modified_ns))
 
-    def meet(self, digest: str, uri: str) -> KnownSource:
+    def meet(self, digest: str, uri: str, skip: str | None = None) -> KnownSource:
         """The wanted pages; none of a further file with the same content."""
         known = super().meet(digest, uri)
         pages = self._wanted.get(digest, set()) if known.copy == 1 else set()

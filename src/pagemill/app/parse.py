@@ -167,7 +167,6 @@ async def parse_into(
                     settings=pipeline.describe(),
                     mode=OpenMode.RESUME if vitals.opened else mode,
                     retry_failed=retry_failed and not vitals.opened,
-                    parse_duplicates=not options.skip_duplicates,
                     death=life.death if vitals.opened else None,
                 )
 
@@ -207,9 +206,8 @@ async def find_nothing_to_do(
             await asyncio.to_thread(_require_one, inputs, options.source)
             return None
         summary = run.summary
-        duplicates = summary.skipped_by_kind.get("duplicate") and not options.source.skip_duplicates
         retries = directory.retry_failed and summary.failed
-        if summary.finished is None or summary.interrupted or duplicates or retries:
+        if summary.finished is None or summary.interrupted or retries:
             return None
         if not await asyncio.to_thread(is_complete, run, report=directory.report):
             return None

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
 
-DUPLICATE_OF = "duplicate of "
-"""How the reason for skipping a page begins whose file has the content of an earlier one; that one's name follows."""
 _TEXT = re.compile(r"([0-9a-f]{64})/(\d{1,12})(?:\+(\d{1,9}))?")
 
 

@@ -98,10 +98,11 @@ class Catalogue(Protocol):
         """Keep a digest for :meth:`remembered_digest`."""
         ...
 
-    def meet(self, digest: str, uri: str) -> KnownSource:
+    def meet(self, digest: str, uri: str, skip: str | None = None) -> KnownSource:
         """Tell that the input holds a source, and what is known of it; once a source, in input order.
 
         A known source of the same ``uri`` and other content is replaced: its pages and their names are given up.
+        Pages that were skipped have ended only where ``skip`` is the reason.
         """
         ...
 

@@ -33,7 +33,7 @@ class NewCatalogue:
     def remember_digest(self, path: Path, size: int, modified_ns: int, digest: str) -> None:
         """Does nothing, for the same reason."""
 
-    def meet(self, digest: str, uri: str) -> KnownSource:
+    def meet(self, digest: str, uri: str, skip: str | None = None) -> KnownSource:
         """Which copy of its content a source is; nothing else is known."""
         with self._lock:
             self._copies[digest] += 1

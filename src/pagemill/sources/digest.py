@@ -52,8 +52,8 @@ class Source:
     """What the catalogue knows of it, once it was met."""
     error: PagemillError | None = None
     """Why it cannot be read at all."""
-    duplicate_of: str | None = None
-    """Address of an earlier input with the same content, where such are to be skipped."""
+    skip: str | None = None
+    """Why its pages are only to be noted as skipped, in words."""
 
     @property
     def document_key(self) -> str:

@@ -48,7 +48,8 @@ class Intake:
         self._options = options
         self._catalogue = catalogue
         self._identifier = identifier
-        self._first_uris: dict[str, str] = {}
+        self._firsts: dict[str, str] = {}
+        """Address of the first file with a content, by its digest."""
         self._datasets: dict[tuple[int, bool], str] = {}
 
     @property
@@ -110,12 +111,13 @@ class Intake:
             raise
         except Exception as error:
             source = Source(item=item, digest=text_digest(address), error=input_error(item, error))
-        known = self._catalogue.meet(source.digest, address)
-        duplicate_of = None
+        skip = None
         if self._options.skip_duplicates and source.error is None:
-            first = self._first_uris.setdefault(source.digest, item.uri)
-            duplicate_of = first if known.copy > 1 else None
-        return replace(source, known=known, duplicate_of=duplicate_of)
+            if source.digest in self._firsts:
+                skip = f"duplicate of {self._firsts[source.digest]}"
+            else:
+                self._firsts[source.digest] = address
+        return replace(source, known=self._catalogue.meet(source.digest, address, skip), skip=skip)
 
 
 def _address(item: Item) -> str:

@@ -7,7 +7,7 @@ import re
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from pagemill.document.identity import DUPLICATE_OF, PageKey, WaitingPage
+from pagemill.document.identity import PageKey, WaitingPage
 from pagemill.document.names import safe_name
 from pagemill.document.page import PageError
 from pagemill.errors import CorruptInputError, InputError, PagemillError
@@ -278,9 +278,9 @@ class PageReferences:
         waiting = known.waiting.get(page)
         if waiting is None:
             waiting = WaitingPage(page_id=self._catalogue.page_id(wanted_id))
-        if source.duplicate_of is not None and page:
+        if source.skip is not None and page:
             kept: dict[str, Any] = {name: fields[name] for name in ("page_number", "metadata") if name in fields}
-            fields = {**kept, "skip": f"{DUPLICATE_OF}{source.duplicate_of}"}
+            fields = {**kept, "skip": source.skip}
         position = self._intake.position
         self._intake.position += 1
         return PageRef(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pagemill.document.identity import KnownSource, WaitingPage
 from pagemill.store.rows import PageState
-from pagemill.store.run_database import MAX_URI, NO_LONGER_IN_THE_INPUT, plain
+from pagemill.store.run_database import MAX_URI, plain, short
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 DEATHS_IN_COMPANY = 3
 """Deaths of the process, with a page among those in flight, after which the page is tried alone."""
 
-_ENDED = f"(page > 0 AND state >= {PageState.DONE:d} AND NOT (state = {PageState.SKIPPED:d} AND category = ?))"
-"""Of a page. A source that did not open is tried again, and a page that was gone may be there once more."""
+_ENDED = f"(page > 0 AND state >= {PageState.DONE:d} AND (state <> {PageState.SKIPPED:d} OR category IS ?))"
+"""Of a page. A source that did not open is tried again, and so is a page for whose skipping the reason is gone."""
 
 
 class Pages:
@@ -77,11 +77,12 @@ class RunCatalogue:
             (os.fsencode(path), size, modified_ns, bytes.fromhex(digest)),
         )
 
-    def meet(self, digest: str, uri: str) -> KnownSource:
+    def meet(self, digest: str, uri: str, skip: str | None = None) -> KnownSource:
         """Tell that the input holds a source, and what is known of it; once a source, in input order.
 
         Of several with the same content, one that was there under this ``uri`` is taken, else the first that this
-        process has not met. A known source of the same ``uri`` and other content is replaced.
+        process has not met. A known source of the same ``uri`` and other content is replaced. Pages that were skipped
+        have ended only where ``skip`` is the reason.
         """
         content, uri = bytes.fromhex(digest), plain(uri[:MAX_URI])
         with self._run.lock:
@@ -92,14 +93,14 @@ class RunCatalogue:
                     self._replace(source)
             for source, known_content, copy, pages in unmet:
                 if known_content == content:
-                    return self._known(source, copy, pages)
+                    return self._known(skip, source, copy, pages)
             with self._run.transaction() as connection:
                 found = connection.execute(
                     "INSERT INTO sources (digest, copy, uri) VALUES (?, ?, ?)"
                     " ON CONFLICT (digest, copy) DO UPDATE SET uri = excluded.uri RETURNING source, copy, pages",
                     (content, self._free_copy(content), uri),
                 ).fetchone()
-            return self._known(*found)
+            return self._known(skip, *found)
 
     def counted(self, digest: str, copy: int, pages: int) -> None:
         """Keep how many pages a source holds in all."""
@@ -171,12 +172,12 @@ class RunCatalogue:
             taken = self._taken[content] = copy
         return taken + 1
 
-    def _known(self, source: int, copy: int, pages: int | None) -> KnownSource:
+    def _known(self, skip: str | None, source: int, copy: int, pages: int | None) -> KnownSource:
         """Meet a source of an earlier time."""
         if source >= len(self._met):
             self._met.extend(bytes(source + 1))
         self._met[source] = 1
-        given = (NO_LONGER_IN_THE_INPUT, source)
+        given = (short(skip) or "", source)
         ((count, first, last),) = self._run.query(
             f"SELECT count(*), min(page), max(page) FROM pages WHERE {_ENDED} AND source = ?", given
         )

@@ -133,7 +133,7 @@ class RunDatabase(RunReader):
             _SET_STATE,
             (
                 *(source, key.page, attempts, state, alone, page_id, page_id.casefold(), document),
-                *(place.page_number, place.page_idx, _short(category), _short(message), *stored),
+                *(place.page_number, place.page_idx, short(category), short(message), *stored),
             ),
         )
 
@@ -165,7 +165,7 @@ class RunDatabase(RunReader):
         """Note that an attempt failed and that the page is to be tried again."""
         self.change(
             f"UPDATE pages SET state = ?, attempts = ?, category = ?, message = ? {_OF_PAGE} AND state < ?",
-            (PageState.WAITING, attempts, _short(category), _short(message), *_key_values(key), PageState.DONE),
+            (PageState.WAITING, attempts, short(category), short(message), *_key_values(key), PageState.DONE),
         )
 
     def end_page(
@@ -293,7 +293,7 @@ class RunDatabase(RunReader):
             self.change(
                 f"UPDATE pages SET state = {PageState.WAITING:d}, attempts = attempts + 1,"
                 f" death = iif(alone, ?, death), category = 'crash', message = ? WHERE {_RUNNING}",
-                (_short(death), _short(f"the process died of {death}")),
+                (short(death), short(f"the process died of {death}")),
             )
 
 
@@ -379,7 +379,8 @@ def _key_values(key: PageKey) -> tuple[int, bytes, int]:
     return key.page, bytes.fromhex(key.digest), key.copy
 
 
-def _short(text: str | None) -> str | None:
+def short(text: str | None) -> str | None:
+    """The part of a message that is kept."""
     return None if text is None else plain(text[:MAX_TEXT])
 
 

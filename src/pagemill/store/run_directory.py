@@ -10,7 +10,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
-from pagemill.document.identity import DUPLICATE_OF, PageKey
+from pagemill.document.identity import PageKey
 from pagemill.errors import LockedError, OutputError
 from pagemill.store import paths
 from pagemill.store.catalogue import RunCatalogue
@@ -88,7 +88,6 @@ class RunDirectory:
         settings: Mapping[str, Any] | None,
         mode: OpenMode = OpenMode.AUTO,
         retry_failed: bool = False,
-        parse_duplicates: bool = False,
         death: str | None = None,
     ) -> RunDirectory:
         """Open a directory, which is created where it is missing, and clean up after an earlier process.
@@ -102,7 +101,6 @@ class RunDirectory:
                 derived files up to date.
             mode: What to do with a run that is there.
             retry_failed: Failed pages are to be tried again.
-            parse_duplicates: Pages that were skipped as duplicates are to be parsed after all.
             death: How the process ended that had the directory open before, where somebody saw it: ``SIGSEGV``.
 
         Raises:
@@ -123,7 +121,7 @@ class RunDirectory:
             opened.enter_context(run)
             directory = cls(path, exporters, run, lock)
             opened.callback(directory._results.close)
-            directory._recover(death, cut_off=cut_off, retry_failed=retry_failed, parse_duplicates=parse_duplicates)
+            directory._recover(death, cut_off=cut_off, retry_failed=retry_failed)
             # Now, not when the first seconds have passed: processes that die sooner, one after the other, would let
             # the journal grow without end.
             directory.sync()
@@ -325,7 +323,7 @@ class RunDirectory:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _recover(self, death: str | None, *, cut_off: bool, retry_failed: bool, parse_duplicates: bool) -> None:
+    def _recover(self, death: str | None, *, cut_off: bool, retry_failed: bool) -> None:
         """Clean up after a process that died; costs as much as it was doing, not as much as there is."""
         for name in (paths.CROPS, paths.DOCUMENTS):
             with output_errors(self.path / name):
@@ -338,14 +336,8 @@ class RunDirectory:
                     clear_folder(self.path / name)
             self._check_crops()
         self._run.recover_in_flight(death)
-        again: list[PageRow] = []
-        if retry_failed:
-            again += self._run.rows(f"p.{state_is(PageState.FAILED)} AND p.page > 0")
-        if parse_duplicates:
-            skipped = f"p.{state_is(PageState.SKIPPED)} AND p.category GLOB ?"
-            again += self._run.rows(skipped, (f"{DUPLICATE_OF}*",))
-        if again:
-            self._drop(again, forget=False)
+        if retry_failed and (failed := list(self._run.rows(f"p.{state_is(PageState.FAILED)} AND p.page > 0"))):
+            self._drop(failed, forget=False)
         self.resumed = self.summary.pages + self.summary.skipped - self._run.unopened()
         write_run_json(self.path, self.summary)  # it says what the run is, should the database be lost
         self._results.go_live()

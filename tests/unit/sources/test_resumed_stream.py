@@ -271,6 +271,14 @@ async def test_copies(tmp_path: Path):
     assert all(ref.skip is None and ref.error for ref in refs[4:])
 
 
+async def test_the_first_file_of_an_invocation_is_no_duplicate(tmp_path: Path):
+    first, second, third = (pdf(tmp_path / name, 1) for name in ("a.pdf", "b.pdf", "c.pdf"))
+    catalogue = RememberingCatalogue()
+    await read([first, second, third], catalogue, skip_duplicates=True)
+    refs, _ = await read([second, third], catalogue, skip_duplicates=True)
+    assert [(ref.key.copy, ref.skip) for ref in refs] == [(2, None), (3, f"duplicate of {second}")]
+
+
 async def test_a_catalogue_that_fails_ends_the_stream(tmp_path: Path):
     class Full(RememberingCatalogue):
         def page_id(self, wanted: str) -> str:

@@ -71,21 +71,26 @@ def test_what_is_in_flight_and_what_waits(store) -> None:
     with store.open() as run:
         assert (run.resumed, run.summary.skipped_by_kind) == (2, {"duplicate": 1})
         known = run.catalogue.meet(store.digest("doc"), "doc.pdf")
-        assert [number in known.ended for number in range(5)] == [False, False, True, True, False]
+        assert [number in known.ended for number in range(5)] == [False, False, True, False, False]
         assert known.waiting[1].attempts == 0
 
 
-def test_duplicates_are_parsed_after_all(store) -> None:
+def test_skipped_pages_have_ended_only_for_the_same_reason(store) -> None:
     with store.open() as run:
         run.write_page(store.page(1))
         run.skip_page(store.key(2), store.place(2), reason="duplicate of other")
-        run.skip_page(store.key(3), store.place(3), reason="not wanted")
-    with store.open(parse_duplicates=True) as run:
-        assert store.states() == {"doc_1": "DONE", "doc_2": "WAITING", "doc_3": "SKIPPED"}
-        known = run.catalogue.meet(store.digest("doc"), "doc.pdf")
-        assert [number in known.ended for number in range(1, 4)] == [True, False, True]
+        run.skip_page(store.key(3), store.place(3), reason="duplicate of " + "x" * 2_000)
+    reasons = [None, "duplicate of other", "duplicate of " + "x" * 2_000]
+    for reason, ended in zip(reasons, [{1}, {1, 2}, {1, 3}], strict=True):
+        with store.open() as run:
+            known = run.catalogue.meet(store.digest("doc"), "doc.pdf", reason)
+            assert {number for number in range(1, 4) if number in known.ended} == ended
+            assert {page.page_id for page in known.waiting.values()} == {f"doc_{number}" for number in {2, 3} - ended}
+    with store.open() as run:
+        run.catalogue.meet(store.digest("doc"), "doc.pdf")
         run.write_page(store.page(2))
         run.finish()
+        assert run.summary.skipped_by_kind == {"duplicate": 1}
         store.check(run)
 
 
