@@ -46,7 +46,7 @@ def lattice_grid(words: Sequence[TableWord], rules: Rules, text_height: float, g
         for row in range(cell.row, cell.row + cell.row_span)
         for column in range(cell.column, cell.column + cell.column_span)
     }
-    for word in framed:
+    for word in _with_rest_of_lines(framed, words, ys):
         row = int(np.clip(np.searchsorted(ys, word.y) - 1, 0, len(ys) - 2))
         column = int(np.clip(np.searchsorted(xs, word.x) - 1, 0, len(xs) - 2))
         owner[row, column].words.append(word)
@@ -55,6 +55,18 @@ def lattice_grid(words: Sequence[TableWord], rules: Rules, text_height: float, g
         return None
     shaded = shaded_header_rows(gray, (xs[0], xs[-1]), list(pairwise(ys)))
     return Grid(cells, shaded or _header_rows(cells))
+
+
+def _with_rest_of_lines(
+    framed: Sequence[TableWord], words: Sequence[TableWord], ys: Sequence[float]
+) -> list[TableWord]:
+    """All words of the lines that stand in the grid: some cells overflow.
+
+    A line on the grid's upper or lower edge that reaches beyond its sides is none of its rows.
+    """
+    lines = {word.line for word in framed}
+    beside = {word.line for word in set(words).difference(framed) if not ys[0] < word.y < ys[-1]}
+    return [word for word in words if word.line in lines - beside]
 
 
 def _with_shade_edges(rules: Rules, text_height: float, gray: NDArray[np.uint8]) -> list[Rule]:

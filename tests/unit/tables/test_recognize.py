@@ -75,6 +75,18 @@ def test_ruled_table_with_a_merged_cell() -> None:
     assert table.line_indices == tuple(range(len(lines)))
 
 
+def test_words_beyond_the_sides_of_a_ruled_table_are_in_a_cell_or_their_line_is_not_of_the_table() -> None:
+    page, lines = ruled_page()
+    lines[-1] = line_at("c 2 which overflows", 470, 248)
+    lines += [line_at("Some sentence that stands directly above the table", 5, 28)]
+    print_lines(page, lines)
+    table = recognize_table(page, (5, 20, 680, 300), lines)
+    assert texts(table)[0] == ["Name", "Two in one", ""]
+    assert texts(table)[-1] == ["c 0", "c 1", "c 2 which overflows"]
+    assert table is not None
+    assert table.line_indices == tuple(range(len(lines) - 1))
+
+
 def test_noisy_scan_of_a_ruled_table() -> None:
     page, lines = ruled_page()
     noise = np.random.default_rng(0).normal(0, 12, page.shape)
