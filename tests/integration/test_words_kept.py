@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -52,3 +53,21 @@ def test_a_cell_that_overflows_its_table_keeps_its_words(tmp_path: Path):
     record, _ = parsed(page, tmp_path)
     (table,) = content_of(record, "table")
     assert "<td>total 4711 EUR including VAT</td>" in table
+
+
+def test_the_words_of_a_picture_are_searched_and_not_in_the_markdown(tmp_path: Path):
+    page = FormPage()
+    prose(page, 780)
+    page.draw("72 550 m 472 550 l 472 690 l 72 690 l s 0 0 1 rg")
+    for i in range(5):
+        page.draw(f"{100 + 50 * i} 560 30 {40 + 18 * i} re f")
+    page.draw("0 g")
+    for i in range(5):
+        page.text(100 + 50 * i, 538, f"lab{i}", 10)
+    prose(page, 480)
+    record, out = parsed(page, tmp_path)
+    (picture,) = [region for region in record["regions"] if region["label"] in ("image", "chart")]
+    assert picture["content"] == "lab0 lab1 lab2 lab3 lab4"
+    assert "lab0" not in record["markdown"]
+    (line,) = (out / "parsed_texts.jsonl").read_text(encoding="utf-8").splitlines()
+    assert "lab0 lab1 lab2 lab3 lab4" in json.loads(line)["text"]

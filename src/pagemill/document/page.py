@@ -82,7 +82,8 @@ class Region(msgspec.Struct, kw_only=True):
     bbox_2d: tuple[int, int, int, int]
     """Box in thousandths of the page width and height."""
     content: str | None = None
-    """What was read; None where nothing is read (image, chart), or where reading failed, which an error says."""
+    """What was read, of an image or chart its lettering; None where nothing was, or where reading failed, which an
+    error says."""
     bbox: Box
     """Box in page pixels."""
     polygon: tuple[Point, ...] | None = None

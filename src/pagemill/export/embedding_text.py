@@ -26,7 +26,7 @@ def is_said(region: Region) -> bool:
 
 
 def region_text(region: Region) -> str:
-    """What one region says, likewise; empty for a picture."""
+    """What one region says, likewise; empty for a picture without lettering."""
     if not region.content:
         return ""
     if region.content_format is ContentFormat.HTML:

@@ -103,7 +103,7 @@ def _parts(page: PageResult, *, footnotes: bool, crops_root: str) -> list[_Part]
             parts.append(_Part(formula(region.content or "", tags[region.index])))
         elif region.caption_of in tags and region.label is Label.FORMULA_NUMBER:
             continue
-        elif TASK_OF_LABEL[region.label] is not Task.ABANDON and region.content:
+        elif TASK_OF_LABEL[region.label] not in (Task.ABANDON, Task.SKIP) and region.content:
             flows = region.label in RUNNING_TEXT and not region.list_item
             if region.list_item and parts and parts[-1].is_list:  # one list that layout cut apart
                 parts[-1].text += "\n" + region_markdown(region)

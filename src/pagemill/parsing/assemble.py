@@ -216,7 +216,7 @@ def _is_cut(block: Block) -> bool:
 
 def _add(record: PageResult, block: Block) -> None:
     lines = block.lines
-    readable = TASK_OF_LABEL[block.label] is not Task.SKIP
+    text = "\n".join(row.text for row in rows_of(lines)) if block.label in FIGURES else block.text
     html = block.table is not None
     content_format = ContentFormat.HTML if html else ContentFormat.TEXT
     if TASK_OF_LABEL[block.label] is Task.FORMULA:
@@ -227,7 +227,7 @@ def _add(record: PageResult, block: Block) -> None:
         record,
         block.label,
         block.box,
-        content=block.text if readable and (block.text or html) else None,
+        content=text if text or html else None,
         polygon=block.polygon,
         score=block.score,
         source=block.source,

@@ -151,7 +151,7 @@ def test_caption_table_and_its_lines():
     assert len(found[1].lines) == 2
 
 
-def test_text_over_a_background_picture_is_read_and_labels_in_a_figure_are_not():
+def test_text_over_a_background_picture_is_running_text_and_labels_in_a_figure_are_its_own():
     picture = DetectedRegion(box=(0, 0, WIDTH, HEIGHT), label=Label.IMAGE, score=0.9, source="model")
     found = assembled([picture], [text("THE VISION", 100, 600)])
     assert ("text", "THE VISION") in [(item.label.value, item.content) for item in found] or (
@@ -160,7 +160,7 @@ def test_text_over_a_background_picture_is_read_and_labels_in_a_figure_are_not()
     ) in contents(found)
     figure = DetectedRegion(box=(100, 100, 500, 400), label=Label.IMAGE, score=0.9, source="model")
     (found,) = assembled([figure], [text("axis", 200, 200)])
-    assert found.content is None
+    assert found.content == "axis"
     assert [line.text for line in found.lines] == ["axis"]
 
 
