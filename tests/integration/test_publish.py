@@ -186,3 +186,14 @@ def test_vectors_that_are_not_up_to_date_are_not_published(run, tmp_path):
     assert published.rows == rows[1:]
     assert pq.read_table(published.paths.ids)["row"].to_pylist() == list(range(len(rows) - 1))
     assert "lack a vector: 2" in (target / "README.md").read_text()
+
+
+def test_pages_without_a_vector_are_counted_in_the_card(run, tmp_path):
+    files = VectorPaths(run / "embeddings", Part.TEXT)
+    file = VectorFile.open_in(files)
+    with VectorWriter(files, file.info, fresh=True) as writer:
+        writer.append(file.rows[1:], file.vectors[1:].copy())
+        writer.publish(file.rows[1:])
+    ended = publish(run, "--to", str(tmp_path / "pages"), "--licence", "other")
+    assert ended.returncode == 0, ended.stderr
+    assert "lack a vector: 1" in (tmp_path / "pages" / "README.md").read_text()

@@ -81,7 +81,7 @@ def build(
     Raises:
         OutputError: The run is unfinished or has unreadable sources and ``partial`` is off; or the files cannot be
             written (NoSpaceError when the disk is full).
-        DifferentRunError: Vectors are not those of the current pages, and ``partial`` is off.
+        DifferentRunError: There are vectors of earlier contents of pages, and ``partial`` is off.
         InputError: The run has no page.
         DamagedRunError: A record or crop is not as it was written.
     """
@@ -247,7 +247,7 @@ class _DatasetBuilder:
         """Places of the vectors of current contents, ascending, and how many pages lack one.
 
         Raises:
-            DifferentRunError: Others are there, or some are missing, and ``partial`` is off.
+            DifferentRunError: Others are there, and ``partial`` is off.
         """
         part = file.info.part
         current: list[int] = []
@@ -257,7 +257,7 @@ class _DatasetBuilder:
             current += [place for place in places if place is not None]
             lacking += None in places
         stale = len(file) - len(current)
-        if (stale or lacking) and not self.options.partial:
+        if stale and not self.options.partial:
             raise DifferentRunError(
                 f"the vectors of {part.plural} in {self.reader.path} are not up to date: {stale:,} belong to changed or"
                 f" removed pages, {lacking:,} {'page lacks' if lacking == 1 else 'pages lack'} one",
