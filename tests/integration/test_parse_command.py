@@ -223,7 +223,7 @@ def test_an_output_that_cannot_be_made_is_an_output_error(inputs: Path, tmp_path
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     disk = tmp_path / "disk"
     disk.mkdir()
-    if sys.platform != "linux" or subprocess.call(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(disk)]):
+    if sys.platform != "linux" or subprocess.call(["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", str(disk)]):
         pytest.skip("needs the right to mount")
     yield disk
     subprocess.run(["umount", disk], check=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import os
 import signal
 import sys
 import time
 import urllib.request
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +19,7 @@ from pagemill_process import PATIENCE_S, kill, wait_for
 from run_pipeline import PAGES, Mill, draw_page
 from serving_world import QUICK, until
 
+from pagemill.app import run as app_run
 from pagemill.app.run import PlannedStep, Step, StepRunner
 from pagemill.errors import ExitCode, ServerError, WorkerCrashError
 from pagemill.runtime.supervisor import SAME_REQUEST_S
@@ -134,34 +137,41 @@ def test_sigkill_leaves_nothing_behind(mill: Mill, moment: str):
     assert_it_goes_on(mill)
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers of a step in this process are given up sooner."""
+    monkeypatch.setattr(app_run, "ModelServers", functools.partial(ModelServers, patience=QUICK))
+
+
+@pytest.mark.usefixtures("impatient")
 def test_servers_that_give_up_end_the_step_and_keep_what_was_done(mill: Mill, capfd):
-    """In this process, with less patience."""
     mill.words = ("dies-after=7", "dies-again")
     spec = mill.world.spec(*mill.words, served_name="glm-ocr", command=lambda port: command_of(mill, port))
     step = PlannedStep(
         step=Step.OCR,
         arguments=("parse", str(mill.scans), "-o", str(mill.out), "--layout-engine", "fast", *READING),
-        servers=lambda: ModelServers([spec], patience=QUICK, tell=mill.world.tell),
+        serving=SimpleNamespace(specs=(spec,)),
         environment=mill.environment(),
     )
     with pytest.raises(ServerError, match="died 4 times") as raised:
-        asyncio.run(asyncio.wait_for(StepRunner([step], Silent()).run(), 120))
+        asyncio.run(asyncio.wait_for(StepRunner([step], lambda text: None, mill.world.tell).run(), 120))
     assert raised.value.remedy
     mill.world.wait_until_gone()
     assert all(record["status"] == "done" for record in mill.records())
     assert_it_goes_on(mill)
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_step_that_is_killed_is_told_and_its_server_ended(mill: Mill):
     mill.words = (NEVER,)
     spec = mill.world.spec(*mill.words, served_name="glm-ocr", command=lambda port: command_of(mill, port))
     step = PlannedStep(
         step=Step.OCR,
         arguments=("parse", str(mill.scans), "-o", str(mill.out), "--layout-engine", "fast", *READING),
-        servers=lambda: ModelServers([spec], patience=QUICK, tell=mill.world.tell),
+        serving=SimpleNamespace(specs=(spec,)),
         environment=mill.environment(),
     )
-    pipeline = StepRunner([step], Silent())
+    pipeline = StepRunner([step], lambda text: None, mill.world.tell)
 
     async def kill_the_step() -> None:
         running = asyncio.create_task(pipeline.run())
@@ -180,14 +190,3 @@ READING = ("--recognition-engine", "vlm", "--model", "glm-ocr", "--quiet")
 
 def command_of(mill: Mill, port: int) -> list[str]:
     return [str(mill.world.program), "serve", "x", "--served-model-name", "glm-ocr", "--port", str(port)]
-
-
-class Silent:
-    def step(self, step: Step, command: str) -> None:
-        """Say nothing."""
-
-    def skipped(self, step: Step, why: str) -> None:
-        """Say nothing."""
-
-    def stopping(self, step: Step | None) -> None:
-        """Say nothing."""
