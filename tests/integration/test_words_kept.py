@@ -1,4 +1,4 @@
-"""Drawn PDF pages whose words stand where a region is no running text: each one is in the record."""
+"""Drawn PDF pages with words in regions that are not running text: each word is in the record."""
 
 from __future__ import annotations
 
