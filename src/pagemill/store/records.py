@@ -50,13 +50,19 @@ def decode_page(line: bytes) -> PageResult:
     return _decoder.decode(line)
 
 
-def compress(line: bytes) -> bytes:
-    """A line as it is stored, without its newline."""
-    return zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True).compress(line[:-1])
+class Compressor:
+    """Compresses records, on one thread at a time; keeps its tables from one to the next."""
+
+    def __init__(self) -> None:
+        self._zstd = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
+
+    def compress(self, line: bytes) -> bytes:
+        """A line as it is stored, without its newline."""
+        return self._zstd.compress(line[:-1])
 
 
 def decompress(data: bytes) -> bytes:
-    """The line, newline included, of what :func:`compress` made.
+    """The line, newline included, of what :class:`Compressor` made.
 
     Raises:
         ValueError: It is damaged.

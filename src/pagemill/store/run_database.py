@@ -12,7 +12,7 @@ from pagemill._version import __version__
 from pagemill.document.page import Status
 from pagemill.store import paths
 from pagemill.store.reading import RunReader
-from pagemill.store.records import compress, decode_page, decompress
+from pagemill.store.records import Compressor, decode_page, decompress
 from pagemill.store.rows import PageRow, PageState, Place, state_is
 from pagemill.store.summary import Counters, RunSummary, failure_kind
 
@@ -48,6 +48,7 @@ class RunDatabase(RunReader):
     def __init__(self, file: Path, *, trial: bool = False) -> None:
         """See :class:`~pagemill.store.database.Database`."""
         super().__init__(file, trial=trial)
+        self._compressor = Compressor()
         self.new_documents: dict[str, str] = {}
         """Names of documents that have no page yet, by their key."""
         self.new_document_keys: dict[str, str] = {}
@@ -184,7 +185,7 @@ class RunDatabase(RunReader):
             The number of the record.
         """
         failed = page.status is Status.FAILED
-        number = connection.execute("INSERT INTO records (data) VALUES (?)", (compress(line),)).lastrowid
+        number = connection.execute("INSERT INTO records (data) VALUES (?)", (self._compressor.compress(line),)).lastrowid
         assert number is not None
         self.set_state(
             connection,

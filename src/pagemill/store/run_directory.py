@@ -364,6 +364,8 @@ class RunDirectory:
         The failure of a source (page 0) is not removed by pages that it gives: other parts of it may still be missing.
         Only reading it to the end without that failure does so (:meth:`_forget_failed_sources`).
         """
+        if key.page and key in self._present:
+            return  # begun by this process
         row = self._run.row(key)
         if row is None or not row.state.final:
             return

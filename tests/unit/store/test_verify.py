@@ -17,7 +17,7 @@ from pagemill.cli.verify import command
 from pagemill.document.identity import PageKey
 from pagemill.errors import ExitCode, OutputError
 from pagemill.store.reading import RunReader
-from pagemill.store.records import compress
+from pagemill.store.records import Compressor
 from pagemill.store.repair import repair
 from pagemill.store.rows import Place
 from pagemill.store.run_directory import RunDirectory
@@ -242,7 +242,7 @@ def test_a_record_does_not_lead_out_of_the_directory(out: Path) -> None:
     record = json.loads((out / RESULTS).read_bytes().splitlines()[0])
     record["image_crops"][0]["path"] = "crops/../../secret.jpg"
     with contextlib.closing(sqlite3.connect(out / DATABASE)) as connection, connection:
-        data = compress(msgspec.json.encode(record) + b"\n")
+        data = Compressor().compress(msgspec.json.encode(record) + b"\n")
         connection.execute("UPDATE records SET data = ? WHERE record = 1", (data,))
         connection.execute("UPDATE crops SET path = ? WHERE path = 'crops/alpha_1_1.jpg'", ("crops/../../secret.jpg",))
     assert f"{DATABASE} (page alpha_1): 'crops/../../secret.jpg'" in findings(out)[Kind.DAMAGED_RECORD.value][0]
