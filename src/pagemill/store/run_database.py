@@ -185,7 +185,8 @@ class RunDatabase(RunReader):
             The number of the record.
         """
         failed = page.status is Status.FAILED
-        number = connection.execute("INSERT INTO records (data) VALUES (?)", (self._compressor.compress(line),)).lastrowid
+        data = self._compressor.compress(line)
+        number = connection.execute("INSERT INTO records (data) VALUES (?)", (data,)).lastrowid
         assert number is not None
         self.set_state(
             connection,
