@@ -4,7 +4,8 @@ VENV ?= .venv
 VLLM_VENV ?= .venv-vllm
 OUT ?= out
 BIN := $(VENV)/bin
-WORKERS ?= logical
+# One more than there are cores, as many tests wait for other processes.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # Compiled test modules are kept, whatever the environment says: each process that runs tests reads all of them.
 PYTEST = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --numprocesses=$(WORKERS) --maxprocesses=8 --dist=worksteal
 

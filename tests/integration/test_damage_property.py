@@ -27,6 +27,7 @@ from PIL import Image
 from pagemill.errors import ExitCode
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.integration,
     pytest.mark.filterwarnings("ignore::UserWarning"),  # of Pillow, which counts the pages of damaged files here
 ]
@@ -79,13 +80,7 @@ MAKERS: dict[str, Callable[[Path], Path]] = {
 PAGES = {"tiff": 6, "pdf": 5}
 
 
-DAILY = {"parquet", "arrow-stream", "pdf"}
-
-
-@pytest.fixture(
-    scope="module",
-    params=[pytest.param(kind, marks=[pytest.mark.slow] if kind not in DAILY else []) for kind in MAKERS],
-)
+@pytest.fixture(scope="module", params=list(MAKERS))
 def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     return request.param, MAKERS[request.param](tmp_path_factory.mktemp("source"))
 

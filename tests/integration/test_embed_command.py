@@ -22,7 +22,7 @@ from pagemill.embedding.vectors import Part, VectorFile
 from pagemill.errors import ExitCode
 from pagemill.store.reading import RunReader
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.slow, pytest.mark.integration]
 PAGES = 60
 KILLS = 12
 ENTRY_POINTS = "[pagemill.embedding_engines]\nslow = slow_embedding:create\n"
@@ -77,7 +77,6 @@ def check(out: Path) -> int:
     return count
 
 
-@pytest.mark.slow
 def test_killed_at_many_moments(out: Path, environment: dict[str, str], tmp_path: Path) -> None:
     log = tmp_path / "embedded"
     log.touch()
@@ -106,7 +105,6 @@ def test_killed_at_many_moments(out: Path, environment: dict[str, str], tmp_path
     assert not [path.name for path in (out / "embeddings").iterdir() if path.suffix not in (".npy", ".parquet")]
 
 
-@pytest.mark.slow
 def test_a_second_one_is_told(out: Path, environment: dict[str, str], tmp_path: Path) -> None:
     log, hold = tmp_path / "embedded", tmp_path / "hold"
     log.touch()

@@ -22,7 +22,7 @@ pytest.importorskip("huggingface_hub")
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.slow, pytest.mark.integration]
 
 NAME = "pp-doclayout-v3"  # the smallest: the free space that it wants is there
 REPOSITORY = load_card(NAME).repository
@@ -100,7 +100,6 @@ def test_a_download_holds_what_loading_needs_and_no_code(machine: Machine, hub: 
     assert folder in machine.run("list").stdout
 
 
-@pytest.mark.slow
 def test_offline_afterwards(machine: Machine, hub: LocalHub):
     assert machine.run("download", NAME, HF_HUB_OFFLINE="1").returncode == ExitCode.NETWORK
     assert machine.run("download", NAME).returncode == ExitCode.OK
@@ -111,7 +110,6 @@ def test_offline_afterwards(machine: Machine, hub: LocalHub):
     assert not hub.requests
 
 
-@pytest.mark.slow
 def test_a_folder_that_goes_to_another_machine(machine: Machine, hub: LocalHub, tmp_path: Path):
     ended = machine.run("download", NAME, "--to", str(tmp_path / "models"))
     assert ended.returncode == ExitCode.OK
@@ -124,14 +122,12 @@ def test_a_folder_that_goes_to_another_machine(machine: Machine, hub: LocalHub, 
     assert files_of(str(moved / NAME)).keys() == WANTED
 
 
-@pytest.mark.slow
 def test_the_folder_of_the_environment_takes_downloads(machine: Machine, tmp_path: Path):
     mine = {"PAGEMILL_MODELS": str(tmp_path / "mine")}
     assert machine.run("download", NAME, **mine).returncode == ExitCode.OK
     assert machine.where(**mine) == str(tmp_path / "mine" / NAME)
 
 
-@pytest.mark.slow
 def test_a_mirror_is_asked_in_place_of_the_hub(machine: Machine, hub: LocalHub):
     with LocalHub() as mirror:
         mirror.models[REPOSITORY] = FILES
@@ -142,7 +138,6 @@ def test_a_mirror_is_asked_in_place_of_the_hub(machine: Machine, hub: LocalHub):
     assert machine.where()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("to", [False, True], ids=["the cache", "a folder"])
 def test_a_download_that_breaks_is_not_there_and_goes_on(machine: Machine, hub: LocalHub, tmp_path: Path, to: bool):
     more = ("--to", str(tmp_path / "models")) if to else ()
@@ -162,7 +157,6 @@ def test_a_download_that_breaks_is_not_there_and_goes_on(machine: Machine, hub: 
     assert not [request for request in hub.requests if request.startswith("GET") and request.endswith("config.json")]
 
 
-@pytest.mark.slow
 def test_ctrl_c_ends_a_download(machine: Machine, hub: LocalHub, tmp_path: Path):
     hub.breaks_after = 2**20
     command = subprocess.Popen(
@@ -184,7 +178,6 @@ def test_a_repository_that_is_not_there(machine: Machine, hub: LocalHub):
     assert "hf auth login" in ended.stderr
 
 
-@pytest.mark.slow
 def test_a_hub_that_does_not_answer(machine: Machine):
     ended = machine.run("download", NAME, HF_ENDPOINT="http://127.0.0.1:1")
     assert ended.returncode == ExitCode.NETWORK
@@ -198,7 +191,6 @@ def test_a_model_without_weights(machine: Machine, hub: LocalHub):
     assert "without its weights" in ended.stderr
 
 
-@pytest.mark.slow
 def test_a_folder_that_cannot_be_written(machine: Machine, tmp_path: Path):
     (tmp_path / "file").write_text("")
     ended = machine.run("download", NAME, "--to", str(tmp_path / "file" / "models"))

@@ -22,7 +22,7 @@ from pagemill.publishing.build import build
 from pagemill.publishing.options import BuildOptions, Shape
 from pagemill.store.reading import RunReader
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.slow, pytest.mark.integration]
 
 
 @pytest.fixture
@@ -129,7 +129,6 @@ def test_made_anew_only_when_something_changed(run):
     assert not folder.exists()
 
 
-@pytest.mark.slow
 def test_files_load_with_the_library_whatever_the_records_lack(tmp_path):
     """Records of which the first have no errors and the last one has: a schema guessed from the first does not fit."""
     datasets = pytest.importorskip("datasets")

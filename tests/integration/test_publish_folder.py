@@ -11,7 +11,7 @@ from pagemill.publishing.manifest import Manifest, PublishedFile, described
 from pagemill.publishing.storage import StoredDataset
 from pagemill.store.lock import RunLock
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.slow, pytest.mark.integration]
 
 
 @pytest.fixture
@@ -33,7 +33,6 @@ def test_a_folder_and_reading_it_back(run, tmp_path):
     assert not list(target.rglob("*.pagemill-tmp"))
 
 
-@pytest.mark.slow
 def test_a_folder_is_brought_up_to_date(run, tmp_path):
     target = tmp_path / "published"
     arguments = ("--to", target.as_uri(), "--licence", "cc0-1.0")

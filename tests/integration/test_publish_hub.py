@@ -17,7 +17,7 @@ from published_run import PATIENCE_S, REPO, environment, publish, run_to_publish
 from pagemill.errors import ExitCode
 from pagemill.publishing.build import STAGING
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.slow, pytest.mark.integration]
 
 EMBEDDINGS = b"pagemill.embeddings"
 
@@ -51,7 +51,6 @@ def test_made_uploaded_and_verified(run, hub):
     assert not any(TOKEN.encode() in path.read_bytes() for path in run.rglob("*") if path.is_file())
 
 
-@pytest.mark.slow
 def test_nothing_of_this_machine_is_published(run, hub):
     assert to_hub(run, hub).returncode == 0
     files = hub.repositories[REPO].branches["main"]
@@ -65,7 +64,6 @@ def test_nothing_of_this_machine_is_published(run, hub):
     assert not any("miller" in message for message in messages)
 
 
-@pytest.mark.slow
 def test_the_second_time_nothing_is_sent(run, hub):
     assert to_hub(run, hub).returncode == 0
     uploads = hub.uploads()
@@ -74,7 +72,6 @@ def test_the_second_time_nothing_is_sent(run, hub):
     assert len(hub.repositories[REPO].commits) == 1
 
 
-@pytest.mark.slow
 def test_killed_in_the_middle_and_gone_on(run, hub):
     """Killed when the first large file has arrived: nothing is shown yet, and that file is not sent again."""
     process = None
@@ -95,7 +92,6 @@ def test_killed_in_the_middle_and_gone_on(run, hub):
     assert len(hub.repositories[REPO].branches["main"]) == 6
 
 
-@pytest.mark.slow
 def test_an_upload_that_fails_goes_on(run, hub):
     hub.uploads_until_failure = 2
     ended = to_hub(run, hub)
@@ -107,7 +103,6 @@ def test_an_upload_that_fails_goes_on(run, hub):
     assert hub.uploads() == 4
 
 
-@pytest.mark.slow
 def test_what_the_hub_spoils_is_seen(run, hub):
     hub.spoil = True
     ended = to_hub(run, hub)
@@ -115,7 +110,6 @@ def test_what_the_hub_spoils_is_seen(run, hub):
     assert "uploaded, first:" in ended.stderr
 
 
-@pytest.mark.slow
 def test_a_changed_run_replaces_its_files_and_no_others(run, hub, tmp_path):
     assert to_hub(run, hub, "--format", "files").returncode == 0
     files = hub.repositories[REPO].branches["main"]
@@ -127,7 +121,6 @@ def test_a_changed_run_replaces_its_files_and_no_others(run, hub, tmp_path):
     assert files["LICENSE.txt"] == b"by hand"
 
 
-@pytest.mark.slow
 def test_a_branch(run, hub):
     assert to_hub(run, hub, "--revision", "v2").returncode == 0
     branches = hub.repositories[REPO].branches
@@ -149,7 +142,6 @@ def test_a_place_that_is_none_is_told_before_the_files_are_made(run):
     assert not (run / STAGING).exists()
 
 
-@pytest.mark.slow
 def test_a_public_repository_is_not_taken_for_a_private_one(run, hub):
     assert to_hub(run, hub).returncode == 0
     ended = to_hub(run, hub, "--private", "--title", "Other")
@@ -157,7 +149,6 @@ def test_a_public_repository_is_not_taken_for_a_private_one(run, hub):
     assert "public" in ended.stderr
 
 
-@pytest.mark.slow
 def test_a_card_that_the_hub_does_not_take_is_told_before_anything_is_sent(run, hub):
     ended = publish(run, "--repo", REPO, "--licence", "nonsense-1.0", hub=hub)
     assert ended.returncode == ExitCode.OUTPUT
@@ -166,7 +157,6 @@ def test_a_card_that_the_hub_does_not_take_is_told_before_anything_is_sent(run, 
     assert hub.repositories == {}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("path", ["data/train-00000-of-00009.parquet", "run.json", "embeddings/mine.npy"])
 def test_a_repository_with_files_of_somebody_else_is_left_alone(run, hub, path):
     """Shards of another dataset would be read as a part of this one."""
@@ -181,13 +171,11 @@ def test_a_repository_with_files_of_somebody_else_is_left_alone(run, hub, path):
     assert hub.repositories[REPO].branches["main"]["notes.txt"] == b"mine"
 
 
-@pytest.mark.slow
 def test_a_client_that_is_told_to_stay_offline(run, hub):
     ended = to_hub(run, hub, more={"HF_HUB_OFFLINE": "1"})
     assert (ended.returncode, "HF_HUB_OFFLINE" in ended.stderr) == (ExitCode.OUTPUT, True)
 
 
-@pytest.mark.slow
 def test_a_token_with_a_newline_works_and_is_not_shown(run, hub):
     assert to_hub(run, hub, "--hf-token", f"{TOKEN}\n", token=None).returncode == 0
     ended = to_hub(run, hub, "--hf-token", f"{TOKEN}\x01\n", "--title", "Other", token=None)

@@ -17,6 +17,7 @@ from stub_process import StubProcess
 from pagemill.errors import ExitCode
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.integration,
     pytest.mark.skipif(sys.platform != "linux", reason="watches processes through /proc"),
 ]
@@ -68,7 +69,6 @@ def test_every_page_is_read_by_its_regions(undisturbed: Path, stub: StubProcess)
     assert described["parse"]["text_layer"] == "never"
 
 
-@pytest.mark.slow
 def test_a_run_that_is_killed_goes_on_and_ends_as_one_that_was_not(
     corpus: Corpus, stub: StubProcess, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
 ):
@@ -82,7 +82,6 @@ def test_a_run_that_is_killed_goes_on_and_ends_as_one_that_was_not(
     assert leftovers(out) == []
 
 
-@pytest.mark.slow
 def test_a_server_that_is_gone_ends_the_run_which_another_one_completes(
     corpus: Corpus, stub: StubProcess, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
 ):
@@ -100,7 +99,6 @@ def test_a_server_that_is_gone_ends_the_run_which_another_one_completes(
     assert differences(contents(out), contents(undisturbed)) == []
 
 
-@pytest.mark.slow
 def test_a_run_that_is_stopped_while_its_server_is_gone_ends_at_once_and_goes_on_later(
     corpus: Corpus, stub: StubProcess, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
 ):
@@ -121,7 +119,6 @@ def test_a_run_that_is_stopped_while_its_server_is_gone_ends_at_once_and_goes_on
     assert {record["attempts"] for record in records(out)} == {1}  # waiting is no attempt
 
 
-@pytest.mark.slow
 def test_a_server_that_comes_back_in_time_costs_nothing(
     corpus: Corpus, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
 ):
@@ -132,7 +129,6 @@ def test_a_server_that_comes_back_in_time_costs_nothing(
     assert differences(contents(out), contents(undisturbed)) == []
 
 
-@pytest.mark.slow
 def test_a_server_that_takes_no_requests_of_ours_is_left_out(
     corpus: Corpus, stub: StubProcess, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
 ):
@@ -156,7 +152,6 @@ def test_without_a_server_nothing_is_begun(corpus: Corpus, surroundings: dict[st
     assert not out.exists()
 
 
-@pytest.mark.slow
 def test_another_model_or_way_of_reading_is_another_run(
     corpus: Corpus, stub: StubProcess, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
 ):
@@ -169,7 +164,6 @@ def test_another_model_or_way_of_reading_is_another_run(
     assert "model was glm-ocr and is generic" in log.read_text()
 
 
-@pytest.mark.slow
 def test_a_page_with_a_sound_text_layer_may_be_taken_by_its_lines(
     corpus: Corpus, stub: StubProcess, surroundings: dict[str, str], tmp_path: Path
 ):

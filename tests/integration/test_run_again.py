@@ -13,7 +13,11 @@ from pagemill.errors import ExitCode
 
 pytest.importorskip("aiohttp")
 
-pytestmark = [pytest.mark.integration, pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.integration,
+    pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc"),
+]
 
 
 def served(mill: Mill) -> list[str]:
@@ -24,7 +28,6 @@ def served(mill: Mill) -> list[str]:
 READER, EMBEDDER = "glm-ocr", "qwen3-vl-embedding-2b"
 
 
-@pytest.mark.slow
 def test_what_is_done_starts_no_server_and_what_is_new_starts_one(mill: Mill):
     queries = ("--queries", str(mill.queries))
     assert mill.run(*mill.arguments(*queries)) == ExitCode.OK, mill.said
@@ -42,7 +45,6 @@ def test_what_is_done_starts_no_server_and_what_is_new_starts_one(mill: Mill):
     assert served(mill) == [READER, EMBEDDER, READER, EMBEDDER, EMBEDDER]
 
 
-@pytest.mark.slow
 def test_a_file_that_does_not_open_needs_no_server(mill: Mill):
     torn = mill.scans / "torn.pdf"
     torn.write_bytes(b"%PDF-1.7 and no more")
@@ -56,7 +58,6 @@ def test_a_file_that_does_not_open_needs_no_server(mill: Mill):
     assert served(mill) == [READER] * 2
 
 
-@pytest.mark.slow
 def test_a_password_that_comes_later_opens_what_was_locked(mill: Mill):
     (mill.scans / "locked.pdf").write_bytes(encrypted_pdf(b"sesame"))
     arguments = mill.arguments("--step", "ocr")
@@ -68,7 +69,6 @@ def test_a_password_that_comes_later_opens_what_was_locked(mill: Mill):
     assert served(mill) == [READER] * 2
 
 
-@pytest.mark.slow
 def test_a_server_is_started_when_there_may_be_something_to_do(mill: Mill):
     records = mill.out / "ocr_results.jsonl"
     changes = {
@@ -88,7 +88,6 @@ def test_a_server_is_started_when_there_may_be_something_to_do(mill: Mill):
     assert served(mill) == [READER] * (len(changes) + 1)
 
 
-@pytest.mark.slow
 def test_a_step_that_cannot_be_checked_is_not_done(mill: Mill):
     assert mill.run(*mill.arguments("--step", "ocr")) == ExitCode.OK, mill.said
     (mill.out / ".pagemill" / "run.sqlite").write_bytes(b"no database" * 1000)
@@ -98,7 +97,6 @@ def test_a_step_that_cannot_be_checked_is_not_done(mill: Mill):
     assert served(mill) == [READER] * 2  # only opening the run tells whether it can be restored
 
 
-@pytest.mark.slow
 def test_a_limit_is_heeded(mill: Mill):
     for limit, servers in ((2, 1), (2, 1), (3, 2)):
         assert mill.run(*mill.arguments("--step", "ocr", "--limit", str(limit))) == ExitCode.OK, mill.said
@@ -106,7 +104,6 @@ def test_a_limit_is_heeded(mill: Mill):
         assert served(mill) == [READER] * servers
 
 
-@pytest.mark.slow
 def test_failed_pages_are_tried_again_when_they_are_asked_for(mill: Mill):
     (mill.scans / "torn.png").write_bytes((mill.scans / "page-0.png").read_bytes()[:200])
     arguments = mill.arguments("--step", "ocr")
@@ -117,7 +114,6 @@ def test_failed_pages_are_tried_again_when_they_are_asked_for(mill: Mill):
     assert served(mill) == [READER] * 2
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [("--no-crops",), ("--layout-engine", "onnx"), ("--model", "paddleocr-vl-1.5"), ("--model", "deepseek-ocr")],
@@ -145,7 +141,6 @@ def test_an_input_that_is_not_there_is_told_before_a_server_is_started(mill: Mil
     assert not mill.out.exists()
 
 
-@pytest.mark.slow
 def test_a_directory_in_use_is_told_before_a_server_is_started(mill: Mill):
     from pagemill.store.lock import RunLock
 
@@ -159,7 +154,6 @@ def test_a_directory_in_use_is_told_before_a_server_is_started(mill: Mill):
     assert not served(mill)
 
 
-@pytest.mark.slow
 def test_an_output_that_cannot_be_a_directory_is_told_before_a_server_is_started(mill: Mill):
     mill.out.write_text("a letter")
     assert mill.run() == ExitCode.OUTPUT
@@ -173,7 +167,6 @@ def test_vectors_of_nothing_are_told_before_a_server_is_started(mill: Mill):
     assert not served(mill)
 
 
-@pytest.mark.slow
 def test_vectors_of_another_model_are_told_before_a_server_is_started(mill: Mill):
     assert mill.run(*mill.arguments("--step", "ocr")) == ExitCode.OK, mill.said
     assert mill.run(*mill.arguments("--step", "embed", "--embedding-model", "ngram")) == ExitCode.OK, mill.said

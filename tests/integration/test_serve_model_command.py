@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")]
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def serve_model(world: World, *arguments: str, words: tuple[str, ...] = ()) -> I
         command.process.wait(PATIENCE_S)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_prints_the_address_and_ends_everything_when_asked_to(world: World, number: signal.Signals):
     with serve_model(world, words=("children",)) as command:
         command.wait_until_ready()
@@ -99,7 +99,6 @@ def test_it_prints_the_address_and_ends_everything_when_asked_to(world: World, n
         assert is_free("127.0.0.1", command.port)
 
 
-@pytest.mark.slow
 def test_each_replica_has_an_accelerator_a_port_and_a_log_of_its_own(world: World):
     with serve_model(world, "--replicas", "2") as command:
         command.wait_until_ready(2)
@@ -127,9 +126,7 @@ def test_a_server_that_dies_comes_back_and_that_is_told(world: World):
         assert command.out.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    "everybody", [pytest.param(False, id="it", marks=pytest.mark.slow), pytest.param(True, id="its group")]
-)
+@pytest.mark.parametrize("everybody", [pytest.param(False, id="it"), pytest.param(True, id="its group")])
 def test_sigkill_leaves_no_process_behind(world: World, everybody: bool):
     with serve_model(world, words=("children",)) as command:
         command.wait_until_ready()
@@ -153,7 +150,6 @@ def test_a_second_signal_does_not_wait_for_a_stubborn_server(world: World):
         assert not world.processes()
 
 
-@pytest.mark.slow
 def test_a_signal_during_the_start_ends_it(world: World):
     with serve_model(world, words=("hang",)) as command:
         wait_for(world.lives, "the server to begin")
@@ -172,7 +168,6 @@ def test_a_server_that_does_not_start_ends_it_with_the_cause(world: World):
         assert not world.processes()
 
 
-@pytest.mark.slow
 def test_the_flags_of_the_plan_the_card_and_the_user_reach_the_server(world: World):
     with serve_model(
         world, "--gpu-mem-util", "0.7", "--with", "speculative", "--", "--max-num-seqs", "7", "--enforce-eager"
@@ -192,7 +187,6 @@ def test_the_flags_of_the_plan_the_card_and_the_user_reach_the_server(world: Wor
     assert "--speculative-config" in argv
 
 
-@pytest.mark.slow
 def test_a_dry_run_prints_the_commands_and_starts_nothing(world: World):
     with serve_model(world, "--replicas", "2", "--dry-run") as command:
         assert command.wait() == ExitCode.OK
@@ -203,7 +197,6 @@ def test_a_dry_run_prints_the_commands_and_starts_nothing(world: World):
     assert not world.lives()
 
 
-@pytest.mark.slow
 def test_a_dry_run_needs_no_vllm(tmp_path: Path):
     environment = {**os.environ, "PATH": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")}
     for name in ("PAGEMILL_VLLM", "CUDA_VISIBLE_DEVICES"):

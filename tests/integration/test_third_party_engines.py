@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.slow, pytest.mark.integration]
 
 ENGINES = """
 from pagemill.document.labels import Label
@@ -115,7 +115,6 @@ def parse(packages: Path, *arguments: str | Path) -> subprocess.CompletedProcess
     )  # fmt: skip
 
 
-@pytest.mark.slow
 def test_the_layout_engine_of_another_package(packages, page, tmp_path):
     run = parse(packages, page, "--layout-engine", "halves", "-o", tmp_path / "out")
     assert run.returncode == 0, run.stderr

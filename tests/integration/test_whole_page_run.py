@@ -19,6 +19,7 @@ from stub_process import StubProcess
 from pagemill.errors import ExitCode
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.integration,
     pytest.mark.skipif(sys.platform != "linux", reason="watches processes through /proc"),
 ]
@@ -99,7 +100,6 @@ def test_every_page_is_one_request_and_tells_its_regions(undisturbed: Path, stub
     assert "Figure 1" in (undisturbed / "report.html").read_text()
 
 
-@pytest.mark.slow
 def test_a_run_that_is_killed_goes_on_and_ends_as_one_that_was_not(
     corpus: Corpus, stub: StubProcess, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
 ):
@@ -112,7 +112,6 @@ def test_a_run_that_is_killed_goes_on_and_ends_as_one_that_was_not(
     assert leftovers(out) == []
 
 
-@pytest.mark.slow
 def test_another_way_of_reading_is_another_run(
     corpus: Corpus, stub: StubProcess, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
 ):
@@ -137,8 +136,8 @@ def test_a_model_without_a_prompt_for_pages_is_refused(
     [
         (("--text", GROUNDED, "--fault", "truncated=1"), "truncated", 3),
         (("--text", GROUNDED, "--fault", "loop=1"), "repetition", 1),
-        pytest.param(("--text", "# All of it\n\nin words"), "no_grounding", 1, marks=pytest.mark.slow),
-        pytest.param(("--text", GROUNDED, "--fault", "empty=1"), "empty_text", 0, marks=pytest.mark.slow),
+        (("--text", "# All of it\n\nin words"), "no_grounding", 1),
+        (("--text", GROUNDED, "--fault", "empty=1"), "empty_text", 0),
     ],
 )
 def test_flawed_answers_are_told_and_what_was_read_is_kept(
@@ -160,7 +159,6 @@ def test_flawed_answers_are_told_and_what_was_read_is_kept(
     assert bool(record["markdown"]) == bool(regions)
 
 
-@pytest.mark.slow
 def test_a_page_that_servers_refuse_has_failed_and_may_be_retried(
     corpus: Corpus, stub: StubProcess, surroundings: dict[str, str], tmp_path: Path
 ):
