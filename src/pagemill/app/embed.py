@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, ExitStack, aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -40,7 +39,6 @@ from pagemill.embedding.vectors import (
     VectorPaths,
     VectorRow,
     VectorsInfo,
-    read_identity,
 )
 from pagemill.embedding.writing import VectorWriter
 from pagemill.errors import (
@@ -67,11 +65,10 @@ from pagemill.store.lock import RunLock
 from pagemill.store.reading import RunReader
 from pagemill.store.rows import PageState
 
-Make = Callable[[], Awaitable[NDArray[Any]]]
-Keep = Callable[[VectorRow, Make], Awaitable[None]]
-T = TypeVar("T")
+Make = Callable[[], Awaitable[EmbeddingInput]]
+Inputs = AsyncGenerator[tuple[VectorRow, Make]]
+"""What has no vector yet, and what makes the input of the engine for it."""
 
-LOCK = paths.EMBEDDINGS_LOCK
 _WHAT = ("text", "images", "regions")
 _CORPUS = (Part.TEXT, Part.REGIONS, Part.IMAGES)
 _FATAL = (NetworkError, OutputError, UsageError, MissingDependencyError)
@@ -145,9 +142,7 @@ async def embed(
         NetworkError: All servers of the engine have stopped answering.
     """
     parts = _parts(engine, options)
-    with ExitStack() as stack:
-        reader = stack.enter_context(RunReader.open(out))
-        stack.callback(RunLock(out / LOCK).release)
+    with RunReader.open(out) as reader, RunLock(out / paths.EMBEDDINGS_LOCK):
         async with AsyncExitStack() as services:
             run = _Embedding(out, reader, engine, options, tell, services)
             for part in parts:
@@ -157,11 +152,12 @@ async def embed(
 
 
 def _parts(engine: EmbeddingEngine, options: EmbedOptions) -> list[Part]:
-    possible = [part for part in Part if _needed(part) in engine.modalities]
+    order = (Part.TEXT, Part.REGIONS, Part.IMAGES, Part.QUERIES)
+    possible = [part for part in order if _needed(part) in engine.modalities]
     wanted = options.parts
     if wanted is None:
         wanted = tuple(part for part in possible if part is not Part.QUERIES or options.queries)
-    if impossible := [part.choice for part in Part if part in wanted and part not in possible]:
+    if impossible := [part.choice for part in wanted if part not in possible]:
         raise UsageError(
             f"the engine {engine.name!r} cannot embed {' and '.join(impossible)}",
             remedy="Remove it from --what, or choose another --engine.",
@@ -171,7 +167,7 @@ def _parts(engine: EmbeddingEngine, options: EmbedOptions) -> list[Part]:
             f"--input is for page images, and the engine {engine.name!r} embeds none of them here",
             remedy="Remove --input, or choose an engine and --what with images.",
         )
-    return [part for part in (Part.TEXT, Part.REGIONS, Part.IMAGES, Part.QUERIES) if part in wanted]
+    return [part for part in order if part in wanted]
 
 
 def _needed(part: Part) -> Modality:
@@ -198,8 +194,6 @@ class _Embedding:
         self._options = options
         self._tell = tell
         self._services = services
-        self._disk = ThreadPoolExecutor(1, thread_name_prefix="pagemill.vectors")
-        services.callback(self._disk.shutdown)
         threads = ComputeThreads(engine.concurrency, name="pagemill.app.embed")
         services.push_async_callback(threads.close)
         self._batcher: MicroBatcher[EmbeddingInput, NDArray[Any]] = MicroBatcher(
@@ -212,26 +206,19 @@ class _Embedding:
             check=self._checked,
         )
         services.push_async_callback(self._batcher.close)
-        self._at_once = engine.max_batch * engine.concurrency
-        """Number of inputs that keep the engine busy."""
-        self._room = asyncio.Semaphore(_WAITING_BATCHES * self._at_once)
+        self._room = asyncio.Semaphore(_WAITING_BATCHES * engine.max_batch * engine.concurrency)
         self._fitted = False
 
     async def make(self, part: Part) -> None:
         """Bring one part up to date."""
         outcome = self.outcome.parts.setdefault(part, PartOutcome())
-        if part is Part.QUERIES:
-            await self._fit()
-        vectors, info = VectorPaths(self._out / FOLDER, part), self._info(part)
-        writer = await self._on_disk(lambda: VectorWriter(vectors, info, fresh=self._options.fresh))
-        try:
+        vectors = VectorPaths(self._out / FOLDER, part)
+        with VectorWriter(vectors, self._info(part), fresh=self._options.fresh) as writer:
+            if part in (Part.TEXT, Part.QUERIES):
+                await self._fit()
             rows = await self._embed_missing(part, writer)
-            outcome.gone = await self._on_disk(lambda: writer.publish(rows))
+            outcome.gone = writer.publish(rows)
             outcome.rows = len(rows)
-        finally:
-            await self._on_disk(writer.close)
-        if part is Part.TEXT:
-            await self._fit()
 
     def _info(self, part: Part) -> VectorsInfo:
         """The properties of all vectors of a part."""
@@ -254,8 +241,8 @@ class _Embedding:
 
         async def keep(row: VectorRow, make: Make) -> None:
             try:
-                vector = await make()
-                await self._on_disk(lambda: writer.append([row], vector[None]))
+                vector = await self._batcher.submit(await make())
+                writer.append([row], vector[None])
             except _FATAL:
                 raise
             except PagemillError as error:
@@ -263,22 +250,24 @@ class _Embedding:
                 self.outcome.add(part, str(row.key), error)
             else:
                 self.outcome.parts[part].embedded += 1
+            finally:
+                self._room.release()
 
+        missing = self._missing_images if part is Part.IMAGES else self._missing_contents
         try:
-            async with asyncio.TaskGroup() as tasks:
-                if part is Part.IMAGES:
-                    await self._images(writer, rows, keep, tasks)
-                else:
-                    async for content in self._contents(part):
-                        rows.append(content.row)
-                        if writer.has(content.row):
-                            continue
-                        await self._room.acquire()
-                        task = tasks.create_task(keep(content.row, partial(self._of_content, part, content)))
-                        task.add_done_callback(lambda _: self._room.release())
+            async with asyncio.TaskGroup() as tasks, aclosing(missing(part, writer, rows)) as inputs:
+                async for row, make in inputs:
+                    await self._room.acquire()
+                    tasks.create_task(keep(row, make))
         except BaseExceptionGroup as group:  # of tasks
             raise first_of(group) from group
         return [row for row in rows if row not in failed]
+
+    async def _missing_contents(self, part: Part, writer: VectorWriter, rows: list[VectorRow]) -> Inputs:
+        async for content in self._contents(part):
+            rows.append(content.row)
+            if not writer.has(content.row):
+                yield content.row, partial(self._input, part, content)
 
     async def _contents(self, part: Part) -> AsyncIterator[Content]:
         if part is Part.QUERIES:
@@ -303,51 +292,41 @@ class _Embedding:
                 yield page
                 self._tell(next(done), counts[PageState.DONE] + counts[PageState.FAILED], part.plural)
 
-    async def _images(self, writer: VectorWriter, rows: list[VectorRow], keep: Keep, tasks: asyncio.TaskGroup) -> None:
-        missing: dict[str, tuple[VectorRow, WantedPage]] = {}
-        async for page in self._pages(Part.IMAGES):
-            for content in contents(page, Part.IMAGES, images=True):
+    async def _missing_images(self, part: Part, writer: VectorWriter, rows: list[VectorRow]) -> Inputs:
+        missing: dict[str, VectorRow] = {}
+        wanted: list[WantedPage] = []
+        async for page in self._pages(part):
+            for content in contents(page, part, images=True):
                 rows.append(content.row)
                 if not writer.has(content.row):
-                    missing[page.page_id] = content.row, WantedPage.of(page)
-        if not missing:
+                    missing[page.page_id] = content.row
+                    wanted.append(WantedPage.of(page))
+        if not wanted:
             return
         images = await self._services.enter_async_context(PageImages.opened(self._reader, self._options.sources))
-        done = itertools.count(1)
-        room = asyncio.Semaphore(self._at_once + images.flight.max_pages)
-
-        async def page_image(found: FoundPage) -> None:
-            row, _ = missing[found.wanted.page_id]
-            try:
-                await keep(row, partial(self._of_page_image, images, found))
-            finally:
-                room.release()
-                self._tell(next(done), len(missing), Part.IMAGES.plural)
-
-        async with aclosing(images.find([wanted for _, wanted in missing.values()])) as pages:
+        async with aclosing(images.find(wanted)) as pages:
+            done = itertools.count(1)
             async for found in pages:
-                await room.acquire()
-                tasks.create_task(page_image(found))
+                yield missing[found.wanted.page_id], partial(self._page_image, images, found)
+                self._tell(next(done), len(wanted), part.plural)
 
-    async def _of_content(self, part: Part, content: Content) -> NDArray[Any]:
-        """The vector of a text, a query or a region."""
+    async def _input(self, part: Part, content: Content) -> EmbeddingInput:
+        """The input of a text, a query or a region."""
         if part is Part.QUERIES or content.crop is None:
-            role = Role.QUERY if part is Part.QUERIES else Role.PASSAGE
-            return await self._batcher.submit(EmbeddingInput(role=role, text=content.text))
+            return EmbeddingInput(role=Role.QUERY if part is Part.QUERIES else Role.PASSAGE, text=content.text)
         pixels = await asyncio.to_thread(self._crop, content.crop)
         both = Modality.IMAGE_WITH_TEXT in self._engine.modalities
-        text = content.text if both else ""
-        return await self._batcher.submit(EmbeddingInput(role=Role.IMAGE, image=pixels, text=text))
+        return EmbeddingInput(role=Role.IMAGE, image=pixels, text=content.text if both else "")
 
-    async def _of_page_image(self, images: PageImages, found: FoundPage) -> NDArray[Any]:
-        """The vector of a page's image. Its pixels are released once it is shrunk to the size that the engine uses."""
+    async def _page_image(self, images: PageImages, found: FoundPage) -> EmbeddingInput:
+        """The input of a page's image. Its pixels are released once it is shrunk to the size that the engine uses."""
         try:
             whole = await images.pixels(found)
-            pixels = await asyncio.to_thread(within_budget, whole, self._engine.image_budget)
-            del whole
+            return EmbeddingInput(
+                role=Role.IMAGE, image=await asyncio.to_thread(within_budget, whole, self._engine.image_budget)
+            )
         finally:
             found.leave()
-        return await self._batcher.submit(EmbeddingInput(role=Role.IMAGE, image=pixels))
 
     def _crop(self, crop: ImageCrop) -> Pixels:
         try:
@@ -382,9 +361,6 @@ class _Embedding:
             for content in contents(page, Part.TEXT, images=False):
                 yield content.text
 
-    async def _on_disk(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._disk, work)
-
 
 def _size(each: EmbeddingInput) -> float:
     """Inputs of similar size are batched together."""
@@ -406,36 +382,29 @@ async def embedded_already(out: Path, model: str, queries: Sequence[tuple[str, s
         DifferentRunError: There are vectors of another model.
         OutputError: There is no run, or it cannot be read.
     """
-    rows: dict[Part, list[VectorRow]] = {part: [] for part in (*_CORPUS, *([Part.QUERIES] if queries else []))}
+    wanted: dict[Part, list[VectorRow]] = {part: [] for part in _CORPUS}
     with RunReader.open(out) as reader:
-        identities = [(part, read_identity(VectorPaths(out / FOLDER, part))) for part in rows]
-        for part, identity in identities:
-            if identity is not None and (identity.engine, identity.model) != ("vllm", model):
-                raise DifferentRunError(  # as the step would
-                    f"{out / FOLDER} holds vectors of {part.plural} that were made by {identity.model} of the engine"
-                    f" {identity.engine}, not by {model}",
-                    remedy="Name the model that made them with --embedding-model, or remove that folder to make all"
-                    " again.",
-                )
-        if any(identity is None for _, identity in identities):
-            return None
         try:
             async with aclosing(on_thread(reader.pages())) as pages:
                 async for page in pages:
-                    for part in _CORPUS:
-                        rows[part] += (content.row for content in contents(page, part, images=True))
+                    for part, rows in wanted.items():
+                        rows += (content.row for content in contents(page, part, images=True))
         except DamagedRunError:
             return None
-    rows |= {Part.QUERIES: [query(query_id, text).row for query_id, text in queries]} if queries else {}
-    for part, wanted in rows.items():
-        if not await asyncio.to_thread(_are_the_vectors, VectorPaths(out / FOLDER, part), wanted):
+    if queries:
+        wanted[Part.QUERIES] = [query(*each).row for each in queries]
+    for part, rows in wanted.items():
+        try:
+            made = await asyncio.to_thread(VectorFile.open, out, part)
+        except (MissingInputError, OutputError):  # damaged, too
             return None
-    return sum(map(len, rows.values()))
-
-
-def _are_the_vectors(files: VectorPaths, wanted: list[VectorRow]) -> bool:
-    try:
-        with VectorFile.open_in(files) as vectors:
-            return vectors.rows == wanted and not files.partial.exists()
-    except (MissingInputError, OutputError):  # damaged, too
-        return False
+        identity = made.info.identity
+        if (identity.engine, identity.model) != ("vllm", model):
+            raise DifferentRunError(  # as the step would
+                f"{out / FOLDER} holds vectors of {part.plural} that were made by {identity.model} of the engine"
+                f" {identity.engine}, not by {model}",
+                remedy="Name the model that made them with --embedding-model, or remove that folder to make all again.",
+            )
+        if made.rows != rows or made.paths.partial.exists():
+            return None
+    return sum(map(len, wanted.values()))

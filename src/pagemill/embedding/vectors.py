@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pagemill.embedding.base import EngineIdentity
-from pagemill.errors import DamagedRunError, MissingInputError, OutputError
+from pagemill.errors import DamagedRunError, MissingInputError
 from pagemill.store.files import reading_errors
 from pagemill.store.paths import TEMPORARY_SUFFIX
 
@@ -230,15 +230,6 @@ def _schema(part: Part) -> pa.Schema:
             "crc32": pa.uint32(),
         }
     )
-
-
-def read_identity(paths: VectorPaths) -> EngineIdentity | None:
-    """Who made the vectors of a part, without a look at them; None where nothing that can be read says so."""
-    try:
-        with reading_errors(paths.ids), pq.ParquetFile(paths.ids) as file:
-            return _info_of(file).identity
-    except (OutputError, OSError, pa.ArrowException, KeyError, msgspec.DecodeError):
-        return None
 
 
 def _info_of(file: pq.ParquetFile) -> VectorsInfo:
