@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from typing import NamedTuple
 
 from pagemill.config.model_cards import load_card
 from pagemill.config.model_files import find_model
 from pagemill.config.settings import available_cores
-from pagemill.errors import NetworkError, PagemillError
+from pagemill.errors import MissingDependencyError, NetworkError, PagemillError
 from pagemill.inference.models import decode_served
 from pagemill.inference.servers import server_root
 from pagemill.serving.command import find_vllm
@@ -32,6 +31,10 @@ _MIN_MEMORY_GIB = 4.0
 _MIN_TEMPORARY = 2**30
 _MIN_FILES = 1024
 """Open files: connections to servers, decoding processes, the run directory."""
+_START_SERVER = "Start one with pagemill serve-model, or check the address."
+
+_Check = tuple[str, Callable[[], str]]
+"""What is checked, and what finds it; that raises an error where it is missing or not good enough."""
 
 
 class Readiness(StrEnum):
@@ -67,11 +70,8 @@ PURPOSE = {
 }
 
 
-class _Found(NamedTuple):
-    what: str
-    verdict: Readiness
-    detail: str
-    remedy: str | None = None
+class _LimitedError(PagemillError):
+    """What is there will do, with a disadvantage: a warning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,100 +96,114 @@ def examine(
         vllm: Where vLLM is, as for ``serve-model --vllm``.
         token: For the Hub; None for that of the environment or of a login.
     """
-    checks: dict[Area, list[Callable[[], _Found]]] = {
-        Area.MACHINE: [_python, _cores_and_memory, _temporary_space, _open_files],
-        Area.PARSE: [_embedded_engines, _tesseract],
-        Area.GPU: [
-            partial(_package, "torch", "gpu"),
-            partial(_package, "transformers", "gpu"),
-            _accelerator,
-            partial(_model, "pp-doclayout-v3"),
+    checks: dict[Area, list[_Check]] = {
+        Area.MACHINE: [
+            ("system", _python),
+            ("machine", _cores_and_memory),
+            ("temporary files", _temporary_space),
+            ("open files", _open_files),
         ],
-        Area.VLM: [partial(_package, "aiohttp", "vlm"), *(partial(_server, url) for url in servers)],
-        Area.SERVE: [partial(_vllm, vllm), _graphics_cards, partial(_model, "glm-ocr")],
-        Area.EMBED: [_local_models, partial(_model, "qwen3-vl-embedding-2b")],
-        Area.SEARCH: [_full_text],
-        Area.PUBLISH: [partial(_package, "huggingface-hub", "hub"), partial(_hub_login, token)],
+        Area.PARSE: [("embedded engines", _embedded_engines), ("Tesseract", _tesseract)],
+        Area.GPU: [
+            _package("torch", "gpu"),
+            _package("transformers", "gpu"),
+            ("accelerator", _accelerator),
+            _model("pp-doclayout-v3"),
+        ],
+        Area.VLM: [_package("aiohttp", "vlm"), *((_server_name(url), partial(_server, url)) for url in servers)],
+        Area.SERVE: [("vLLM", partial(_vllm, vllm)), ("GPU", _graphics_cards), _model("glm-ocr")],
+        Area.EMBED: [("sentence-transformers", _local_models), _model("qwen3-vl-embedding-2b")],
+        Area.SEARCH: [("full text", _full_text)],
+        Area.PUBLISH: [_package("huggingface-hub", "hub"), ("login", partial(_hub_login, token))],
     }
     for area in areas:
-        for check in checks[area]:
-            yield CheckResult(area, *check())
+        for what, check in checks[area]:
+            try:
+                yield CheckResult(area, what, Readiness.OK, check(), None)
+            except PagemillError as error:
+                verdict = Readiness.WARNING if isinstance(error, _LimitedError) else Readiness.MISSING
+                yield CheckResult(area, what, verdict, error.message, error.remedy)
 
 
-def _python() -> _Found:
+def _python() -> str:
     found = f"Python {platform.python_version()} on {platform.system()} {platform.machine()}"
-    windows = platform.system() == "Windows"
-    return _limited("system", found + windows * ": not tested", windows, "Linux and macOS are supported.")
+    if platform.system() == "Windows":
+        raise _LimitedError(f"{found}: not tested", remedy="Linux and macOS are supported.")
+    return found
 
 
-def _cores_and_memory() -> _Found:
+def _cores_and_memory() -> str:
     memory_gib = machine_memory_gib()
     detail = f"{available_cores()} cores" + (f", {memory_gib:.1f} GiB of memory" if memory_gib else "")
-    remedy = "Limit the pages in flight: --threads 1 --pages-in-flight 2"
-    return _limited("machine", detail, memory_gib is not None and memory_gib < _MIN_MEMORY_GIB, remedy)
+    if memory_gib is not None and memory_gib < _MIN_MEMORY_GIB:
+        raise _LimitedError(detail, remedy="Limit the pages in flight: --threads 1 --pages-in-flight 2")
+    return detail
 
 
-def _limited(what: str, detail: str, too_little: bool, remedy: str) -> _Found:
-    return _Found(what, Readiness.WARNING, detail, remedy) if too_little else _Found(what, Readiness.OK, detail)
+def _temporary_space() -> str:
+    folder = tempfile.gettempdir()
+    free = shutil.disk_usage(folder).free
+    detail = f"{free / 2**30:.1f} GiB free in {folder}"
+    if free < _MIN_TEMPORARY:
+        raise _LimitedError(detail, remedy="Free some space, or set TMPDIR.")
+    return detail
 
 
-def _embedded_engines() -> _Found:
+def _open_files() -> str:
+    if platform.system() == "Windows":
+        return "no relevant limit"
+    import resource
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit == resource.RLIM_INFINITY:
+        return "no limit"
+    if limit < _MIN_FILES:
+        raise _LimitedError(f"at most {limit:,}", remedy=f"ulimit -n {_MIN_FILES}")
+    return f"at most {limit:,}"
+
+
+def _embedded_engines() -> str:
     code = (
         "from pagemill.layout.settings import LayoutSettings\n"
         "from pagemill.runtime import engines\n"
         "engines.load(engines.LAYOUT_ENGINES, 'onnx')(LayoutSettings()).close()\n"
         "engines.load(engines.TEXT_DETECTORS, 'rapidocr')()\n"
     )
-    return _probed("embedded engines", code, "layout and text detection load", "Reinstall pagemill.")
+    _probed(code, "Reinstall pagemill.")
+    return "layout and text detection load"
 
 
-def _tesseract() -> _Found:
+def _tesseract() -> str:
     from pagemill.recognition.tesseract_engine import installed_languages
 
     languages = installed_languages()
-    detail = f"reads {', '.join(sorted(languages))}"
-    if "ko" not in languages:
-        detail = "cannot read Korean" if languages else "not installed: Korean cannot be read"
-    remedy = "sudo apt-get install tesseract-ocr tesseract-ocr-kor (macOS: brew install tesseract tesseract-lang)"
-    return _limited("Tesseract", detail, "ko" not in languages, remedy)
+    if "ko" in languages:
+        return f"reads {', '.join(sorted(languages))}"
+    raise _LimitedError(
+        "cannot read Korean" if languages else "not installed: Korean cannot be read",
+        remedy="sudo apt-get install tesseract-ocr tesseract-ocr-kor (macOS: brew install tesseract tesseract-lang)",
+    )
 
 
-def _temporary_space() -> _Found:
-    folder = tempfile.gettempdir()
-    free = shutil.disk_usage(folder).free
-    detail = f"{free / 2**30:.1f} GiB free in {folder}"
-    return _limited("temporary files", detail, free < _MIN_TEMPORARY, "Free some space, or set TMPDIR.")
+def _package(package: str, extra: str) -> _Check:
+    return package, partial(_version, package, extra)
 
 
-def _open_files() -> _Found:
-    if platform.system() == "Windows":
-        return _Found("open files", Readiness.OK, "no relevant limit")
-    import resource
-
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if limit == resource.RLIM_INFINITY:
-        return _Found("open files", Readiness.OK, "no limit")
-    return _limited("open files", f"at most {limit:,}", limit < _MIN_FILES, f"ulimit -n {_MIN_FILES}")
-
-
-def _package(package: str, extra: str) -> _Found:
+def _version(package: str, extra: str) -> str:
     try:
-        return _Found(package, Readiness.OK, version(package))
-    except PackageNotFoundError:
-        return _Found(package, Readiness.MISSING, "not installed", f"pip install 'pagemill[{extra}]'")
+        return version(package)
+    except PackageNotFoundError as error:
+        raise MissingDependencyError("not installed", remedy=f"pip install 'pagemill[{extra}]'") from error
 
 
-def _local_models() -> _Found:
-    found = _package("sentence-transformers", "embed")
-    if found.verdict is Readiness.OK:
-        return found
-    return _Found(found.what, Readiness.OK, f"not installed: only needed for local models ({found.remedy})")
+def _local_models() -> str:
+    try:
+        return _version("sentence-transformers", "embed")
+    except MissingDependencyError as error:
+        return f"{error.message}: only needed for local models ({error.remedy})"
 
 
-def _accelerator() -> _Found:
-    torch = _package("torch", "gpu")
-    if torch.verdict is not Readiness.OK:
-        return _Found("accelerator", Readiness.MISSING, "PyTorch is not installed", torch.remedy)
+def _accelerator() -> str:
     code = (
         "import torch\n"
         "if torch.cuda.is_available():\n"
@@ -200,49 +214,55 @@ def _accelerator() -> _Found:
         "else:\n"
         "    print('none: PyTorch computes on the CPU')\n"
     )
-    found = _probed("accelerator", code, None, "Check the driver, and that this PyTorch is built for it.")
-    if found.detail.startswith("none"):
-        return _Found(found.what, Readiness.WARNING, found.detail, "A page takes about a second on the CPU.")
+    found = _probed(code, "Check the driver, and that this PyTorch is built for it.")
+    if found.startswith("none"):
+        raise _LimitedError(found, remedy="A page takes about a second on the CPU.")
     return found
 
 
-def _graphics_cards() -> _Found:
+def _graphics_cards() -> str:
     try:
         cards = gpus()
     except PagemillError as error:
-        return _Found("GPU", Readiness.WARNING, error.message, error.remedy)
+        raise _LimitedError(error.message, remedy=error.remedy) from error
     if not cards:
         remedy = "vLLM needs a GPU; use a server on another machine: --server URL"
-        return _Found("GPU", Readiness.WARNING, "none, or no NVIDIA driver", remedy)
-    return _Found("GPU", Readiness.OK, "; ".join(f"{card.name}, {card.memory_gib:.0f} GiB" for card in cards))
+        raise _LimitedError("none, or no NVIDIA driver", remedy=remedy)
+    return "; ".join(f"{card.name}, {card.memory_gib:.0f} GiB" for card in cards)
 
 
-def _vllm(place: str | None) -> _Found:
-    try:
-        found = find_vllm(place)
-        return _Found("vLLM", Readiness.OK, f"{found.version or 'of unknown version'}, {found.path}")
-    except PagemillError as error:
-        return _Found("vLLM", Readiness.MISSING, error.message, error.remedy)
+def _vllm(place: str | None) -> str:
+    found = find_vllm(place)
+    return f"{found.version or 'of unknown version'}, {found.path}"
 
 
-def _model(name: str) -> _Found:
+def _model(name: str) -> _Check:
     card = load_card(name)
-    folder = find_model(card)
-    detail = str(folder) if folder else f"not on this machine ({card.download_bytes / 1e9:.1f} GB)"
-    return _limited(card.title, detail, folder is None, f"pagemill models download {name}")
+
+    def find() -> str:
+        if folder := find_model(card):
+            return str(folder)
+        size = f"not on this machine ({card.download_bytes / 1e9:.1f} GB)"
+        raise _LimitedError(size, remedy=f"pagemill models download {name}")
+
+    return card.title, find
 
 
-def _server(url: str) -> _Found:
-    """Ask a server for its models."""
-    name, remedy = "server", "Start one with pagemill serve-model, or check the address."
+def _server_name(url: str) -> str:
+    """Its address, without a password; nothing of an address that is not valid."""
     try:
-        name = server_root(url)
-        names = asyncio.run(_served_names(name))
-    except PagemillError as error:
-        return _Found(name, Readiness.MISSING, error.message, error.remedy or remedy)
-    except (ValueError, RecursionError):
-        return _Found(name, Readiness.MISSING, "not an OpenAI-compatible server", remedy)
-    return _Found(name, Readiness.OK, f"serves {', '.join(names) or 'nothing'}")
+        return server_root(url)
+    except PagemillError:
+        return "server"
+
+
+def _server(url: str) -> str:
+    """Ask a server for its models."""
+    try:
+        names = asyncio.run(_served_names(server_root(url)))
+    except (ValueError, RecursionError) as error:
+        raise NetworkError("not an OpenAI-compatible server", remedy=_START_SERVER) from error
+    return f"serves {', '.join(names) or 'nothing'}"
 
 
 async def _served_names(root: str) -> list[str]:
@@ -252,39 +272,39 @@ async def _served_names(root: str) -> list[str]:
     try:
         return [served.name for served in decode_served(await exchange.request(f"{root}/v1/models", _SERVER_S))]
     except AttemptFailedError as error:
-        raise NetworkError(error.message) from error
+        raise NetworkError(error.message, remedy=_START_SERVER) from error
     finally:
         await exchange.close()
 
 
-def _full_text() -> _Found:
+def _full_text() -> str:
     import sqlite3
 
     try:
         with contextlib.closing(sqlite3.connect(":memory:")) as database:
             database.execute("CREATE VIRTUAL TABLE probe USING fts5(text)")
     except sqlite3.OperationalError as error:
-        return _Found("full text", Readiness.MISSING, str(error), "Use a Python whose SQLite has FTS5, as most do.")
-    return _Found("full text", Readiness.OK, f"SQLite {sqlite3.sqlite_version} with FTS5")
+        raise MissingDependencyError(str(error), remedy="Use a Python whose SQLite has FTS5, as most do.") from error
+    return f"SQLite {sqlite3.sqlite_version} with FTS5"
 
 
-def _hub_login(token: str | None) -> _Found:
+def _hub_login(token: str | None) -> str:
     try:
         from huggingface_hub import get_token
-    except ImportError:
-        return _Found("login", Readiness.MISSING, "unknown", "pip install 'pagemill[hub]'")
+    except ImportError as error:
+        raise MissingDependencyError("unknown", remedy="pip install 'pagemill[hub]'") from error
     if token or get_token():
-        return _Found("login", Readiness.OK, "there is a token (not verified)")
-    return _Found("login", Readiness.MISSING, "there is no token", "hf auth login, or set HF_TOKEN")
+        return "there is a token (not verified)"
+    raise MissingDependencyError("there is no token", remedy="hf auth login, or set HF_TOKEN")
 
 
-def _probed(what: str, code: str, good: str | None, remedy: str) -> _Found:
+def _probed(code: str, remedy: str) -> str:
     """Run Python code in a child process, so that a library that crashes or hangs does not do so here."""
     try:
         process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=_PROBE_S)
-    except subprocess.TimeoutExpired:
-        return _Found(what, Readiness.MISSING, f"no answer within {_PROBE_S:g} s", remedy)
+    except subprocess.TimeoutExpired as error:
+        raise MissingDependencyError(f"no answer within {_PROBE_S:g} s", remedy=remedy) from error
     if process.returncode:
         said = process.stderr.strip().splitlines()
-        return _Found(what, Readiness.MISSING, said[-1] if said else f"exit status {process.returncode}", remedy)
-    return _Found(what, Readiness.OK, good or process.stdout.strip())
+        raise MissingDependencyError(said[-1] if said else f"exit status {process.returncode}", remedy=remedy)
+    return process.stdout.strip()
