@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
+from pagemill.app.options import DirectoryOptions, ParseOptions
 from pagemill.app.parse import parse_into
 from pagemill.document.page import PageError, PageResult, Status
 from pagemill.errors import ExitCode, PagemillError
@@ -85,10 +86,9 @@ def run(out: Path, *inputs: str | Path, retry_failed: bool = False, **options: A
     """Run to the end; once more with the same directory to resume."""
 
     async def parse() -> ExitCode:
-        given = SourceOptions(**options)
-        outcome = await parse_into(
-            out, inputs, pipeline=DecodingPipeline(), options=given, report=False, retry_failed=retry_failed
-        )
+        given = ParseOptions(source=SourceOptions(**options))
+        directory = DirectoryOptions(report=False, retry_failed=retry_failed)
+        outcome = await parse_into(out, inputs, given, directory, pipeline=DecodingPipeline())
         return outcome.exit_code
 
     exit_code = asyncio.run(parse())

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pagemill.app.exporters import default_exporters
 from pagemill.document.identity import PageKey
@@ -27,7 +27,7 @@ from pagemill.store.rows import PageState, Place
 from pagemill.store.run_directory import RunDirectory
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pagemill.app.options import DirectoryOptions, ParseOptions
@@ -44,12 +44,11 @@ BEAT_S = 0.5
 """Interval of the heartbeats of a supervised run."""
 
 
-class ParseDisplay(Protocol):
-    """Shows the progress of a run."""
+class ParseDisplay:
+    """Shows the progress of a run; this one shows nothing."""
 
     def opened(self, finished_before: int) -> None:
         """The run directory is open; ``finished_before`` pages in it are finished."""
-        ...
 
     def page(self, page: ParsedPage, *, total: int | None, skipped: int) -> None:
         """A page is finished and written.
@@ -59,11 +58,9 @@ class ParseDisplay(Protocol):
             total: Pages in the input, if known.
             skipped: How many of these need no parsing: they finished in an earlier invocation, or are duplicates.
         """
-        ...
 
     def postponed(self, page: ParsedPage) -> None:
         """A page failed and will be retried in isolation."""
-        ...
 
     def hangs(self, *, fresh_process: bool) -> None:
         """A computation hangs for good: the first one of the run.
@@ -71,11 +68,9 @@ class ParseDisplay(Protocol):
         Args:
             fresh_process: The run continues in a new process when the pages in flight are finished; else in this one.
         """
-        ...
 
     def stopping(self, in_flight: int) -> None:
         """A signal was received: the run stops when the pages in flight are finished."""
-        ...
 
 
 @dataclass(slots=True)
@@ -119,13 +114,10 @@ class RunOutcome:
 async def parse_into(
     out: Path,
     inputs: Sequence[str | Path],
+    options: ParseOptions,
+    directory: DirectoryOptions,
     *,
     pipeline: Pipeline,
-    options: SourceOptions,
-    report: bool = True,
-    mode: OpenMode = OpenMode.AUTO,
-    retry_failed: bool = False,
-    max_attempts: int = 2,
     life: Life | None = None,
     progress: ParseDisplay | None = None,
 ) -> RunOutcome:
@@ -137,12 +129,9 @@ async def parse_into(
     Args:
         out: The run directory.
         inputs: As for :class:`pagemill.sources.stream.InputStream`.
+        options: What to take of the inputs, and how often to attempt a page; the rest is known to the pipeline.
+        directory: What to do with what ``out`` holds.
         pipeline: Not entered yet.
-        options: What to take of the inputs.
-        report: Write ``report.html``.
-        mode: Whether to resume what ``out`` holds.
-        retry_failed: Retry pages that failed in an earlier invocation.
-        max_attempts: Attempts at a page before it counts as failed.
         life: What a supervised process knows about itself.
         progress: Shows the progress.
 
@@ -162,21 +151,21 @@ async def parse_into(
             def open_directory() -> RunDirectory:
                 return RunDirectory.open(
                     out,
-                    exporters=default_exporters(report),
+                    exporters=default_exporters(directory.report),
                     identity=identity,
                     settings=pipeline.describe(),
-                    mode=OpenMode.RESUME if vitals.opened else mode,
-                    retry_failed=retry_failed and not vitals.opened,
+                    mode=OpenMode.RESUME if vitals.opened else directory.mode,
+                    retry_failed=directory.retry_failed and not vitals.opened,
                     death=life.death if vitals.opened else None,
                 )
 
-            directory = await _on(writer, open_directory)
+            opened = await _on(writer, open_directory)
             try:
                 vitals.opened = True
-                run = _RunWriter(directory, writer, pipeline, life, progress)
-                return await run.parse(inputs, options, max_attempts)
+                run = _RunWriter(opened, writer, pipeline, life, progress or ParseDisplay())
+                return await run.parse(inputs, options)
             finally:
-                await _on(writer, directory.close)
+                await _on(writer, opened.close)
 
 
 async def find_nothing_to_do(
@@ -258,7 +247,7 @@ class _RunWriter:
         writer: ThreadPoolExecutor,
         pipeline: Pipeline,
         life: Life,
-        progress: ParseDisplay | None,
+        progress: ParseDisplay,
     ) -> None:
         self.outcome = RunOutcome(directory.summary)
         self._directory = directory
@@ -271,13 +260,13 @@ class _RunWriter:
         self._total: int | None = None
         self._skipped = 0
 
-    async def parse(self, inputs: Sequence[str | Path], options: SourceOptions, max_attempts: int) -> RunOutcome:
+    async def parse(self, inputs: Sequence[str | Path], options: ParseOptions) -> RunOutcome:
         """Parse, write, and finish the directory."""
         pipeline, summary = self._pipeline, self.outcome.summary
-        if self._progress:
-            self._progress.opened(self._directory.resumed)
+        self._progress.opened(self._directory.resumed)
+        catalogue = self._directory.catalogue
         stream = pipeline.stream(
-            inputs, options, catalogue=self._directory.catalogue, journal=self, max_attempts=max_attempts
+            inputs, options.source, catalogue=catalogue, journal=self, max_attempts=options.max_attempts
         )
         with _stop_on_signals(self._stop) as stop:
             async with self._watched():
@@ -315,7 +304,7 @@ class _RunWriter:
         )
         self._life.vitals.postponed += 1
         self._landed(page)
-        if self._progress and not page.unserved:  # else the error that ends the run tells it once for all of them
+        if not page.unserved:  # else the error that ends the run tells it once for all of them
             self._progress.postponed(page)
 
     async def _take(self, page: ParsedPage | SkippedPage) -> None:
@@ -329,9 +318,8 @@ class _RunWriter:
             self._life.vitals.done += 1
         self._landed(page)
         self.outcome.add(page)
-        if self._progress:
-            skipped = self._pipeline.source.skipped_earlier + self._skipped
-            self._progress.page(page, total=self._pipeline.source.total, skipped=skipped)
+        source = self._pipeline.source
+        self._progress.page(page, total=source.total, skipped=source.skipped_earlier + self._skipped)
 
     def _landed(self, page: ParsedPage) -> None:
         self._in_flight.discard(page.record.page_key)
@@ -359,14 +347,13 @@ class _RunWriter:
 
     def _stop(self) -> None:
         self._pipeline.stop_admitting()
-        if self._progress:
-            self._progress.stopping(len(self._in_flight))
+        self._progress.stopping(len(self._in_flight))
 
     @asynccontextmanager
     async def _watched(self) -> AsyncIterator[None]:
         """Within the block a computation that hangs for good is reported.
 
-        A supervised run drains then. Until then it sends heartbeats.
+        A supervised run drains then. Until then it sends heartbeats; they do no harm in another one.
         """
 
         async def beat() -> None:
@@ -377,15 +364,14 @@ class _RunWriter:
         async def leave_when_stuck() -> None:
             await self._pipeline.stuck.wait()
             supervised = self._life.supervised
-            if self._progress and not self._life.vitals.hung:
+            if not self._life.vitals.hung:
                 self._progress.hangs(fresh_process=supervised)
             self._life.vitals.hung = True
             if supervised:
                 self.outcome.recycle = True
                 self._pipeline.stop_admitting()
 
-        watches = (beat, leave_when_stuck) if self._life.supervised else (leave_when_stuck,)
-        tasks = [asyncio.create_task(watch()) for watch in watches]
+        tasks = [asyncio.create_task(watch()) for watch in (beat, leave_when_stuck)]
         try:
             yield
         finally:
@@ -414,34 +400,28 @@ async def _on(writer: ThreadPoolExecutor, work: Callable[[], T]) -> T:
 def _stop_on_signals(on_stop: Callable[[], None]) -> Iterator[asyncio.Event]:
     """An event that the first SIGINT or SIGTERM sets; a second one ends the process at once, as by default.
 
-    Signals that are ignored (``nohup``, background jobs) stay so. Where handlers cannot be installed, Python's own
-    behaviour stays.
+    Signals that are ignored (``nohup``, background jobs) stay so. Call it in the main thread.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    installed: list[signal.Signals] = []
+    heeded = [number for number in before if before[number] is not signal.SIG_IGN]
+
+    def set_handlers(handlers: Mapping[signal.Signals, Any]) -> None:
+        for number in heeded:
+            loop.remove_signal_handler(number)
+            signal.signal(number, handlers[number])
 
     def on_signal(number: signal.Signals) -> None:
         if stop.is_set():  # two came before the event loop had a look
             signal.raise_signal(number)
         stop.set()
-        for each in installed:
-            loop.remove_signal_handler(each)
-            signal.signal(each, signal.SIG_DFL)
+        set_handlers(dict.fromkeys(heeded, signal.SIG_DFL))
         on_stop()
 
-    for number in before:
-        if before[number] is signal.SIG_IGN:
-            continue
-        try:
-            loop.add_signal_handler(number, on_signal, number)
-        except (NotImplementedError, RuntimeError, ValueError):  # Windows, or not the main thread
-            continue
-        installed.append(number)
+    for number in heeded:
+        loop.add_signal_handler(number, on_signal, number)
     try:
         yield stop
     finally:
-        for number in installed:
-            loop.remove_signal_handler(number)
-            signal.signal(number, before[number])
+        set_handlers(before)

@@ -78,20 +78,8 @@ def command(
         )
         console = messages(quiet=quiet)
         with ParseProgress(console, life) as progress:
-            outcome = asyncio.run(
-                parse_into(
-                    output,
-                    inputs,
-                    pipeline=pipeline,
-                    options=options.source,
-                    report=directory.report,
-                    mode=directory.mode,
-                    retry_failed=directory.retry_failed,
-                    max_attempts=options.max_attempts,
-                    life=life,
-                    progress=progress,
-                )
-            )
+            parsing = parse_into(output, inputs, options, directory, pipeline=pipeline, life=life, progress=progress)
+            outcome = asyncio.run(parsing)
         if outcome.recycle:
             return RECYCLE
         if not quiet:

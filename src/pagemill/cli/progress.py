@@ -15,7 +15,7 @@ from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progres
 from rich.segment import ControlType
 from rich.text import Text
 
-from pagemill.app.parse import RunOutcome
+from pagemill.app.parse import ParseDisplay, RunOutcome
 from pagemill.cli import discard
 from pagemill.cli.wording import counts, duration, number, printable, row, shares, short
 from pagemill.document.page import Status
@@ -120,7 +120,7 @@ class ProgressBar:
         self.stop()
 
 
-class ParseProgress(ProgressBar):
+class ParseProgress(ProgressBar, ParseDisplay):
     """Shows pages, pages/s, time left and failures of ``pagemill parse`` on standard error. A context manager.
 
     Args:

@@ -14,20 +14,27 @@ from typing import Any
 import pytest
 from fake_pipeline import FakePipeline, page, ref
 
+from pagemill.app.options import DirectoryOptions, ParseOptions
 from pagemill.app.parse import RunOutcome, parse_into
 from pagemill.errors import ExitCode, InputError, LanguageError, OutputError
 from pagemill.parsing.page import ParsedPage, SkippedPage
 from pagemill.runtime.supervisor import Life, Vitals
-from pagemill.sources import SourceOptions
 from pagemill.store.opening import OpenMode
 from pagemill.store.run_directory import RunDirectory
 from pagemill.store.summary import RunSummary
 
 
-async def run(out: Path, pipeline: FakePipeline, progress=None, **options: Any) -> RunOutcome:
-    return await parse_into(
-        out, ["d.pdf"], pipeline=pipeline, options=SourceOptions(), report=False, progress=progress, **options
-    )
+async def run(
+    out: Path,
+    pipeline: FakePipeline,
+    progress: Any = None,
+    life: Life | None = None,
+    *,
+    fresh: bool = False,
+    retry_failed: bool = False,
+) -> RunOutcome:
+    directory = DirectoryOptions(report=False, fresh=fresh, retry_failed=retry_failed)
+    return await parse_into(out, ["d.pdf"], ParseOptions(), directory, pipeline=pipeline, life=life, progress=progress)
 
 
 def records(out: Path) -> list[str]:
@@ -320,7 +327,10 @@ async def test_the_directory_is_told_whether_the_input_was_read_to_its_end(tmp_p
     assert told == [{"interrupted": stopped, "complete": complete}]
 
 
-async def test_a_worker_that_takes_over_goes_on_with_what_the_first_began(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("options", "mode"), [({"fresh": True}, OpenMode.FRESH), ({"retry_failed": True}, OpenMode.RESUME)]
+)
+async def test_a_worker_that_takes_over_goes_on_with_what_the_first_began(tmp_path, monkeypatch, options, mode):
     told: list[dict[str, Any]] = []
     open_directory = RunDirectory.open
 
@@ -332,9 +342,9 @@ async def test_a_worker_that_takes_over_goes_on_with_what_the_first_began(tmp_pa
     vitals = Vitals()
     for number, death in enumerate([None, "SIGKILL"]):
         mine = life(vitals=vitals, number=number, death=death)
-        await run(tmp_path / "out", FakePipeline(page(number + 1)), life=mine, mode=OpenMode.FRESH, retry_failed=True)
+        await run(tmp_path / "out", FakePipeline(page(number + 1)), life=mine, **options)
     assert told == [
-        {"mode": OpenMode.FRESH, "retry_failed": True, "death": None},
+        {"mode": mode, "retry_failed": "retry_failed" in options, "death": None},
         {"mode": OpenMode.RESUME, "retry_failed": False, "death": "SIGKILL"},
     ]
 
@@ -348,5 +358,5 @@ async def test_a_worker_that_died_before_it_opened_the_directory_did_nothing_to_
         return open_directory(path, **options)
 
     monkeypatch.setattr(RunDirectory, "open", noting)
-    await run(tmp_path / "out", FakePipeline(page(1)), life=life(number=1, death="SIGKILL"), mode=OpenMode.FRESH)
+    await run(tmp_path / "out", FakePipeline(page(1)), life=life(number=1, death="SIGKILL"), fresh=True)
     assert told == [(OpenMode.FRESH, None)]
