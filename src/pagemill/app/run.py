@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from pagemill.app.doctor import Area
@@ -59,8 +59,6 @@ class PlannedStep:
     """Its servers; None for a step for which none are started."""
     done: Callable[[], Awaitable[Done | None]] | None = None
     """Finds out whether there is anything to do, before servers are started. May raise what the step would."""
-    environment: Mapping[str, str] = field(default_factory=dict)
-    """Variables for this step alone, such as a token: everybody on the machine can see command lines."""
     areas: tuple[Area, ...] = ()
     """What the machine needs for it."""
     asked: tuple[str, ...] = ()
@@ -80,18 +78,22 @@ class StepRunner:
         steps: The steps, in order.
         say: Called with what happens, in a sentence.
         tell: Called with the events of servers.
+        secrets: Variables for the steps alone, such as a token: everybody on the machine can see command lines.
     """
 
-    def __init__(self, steps: Sequence[PlannedStep], say: Callable[[str], object], tell: Tell) -> None:
+    _working: asyncio.Task[int]
+
+    def __init__(
+        self, steps: Sequence[PlannedStep], say: Callable[[str], object], tell: Tell, secrets: Mapping[str, str]
+    ) -> None:
         self._steps = steps
         self._say = say
         self._tell = tell
-        self._step: Step | None = None
+        self._secrets = secrets
         self._child: asyncio.subprocess.Process | None = None
         self._child_since = 0.0
         self._servers: ModelServers | None = None
         self._looking = False
-        self._working: asyncio.Task[int] | None = None
         self._requests = 0
         """Number of signals that asked to stop."""
         self._requested_at = -math.inf
@@ -127,7 +129,7 @@ class StepRunner:
         for planned in self._steps:
             if planned.serving is None:
                 code = await self._do(planned, ())
-            elif done := await self._look(planned):
+            elif planned.done and (done := await self._look(planned.done)):
                 if done.why is not None:
                     self._say(f"[{planned.step}] Nothing to do, and no server started: {done.why}.")
                 code = done.status
@@ -140,13 +142,11 @@ class StepRunner:
             status = status or code
         return status
 
-    async def _look(self, planned: PlannedStep) -> Done | None:
+    async def _look(self, done: Callable[[], Awaitable[Done | None]]) -> Done | None:
         """Find out whether a step has nothing to do."""
-        if planned.done is None or self._requests:
-            return None
         self._looking = True
         try:
-            return await planned.done()
+            return await done()
         finally:
             self._looking = False
 
@@ -178,8 +178,7 @@ class StepRunner:
             return ExitCode.INTERRUPTED
         command = planned.command(urls)
         self._say(f"[{planned.step}] {shlex.join(command)}")
-        self._step = planned.step
-        child = self._child = await _start(command, planned.environment)
+        child = self._child = await _start(command, self._secrets)
         self._child_since = time.monotonic()
         if self._requests:  # a signal came while it was started
             child.terminate()
@@ -216,17 +215,17 @@ class StepRunner:
             return
         self._requests += 1
         self._requested_at = now
-        if self._looking and self._working is not None:
+        if self._looking:
             self._working.cancel()  # nothing has been started yet
             return
-        what = f"the step {self._step} finishes its pages in flight" if self._child else "the servers are stopped"
+        what = "the step finishes its pages in flight" if self._child else "the servers are stopped"
         self._say(f"Stopping: {what}; press Ctrl-C again to stop everything at once.")
         self._signal_child(number if now - self._child_since > _IMPORTING_S else signal.SIGTERM)
         if self._requests > 1:
             asyncio.get_running_loop().call_later(_DRAIN_S, self._signal_child, signal.SIGKILL)
             if self._servers is not None and self._child is None:
                 self._servers.kill()
-        elif self._servers is not None and not self._servers.ready and self._working is not None:
+        elif self._servers is not None and not self._servers.ready:
             self._working.cancel()  # nothing needs the servers that are starting
 
     def _pause(self, _: signal.Signals) -> None:

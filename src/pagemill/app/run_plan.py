@@ -84,7 +84,7 @@ class RunOptions(Settings):
 
     @property
     def secrets(self) -> dict[str, str]:
-        """The token and the password, as an environment: everybody on the machine can see command lines."""
+        """The token and the password, as an environment; the token also opens datasets that are read from the Hub."""
         values = {"HF_TOKEN": self.hf_token, "PAGEMILL_PASSWORD": self.parse.source.password}
         return {name: value for name, value in values.items() if value}
 
@@ -201,7 +201,7 @@ def _recognition(options: RunOptions, dry: bool) -> PlannedStep:
     arguments = (
         *("parse", *options.inputs, "-o", str(options.out)),
         *(*words(parse, leave_out=resolved), *words(options.directory)),
-        *_flag("--quiet", options.quiet),
+        *(["--quiet"] if options.quiet else []),
     )
     areas = [Area.MACHINE, Area.VLM if by_model else Area.PARSE, *([Area.GPU] if layout.engine == LAYOUT_MODEL else [])]
     return PlannedStep(
@@ -209,7 +209,6 @@ def _recognition(options: RunOptions, dry: bool) -> PlannedStep:
         arguments=arguments,
         serving=serving,
         done=lambda: check_step(arguments, options.secrets),
-        environment=options.secrets,  # the token also opens datasets that are read from the Hub
         areas=tuple(areas),
         asked=recognition.servers,
         notes=notes,
@@ -254,14 +253,13 @@ def _embedding(options: RunOptions, dry: bool) -> PlannedStep:
         *(("--queries", str(options.queries)) if options.queries else ()),
         # Page images are read from the dataset again.
         *words(SourceOptions(image_column=options.parse.source.image_column)),
-        *_flag("--quiet", options.quiet),
+        *(["--quiet"] if options.quiet else []),
     )
     return PlannedStep(
         step=Step.EMBED,
         arguments=arguments,
         serving=serving,
         done=lambda: _embedded_already(options, model),
-        environment=options.secrets,  # as in the step before: pages of a dataset are read again from their source
         areas=() if model == EMBEDDED else (Area.VLM,),
         asked=options.embedding_servers,
     )
@@ -271,7 +269,7 @@ def _upload(options: RunOptions, dry: bool) -> PlannedStep:
     place = Destination(repository=options.hf_repo, private=options.private)
     build = BuildOptions(licence=options.licence or "", crops=options.parse.settings.crops)
     arguments = ("publish", str(options.out), *words(place), *words(build))
-    return PlannedStep(step=Step.UPLOAD, arguments=arguments, environment=options.secrets, areas=(Area.PUBLISH,))
+    return PlannedStep(step=Step.UPLOAD, arguments=arguments, areas=(Area.PUBLISH,))
 
 
 async def _embedded_already(options: RunOptions, model: str) -> Done | None:
@@ -322,7 +320,3 @@ def _default_embedding(options: RunOptions) -> str:
     except MissingDependencyError:
         return EMBEDDED
     return LARGE_EMBEDDING
-
-
-def _flag(name: str, wanted: bool) -> tuple[str, ...]:
-    return (name,) if wanted else ()

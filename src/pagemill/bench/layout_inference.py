@@ -10,6 +10,7 @@ import statistics
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle, islice
 from typing import TYPE_CHECKING, Any
 
 import cv2
@@ -55,13 +56,13 @@ def inference_rows(
         resize_pages([draw_page(seed, (900, 1200)) for seed in range(batch)], Interpolation.BICUBIC)
     )
     chunks = [min(batch, pages - start) for start in range(0, pages, batch)]
+    precisions = [Precision.MIXED] if device is TorchDevice.CPU else [Precision.MIXED, Precision.BFLOAT16]
     steps = [
         ("float32 with gradients", Precision.FLOAT32, False),
         ("float32, inference mode", Precision.FLOAT32, False),
+        *((str(precision), precision, False) for precision in precisions),
+        *((f"{precision}, compiled", precision, True) for precision in precisions if compile),
     ]
-    precisions = [Precision.MIXED] if device is TorchDevice.CPU else [Precision.MIXED, Precision.BFLOAT16]
-    steps += [(f"{precision}", precision, False) for precision in precisions]
-    steps += [(f"{precision}, compiled", precision, True) for precision in precisions if compile]
     rows = []
     for name, precision, compiled in steps:
         predictor = load_predictor(ModelChoice(weights, device, precision, compiled, batch))
@@ -71,7 +72,8 @@ def inference_rows(
         def run(predictor: Predictor = predictor, inputs: Any = inputs) -> None:
             for count in chunks:
                 predictor.forward(inputs[:count])
-            _finish(predictor)
+            if torch.accelerator.is_available():
+                torch.accelerator.synchronize()
 
         with mode:
             milliseconds = _fastest(run, repeats)
@@ -101,8 +103,7 @@ def stage_rows(
     rows = []
     with ThreadPoolExecutor(threads) as decoders, ThreadPoolExecutor(3) as callers:
         for kind in ("JPEG", "PNG"):
-            encoded = encode_pages(drawn, kind)
-            data = [encoded[index % len(encoded)] for index in range(pages)]
+            data = list(islice(cycle(encode_pages(drawn, kind)), pages))
 
             def detect(chunk: Sequence[bytes]) -> None:
                 for answer in engine.detect_encoded(chunk, decoders):
@@ -138,31 +139,19 @@ def gpu_samples(device: torch.device) -> Iterator[list[int]]:
             while not ended.wait(_SAMPLE_S):
                 samples.append(torch.cuda.utilization(device))
 
-    thread = threading.Thread(target=watch, name="pagemill.bench.gpu", daemon=True)
-    if device.type == "cuda":
-        thread.start()
-    try:
-        yield samples
-    finally:
-        ended.set()
-        if thread.is_alive():
-            thread.join()
+    with ThreadPoolExecutor(1, thread_name_prefix="pagemill.bench.gpu") as watcher:
+        if device.type == "cuda":
+            watcher.submit(watch)
+        try:
+            yield samples
+        finally:
+            ended.set()
 
 
 def encode_pages(pages: Sequence[Pixels], kind: str) -> list[bytes]:
     """Pages as PNG or as JPEG of quality 90."""
-    options = [cv2.IMWRITE_JPEG_QUALITY, 90] if kind == "JPEG" else []
-    extension = ".jpg" if kind == "JPEG" else ".png"
-    return [cv2.imencode(extension, page[..., ::-1], options)[1].tobytes() for page in pages]
-
-
-def _finish(predictor: Predictor) -> None:
-    import torch
-
-    if predictor.device.type == "cuda":
-        torch.cuda.synchronize()
-    elif predictor.device.type == "mps":
-        torch.mps.synchronize()
+    quality = [cv2.IMWRITE_JPEG_QUALITY, 90]  # PNG has none and does not look at it
+    return [cv2.imencode(f".{kind.lower()}", page[..., ::-1], quality)[1].tobytes() for page in pages]
 
 
 def _fastest(call: Callable[[], None], repeats: int) -> float:
@@ -171,5 +160,5 @@ def _fastest(call: Callable[[], None], repeats: int) -> float:
     for _ in range(repeats):
         start = time.perf_counter()
         call()
-        times.append((time.perf_counter() - start) * 1000)
-    return min(times)
+        times.append(time.perf_counter() - start)
+    return min(times) * 1000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
+import itertools
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +16,11 @@ from pagemill.layout.pp_doclayout.preprocess import INPUT_SIDE, resize_pages
 from pagemill.layout.pp_doclayout.settings import Interpolation
 from pagemill.testing.drawn_pages import A4_300DPI, draw_page
 
-_PUBLISHED = "the published processor"
 _DISTINCT = 4
 """Different pages that are measured."""
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pagemill.imaging.types import Pixels
 
@@ -36,23 +36,22 @@ def preprocess_rows(*, pages: int, stock: bool) -> list[Speed]:
         The name of each way, its milliseconds and its pages per second.
     """
     drawn = [draw_page(seed, A4_300DPI) for seed in range(_DISTINCT)]
-    repeated = [drawn[index % _DISTINCT] for index in range(pages)]
-    ways: list[tuple[str, Callable[[Pixels], Any]]] = [
-        (f"ours, {interpolation}", functools.partial(_ours, interpolation=interpolation))
+    ways: list[tuple[str, Callable[[bytes], Any], Callable[[Any], Any]]] = [
+        (f"ours, {interpolation}", _decode, functools.partial(_ours, interpolation=interpolation))
         for interpolation in Interpolation
     ]
     if stock:
         import transformers
 
-        ways.append((_PUBLISHED, functools.partial(_published, processor=transformers.PPDocLayoutV3ImageProcessor())))
-    rows = _in_turn("resize", ways, repeated)
+        processor = transformers.PPDocLayoutV3ImageProcessor()
+        ways.append(("the published processor", _pillow, functools.partial(_published, processor=processor)))
+    rows = _in_turn("resize", {name: resize for name, _, resize in ways}, drawn, pages)
     for kind in ("JPEG", "PNG"):
-        encoded = encode_pages(drawn, kind)
-        data = [encoded[index % _DISTINCT] for index in range(pages)]
-        whole = [(name, _after(_pillow if name == _PUBLISHED else _decode, resize)) for name, resize in ways]
+        whole = {name: _after(decode, resize) for name, decode, resize in ways}
         if kind == "JPEG":
-            whole += [(f"{name}, from half size", _after(_decode_reduced, resize)) for name, resize in ways[:1]]
-        rows += _in_turn(f"{kind} to input", whole, data)
+            name, _, resize = ways[0]
+            whole[f"{name}, from half size"] = _after(_decode_reduced, resize)
+        rows += _in_turn(f"{kind} to input", whole, encode_pages(drawn, kind), pages)
     return rows
 
 
@@ -86,14 +85,14 @@ def _pillow(page: bytes) -> Any:
         return image.convert("RGB")
 
 
-def _in_turn(what: str, ways: Sequence[tuple[str, Callable[[Any], Any]]], items: Sequence[Any]) -> list[Speed]:
-    """CPU milliseconds of each way for all items, after a warm-up; page by page in turn, so that all meet the same."""
-    spent = dict.fromkeys((name for name, _ in ways), 0.0)
-    for _, call in ways:
-        call(items[0])
-    for item in items:
-        for name, call in ways:
+def _in_turn(what: str, ways: Mapping[str, Callable[[Any], Any]], distinct: Sequence[Any], pages: int) -> list[Speed]:
+    """CPU milliseconds of each way for all pages, after a warm-up; page by page in turn, so that all meet the same."""
+    spent = dict.fromkeys(ways, 0.0)
+    for call in ways.values():
+        call(distinct[0])
+    for page in itertools.islice(itertools.cycle(distinct), pages):
+        for name, call in ways.items():
             start = time.process_time()
-            call(item)
+            call(page)
             spent[name] += time.process_time() - start
-    return [(f"{what}: {name}", seconds * 1000, len(items) / seconds) for name, seconds in spent.items()]
+    return [(f"{what}: {name}", seconds * 1000, pages / seconds) for name, seconds in spent.items()]

@@ -26,6 +26,9 @@ _PACKAGES = (
     "nvidia-ml-py",
 )
 
+_WIDTH = 14
+"""Of a column of figures."""
+
 Cell = str | int | float | None
 
 
@@ -61,39 +64,26 @@ def show(benchmark: str, tables: Sequence[FigureTable], as_json: bool, *, notes:
 
 
 def _lines(table: FigureTable) -> list[str]:
-    texts = [list(table.columns), *[[_text(cell) for cell in row] for row in table.rows]]
-    widths = [max(len(row[column]) for row in texts) for column in range(len(table.columns))]
-    return [
-        "  ".join(
-            [row[0].ljust(widths[0]), *[cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]]
-        )
-        for row in texts
-    ]
+    texts = [table.columns, *([_text(cell) for cell in row] for row in table.rows)]
+    width = max(len(row[0]) for row in texts)
+    return [row[0].ljust(width) + "".join(cell.rjust(_WIDTH) for cell in row[1:]) for row in texts]
 
 
 def _text(cell: Cell) -> str:
-    """A number with three digits or all before the point."""
     if cell is None:
         return "-"
-    if isinstance(cell, float):
-        return f"{cell:,.{0 if cell >= 100 else 1 if cell >= 10 else 2}f}"
-    return f"{cell:,}" if isinstance(cell, int) else cell
+    return f"{cell:,.2f}" if isinstance(cell, float) else str(cell)
 
 
 def _machine() -> dict[str, Any]:
     """What a figure depends on."""
-    versions = {}
-    for name in _PACKAGES:
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
+    installed = {each.name.lower().replace("_", "-"): each.version for each in metadata.distributions()}
     machine: dict[str, Any] = {
         "system": platform.system(),
         "processor": platform.machine(),
         "cores": os.cpu_count(),
         "python": platform.python_version(),
-        "packages": versions,
+        "packages": {name: installed[name] for name in _PACKAGES if name in installed},
     }
     if (torch := sys.modules.get("torch")) and torch.cuda.is_available():  # what did not use it need not wait for it
         machine["gpu"] = torch.cuda.get_device_name()

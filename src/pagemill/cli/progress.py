@@ -153,18 +153,14 @@ class ParseProgress(ProgressBar, ParseDisplay):
         rate = self._pages / max(now - self._start, 1e-9)
         finished = skipped + self._pages
         left = f", {duration((total - finished) / rate)} left" if total else ""
+        retried = f", {self._retries} retried" if self._retries else ""
+        note = f"{rate:.2f} pages/s{left}, {self._life.vitals.failed} failed{retried}"
         if self.shown:
-            notes = [f"{rate:.1f} pages/s{left}"]
-            notes += [f"[red]{self._failed} failed[/red]"] if self._failed else []
-            notes += [f"[yellow]{self._retries} retried[/yellow]"] if self._retries else []
-            self.update(finished, total, note=" ".join(notes))
+            self.update(finished, total, note=note)
         elif now - self._last_line >= LOG_EVERY_S:
             self._last_line = now
             of_total = f"/{total}" if total else ""
-            retried = f", {self._retries} retried" if self._retries else ""
-            self._console.note(
-                f"{finished}{of_total} pages, {rate:.2f} pages/s{left}, {self._life.vitals.failed} failed{retried}"
-            )
+            self._console.note(f"{finished}{of_total} pages, {note}")
 
     def postponed(self, page: ParsedPage) -> None:
         """Name a page that failed and will be retried."""

@@ -95,7 +95,7 @@ def command(dry_run: bool, options: RunOptions, **more: Any) -> int:
             click.echo(line)
         return ExitCode.OK
     check(wanted, steps, lambda finding: _print_finding(finding, console))
-    runner = StepRunner(steps, lambda text: console.note((text, "bold")), ServerDisplay(console))
+    runner = StepRunner(steps, lambda text: console.note((text, "bold")), ServerDisplay(console), wanted.secrets)
     return asyncio.run(runner.run())
 
 

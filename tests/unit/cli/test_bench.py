@@ -51,9 +51,9 @@ def test_tables_line_up(capsys: pytest.CaptureFixture[str]):
     show("crops", [table], as_json=False, notes=["glmocr is left out."])
     assert capsys.readouterr().out.splitlines() == [
         "2 pages",
-        "way                ms    MB",
-        "ours             31.3     -",
-        "theirs, slower  1,234  0.67",
+        "way                       ms            MB",
+        "ours                   31.26             -",
+        "theirs, slower      1,234.50          0.67",
         "",
         "glmocr is left out.",
     ]
@@ -92,7 +92,7 @@ def test_inference_makes_a_random_model_and_takes_a_given_one(monkeypatch: pytes
     stage = replace(monkeypatch, layout_inference, "stage_rows", [("JPEG to regions", 200.0, 12.5, None)])
     options = ["--pages", "3", "--batch", "2", "--device", "cpu", "--threads", "2", "--repeats", "1", "--no-compile"]
     output = run("layout-inference", *options)
-    assert "JPEG to regions  200     12.5         -" in output
+    assert "JPEG to regions        200.00         12.50             -" in output
     assert "nvidia-ml-py" in output
     assert made
     assert model.pop("arguments") == (tmp_path / "made", "cpu")

@@ -104,15 +104,15 @@ def test_quiet_names_what_failed_and_nothing_else():
 
 def test_a_terminal_gets_a_bar_that_a_stop_takes_away():
     file = io.StringIO()
-    console = LenientConsole(file=file, width=80, force_terminal=True, color_system=None)
-    with ParseProgress(console, Life()) as display:
+    console = LenientConsole(file=file, width=120, force_terminal=True, color_system=None)
+    with ParseProgress(console, Life(vitals=vitals_of(1, failed=1))) as display:
         display.page(failed("p", "is damaged"), total=4, skipped=0)
         display.postponed(failed("r", "hung"))
         display.page(done("o"), total=4, skipped=0)
         display.stopping(2)
         shown = file.getvalue()
         assert "2/4" in shown
-        assert "1 failed 1 retried" in shown
+        assert "1 failed, 1 retried" in shown
         assert "Stopping: 2 pages in flight will be finished" in shown
         display.page(failed("q", "is damaged, too"), total=4, skipped=0)  # one that was on its way
     assert "\x1b[?25h" in shown

@@ -196,5 +196,5 @@ def test_secrets_reach_the_steps_in_their_environment_alone():
     parse = build(ParseOptions, {"recognition_engine": "vlm", "servers": ["http://a:1"], "password": "sesame"})
     options = RunOptions(inputs=("x",), parse=parse, embedding_model="ngram", hf_token="token")
     ocr, embed = plan(options)
-    assert ocr.environment == {"HF_TOKEN": "token", "PAGEMILL_PASSWORD": "sesame"}
+    assert options.secrets == {"HF_TOKEN": "token", "PAGEMILL_PASSWORD": "sesame"}
     assert not {"token", "sesame"} & {*ocr.arguments, *embed.arguments}
