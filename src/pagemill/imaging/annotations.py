@@ -57,9 +57,9 @@ class FlattenedPage:
 
     page: Any
     """A ``pypdfium2.PdfPage``: the page itself where no annotation is to be read, else a copy."""
-    own_objects: int | None
+    own_objects: int | None = None
     """Number of top-level objects of the page itself, which come before those of annotations; None for all."""
-    marks: tuple[Mark, ...]
+    marks: tuple[Mark, ...] = ()
     left_out: str = ""
     """What of the annotations is not read, for a warning."""
 
@@ -81,7 +81,7 @@ def flattened(document: Any, page: Any, page_index: int) -> Iterator[FlattenedPa
     count = pdfium_c.FPDFPage_GetAnnotCount(page.raw)
     found = [_read(page, document.formenv, index) for index in range(min(count, _MAX_ANNOTATIONS))]
     if not any(flatten or mark is not None for flatten, mark in found):
-        yield FlattenedPage(page, None, ())
+        yield FlattenedPage(page)
         return
     # Flattening takes the annotations off the page. The document stays open for further pages, and for this one again.
     with pdfium.PdfDocument.new() as copy:

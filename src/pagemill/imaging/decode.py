@@ -12,8 +12,8 @@ import os
 import struct
 import warnings
 import zlib
-from contextlib import ExitStack, contextmanager, suppress
-from typing import IO, TYPE_CHECKING, Literal
+from contextlib import contextmanager, suppress
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 import cv2
 import kornia_rs
@@ -58,7 +58,7 @@ _DAMAGED = (
 """What Pillow's plugins raise on damaged files: they were not written for hostile ones."""
 _REDUCIBLE = frozenset({"L", "LA", "RGB", "RGBA", "CMYK", "I", "F"})
 """Modes whose samples can be averaged, and that Pillow averages."""
-_VIPS_LOADERS = {FileFormat.PNG: "pngload", FileFormat.TIFF: "tiffload", FileFormat.WEBP: "webpload"}
+_VIPS_LOADERS = {"PNG": "pngload", "TIFF": "tiffload", "WEBP": "webpload"}
 _VIPS_PLAIN = frozenset({"b-w", "srgb", "grey16", "rgb16"})
 """Colours that libvips and Pillow bring to 8-bit RGB in the same way."""
 _LIMITS = DecodeLimits()
@@ -70,7 +70,6 @@ _ORIENTATION = 0x0112
 _GAIN_MAPS = (b"hdrgm:Version", b"hdrgainmap")
 """In the metadata of JPEGs whose second image is no page but the brightness of the first one on HDR screens."""
 _MP_ENTRIES = 0xB002
-_THUMBNAIL = "Large Thumbnail"
 _SIDEWAYS = frozenset({5, 6, 7, 8})
 """EXIF orientations that swap width and height."""
 
@@ -98,9 +97,9 @@ def decode_image(
         TooLargeError: The image is over the limits.
         EmptyPageError: The image has no pixels.
     """
-    with _image(source, frame, limits, name) as (image, file, file_format):
+    with _image(source, limits, name, frame) as (image, file):
         try:
-            return _decode(image, file, file_format, limits, frame)
+            return _decode(image, file, limits)
         except MemoryError as error:
             raise TooLargeError(f"{name} does not fit into memory", remedy=_shrink_remedy(limits)) from error
 
@@ -123,9 +122,9 @@ def decode_reduced(
     Raises:
         InputError: As in :func:`decode_image`.
     """
-    with _image(data, 0, limits, name) as (image, _, file_format):
+    with _image(data, limits, name) as (image, _):
         part = next((part for part in (8, 4, 2) if min(image.size) >= part * at_least), 1)
-        if part > 1 and file_format is FileFormat.JPEG and image.mode in ("L", "RGB"):
+        if part > 1 and _is_plain_jpeg(image):
             pixels = _decode_jpeg(data, (math.ceil(image.width / part), math.ceil(image.height / part)))
             width, height = limits.working_size(*image.size)
             orientation = _orientation(image)
@@ -139,9 +138,9 @@ def plain_jpeg_size(data: bytes, *, limits: DecodeLimits = _LIMITS) -> tuple[int
 
     None for what is no JPEG, is not 8-bit RGB or grey, lies on its side, is over the working size or lacks its end.
     """
-    with suppress(InputError), _image(data, 0, limits, "image") as (image, _, file_format):
-        plain = file_format is FileFormat.JPEG and image.mode in ("L", "RGB") and data.endswith(_END_OF_JPEG)
-        if plain and limits.factor_for(*image.size) == 1 and _orientation(image) not in range(2, 9):
+    with suppress(InputError), _image(data, limits, "image") as (image, _):
+        is_plain = _is_plain_jpeg(image) and data.endswith(_END_OF_JPEG)
+        if is_plain and limits.factor_for(*image.size) == 1 and _orientation(image) not in range(2, 9):
             return image.size
     return None
 
@@ -152,30 +151,29 @@ def stored_pixels(source: bytes | Path, *, frame: int = 0, limits: DecodeLimits 
     Raises:
         InputError: As in :func:`decode_image`.
     """
-    with _image(source, frame, limits, name) as (image, _, _):
+    with _image(source, limits, name, frame) as (image, _):
         return image.width * image.height
 
 
 @contextmanager
 def _image(
-    source: bytes | Path, frame: int, limits: DecodeLimits, name: str
-) -> Iterator[tuple[PillowImage.Image, IO[bytes], FileFormat]]:
-    """An image within the limits, opened but not decoded, its file and format; what Pillow raises becomes ours."""
+    source: bytes | Path, limits: DecodeLimits, name: str, frame: int = 0
+) -> Iterator[tuple[PillowImage.Image, IO[bytes]]]:
+    """An image within the limits, opened but not decoded, and its file; what Pillow raises becomes ours."""
     try:
         file = io.BytesIO(source) if isinstance(source, bytes) else source.open("rb")
     except OSError as error:
         raise unreadable(name, error) from error
-    with ExitStack() as stack:
-        stack.enter_context(file)
-        file_format = _image_format(file, name, limits)
+    with file:
+        reader = _READERS[_image_format(file, name, limits)]
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # Pillow warns of odd metadata; pixels decide
-                image = stack.enter_context(_READERS[file_format](file))
-                if frame:
-                    image.seek(frame)
-                _check_size(image.size, name, limits)
-                yield image, file, file_format
+                with reader(file) as image:
+                    if frame:
+                        image.seek(frame)
+                    _check_size(image.size, name, limits)
+                    yield image, file
         except _DAMAGED as error:
             raise CorruptInputError(f"{name} cannot be decoded: {error}", remedy=_REMEDY) from error
 
@@ -212,27 +210,25 @@ def _shrink_remedy(limits: DecodeLimits) -> str:
     return f"Scale it down first (pagemill works on at most {limits.max_pixels / 1e6:.0f} million pixels), or cut it."
 
 
-def _decode(
-    image: PillowImage.Image, file: IO[bytes], file_format: FileFormat, limits: DecodeLimits, frame: int
-) -> DecodedPage:
+def _decode(image: PillowImage.Image, file: IO[bytes], limits: DecodeLimits) -> DecodedPage:
     stored = image.size
     dpi = _resolution(image)
-    if file_format is FileFormat.PNG:
+    if image.format == "PNG":
         _check_png(image, _whole(file))
-    elif file_format is FileFormat.JPEG and image.mode == "CMYK":
+    elif image.mode == "CMYK" and image.format == "JPEG":
         # libjpeg-turbo finds fault with damaged data; Pillow does not.
         _decode_jpeg(_whole(file), (math.ceil(image.width / 8), math.ceil(image.height / 8)), "CMYK")
     elif isinstance(image, TiffImagePlugin.TiffImageFile) and is_damaged(file, image.tag_v2):
         raise ValueError(_DAMAGED_DATA)
-    orientation = 1 if file_format is FileFormat.TIFF else _orientation(image)  # Pillow turns TIFFs itself
-    pixels = _pixels(image, file, file_format, limits, frame)
+    orientation = 1 if image.format == "TIFF" else _orientation(image)  # Pillow turns TIFFs itself
+    pixels = _pixels(image, file, limits)
     scale = 1.0
     notes: tuple[str, ...] = ()
     if (size := limits.working_size(*stored)) != stored:
         pixels = resize(pixels, *size)
         scale = size[0] / stored[0]
         notes = (f"decoded at {scale:.3g} of its {stored[0]} x {stored[1]} pixels",)
-    left_out = _frames_left_out(image, file, file_format)
+    left_out = _frames_left_out(image, file)
     return DecodedPage(
         pixels=_upright(pixels, orientation),
         dpi=dpi * scale if dpi else None,
@@ -249,24 +245,26 @@ def frames_warning(left_out: int) -> PageError:
     return PageError(component="decode", category="frames", message=message, remedy=remedy)
 
 
-def _pixels(
-    image: PillowImage.Image, file: IO[bytes], file_format: FileFormat, limits: DecodeLimits, frame: int
-) -> Pixels:
+def _is_plain_jpeg(image: PillowImage.Image) -> bool:
+    return image.format == "JPEG" and image.mode in ("L", "RGB")
+
+
+def _pixels(image: PillowImage.Image, file: IO[bytes], limits: DecodeLimits) -> Pixels:
     """As they are stored, not upright yet; of what is over the working size, fewer where that is faster."""
-    if file_format is FileFormat.JPEG and image.mode in ("L", "RGB"):
+    if _is_plain_jpeg(image):
         return _decode_jpeg(_whole(file), limits.working_size(*image.size))
-    pixels = _read_shrunk(image, file, file_format, limits, frame)
-    if pixels is None and file_format is FileFormat.PNG:
+    pixels = _read_shrunk(image, file, limits)
+    if pixels is None and image.format == "PNG":
         pixels = _decode_plain_png(_whole(file), image)
     return _to_rgb(_load_within(image, limits)) if pixels is None else pixels
 
 
-def _frames_left_out(image: PillowImage.Image, file: IO[bytes], file_format: FileFormat) -> int:
+def _frames_left_out(image: PillowImage.Image, file: IO[bytes]) -> int:
     """Frames behind the first one of an animated PNG or WebP or of a JPEG of several images (MPO).
 
     Every frame of a TIFF is a page of its own, or its source warns of it.
     """
-    if file_format in (FileFormat.PNG, FileFormat.WEBP):
+    if image.format in ("PNG", "WEBP"):
         return max(int(getattr(image, "n_frames", 1)) - 1, 0)
     if isinstance(image, JpegImagePlugin.JpegImageFile) and "mp" in image.info:
         return _mpo_frames(image, _whole(file))
@@ -292,8 +290,7 @@ def _mpo_frames(image: JpegImagePlugin.JpegImageFile, data: bytes) -> int:
             height, width = simplejpeg.decode_jpeg_header(data[start : start + entry["Size"]])[:2]
         except ValueError:  # editors cut off the images behind the first and leave the index
             continue
-        is_thumbnail = entry["Attribute"]["MPType"].startswith(_THUMBNAIL)
-        frames += not is_thumbnail and 2 * width * height > image.width * image.height
+        frames += 2 * width * height > image.width * image.height
     return frames
 
 
@@ -353,9 +350,7 @@ def _check_png(image: PillowImage.Image, data: bytes) -> None:
         position = end + 4
 
 
-def _read_shrunk(
-    image: PillowImage.Image, file: IO[bytes], file_format: FileFormat, limits: DecodeLimits, frame: int
-) -> Pixels | None:
+def _read_shrunk(image: PillowImage.Image, file: IO[bytes], limits: DecodeLimits) -> Pixels | None:
     """Read an image row by row with libvips and shrink it by a whole factor on the way.
 
     A PNG of 484 megapixels with 16 bits takes 130 MB and 3 s this way; decoded whole it takes 3.7 GB and 54 s.
@@ -365,14 +360,16 @@ def _read_shrunk(
         libvips does not read, or not as Pillow does (other formats and colour spaces, float samples, damage).
     """
     factor = math.floor(1 / limits.factor_for(*image.size))
-    loader = _VIPS_LOADERS.get(file_format)
-    is_turned = file_format is FileFormat.TIFF and _orientation(image) != 1  # Pillow has swapped its sides already
+    loader = _VIPS_LOADERS.get(image.format or "")
+    is_turned = image.format == "TIFF" and _orientation(image) != 1  # Pillow has swapped its sides already
     if factor < 2 or loader is None or is_turned:
         return None
     import pyvips  # importing it takes 0.2 s, and hardly any page needs it
 
     pyvips.cache_set_max(0)  # nothing is read twice
-    options = {"access": "sequential", "fail_on": "error"} | ({"page": frame} if frame else {})
+    options: dict[str, Any] = {"access": "sequential", "fail_on": "error"}
+    if image.tell():
+        options["page"] = image.tell()
     try:
         if isinstance(file, io.BytesIO):
             read = getattr(pyvips.Image, f"{loader}_buffer")(file.getvalue(), **options)
@@ -380,17 +377,14 @@ def _read_shrunk(
             read = getattr(pyvips.Image, loader)(os.fsencode(file.name), **options)  # it takes str for UTF-8
         if read.interpretation not in _VIPS_PLAIN or read.format not in ("uchar", "ushort"):
             return None
-        is_deep = read.format == "ushort" and read.bands == 1
-        if read.format == "ushort" and not is_deep:
+        if read.format == "ushort" and read.bands > 1:
             read = read.cast("uchar", shift=True)
         if read.hasalpha():
             read = read.flatten(background=WHITE)
         shrunk = read.shrink(factor, factor, ceil=True).numpy()
     except pyvips.Error:  # Pillow names the damage
         return None
-    if is_deep:
-        shrunk = _eight_bits(shrunk)
-    return np.repeat(shrunk.reshape(*shrunk.shape[:2], 1), 3, axis=2) if read.bands == 1 else shrunk
+    return _grey(_eight_bits(shrunk) if shrunk.dtype == np.uint16 else shrunk) if shrunk.ndim == 2 else shrunk
 
 
 def _load_within(image: PillowImage.Image, limits: DecodeLimits) -> PillowImage.Image:

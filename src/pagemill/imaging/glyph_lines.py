@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pagemill.document.geometry import clip, union_box
+from pagemill.document.geometry import clip, components, union_box
 from pagemill.document.page import ANNOTATION, TextLine, Word
 from pagemill.imaging.glyphs import Glyphs, is_level, is_right_to_left, spell_out
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pagemill.document.geometry import Box, Point
-    from pagemill.imaging.glyphs import Flags, Floats
+    from pagemill.imaging.types import Flags, Floats, Indices
 
 # All in units of the font size (em).
 _GAP_AFTER_SPACE = 0.6
@@ -202,13 +202,13 @@ def _drawn_space_after(glyphs: Glyphs, last: int) -> bool:
     return bool(max(x2 - x1, y2 - y1) > 0.5)
 
 
-def _trimmed(glyphs: Glyphs, index: NDArray[np.intp], size: Floats, angle: NDArray[np.int64]) -> Floats:
+def _trimmed(glyphs: Glyphs, index: Indices, size: Floats, angle: NDArray[np.int64]) -> Floats:
     """Glyph boxes with a plausible height about the baseline: fonts state absurd ascents, and too low ones."""
     boxes = glyphs.boxes[index].copy()
-    baseline = glyphs.origins[index, 1]
     flat = angle == 0
-    boxes[flat, 1] = np.clip(boxes[flat, 1], baseline[flat] - 1.0 * size[flat], baseline[flat] - 0.74 * size[flat])
-    boxes[flat, 3] = np.clip(boxes[flat, 3], baseline[flat] + 0.22 * size[flat], baseline[flat] + 0.35 * size[flat])
+    baseline, em = glyphs.origins[index[flat], 1], size[flat]
+    boxes[flat, 1] = np.clip(boxes[flat, 1], baseline - em, baseline - 0.74 * em)
+    boxes[flat, 3] = np.clip(boxes[flat, 3], baseline + 0.22 * em, baseline + 0.35 * em)
     return boxes
 
 
@@ -250,19 +250,15 @@ def _joined(a: Word, b: Word) -> Word:
 def _merge_runs(runs: list[_Run]) -> list[_Run]:
     """Join runs that stand side by side on one baseline, however far apart they were drawn."""
     order = sorted(range(len(runs)), key=lambda i: (runs[i].angle, runs[i].baseline))
-    group = [[i] for i in range(len(runs))]  # of each run those of its line, which share their list
     reach = _RAISED * max((run.size for run in runs), default=0.0)
-    for place, i in enumerate(order):
-        for j in map(order.__getitem__, range(place + 1, len(order))):
+    pairs = []
+    for place, i in enumerate(order, start=1):
+        for j in islice(order, place, None):
             if runs[j].angle != runs[i].angle or runs[j].baseline > runs[i].baseline + reach:
                 break
-            if group[i] is not group[j] and _side_by_side(runs[i], runs[j]):
-                others = group[j]
-                group[i] += others
-                for other in others:
-                    group[other] = group[i]
-    lines = {id(members): members for members in group}.values()
-    return [_line([runs[i] for i in sorted(members)]) for members in lines]
+            if _side_by_side(runs[i], runs[j]):
+                pairs.append((i, j))
+    return [_line([runs[i] for i in members]) for members in components(len(runs), pairs)]
 
 
 def _side_by_side(a: _Run, b: _Run) -> bool:

@@ -11,27 +11,14 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
-    Flags = NDArray[np.bool_]
+    from pagemill.imaging.types import Flags, Floats, Indices
 
 _DUPLICATE = 0.12
 """Shift of a second drawing of the same glyph (fake bold, shadow), in units of the font size."""
 _SLICE_TOLERANCE = 0.01
 """Most that equal slices of a box differ by rounding, in pixels."""
-_ACCENTS = {
-    0xA8: "\u0308",
-    0xAF: "\u0304",
-    0xB4: "\u0301",
-    0xB8: "\u0327",
-    0x2C6: "\u0302",
-    0x2C7: "\u030c",
-    0x2D8: "\u0306",
-    0x2D9: "\u0307",
-    0x2DA: "\u030a",
-    0x2DB: "\u0328",
-    0x2DC: "\u0303",
-    0x2DD: "\u030b",
-}
+_ACCENTS = {ord(char): unicodedata.normalize("NFKD", char)[1] for char in "¨¯´¸˘˙˚˛˜˝"}
+_ACCENTS |= {ord("ˆ"): "\u0302", ord("ˇ"): "\u030c"}  # which Unicode does not decompose
 """Spacing accents and the combining marks they stand for."""
 _ALEFS = (0x622, 0x623, 0x625, 0x627)
 _LAM = 0x644
@@ -111,7 +98,7 @@ class Glyphs:
         flags[order[1:]] = same & ~self.is_space[order[1:]]
         return flags
 
-    def _drawn_at_once(self, first: NDArray[np.intp], second: NDArray[np.intp]) -> Flags:
+    def _drawn_at_once(self, first: Indices, second: Indices) -> Flags:
         """Whether pairs are of one replacement text or one ligature: ``ff`` is one glyph, and two characters."""
         ligature = (
             (np.abs(second - first) == 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +38,6 @@ SIZES = 64
 _MAX_ABSENT = 2_000
 """Pages in a row that cannot be loaded before the rest of a document is given up to :mod:`pagemill.imaging.pdf_repair`.
 2,000 take PDFium 0.02 to 0.4 s."""
-CHANNELS = 3
 _METADATA_CHARACTERS = 1_000
 _REMEDY = "Compare the page with another copy of the document."
 _REPAIR = "Get the file again, or repair it (for example with `qpdf in.pdf out.pdf`)."
@@ -229,7 +227,7 @@ def _read_text_layer(
     except pdfium.PdfiumError as error:
         message = f"form fields and annotations are not read: {error}"
         warnings.append(PageError(component="text_layer", category="annotations", message=message))
-    return extract_text_layer(FlattenedPage(page, None, ()), width, height)
+    return extract_text_layer(FlattenedPage(page), width, height)
 
 
 def _xfa_warnings(document: Any) -> list[PageError]:
@@ -246,17 +244,13 @@ def _xfa_warnings(document: Any) -> list[PageError]:
 
 
 def _draw(document: Any, page: Any, width: int, height: int) -> Pixels:
-    pixels = np.empty((height, width, CHANNELS), dtype=np.uint8)
-    buffer = (ctypes.c_ubyte * pixels.nbytes).from_buffer(pixels.data)
-    bitmap = pdfium.PdfBitmap.new_native(
-        width, height, pdfium_c.FPDFBitmap_BGR, rev_byteorder=True, buffer=buffer, stride=width * CHANNELS
-    )
+    bitmap = pdfium.PdfBitmap.new_native(width, height, pdfium_c.FPDFBitmap_BGR, rev_byteorder=True)
     try:
         bitmap.fill_rect((255, 255, 255, 255), 0, 0, width, height)
         placement = (0, 0, width, height, 0, pdfium_c.FPDF_ANNOT | pdfium_c.FPDF_REVERSE_BYTE_ORDER)
         pdfium_c.FPDF_RenderPageBitmap(bitmap, page, *placement)
         if document.formenv:
             pdfium_c.FPDF_FFLDraw(document.formenv, bitmap, page, *placement)
+        return np.array(bitmap.to_numpy(), dtype=np.uint8)
     finally:
         bitmap.close()
-    return pixels

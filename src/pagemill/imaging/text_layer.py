@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+from contextlib import closing
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
 
     from pagemill.document.geometry import Box
     from pagemill.imaging.annotations import FlattenedPage, Mark
-
-    Affine = NDArray[np.float64]
+    from pagemill.imaging.types import Flags, Floats
 
 _MAX_CHARACTERS = 200_000
 """A page of small print has under 20,000; more than ten times that is an attack or an accident."""
@@ -70,7 +70,7 @@ def extract_text_layer(flat: FlattenedPage, width: int, height: int) -> tuple[Te
     affine = page_to_pixels(page, width, height)
     images: list[Box] = []
     own_images: list[Box] = []
-    drawn: dict[int, tuple[int, bool, Affine]] = {}
+    drawn: dict[int, tuple[int, bool, Floats]] = {}
     cover = -1
     for rank, (handle, kind, matrix, root) in enumerate(islice(_objects(page.raw, affine), _MAX_OBJECTS)):
         is_own = flat.own_objects is None or root < flat.own_objects
@@ -84,15 +84,8 @@ def extract_text_layer(flat: FlattenedPage, width: int, height: int) -> tuple[Te
                 own_images += [box] if is_own else []
                 fills = area(box) >= _PAGE_FILLING * width * height
                 cover = rank if fills and not pdfium.FPDFPageObj_HasTransparency(handle) else cover
-    coverage = image_coverage(images, width, height)
-    text_page = pdfium.FPDFText_LoadPage(page.raw)
-    if not text_page:
-        layer = TextLayer(lines=(), characters=0, unmapped=0, invisible=0, image_coverage=coverage)
-        return layer, tuple(own_images)
-    try:
-        glyphs = _glyphs(text_page, affine, drawn, cover)
-    finally:
-        pdfium.FPDFText_ClosePage(text_page)
+    with closing(page.get_textpage()) as text_page:
+        glyphs = _glyphs(text_page.raw, affine, drawn, cover)
     on_page = ((glyphs.boxes[:, 2:] > 0) & (glyphs.boxes[:, :2] < (width, height))).all(axis=1)
     hidden = on_page & glyphs.look["invisible"]
     shown = on_page & ~hidden
@@ -107,7 +100,7 @@ def extract_text_layer(flat: FlattenedPage, width: int, height: int) -> tuple[Te
         characters=int(printing.sum()),
         unmapped=int((printing & (glyphs.codes == _UNMAPPED)).sum()),
         invisible=int((hidden & ~glyphs.is_space).sum()),
-        image_coverage=coverage,
+        image_coverage=image_coverage(images, width, height),
     )
     return layer, tuple(own_images)
 
@@ -116,9 +109,7 @@ def _lines(glyphs: Glyphs, width: int, height: int) -> tuple[TextLine, ...]:
     return tuple(lines_of_glyphs(in_logical_order(with_accents(glyphs)), width, height))
 
 
-def _marks(
-    marks: Sequence[Mark], glyphs: NDArray[np.float64], affine: Affine, width: int, height: int
-) -> Iterator[TextLine]:
+def _marks(marks: Sequence[Mark], glyphs: Floats, affine: Floats, width: int, height: int) -> Iterator[TextLine]:
     """Marks of annotations as lines; those that glyphs show already are left out.
 
     Args:
@@ -144,7 +135,7 @@ def _marks(
             yield TextLine(text=text.strip(), box=strip, engine=ANNOTATION, font_size=round(_MARK_EM * pitch, 2))
 
 
-def page_to_pixels(page: PdfPage, width: int, height: int) -> Affine:
+def page_to_pixels(page: PdfPage, width: int, height: int) -> Floats:
     """The affine map from page space (points, y upwards) to rendered pixels, shape (2, 3)."""
     device = []
     for x, y in ((0.0, 0.0), (1000.0, 0.0), (0.0, 1000.0)):
@@ -164,7 +155,7 @@ def image_coverage(boxes: list[Box], width: int, height: int) -> float:
     return float(grid.mean())
 
 
-def _objects(page: Any, affine: Affine) -> Iterator[tuple[Any, int, Affine, int]]:
+def _objects(page: Any, affine: Floats) -> Iterator[tuple[Any, int, Floats, int]]:
     """All drawing objects, form contents included, with the map from their parent's space to pixels.
 
     The last item is the index of the top-level object that an object is, or is part of.
@@ -173,7 +164,7 @@ def _objects(page: Any, affine: Affine) -> Iterator[tuple[Any, int, Affine, int]
         yield from _inside(pdfium.FPDFPage_GetObject(page, root), affine, root, 0)
 
 
-def _inside(handle: Any, matrix: Affine, root: int, depth: int) -> Iterator[tuple[Any, int, Affine, int]]:
+def _inside(handle: Any, matrix: Floats, root: int, depth: int) -> Iterator[tuple[Any, int, Floats, int]]:
     kind = pdfium.FPDFPageObj_GetType(handle)
     if kind != pdfium.FPDF_PAGEOBJ_FORM or depth == _MAX_FORM_DEPTH:
         yield handle, kind, matrix, root
@@ -183,13 +174,13 @@ def _inside(handle: Any, matrix: Affine, root: int, depth: int) -> Iterator[tupl
         yield from _inside(pdfium.FPDFFormObj_GetObject(handle, index), inner, root, depth + 1)
 
 
-def _compose(outer: Affine, handle: Any) -> Affine:
+def _compose(outer: Floats, handle: Any) -> Floats:
     """The map from an object's own space to pixels."""
     m = pdfium.FS_MATRIX()
     if not pdfium.FPDFPageObj_GetMatrix(handle, m):
         return outer
     inner = np.array([[m.a, m.c, m.e], [m.b, m.d, m.f], [0.0, 0.0, 1.0]])
-    composed: Affine = outer @ inner
+    composed: Floats = outer @ inner
     return composed
 
 
@@ -197,7 +188,7 @@ def _address(handle: Any) -> int:
     return ctypes.cast(handle, ctypes.c_void_p).value or 0
 
 
-def _glyphs(text_page: Any, affine: Affine, drawn: dict[int, tuple[int, bool, Affine]], cover: int) -> Glyphs:
+def _glyphs(text_page: Any, affine: Floats, drawn: dict[int, tuple[int, bool, Floats]], cover: int) -> Glyphs:
     """All glyphs of a text page in content-stream order.
 
     Args:
@@ -214,7 +205,7 @@ def _glyphs(text_page: Any, affine: Affine, drawn: dict[int, tuple[int, bool, Af
     origins = np.zeros((count, 2), dtype=np.float64)
     style = np.zeros(count, dtype=np.int32)
     styles: list[tuple[float, int, bool, bool, bool, bool]] = []
-    maps: list[Affine] = []
+    maps: list[Floats] = []
     style_of_object: dict[int, int] = {}
     if count:
         # One buffer, written by PDFium through moving references: no Python object a glyph.
@@ -247,7 +238,7 @@ def _glyphs(text_page: Any, affine: Affine, drawn: dict[int, tuple[int, bool, Af
     return with_spans_spread(glyphs, rectangles[:, 0])
 
 
-def _is_in_own_space(text_page: Any, index: int, handle: Any, origin: NDArray[np.float64]) -> bool:
+def _is_in_own_space(text_page: Any, index: int, handle: Any, origin: Floats) -> bool:
     """Whether PDFium places a glyph in the space of the form it is part of: so it does with replacement texts."""
     own, on_page = pdfium.FS_MATRIX(), pdfium.FS_MATRIX()
     pdfium.FPDFPageObj_GetMatrix(handle, own)
@@ -256,15 +247,15 @@ def _is_in_own_space(text_page: Any, index: int, handle: Any, origin: NDArray[np
     return math.dist(origin, pen) < _SAME_PLACE < math.dist(pen, (on_page.e, on_page.f))
 
 
-def _unusable(codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
+def _unusable(codes: NDArray[np.uint32]) -> Flags:
     """Which code points say nothing: replacement, private use, noncharacters, controls that are no white space."""
     control = (codes < 0x20) & ~np.isin(codes, [0x00, 0x02, 0x09, 0x0A, 0x0D])
     private = ((codes >= 0xE000) & (codes < 0xF900)) | (codes >= 0xF0000)
-    result: NDArray[np.bool_] = control | private | (codes == 0xFFFD) | ((codes >= 0x80) & (codes < 0xA0))
+    result: Flags = control | private | (codes == 0xFFFD) | ((codes >= 0x80) & (codes < 0xA0))
     return result
 
 
-def _style(text_page: Any, index: int, handle: Any, affine: Affine) -> tuple[float, int, bool, bool]:
+def _style(text_page: Any, index: int, handle: Any, affine: Floats) -> tuple[float, int, bool, bool]:
     """Size, direction, weight and invisibility of the glyphs of one text object; generated glyphs have no object."""
     matrix = pdfium.FS_MATRIX()
     if not handle or not pdfium.FPDFText_GetMatrix(text_page, index, matrix):

@@ -7,3 +7,6 @@ from numpy.typing import NDArray
 
 Pixels = NDArray[np.uint8]
 """A page or crop: shape (height, width, 3), dtype uint8, channels in RGB order, C-contiguous unless said otherwise."""
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Indices = NDArray[np.intp]
