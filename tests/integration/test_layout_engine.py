@@ -45,12 +45,5 @@ def test_blank_and_tiny_pages_have_no_regions_and_break_nothing() -> None:
     assert len(engine.detect([np.zeros((1, 1, 3), np.uint8), np.zeros((2, 3000, 3), np.uint8)])) == 2
 
 
-def test_a_closed_engine_says_so(page: np.ndarray) -> None:
-    engine = create()
-    engine.close()
-    with pytest.raises(RuntimeError, match="closed"):
-        engine.detect([page])
-
-
 def test_the_model_is_inside_the_package() -> None:
     assert PACKAGED_MODEL.is_file()

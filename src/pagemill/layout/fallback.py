@@ -18,6 +18,7 @@ from pagemill.layout.misread import (
     is_no_table,
     is_photograph,
     logo_label,
+    page_area,
     paragraphs_in_formula,
     picture_remainder,
     running_text,
@@ -28,21 +29,19 @@ from pagemill.layout.thresholds import LAYOUT
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from numpy.typing import NDArray
-
     from pagemill.document.geometry import Box
-    from pagemill.imaging.types import Pixels
+    from pagemill.imaging.types import Floats, Indices, Pixels
 
 SOURCE = "projection"
 """``DetectedRegion.source`` of the regions found here."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Draft:
     """A region in the making."""
 
     label: Label
-    box: NDArray[np.float64]
+    box: Floats
     """Shape (4,), page pixels."""
     origin: DetectedRegion | None
     """The model's region; None for one found from text lines."""
@@ -60,32 +59,30 @@ class Draft:
 def complete_regions(
     regions: Sequence[DetectedRegion],
     lines: Sequence[Box],
-    page_size: tuple[float, float],
-    pixels: Pixels | None = None,
+    pixels: Pixels,
 ) -> list[DetectedRegion]:
     """Give every text line of the page one region and dissolve regions that the model misread.
 
     A "figure" that is running text, a page-filling figure, a formula over half the page and a table without columns
-    are dissolved (what remains of a figure beside the text is kept when ``pixels`` show something there); real
+    are dissolved (what remains of a figure beside the text is kept when the page shows something there); real
     figures keep the labels inside them. Text regions fit their lines, fall apart at columns and at paragraph gaps;
     lines without a region are clustered into blocks, columns apart, and borderless tables among them are marked.
 
     Args:
         regions: What the model found, in page pixels.
         lines: Boxes of all text lines of the page, in page pixels.
-        page_size: Width and height in pixels.
-        pixels: The page; None leaves the remainders of dissolved figures out.
+        pixels: The page.
 
     Returns:
         Regions in no particular order. Those found here have ``source`` "projection" and no score.
     """
     boxes = as_array(lines)
-    width, height = page_size
+    height, width = pixels.shape[:2]
     boxes = np.clip(boxes[np.isfinite(boxes).all(axis=1)], 0.0, np.array([width, height, width, height]))
     boxes = boxes[(boxes[:, 2:] - boxes[:, :2]).min(axis=1, initial=np.inf) > 0]
     if not len(boxes):
         return list(regions)
-    drafts = _without_nested(_with_table_heads(_dissolve(regions, boxes, page_size, pixels)))
+    drafts = _without_nested(_with_table_heads(_dissolve(regions, boxes, pixels)))
     orphans = _assign(drafts, boxes)
     orphans = _adopt(drafts, boxes, orphans)
     _restore_headings(drafts, boxes)
@@ -96,26 +93,23 @@ def complete_regions(
     return [_finish(draft, boxes) for draft in drafts]
 
 
-def _dissolve(
-    regions: Iterable[DetectedRegion], boxes: NDArray[np.float64], page_size: tuple[float, float], pixels: Pixels | None
-) -> list[Draft]:
+def _dissolve(regions: Iterable[DetectedRegion], boxes: Floats, pixels: Pixels) -> list[Draft]:
     """Drafts of the model's regions without the misread ones."""
-    page_area = page_size[0] * page_size[1]
     drafts = []
     for region in regions:
         box = np.array(region.box, dtype=np.float64)
         inside = boxes[_shares(boxes, box[None])[:, 0] >= LAYOUT.line_inside]
         draft = Draft(region.label, box, region)
-        logo = logo_label(box, page_size[1]) if region.label is Label.IMAGE else None
+        logo = logo_label(box, pixels.shape[0]) if region.label is Label.IMAGE else None
         if logo is not None:
             drafts.append(Draft(logo, box, region))
         elif region.label in (Label.IMAGE, Label.CHART):
-            drafts += _real_pictures(draft, inside, page_area, pixels)
+            drafts += _real_pictures(draft, inside, pixels)
         elif region.label is Label.DISPLAY_FORMULA:
-            drafts += _real_formulas(draft, inside, page_area)
+            drafts += _real_formulas(draft, inside, pixels)
         else:
             if region.label is Label.TABLE:
-                if is_columns_of_text(box, inside, page_area):
+                if is_columns_of_text(box, inside, pixels):
                     continue
                 if is_no_table(inside):
                     draft.label = Label.TEXT
@@ -123,22 +117,21 @@ def _dissolve(
     return drafts
 
 
-def _real_pictures(draft: Draft, inside: NDArray[np.float64], page_area: float, pixels: Pixels | None) -> list[Draft]:
+def _real_pictures(draft: Draft, inside: Floats, pixels: Pixels) -> list[Draft]:
     """A picture, or what is a picture of it."""
-    text = inside[running_text(draft.box, inside, page_area, pixels)]
+    text = inside[running_text(draft.box, inside, pixels)]
     if not len(text):
         return [draft]
-    if fills_page(draft.box, page_area):
+    if fills_page(draft.box, pixels):
         # A photograph with words across it stays a picture; a photographed page is its text.
         draft.background = is_photograph(draft.box, inside)
         return [draft] if draft.background else []
-    rest = [] if pixels is None else picture_remainder(draft.box, text, pixels, page_area)
-    return [Draft(draft.label, part, draft.origin) for part in rest]
+    return [Draft(draft.label, part, draft.origin) for part in picture_remainder(draft.box, text, pixels)]
 
 
-def _real_formulas(draft: Draft, inside: NDArray[np.float64], page_area: float) -> list[Draft]:
+def _real_formulas(draft: Draft, inside: Floats, pixels: Pixels) -> list[Draft]:
     """A formula without the paragraphs that the model put into it; none where it spans much of the page."""
-    if area(draft.box) > LAYOUT.big_formula * page_area and len(inside) >= LAYOUT.big_formula_lines:
+    if area(draft.box) > LAYOUT.big_formula * page_area(pixels) and len(inside) >= LAYOUT.big_formula_lines:
         return []
     if len(inside) == 1 and draft.origin and (draft.origin.score or 0.0) < LAYOUT.formula_doubt:
         draft.label = Label.TEXT
@@ -177,13 +170,13 @@ def _without_nested(drafts: list[Draft]) -> list[Draft]:
     return [d for d in drafts if not d.textual or _shares(d.box[None], tables).max() < LAYOUT.nested]
 
 
-def _shares(boxes: NDArray[np.float64], regions: NDArray[np.float64]) -> NDArray[np.float64]:
+def _shares(boxes: Floats, regions: Floats) -> Floats:
     """Share of every line's area inside every region, shape (lines, regions)."""
-    shares: NDArray[np.float64] = intersection_matrix(boxes, regions) / areas(boxes)[:, None]
+    shares: Floats = intersection_matrix(boxes, regions) / areas(boxes)[:, None]
     return shares
 
 
-def _assign(drafts: list[Draft], boxes: NDArray[np.float64]) -> list[int]:
+def _assign(drafts: list[Draft], boxes: Floats) -> list[int]:
     """Put every line into the smallest text region or table around it, else into the picture; returns the rest."""
     if not drafts:
         return list(range(len(boxes)))
@@ -207,34 +200,31 @@ def _assign(drafts: list[Draft], boxes: NDArray[np.float64]) -> list[int]:
     return orphans
 
 
-def _adopt(drafts: list[Draft], boxes: NDArray[np.float64], orphans: list[int]) -> list[int]:
+def _adopt(drafts: list[Draft], boxes: Floats, orphans: list[int]) -> list[int]:
     """Give orphans that are one block with lines of a single text region to that region; returns the others."""
-    home = {line: draft for draft in drafts if draft.label in FLOWING for line in draft.lines}
-    titled = {line: draft for draft in drafts if draft.label is Label.PARAGRAPH_TITLE for line in draft.lines}
+    home = {i: draft for draft in drafts if draft.label in {*FLOWING, Label.PARAGRAPH_TITLE} for i in draft.lines}
     free = np.zeros(len(boxes), dtype=bool)
-    free[orphans + list(home) + list(titled)] = True
+    free[[*orphans, *home]] = True
     left = set(orphans)
     for block in group_lines(boxes, free):
-        members = [int(i) for i in block]
-        strays = [i for i in members if i in left]
-        owners = {id(draft): draft for draft in (home.get(i) or titled.get(i) for i in members) if draft is not None}
-        if not strays or len(owners) != 1:
-            continue
-        owner = next(iter(owners.values()))
-        rows = [i for i in strays if _in_row(boxes[i], boxes[owner.lines])]
-        adopted = strays if owner.label in FLOWING else rows
-        owner.lines += adopted
-        left -= set(adopted)
+        adopted = [i for i in block.tolist() if i in left]
+        owners = {home[i] for i in block.tolist() if i in home}
+        if len(owners) == 1:
+            (owner,) = owners
+            if owner.label not in FLOWING:
+                adopted = [i for i in adopted if _in_row(boxes[i], boxes[owner.lines])]
+            owner.lines += adopted
+            left -= set(adopted)
     return sorted(left)
 
 
-def _in_row(line: NDArray[np.float64], others: NDArray[np.float64]) -> bool:
+def _in_row(line: Floats, others: Floats) -> bool:
     """Whether a line stands beside one of the others, at the same height."""
     shared = np.minimum(line[3], others[:, 3]) - np.maximum(line[1], others[:, 1])
     return bool((shared > LAYOUT.same_row * (line[3] - line[1])).any())
 
 
-def _restore_headings(drafts: list[Draft], boxes: NDArray[np.float64]) -> None:
+def _restore_headings(drafts: list[Draft], boxes: Floats) -> None:
     """Turn a doubtful "header" back into a heading: alone in its row, flush with the text close below."""
     for draft in drafts:
         if draft.label is not Label.HEADER or len(draft.lines) != 1:
@@ -254,7 +244,7 @@ def _restore_headings(drafts: list[Draft], boxes: NDArray[np.float64]) -> None:
             draft.label = Label.PARAGRAPH_TITLE
 
 
-def _complete_heads(drafts: list[Draft], boxes: NDArray[np.float64], height: float) -> None:
+def _complete_heads(drafts: list[Draft], boxes: Floats, height: float) -> None:
     """Mark the other pieces of a running head: single lines at the top in one row with a header."""
     heads = [line for draft in drafts if draft.label is Label.HEADER for line in draft.lines]
     if not heads:
@@ -266,32 +256,29 @@ def _complete_heads(drafts: list[Draft], boxes: NDArray[np.float64], height: flo
                 draft.label = Label.HEADER
 
 
-def _split(draft: Draft, boxes: NDArray[np.float64]) -> list[Draft]:
+def _split(draft: Draft, boxes: Floats) -> list[Draft]:
     """A text region cut into its columns and paragraphs; a table found inside becomes a region of its own."""
     if draft.label not in FLOWING or len(draft.lines) < 2:
         return [draft]
-    tables, members = _tables(boxes, np.array(sorted(draft.lines), dtype=np.intp), draft)
+    tables, members = _tables(boxes, np.array(sorted(draft.lines), dtype=np.intp), draft.origin)
     blocks = [members[block] for block in split_lines(boxes[members])] if len(members) else []
-    return tables + [_part(draft, draft.label, boxes, block) for block in _joined(boxes, blocks)]
+    return tables + [_part(draft.origin, draft.label, boxes, block) for block in _joined(boxes, blocks)]
 
 
-def _tables(
-    boxes: NDArray[np.float64], members: NDArray[np.intp], draft: Draft | None
-) -> tuple[list[Draft], NDArray[np.intp]]:
+def _tables(boxes: Floats, members: Indices, origin: DetectedRegion | None) -> tuple[list[Draft], Indices]:
     """Borderless tables among lines, and the lines outside of them."""
     tables = []
     while (found := find_table(boxes[members])) is not None:
-        tables.append(_part(draft, Label.TABLE, boxes, members[found]))
+        tables.append(_part(origin, Label.TABLE, boxes, members[found]))
         members = np.delete(members, found)
     return tables, members
 
 
-def _part(draft: Draft | None, label: Label, boxes: NDArray[np.float64], block: NDArray[np.intp]) -> Draft:
-    frame = frame_of(boxes[block])
-    return Draft(label, frame, None if draft is None else draft.origin, [int(i) for i in block])
+def _part(origin: DetectedRegion | None, label: Label, boxes: Floats, block: Indices) -> Draft:
+    return Draft(label, frame_of(boxes[block]), origin, block.tolist())
 
 
-def _joined(boxes: NDArray[np.float64], blocks: list[NDArray[np.intp]]) -> list[NDArray[np.intp]]:
+def _joined(boxes: Floats, blocks: list[Indices]) -> list[Indices]:
     """Blocks whose frames overlap put together again: pieces of formulas and of ragged lines."""
     while len(blocks) > 1:
         frames = np.array([frame_of(boxes[block]) for block in blocks])
@@ -305,7 +292,7 @@ def _joined(boxes: NDArray[np.float64], blocks: list[NDArray[np.intp]]) -> list[
     return blocks
 
 
-def _cluster(boxes: NDArray[np.float64], orphans: list[int]) -> list[Draft]:
+def _cluster(boxes: Floats, orphans: list[int]) -> list[Draft]:
     """Regions of the lines that have none."""
     if not orphans:
         return []
@@ -319,7 +306,7 @@ def _cluster(boxes: NDArray[np.float64], orphans: list[int]) -> list[Draft]:
     return drafts
 
 
-def _finish(draft: Draft, boxes: NDArray[np.float64]) -> DetectedRegion:
+def _finish(draft: Draft, boxes: Floats) -> DetectedRegion:
     """A draft as a region whose box fits its lines."""
     frame = draft.box
     if draft.lines and draft.label not in PICTURES:

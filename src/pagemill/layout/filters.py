@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pagemill.imaging.types import Flags, Floats, Indices
     from pagemill.layout.pp_doclayout.settings import FilterSettings
 
 
@@ -40,11 +41,11 @@ class BoxFilter:
 
     def keep(
         self,
-        boxes: NDArray[np.float64],
+        boxes: Floats,
         scores: NDArray[np.floating[Any]],
-        classes: NDArray[np.intp],
+        classes: Indices,
         page_size: tuple[float, float],
-    ) -> NDArray[np.intp]:
+    ) -> Indices:
         """Indices of the boxes that are regions, by falling score (equal scores in input order).
 
         Boxes or scores that are not finite never are. The order of the steps is that of the GLM-OCR pipeline:
@@ -56,7 +57,7 @@ class BoxFilter:
             classes: Shape (n,), indices into the labels.
             page_size: Width and height in pixels.
         """
-        kept: NDArray[np.intp] = np.argsort(-scores, kind="stable")
+        kept: Indices = np.argsort(-scores, kind="stable")
         kept = kept[(np.isfinite(boxes).all(axis=1) & np.isfinite(scores))[kept]]
         boxes, classes = boxes[kept], classes[kept]
         stays = np.ones(len(kept), dtype=np.bool_)
@@ -66,7 +67,7 @@ class BoxFilter:
         self._merge(stays, boxes, classes)
         return kept[stays]
 
-    def _suppress(self, stays: NDArray[np.bool_], boxes: NDArray[np.float64], classes: NDArray[np.intp]) -> None:
+    def _suppress(self, stays: Flags, boxes: Floats, classes: Indices) -> None:
         """Greedy non-maximum suppression over boxes sorted by falling score.
 
         Boxes cover their last pixel, so that a side is ``x2 - x1 + 1`` long.
@@ -83,9 +84,9 @@ class BoxFilter:
 
     def _drop_oversized(
         self,
-        stays: NDArray[np.bool_],
-        boxes: NDArray[np.float64],
-        classes: NDArray[np.intp],
+        stays: Flags,
+        boxes: Floats,
+        classes: Indices,
         page_size: tuple[float, float],
     ) -> None:
         """Drop image boxes that fill the page, as long as anything remains."""
@@ -96,7 +97,7 @@ class BoxFilter:
         if rest.any():
             stays[:] = rest
 
-    def _merge(self, stays: NDArray[np.bool_], boxes: NDArray[np.float64], classes: NDArray[np.intp]) -> None:
+    def _merge(self, stays: Flags, boxes: Floats, classes: Indices) -> None:
         """Merge boxes in each other by the modes of their classes.
 
         All classes are judged on the same boxes: a box that is dropped still drops others.

@@ -13,12 +13,10 @@ from pagemill.layout.text_blocks import group_lines, line_height, rows_of
 from pagemill.layout.thresholds import LAYOUT
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from pagemill.imaging.types import Pixels
+    from pagemill.imaging.types import Flags, Floats, Indices, Pixels
 
 
-def logo_label(box: NDArray[np.float64], page_height: float) -> Label | None:
+def logo_label(box: Floats, page_height: float) -> Label | None:
     """Header or footer image for a small picture, box of shape (4,), at the edge of the page; else None."""
     if box[3] - box[1] > LAYOUT.logo * page_height:
         return None
@@ -27,17 +25,22 @@ def logo_label(box: NDArray[np.float64], page_height: float) -> Label | None:
     return Label.FOOTER_IMAGE if box[1] > (1 - LAYOUT.head_band) * page_height else None
 
 
-def fills_page(box: NDArray[np.float64], page_area: float) -> bool:
+def page_area(pixels: Pixels) -> int:
+    """Of a page, in square pixels."""
+    return pixels[..., 0].size
+
+
+def fills_page(box: Floats, pixels: Pixels) -> bool:
     """Whether a "figure" is so large that it may be the page itself."""
-    return area(box) >= LAYOUT.page_filling * page_area
+    return area(box) >= LAYOUT.page_filling * page_area(pixels)
 
 
-def is_photograph(box: NDArray[np.float64], lines: NDArray[np.float64]) -> bool:
+def is_photograph(box: Floats, lines: Floats) -> bool:
     """Whether a page-filling figure is a picture with some words on it rather than a photographed page."""
     return float(areas(lines).sum()) < LAYOUT.sparse * area(box)
 
 
-def paragraphs_in_formula(box: NDArray[np.float64], lines: NDArray[np.float64]) -> NDArray[np.bool_]:
+def paragraphs_in_formula(box: Floats, lines: Floats) -> Flags:
     """Which lines, shape (n, 4), inside a formula are paragraphs: neighbours of one height as wide as the region."""
     result = np.zeros(len(lines), dtype=bool)
     for block in group_lines(lines):
@@ -48,16 +51,13 @@ def paragraphs_in_formula(box: NDArray[np.float64], lines: NDArray[np.float64]) 
     return result
 
 
-def running_text(
-    box: NDArray[np.float64], lines: NDArray[np.float64], page_area: float, pixels: Pixels | None = None
-) -> NDArray[np.bool_]:
+def running_text(box: Floats, lines: Floats, pixels: Pixels) -> Flags:
     """Which of the lines inside a figure are running text rather than labels of the figure.
 
     Args:
         box: The figure, shape (4,).
         lines: Boxes of the lines inside, shape (n, 4).
-        page_area: In the square of the boxes' unit.
-        pixels: The page, to find rows of the figure that hold nothing but text; None to go by the boxes alone.
+        pixels: The page.
 
     Returns:
         Mask of shape (n,).
@@ -66,22 +66,20 @@ def running_text(
     if not len(lines):
         return result
     width = box[2] - box[0]
-    line_width = lines[:, 2] - lines[:, 0]
-    if fills_page(box, page_area) or areas(lines).sum() >= LAYOUT.dense * area(box):
+    if fills_page(box, pixels) or areas(lines).sum() >= LAYOUT.dense * area(box):
         return ~result
     for block in group_lines(lines):
         extent = lines[block, 2].max() - lines[block, 0].min()
         of_three, of_two = LAYOUT.paragraph_width
         if (len(block) >= 3 and extent >= of_three * width) or (len(block) >= 2 and extent >= of_two * width):
             result[block] = True
-    if pixels is not None:
-        result |= _text_only(box, lines, pixels)
+    result |= _text_only(box, lines, pixels)
     if result.any():  # headings and single lines between the paragraphs, above or below them
-        result |= line_width >= LAYOUT.stray_width * width
+        result |= lines[:, 2] - lines[:, 0] >= LAYOUT.stray_width * width
     return result
 
 
-def _text_only(box: NDArray[np.float64], lines: NDArray[np.float64], pixels: Pixels) -> NDArray[np.bool_]:
+def _text_only(box: Floats, lines: Floats, pixels: Pixels) -> Flags:
     """Lines in a band of the figure, three rows or more, that shows nothing but text."""
     left, top = int(box[0]), int(box[1])
     ink = _ink(pixels[top : int(np.ceil(box[3])), left : int(np.ceil(box[2]))])
@@ -103,45 +101,43 @@ def _text_only(box: NDArray[np.float64], lines: NDArray[np.float64], pixels: Pix
     return result
 
 
-def _ink(pixels: Pixels) -> NDArray[np.bool_]:
+def _ink(pixels: Pixels) -> Flags:
     """Pixels of a cut-out that differ from the shade along its edge, shape (height, width)."""
     grey = cv2.cvtColor(np.ascontiguousarray(pixels), cv2.COLOR_RGB2GRAY).astype(np.int16)
     edge = np.concatenate([grey[0], grey[-1], grey[:, 0], grey[:, -1]])
-    ink: NDArray[np.bool_] = np.abs(grey - int(np.median(edge))) > LAYOUT.ink_contrast
+    ink: Flags = np.abs(grey - int(np.median(edge))) > LAYOUT.ink_contrast
     return ink
 
 
-def picture_remainder(
-    box: NDArray[np.float64], text: NDArray[np.float64], pixels: Pixels, page_area: float
-) -> list[NDArray[np.float64]]:
+def picture_remainder(box: Floats, text: Floats, pixels: Pixels) -> list[Floats]:
     """What is left of a figure once running text is taken out: inked strips above, between and below the text.
 
     Args:
         box: The figure, shape (4,), page pixels.
         text: Boxes of the lines taken out, shape (n, 4).
         pixels: The page.
-        page_area: In square pixels.
 
     Returns:
         Tight boxes, shape (4,) each; none when nothing but background is left.
     """
     left, right = int(box[0]), int(np.ceil(box[2]))
+    least = LAYOUT.min_remainder * page_area(pixels)
     remainders = []
     for top, bottom in free_spans(box[1], box[3], text):
         strip = pixels[int(top) : int(bottom), left:right]
-        if (bottom - top) * (right - left) < LAYOUT.min_remainder * page_area or not strip.size:
+        if (bottom - top) * (right - left) < least or not strip.size:
             continue
         ink = _ink(strip)
         if ink.mean() < LAYOUT.min_ink:
             continue
-        columns, rows = np.nonzero(ink.any(axis=0))[0], np.nonzero(ink.any(axis=1))[0]
-        tight = np.array([left + columns[0], top + rows[0], left + columns[-1] + 1, top + rows[-1] + 1], dtype=float)
-        if area(tight) >= LAYOUT.min_remainder * page_area:
+        x, y, width, height = cv2.boundingRect(ink.astype(np.uint8))
+        tight = np.array([left + x, top + y, left + x + width, top + y + height], dtype=float)
+        if area(tight) >= least:
             remainders.append(tight)
     return remainders
 
 
-def free_spans(top: float, bottom: float, text: NDArray[np.float64]) -> list[tuple[float, float]]:
+def free_spans(top: float, bottom: float, text: Floats) -> list[tuple[float, float]]:
     """Vertical spans between ``top`` and ``bottom`` that no line of ``text``, shape (n, 4), reaches into."""
     spans = []
     for line in text[np.argsort(text[:, 1])]:
@@ -151,20 +147,20 @@ def free_spans(top: float, bottom: float, text: NDArray[np.float64]) -> list[tup
     return [*spans, (top, bottom)] if bottom > top else spans
 
 
-def is_no_table(lines: NDArray[np.float64]) -> bool:
+def is_no_table(lines: Floats) -> bool:
     """Whether the lines, shape (n, 4), in a "table" are a single line, or four and more with none beside another."""
     return len(lines) == 1 or (len(lines) >= 4 and all(len(row) == 1 for row in rows_of(lines)))
 
 
-def is_columns_of_text(box: NDArray[np.float64], lines: NDArray[np.float64], page_area: float) -> bool:
+def is_columns_of_text(box: Floats, lines: Floats, pixels: Pixels) -> bool:
     """Whether a large "table" is columns of paragraphs: no gutters but the one or two between the columns.
 
     Args:
         box: The table, shape (4,).
         lines: Boxes of the lines inside, shape (n, 4).
-        page_area: In the square of the boxes' unit.
+        pixels: The page.
     """
-    if area(box) < LAYOUT.big_table * page_area or len(lines) < LAYOUT.big_table_lines:
+    if area(box) < LAYOUT.big_table * page_area(pixels) or len(lines) < LAYOUT.big_table_lines:
         return False
     # A gutter of a table is crossed by few rows: headings and wide notes.
     steps = np.linspace(box[0], box[2], 200)
@@ -177,7 +173,7 @@ def is_columns_of_text(box: NDArray[np.float64], lines: NDArray[np.float64], pag
     return int((runs == 1).sum()) <= 1
 
 
-def find_table(lines: NDArray[np.float64]) -> NDArray[np.intp] | None:
+def find_table(lines: Floats) -> Indices | None:
     """The lines of a borderless table among lines: three rows or more of three cells or more under each other.
 
     Newspaper columns line up as well, but their lines fill the columns; the cells of a table leave most of it free.
@@ -189,36 +185,27 @@ def find_table(lines: NDArray[np.float64]) -> NDArray[np.intp] | None:
         Indices of the table's lines, or None.
     """
     rows = rows_of(lines)
-    best: tuple[int, int] | None = None
-    start = 0
-    while start < len(rows):
-        end, misses = start, 0
-        for k in range(start, len(rows)):
-            misses = 0 if len(rows[k]) >= 3 else misses + 1
-            if misses > 1:
-                break
-            if not misses:
-                end = k + 1
-        if end - start >= 3 and (best is None or end - start > best[1] - best[0]):
-            best = (start, end)
-        start = max(end, start + 1)
-    if best is None:
+    wide = np.flatnonzero([len(row) >= 3 for row in rows])
+    if len(wide) < 3:
         return None
-    wide = [row for row in rows[best[0] : best[1]] if len(row) >= 3]
-    cells = lines[np.concatenate(wide)]
-    tops = np.array([lines[row, 1].min() for row in wide])
-    bottoms = np.array([lines[row, 3].max() for row in wide])
+    # One row of fewer cells may stand before the others, or between two of them.
+    runs = [(max(run[0] - 1, 0), run[-1] + 1) for run in np.split(wide, np.flatnonzero(np.diff(wide) > 2) + 1)]
+    start, end = max(runs, key=lambda run: run[1] - run[0])
+    full = [row for row in rows[start:end] if len(row) >= 3]
+    cells = lines[np.concatenate(full)]
+    tops = np.array([lines[row, 1].min() for row in full])
+    bottoms = np.array([lines[row, 3].max() for row in full])
     unit = line_height(cells)
     extent = cells[:, 2].max() - cells[:, 0].min()
-    filled = np.median([(lines[row, 2] - lines[row, 0]).sum() for row in wide]) / extent
+    filled = np.median([(lines[row, 2] - lines[row, 0]).sum() for row in full]) / extent
     apart = (tops[1:] >= bottoms[:-1] - LAYOUT.rows_apart * unit).all()  # pieces of a formula lie across each other
-    if len(wide) < 3 or not apart or filled > LAYOUT.table_filled or len(_gutters(cells, unit)) < 2:
+    if len(full) < 3 or not apart or filled > LAYOUT.table_filled or _gutters(cells, unit) < 2:
         return None
-    return np.concatenate(rows[best[0] : best[1]])
+    return np.concatenate(rows[start:end])
 
 
-def _gutters(cells: NDArray[np.float64], unit: float) -> list[float]:
-    """Widths of the vertical gaps, at least half a line height wide, that no cell reaches into.
+def _gutters(cells: Floats, unit: float) -> int:
+    """Number of vertical gaps, at least half a line height wide, that no cell reaches into.
 
     Text detectors draw boxes somewhat too wide, so a quarter of a line height at either end does not count.
     """
@@ -227,4 +214,4 @@ def _gutters(cells: NDArray[np.float64], unit: float) -> list[float]:
     order = np.argsort(start)
     reach = np.maximum.accumulate(end[order])
     gaps = start[order[1:]] - reach[:-1]
-    return [float(gap) for gap in gaps if gap >= LAYOUT.table_gutter * unit]
+    return int((gaps >= LAYOUT.table_gutter * unit).sum())

@@ -49,22 +49,18 @@ class OnnxLayoutEngine:
 
     def __init__(self, session: onnxruntime.InferenceSession, model: LayoutModel, threshold: float) -> None:
         """Wrap a loaded session; use ``create`` to make one."""
-        self._session: onnxruntime.InferenceSession | None = session
+        self._session: Any = session
         self._model = model
         self._threshold = threshold
-        self._outputs = [output.name for output in session.get_outputs()]
 
     def detect(self, pages: Sequence[Pixels]) -> list[list[DetectedRegion]]:
         """Find the regions of every page, one list a page."""
-        session, model = self._session, self._model
-        if session is None:
-            raise RuntimeError("the layout engine is closed")
         found = []
         for page in pages:
             height, width = page.shape[:2]
-            outputs = session.run(self._outputs, model.inputs(page))
-            candidates = model.decode(outputs, width, height, self._threshold)
-            found.append(to_regions(candidates, model.labels, (width, height)))
+            outputs = self._session.run(None, self._model.inputs(page))
+            candidates = self._model.decode(outputs, width, height, self._threshold)
+            found.append(to_regions(candidates, self._model.labels, (width, height)))
         return found
 
     def close(self) -> None:

@@ -33,7 +33,7 @@ class PPDocLayoutEngine:
     def __init__(self, predictor: Predictor, settings: PPDocLayoutSettings) -> None:
         """Wrap a loaded model; use ``create`` to make one."""
         self.max_batch = predictor.max_batch
-        self._predictor: Predictor | None = predictor
+        self._predictor = predictor
         self._settings = settings
         self._postprocess = PostProcessor(settings.filters, predictor.labels, self.name)
 
@@ -43,10 +43,9 @@ class PPDocLayoutEngine:
         Raises:
             EngineError: The model gave no numbers for a page.
         """
-        predictor = self._open()
         if not pages:
             return []
-        raw = predictor.predict(pages, self._settings.interpolation, self._settings.filters.mask_threshold)
+        raw = self._predictor.predict(pages, self._settings.interpolation, self._settings.filters.mask_threshold)
         return [
             self._postprocess.regions(answer, (page.shape[1], page.shape[0]))
             for answer, page in zip(raw, pages, strict=True)
@@ -66,18 +65,12 @@ class PPDocLayoutEngine:
             For every page its regions in pixels of the page that ``decode_image`` gives, in reading order; or its
             error, where it cannot be decoded or the model gave no numbers for it.
         """
-        predictor = self._open()
         interpolation = self._settings.interpolation
-        loaded = load_inputs(pages, interpolation, decoders, predictor.jpeg_decoder)
+        loaded = load_inputs(pages, interpolation, decoders, self._predictor.jpeg_decoder)
         sound = [page.pixels for page in loaded if isinstance(page, ModelInput)]
         threshold = self._settings.filters.mask_threshold
-        raw = iter(predictor.predict(sound, interpolation, threshold) if sound else ())
+        raw = iter(self._predictor.predict(sound, interpolation, threshold) if sound else ())
         return [self._regions(next(raw), page.size) if isinstance(page, ModelInput) else page for page in loaded]
-
-    def _open(self) -> Predictor:
-        if self._predictor is None:
-            raise RuntimeError("the layout engine is closed")
-        return self._predictor
 
     def _regions(self, answer: RawPage, size: tuple[int, int]) -> list[DetectedRegion] | PagemillError:
         try:
@@ -86,8 +79,7 @@ class PPDocLayoutEngine:
             return error
 
     def close(self) -> None:
-        """Let the model go. The process keeps it for the next engine of the same kind."""
-        self._predictor = None
+        """Nothing: the process keeps the model for the next engine of the same kind."""
 
 
 def create(settings: LayoutSettings | None = None) -> PPDocLayoutEngine:

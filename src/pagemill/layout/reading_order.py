@@ -15,7 +15,7 @@ from pagemill.layout.thresholds import LAYOUT
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
+    from pagemill.imaging.types import Flags, Floats
 
 _FIRST = frozenset({Label.HEADER, Label.HEADER_IMAGE})
 _NOTES = frozenset({Label.FOOTNOTE, Label.VISION_FOOTNOTE})
@@ -32,7 +32,7 @@ def leading_number(text: str) -> int | None:
 
 
 def reading_order(
-    boxes: NDArray[np.float64],
+    boxes: Floats,
     labels: Sequence[Label],
     page_size: tuple[float, float],
     numbers: Sequence[int | None] | None = None,
@@ -88,7 +88,7 @@ def _by_rank(order: list[int], ranks: Sequence[int | None]) -> list[int]:
     return [order[place] for place in sorted(range(len(order)), key=keys.__getitem__)]
 
 
-def _group(label: Label, box: NDArray[np.float64], page_size: tuple[float, float]) -> int:
+def _group(label: Label, box: Floats, page_size: tuple[float, float]) -> int:
     """Which part of the page a region belongs to, in reading order."""
     if label in _FIRST:
         return 0
@@ -97,9 +97,7 @@ def _group(label: Label, box: NDArray[np.float64], page_size: tuple[float, float
     return 2 if label is Label.FOOTNOTE else 3 if label in _ASIDE else 4 if label in _LAST else 1
 
 
-def _units(
-    boxes: NDArray[np.float64], labels: Sequence[Label], members: list[int], page_height: float
-) -> list[list[int]]:
+def _units(boxes: Floats, labels: Sequence[Label], members: list[int], page_height: float) -> list[list[int]]:
     """Regions that travel together: a figure or table with its captions and notes, from top to bottom."""
     owners = [i for i in members if labels[i] in _CAPTIONED]
     units = {i: [i] for i in members}
@@ -113,12 +111,9 @@ def _units(
     return [sorted(unit, key=lambda i: (boxes[i, 1], boxes[i, 0])) for unit in units.values()]
 
 
-def _owner(
-    boxes: NDArray[np.float64], caption: int, owners: list[int], members: list[int], page_height: float
-) -> int | None:
+def _owner(boxes: Floats, caption: int, owners: list[int], members: list[int], page_height: float) -> int | None:
     """The figure or table right above or below a caption, with nothing else in the joint frame."""
-    best: tuple[float, float, float] | None = None
-    found = None
+    found = []
     box = boxes[caption]
     for owner in owners:
         figure = boxes[owner]
@@ -130,15 +125,12 @@ def _owner(
         frame = frame_of(boxes[[owner, caption]])
         others = boxes[[i for i in members if i not in (owner, caption)]]
         centres = (others[:, :2] + others[:, 2:]) / 2
-        if ((centres > frame[:2]) & (centres < frame[2:])).all(axis=1).any():
-            continue
-        key = (max(gap, 0.0), figure[1], figure[0])
-        if best is None or key < best:
-            best, found = key, owner
-    return found
+        if not ((centres > frame[:2]) & (centres < frame[2:])).all(axis=1).any():
+            found.append((max(gap, 0.0), figure[1], figure[0], owner))
+    return min(found)[-1] if found else None
 
 
-def _with_hanging_heads(frames: NDArray[np.float64], titles: Sequence[bool]) -> NDArray[np.float64]:
+def _with_hanging_heads(frames: Floats, titles: Sequence[bool]) -> Floats:
     """Frames, those of headings that stand in a margin of their own widened over the text beside them.
 
     Such headings are no column: each is read before the text that begins below or beside it.
@@ -158,7 +150,7 @@ def _with_hanging_heads(frames: NDArray[np.float64], titles: Sequence[bool]) -> 
     return frames
 
 
-def _best_order(frames: NDArray[np.float64], units: list[list[int]], numbers: Sequence[int | None] | None) -> list[int]:
+def _best_order(frames: Floats, units: list[list[int]], numbers: Sequence[int | None] | None) -> list[int]:
     """Columns first; by rows only where the leading numbers then run better."""
     by_columns = _topological(frames, _before(frames))
     if numbers is None:
@@ -170,7 +162,7 @@ def _best_order(frames: NDArray[np.float64], units: list[list[int]], numbers: Se
     return min(by_columns, by_rows, key=lambda order: _descents(order, leading))
 
 
-def _card_by_card(frames: NDArray[np.float64], leading: list[int | None], by_columns: list[int]) -> list[int]:
+def _card_by_card(frames: Floats, leading: list[int | None], by_columns: list[int]) -> list[int]:
     """Rows first, where a numbered element keeps what stands below it: a grid of cards, each with a numbered head."""
     same_column, _ = _relations(frames)
     heads = [unit for unit, number in enumerate(leading) if number is not None]
@@ -201,7 +193,7 @@ def _descents(order: list[int], leading: list[int | None]) -> int:
     return sum(later < earlier for earlier, later in pairwise(run))
 
 
-def _relations(frames: NDArray[np.float64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _relations(frames: Floats) -> tuple[Flags, Flags]:
     """Pairs (n, n) that share a column (overlap in x) and pairs that share a row (overlap in y), with slack."""
     size = np.maximum(frames[:, 2:] - frames[:, :2], 1e-9)
     low = np.maximum(frames[:, None, :2], frames[None, :, :2])
@@ -210,7 +202,7 @@ def _relations(frames: NDArray[np.float64]) -> tuple[NDArray[np.bool_], NDArray[
     return shared[..., 0] > LAYOUT.side_by_side, shared[..., 1] > LAYOUT.side_by_side
 
 
-def _before(frames: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _before(frames: Floats) -> Flags:
     """``before[a, b]``: a must be read before b."""
     same_column, same_row = _relations(frames)
     centre = (frames[:, :2] + frames[:, 2:]) / 2
@@ -226,13 +218,11 @@ def _before(frames: NDArray[np.float64]) -> NDArray[np.bool_]:
     between = _by_way_of(before, before)
     side_by_side = ~column_wise & left & ~between & ~between.T
     heads = _heads_of_columns(frames, column_wise, before)
-    result: NDArray[np.bool_] = before | heads | (side_by_side & ~heads.T)
+    result: Flags = before | heads | (side_by_side & ~heads.T)
     return result
 
 
-def _heads_of_columns(
-    frames: NDArray[np.float64], column_wise: NDArray[np.bool_], over: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
+def _heads_of_columns(frames: Floats, column_wise: Flags, over: Flags) -> Flags:
     """``heads[a, b]``: a lies across the gutter of two columns, and above b, which stands in one of them beside a.
 
     A subtitle in the middle of the page is above both columns, though not over each of their elements.
@@ -249,30 +239,28 @@ def _heads_of_columns(
     return clear & _by_way_of(crossing, column_wise)
 
 
-def _by_way_of(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _by_way_of(first: Flags, second: Flags) -> Flags:
     """``result[a, b]``: ``first[a, c] and second[c, b]`` for some c; as a matrix product, n may be some thousand."""
-    result: NDArray[np.bool_] = first.astype(np.float32) @ second.astype(np.float32) > 0
+    result: Flags = first.astype(np.float32) @ second.astype(np.float32) > 0
     return result
 
 
-def _before_by_rows(frames: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _before_by_rows(frames: Floats) -> Flags:
     """``before[a, b]`` when rows are read first: upper first, in one row the left one."""
     _, same_row = _relations(frames)
     centre = (frames[:, :2] + frames[:, 2:]) / 2
     above = centre[:, None, 1] < centre[None, :, 1]
     left = centre[:, None, 0] < centre[None, :, 0]
-    result: NDArray[np.bool_] = np.where(same_row, left, above)
+    result: Flags = np.where(same_row, left, above)
     return result
 
 
-def _topological(frames: NDArray[np.float64], before: NDArray[np.bool_]) -> list[int]:
+def _topological(frames: Floats, before: Flags) -> list[int]:
     """Order that respects ``before``; ties and circles go to the column of the last region, then up, then left."""
     before = before & ~np.eye(len(frames), dtype=bool)
     waiting = np.ones(len(frames), dtype=bool)
     blockers = before.sum(axis=0)
-    rank = np.lexsort((frames[:, 3], frames[:, 2], frames[:, 0], frames[:, 1]))
-    position = np.empty(len(frames), dtype=np.intp)
-    position[rank] = np.arange(len(frames))
+    position = np.argsort(np.lexsort((frames[:, 3], frames[:, 2], frames[:, 0], frames[:, 1])))
     order: list[int] = []
     while waiting.any():
         candidates = np.nonzero(waiting)[0]

@@ -10,10 +10,10 @@ from pagemill.document.geometry import components, frame_of
 from pagemill.layout.thresholds import LAYOUT
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from pagemill.imaging.types import Flags, Floats, Indices
 
 
-def group_lines(lines: NDArray[np.float64], free: NDArray[np.bool_] | None = None) -> list[NDArray[np.intp]]:
+def group_lines(lines: Floats, free: Flags | None = None) -> list[Indices]:
     """Cluster lines into blocks: lines of one column with the leading and size of a paragraph.
 
     Args:
@@ -36,12 +36,12 @@ def group_lines(lines: NDArray[np.float64], free: NDArray[np.bool_] | None = Non
     return blocks
 
 
-def line_height(lines: NDArray[np.float64]) -> float:
+def line_height(lines: Floats) -> float:
     """Usual height of lines, shape (n, 4), n > 0."""
     return float(np.median(lines[:, 3] - lines[:, 1]))
 
 
-def split_lines(lines: NDArray[np.float64]) -> list[NDArray[np.intp]]:
+def split_lines(lines: Floats) -> list[Indices]:
     """Cut the lines of one region at gutters between columns and at paragraph gaps (recursive XY-cut).
 
     More careful than ``group_lines``: the region is known to belong together, so only clear gaps cut.
@@ -55,7 +55,7 @@ def split_lines(lines: NDArray[np.float64]) -> list[NDArray[np.intp]]:
     return _cut(lines, np.arange(len(lines), dtype=np.intp))
 
 
-def _cut(lines: NDArray[np.float64], members: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+def _cut(lines: Floats, members: Indices) -> list[Indices]:
     if len(members) < 2:
         return [members]
     own = lines[members]
@@ -75,7 +75,7 @@ def _cut(lines: NDArray[np.float64], members: NDArray[np.intp]) -> list[NDArray[
     return [members]
 
 
-def _is_spread_row(row: NDArray[np.float64], rest: NDArray[np.float64]) -> bool:
+def _is_spread_row(row: Floats, rest: Floats) -> bool:
     """Whether lines are a page's foot: one row of three pieces or more, far apart, by a paragraph of whole lines."""
     if len(row) < 3 or len(rows_of(row)) > 1 or any(len(other) > 1 for other in rows_of(rest)):
         return False
@@ -83,7 +83,7 @@ def _is_spread_row(row: NDArray[np.float64], rest: NDArray[np.float64]) -> bool:
     return bool((ordered[1:, 0] - ordered[:-1, 2] > LAYOUT.spread_gap * line_height(row)).all())
 
 
-def _projection_gaps(start: NDArray[np.float64], end: NDArray[np.float64]) -> list[tuple[float, NDArray[np.bool_]]]:
+def _projection_gaps(start: Floats, end: Floats) -> list[tuple[float, Flags]]:
     """Free spans of a projection in rising order, each with the mask of what lies before it."""
     order = np.argsort(start, kind="stable")
     reach = np.maximum.accumulate(end[order])
@@ -91,7 +91,7 @@ def _projection_gaps(start: NDArray[np.float64], end: NDArray[np.float64]) -> li
     return [(float(free[k]), end <= reach[k]) for k in np.nonzero(free > 0)[0]]
 
 
-def _are_columns(left: NDArray[np.float64], right: NDArray[np.float64], unit: float) -> bool:
+def _are_columns(left: Floats, right: Floats, unit: float) -> bool:
     """Whether both sides are text of two lines or more, wider than numbers, that stand side by side."""
     if len(left) < 2 or len(right) < 2:
         return False
@@ -102,7 +102,7 @@ def _are_columns(left: NDArray[np.float64], right: NDArray[np.float64], unit: fl
     return bool(shared > LAYOUT.columns_beside * lower)
 
 
-def rows_of(lines: NDArray[np.float64]) -> list[NDArray[np.intp]]:
+def rows_of(lines: Floats) -> list[Indices]:
     """Lines of one column set gathered into visual rows, rows from top to bottom, pieces from left to right."""
     rows: list[list[int]] = []
     bottom_centre = -np.inf
@@ -116,7 +116,7 @@ def rows_of(lines: NDArray[np.float64]) -> list[NDArray[np.intp]]:
     return [np.array(sorted(row, key=lambda i: lines[i, 0]), dtype=np.intp) for row in rows]
 
 
-def _row_links(lines: NDArray[np.float64], free: NDArray[np.bool_]) -> list[tuple[int, int]]:
+def _row_links(lines: Floats, free: Flags) -> list[tuple[int, int]]:
     """Pairs of neighbours that are pieces of one line."""
     if len(lines) < 2:
         return []
@@ -140,7 +140,7 @@ def _row_links(lines: NDArray[np.float64], free: NDArray[np.bool_]) -> list[tupl
     return links
 
 
-def _is_gutter(lines: NDArray[np.float64], left: int, right: int, unit: float) -> bool:
+def _is_gutter(lines: Floats, left: int, right: int, unit: float) -> bool:
     """Whether the gap between two pieces goes on above or below them, with text on both sides."""
     start, end = lines[left, 2], lines[right, 0]
     if end - start < LAYOUT.least_gutter * unit:
@@ -156,7 +156,7 @@ def _is_gutter(lines: NDArray[np.float64], left: int, right: int, unit: float) -
     return bool(not crossing.any() and before.any() and after.any())
 
 
-def _column_links(pieces: NDArray[np.float64], free: NDArray[np.bool_]) -> list[tuple[int, int]]:
+def _column_links(pieces: Floats, free: Flags) -> list[tuple[int, int]]:
     """Pairs of successive lines of one paragraph. A line over or under several side by side links to none of them."""
     if len(pieces) < 2:
         return []

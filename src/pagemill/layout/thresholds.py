@@ -8,143 +8,140 @@ their tolerance is not measured.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 
-
-@dataclass(frozen=True, slots=True)
 class LayoutThresholds:
     """Thresholds by the question that they answer."""
 
     # Candidates of an ONNX model.
-    min_side: float = 2.0
+    min_side = 2.0
     """Pixels; anything thinner holds no glyph."""
-    max_candidates: int = 1000
+    max_candidates = 1000
     """Bounds the n x n overlap matrix; a page has some tens of regions."""
 
     # Which region a text line belongs to.
-    line_inside: float = 0.5
+    line_inside = 0.5
     """Share of a line's box inside a region from which it is the region's line."""
-    line_cut: float = 0.25
+    line_cut = 0.25
     """Share from which a text region or table that cuts through a line takes all of it."""
-    same_row: float = 0.5
+    same_row = 0.5
     """Share of a line's height that must be shared with another line to be in one row with it."""
-    nested: float = 0.8
+    nested = 0.8
     """Share of a text region inside a table from which it is part of the table."""
-    blocks_overlap: float = 0.3
+    blocks_overlap = 0.3
     """Share of the smaller block from which overlapping blocks are one: pieces of formulas and ragged lines."""
 
     # Running heads and headings.
-    head_band: float = 0.12
+    head_band = 0.12
     """Share of the page height in which running heads and logos are."""
-    header_doubt: float = 0.85
+    header_doubt = 0.85
     """Score from which the model is right about headers."""
-    heading_gap: float = 1.3
+    heading_gap = 1.3
     """Farthest a heading at the top of a page is from its text; running heads keep their distance."""
-    heading_clearance: float = 0.3
+    heading_clearance = 0.3
     """Overlap in height up to which a line counts as below another."""
-    title_size: float = 1.3
+    title_size = 1.3
     """Height of a heading found without the model, in median line heights."""
-    title_lines: int = 3
+    title_lines = 3
     """Most lines of such a heading."""
 
     # Formulas that are text.
-    big_formula: float = 0.1
+    big_formula = 0.1
     """Share of the page from which a formula with many lines is a misread paragraph."""
-    big_formula_lines: int = 6
-    formula_doubt: float = 0.6
+    big_formula_lines = 6
+    formula_doubt = 0.6
     """Score below which a formula of a single line is text."""
-    formula_line_width: float = 0.7
+    formula_line_width = 0.7
     """Share of the formula's width from which a line is part of a paragraph."""
-    formula_line_alike: float = 0.7
+    formula_line_alike = 0.7
     """Least ratio of the heights of such lines."""
 
     # Pictures that are text.
-    page_filling: float = 0.6
+    page_filling = 0.6
     """Share of the page from which a figure with text in it is the page itself."""
-    dense: float = 0.35
+    dense = 0.35
     """Share of a figure covered by line boxes from which it is text; diagrams stay below 0.2."""
-    sparse: float = 0.15
+    sparse = 0.15
     """Share covered by line boxes on a poster; a written page has more."""
-    paragraph_width: tuple[float, float] = (0.4, 0.6)
+    paragraph_width = (0.4, 0.6)
     """Share of a figure's width from which a block of three lines, of two lines, is running text."""
-    stray_width: float = 0.5
+    stray_width = 0.5
     """The same for a single line beside running text."""
-    text_margin: float = 0.2
+    text_margin = 0.2
     """Margin around a line, within which ink is the line's own."""
-    ink_contrast: int = 40
+    ink_contrast = 40
     """Grey levels from the background."""
-    min_ink: float = 0.01
+    min_ink = 0.01
     """Share of inked pixels from which the remainder of a figure shows something."""
-    min_remainder: float = 0.015
+    min_remainder = 0.015
     """Least share of the page of such a remainder."""
-    logo: float = 0.08
+    logo = 0.08
     """Share of the page height; a taller picture at the top is a figure."""
 
     # Tables that are text, text that is a table.
-    big_table: float = 0.4
+    big_table = 0.4
     """Share of the page from which a table may be columns of text."""
-    big_table_lines: int = 20
-    gutter_crossed: float = 0.1
+    big_table_lines = 20
+    gutter_crossed = 0.1
     """Share of rows that may cross a gutter: headings and wide notes."""
-    table_filled: float = 0.65
+    table_filled = 0.65
     """Share of the width that cells fill above which lines are columns of a newspaper and not of a table."""
-    rows_apart: float = 0.5
+    rows_apart = 0.5
     """Overlap of rows beyond which they are pieces of a formula."""
-    box_slack: float = 0.25
+    box_slack = 0.25
     """Margin at both ends of a box that does not count: text detectors draw boxes too wide."""
-    table_gutter: float = 0.5
+    table_gutter = 0.5
     """Narrowest gutter of a borderless table."""
 
     # Lines to blocks.
-    word_gap: float = 0.9
+    word_gap = 0.9
     """Widest gap between pieces of one line."""
-    marker_width: float = 2.5
+    marker_width = 2.5
     """A bullet, list number or label is narrower than this, and no farther from its text."""
-    leading: float = 0.55
+    leading = 0.55
     """Largest usual gap between two lines of a paragraph."""
-    leading_ratio: float = 1.4
+    leading_ratio = 1.4
     """Factor over the page's median leading up to which lines are one paragraph."""
-    leading_slack: float = 0.1
-    max_leading: float = 1.2
+    leading_slack = 0.1
+    max_leading = 1.2
     """The same of widely spaced text."""
-    over: float = 0.3
+    over = 0.3
     """Share of the narrower line that must be over the other to be in one column."""
-    below: float = 0.3
+    below = 0.3
     """Distance of middles from which a line is below another."""
-    first_below: float = 0.5
+    first_below = 0.5
     """Distance within which several lines are equally the next one below."""
-    column_width: float = 4.0
+    column_width = 4.0
     """Narrowest column; list numbers and page numbers of a contents list are narrower."""
-    spread_gap: float = 4.0
+    spread_gap = 4.0
     """Least gap between the pieces of a running foot."""
-    gutter: float = 1.0
+    gutter = 1.0
     """Narrowest gap between the columns of a region."""
-    gutter_reach: tuple[float, float] = (0.5, 3.0)
+    gutter_reach = (0.5, 3.0)
     """Distance above and below a gap within which it must go on to be a gutter."""
-    gutter_slack: float = 0.1
+    gutter_slack = 0.1
     """Margin by which lines may reach into a gutter."""
-    least_gutter: float = 0.25
+    least_gutter = 0.25
     """Gap below which no gutter is looked for."""
-    columns_beside: float = 0.5
+    columns_beside = 0.5
     """Share of the lower column that must be beside the other one."""
-    paragraph_gap: float = 0.9
+    paragraph_gap = 0.9
     """Smallest gap between paragraphs of a region."""
-    paragraph_gap_ratio: float = 1.6
+    paragraph_gap_ratio = 1.6
     """The same over the region's median gap."""
-    paragraph_box_slack: float = 0.1
+    paragraph_box_slack = 0.1
     """Share of a box's height at top and bottom that does not count for that gap."""
-    clear_gap: float = 1.5
+    clear_gap = 1.5
     """A gap that always separates paragraphs."""
-    same_size: float = 0.6
+    same_size = 0.6
     """Smallest ratio of heights in one block."""
 
     # Reading order.
-    side_by_side: float = 0.1
+    side_by_side = 0.1
     """Share of the narrower (lower) box that two boxes may overlap and still be side by side (one above the other)."""
-    caption_gap: float = 0.04
+    caption_gap = 0.04
     """Share of the page height: the farthest a caption is from its figure."""
-    caption_over: float = 0.5
+    caption_over = 0.5
     """Share of the narrower of caption and figure that must be over the other."""
 
 
-LAYOUT = LayoutThresholds()
+LAYOUT = LayoutThresholds

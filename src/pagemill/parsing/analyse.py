@@ -55,7 +55,7 @@ def analyse_page(
         detected = [*detected, *_missed_tables(detected, page.pixels, lines)]
         if page.text_layer is not None:
             detected += _missed_pictures(detected, page.image_boxes, lines, size)
-        regions = complete_regions(detected, [line.box for line in lines], size, page.pixels)
+        regions = complete_regions(detected, [line.box for line in lines], page.pixels)
         members = lines_of_regions(regions, lines)
         regions = mark_listings(_without_lists(regions, members), members)
     tables = _tables(regions, page.pixels, lines, record.errors)
@@ -86,7 +86,7 @@ def _missed_tables(
 def _is_page_area(region: DetectedRegion, pixels: Pixels, lines: Sequence[TextLine]) -> bool:
     """Whether a supposed table is columns of text with, maybe, tables in them: layout dissolves it."""
     inside = [line.box for line in lines if intersection(line.box, region.box) > PARSING.line_in_table * area(line.box)]
-    return is_columns_of_text(np.array(region.box), as_array(inside), float(pixels.shape[0] * pixels.shape[1]))
+    return is_columns_of_text(np.array(region.box), as_array(inside), pixels)
 
 
 def _is_grid(pixels: Pixels, box: Box, lines: Sequence[TextLine]) -> bool:

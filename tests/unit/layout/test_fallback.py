@@ -8,7 +8,8 @@ from pagemill.document.labels import Label
 from pagemill.layout.base import DetectedRegion
 from pagemill.layout.fallback import SOURCE, complete_regions
 
-PAGE = (1000.0, 1400.0)
+PAGE = np.random.default_rng(0).integers(0, 256, (1400, 1000, 3), dtype=np.uint8)
+"""Ink everywhere, so that no part of a figure shows nothing but text."""
 
 
 def region(label: Label, *box: float, score: float = 0.9) -> DetectedRegion:
@@ -59,7 +60,7 @@ def test_a_figure_keeps_what_is_no_text_of_it() -> None:
     pixels = np.full((1400, 1000, 3), 255, np.uint8)
     pixels[120:380, 150:650] = 90
     lines = text(100, 700, 420, 6)
-    regions = complete_regions([region(Label.IMAGE, 90, 100, 710, 600)], lines, PAGE, pixels)
+    regions = complete_regions([region(Label.IMAGE, 90, 100, 710, 600)], lines, pixels)
     picture = next(r for r in regions if r.label is Label.IMAGE)
     assert picture.box == (150, 120, 650, 380)
     assert labels(regions) == [Label.IMAGE, Label.TEXT]

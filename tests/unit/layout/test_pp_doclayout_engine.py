@@ -52,12 +52,6 @@ def test_a_page_without_numbers_raises_and_is_never_an_empty_page(engine):
         engine.detect([page(100, 200), np.zeros((20, 20, 3), np.uint8)])
 
 
-def test_a_closed_engine_says_so(engine):
-    engine.close()
-    with pytest.raises(RuntimeError, match="closed"):
-        engine.detect([page(10, 10)])
-
-
 def test_pages_of_all_sizes_are_stretched_to_the_input():
     colours = np.array([10, 120, 250], dtype=np.uint8)
     pages = [np.broadcast_to(colours, (height, width, 3)) for width, height in ((1, 1), (3000, 2), (800, 800))]

@@ -18,15 +18,15 @@ from pagemill.layout.pp_doclayout.preprocess import INPUT_SIDE
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from pagemill.imaging.types import Floats
+
 _SIMPLIFY = 0.004  # of an outline's length: the distance to which it is simplified
 _SHARP, _SHARP_SLACK = 45.0, 1.0  # degrees; corners this sharp are moved
 _ABSURD = 4  # times the page's longer side; no model in order answers with a box that far out (not measured)
 _MASK_STRIDE = np.float32(4)  # model input pixels to a mask pixel
 
 
-def outline(
-    mask: NDArray[np.uint8], box: NDArray[np.float32], page_size: tuple[int, int]
-) -> NDArray[np.float64] | None:
+def outline(mask: NDArray[np.uint8], box: NDArray[np.float32], page_size: tuple[int, int]) -> Floats | None:
     """The outline of a region in page pixels, shape (n, 2), n >= 4; None where its mask shows no more than its box.
 
     Args:
@@ -86,7 +86,7 @@ def _block_ends(pixels: int, extent: int) -> NDArray[np.int32]:
     return ends
 
 
-def _convex_corners(corners: NDArray[np.int32]) -> NDArray[np.float64]:
+def _convex_corners(corners: NDArray[np.int32]) -> Floats:
     """The corners at which an outline turns outwards; those of 45 degrees move along their bisector.
 
     A corner that moves does so by the mean length of its two sides, across the outline, as in the published processor.

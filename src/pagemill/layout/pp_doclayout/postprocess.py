@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from pagemill.document.geometry import Point
     from pagemill.document.labels import Label
+    from pagemill.imaging.types import Floats, Indices
     from pagemill.layout.pp_doclayout.outputs import RawPage
     from pagemill.layout.pp_doclayout.settings import FilterSettings
 
@@ -35,11 +36,11 @@ class Detections:
     """Shape (n, 4), page pixels; may stick out of the page."""
     scores: NDArray[np.float32]
     """Shape (n,), 0-1."""
-    classes: NDArray[np.intp]
+    classes: Indices
     """Shape (n,)."""
-    queries: NDArray[np.intp]
+    queries: Indices
     """Shape (n,): the query that each one comes from; a query may propose several classes."""
-    order: NDArray[np.intp]
+    order: Indices
     """Shape (n,): ranks in reading order."""
 
 
@@ -111,9 +112,7 @@ class PostProcessor:
             boxes = page.boxes[chosen] * np.array(page_size * 2, dtype=np.float32)
         return Detections(boxes, scores[best], of_class, chosen, _ranks(page, chosen))
 
-    def outline(
-        self, page: RawPage, found: Detections, index: int, page_size: tuple[int, int]
-    ) -> NDArray[np.float64] | None:
+    def outline(self, page: RawPage, found: Detections, index: int, page_size: tuple[int, int]) -> Floats | None:
         """The outline of a detection in page pixels, shape (n, 2); None where the model tells no more than its box."""
         query = found.queries[index]
         if page.corners is not None:
@@ -137,17 +136,17 @@ class PostProcessor:
 
     def _clipped(
         self,
-        points: NDArray[np.float64],
-        centres: NDArray[np.float64],
-        classes: NDArray[np.intp],
+        points: Floats,
+        centres: Floats,
+        classes: Indices,
         page_size: tuple[int, int],
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Points, shape (regions, n, 2), grown from the centres of their regions by class, inside the page."""
         grown = points + (points - centres) * self._growth[classes]
         return np.clip(grown, 0.0, np.array(page_size, dtype=np.float64))
 
 
-def _ranks(page: RawPage, queries: NDArray[np.intp]) -> NDArray[np.intp]:
+def _ranks(page: RawPage, queries: Indices) -> Indices:
     """Rank in reading order of the queries of detections."""
     if page.order.ndim == 1:
         ranks = np.empty(len(page.order), dtype=np.intp)

@@ -11,8 +11,10 @@ from pagemill.document.geometry import components
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from pagemill.imaging.types import Flags, Indices
 
-def decode_order(before: NDArray[np.floating[Any]], successor: NDArray[np.floating[Any]]) -> NDArray[np.intp]:
+
+def decode_order(before: NDArray[np.floating[Any]], successor: NDArray[np.floating[Any]]) -> Indices:
     """Rank of every region, shape (n,).
 
     The regions form a graph with an arrow where one is predicted to follow another directly. Of every cycle the
@@ -38,7 +40,7 @@ def decode_order(before: NDArray[np.floating[Any]], successor: NDArray[np.floati
     return ranks
 
 
-def _acyclic(successor: NDArray[np.floating[Any]]) -> NDArray[np.bool_]:
+def _acyclic(successor: NDArray[np.floating[Any]]) -> Flags:
     """The arrows, shape (n, n), without the weakest one of every cycle.
 
     An arrow is the weakest of a cycle if and only if stronger ones lead back from its head to its tail. Going through
@@ -59,7 +61,7 @@ def _acyclic(successor: NDArray[np.floating[Any]]) -> NDArray[np.bool_]:
     return arrows
 
 
-def _topological(part: NDArray[np.intp], arrows: NDArray[np.bool_], precedes: NDArray[np.floating[Any]]) -> list[int]:
+def _topological(part: Indices, arrows: Flags, precedes: NDArray[np.floating[Any]]) -> list[int]:
     """The nodes of a connected part in topological order."""
     arrows, precedes = arrows[np.ix_(part, part)], precedes[np.ix_(part, part)]
     waiting_for = arrows.sum(axis=0)

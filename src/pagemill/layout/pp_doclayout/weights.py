@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pagemill.config.model_files import find_in_mirror
 from pagemill.document.labels import Label
 from pagemill.errors import MissingDependencyError, MissingInputError, NetworkError, UnsupportedInputError
 from pagemill.layout.label_map import labels_of
+from pagemill.layout.pp_doclayout.settings import MODEL_ID
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +23,13 @@ INSTALL = "Install PyTorch and transformers with: pip install 'pagemill[gpu]'"
 
 _CLASSES = {"pp_doclayout_v3": "PPDocLayoutV3ForObjectDetection", "pp_doclayout_v4": "PPDocLayoutV4ForObjectDetection"}
 _FILES = ("config.json", "model.safetensors")
-_MAX_CONFIG = 10_000_000  # bytes
+
+
+class _Config(msgspec.Struct):
+    """What is read of a model's configuration."""
+
+    model_type: str = ""
+    id2label: dict[int, str] = {}
 
 
 def find_weights(model: str, *, download: bool = False) -> Path:
@@ -88,12 +96,12 @@ def load_model(folder: Path, dtype: torch.dtype) -> tuple[torch.nn.Module, tuple
         UnsupportedInputError: The folder holds another kind of model, or a damaged one.
     """
     config = _read_config(folder / "config.json")
-    kind = str(config.get("model_type"))
+    kind = config.model_type
     if kind not in _CLASSES:
         raise UnsupportedInputError(
             f"{folder} holds a model of the kind {kind!r}", remedy="PP-DocLayoutV3 and V4 are supported."
         )
-    labels = _labels(config)
+    labels = _labels(config.id2label)
     import transformers
 
     model_class = getattr(transformers, _CLASSES[kind], None)
@@ -117,32 +125,25 @@ def load_model(folder: Path, dtype: torch.dtype) -> tuple[torch.nn.Module, tuple
     return model.eval(), labels
 
 
-def _read_config(path: Path) -> dict[str, Any]:
+def _read_config(path: Path) -> _Config:
     """The model's configuration."""
     try:
-        with path.open("rb") as file:
-            content = file.read(_MAX_CONFIG + 1)
-        config = json.loads(content) if len(content) <= _MAX_CONFIG else None
-    except (OSError, ValueError, RecursionError) as error:
+        return msgspec.json.decode(path.read_bytes(), type=_Config)
+    except (OSError, ValueError, msgspec.DecodeError, RecursionError) as error:
         raise UnsupportedInputError(f"cannot read {path}: {error}") from error
-    if not isinstance(config, dict):
-        raise UnsupportedInputError(f"{path} is no model configuration")
-    return config
 
 
-def _labels(config: dict[str, Any]) -> tuple[Label, ...]:
+def _labels(names: dict[int, str]) -> tuple[Label, ...]:
     """Our labels by class index; a model that does not name its 25 classes has those of PP-DocLayoutV3."""
-    names = config.get("id2label")
-    if not isinstance(names, dict) or sorted(names) != sorted(str(index) for index in range(len(names))):
+    if not names or sorted(names) != list(range(len(names))):
         raise UnsupportedInputError("the layout model's configuration does not name its classes (id2label)")
-    ordered = tuple(str(names[str(index)]) for index in range(len(names)))
-    unnamed = all(name.upper() == f"LABEL_{index}" for index, name in enumerate(ordered))
-    return tuple(Label) if unnamed and len(ordered) == len(Label) else labels_of(ordered)
+    unnamed = all(name.upper() == f"LABEL_{index}" for index, name in names.items())
+    if unnamed and len(names) == len(Label):
+        return tuple(Label)
+    return labels_of(tuple(names[index] for index in range(len(names))))
 
 
 def _remedy(model: str) -> str:
-    from pagemill.layout.pp_doclayout.settings import MODEL_ID
-
     repository = model if model.count("/") == 1 and not model.startswith((".", "/", "~")) else MODEL_ID
     return (
         f"Get them with hf download {repository} (132 MB), or give a folder that holds {' and '.join(_FILES)} as"

@@ -139,9 +139,6 @@ def test_regions_lie_on_the_page_as_it_is_stored_and_errors_in_their_place(drawn
     assert isinstance(blind, EngineError)
     assert engine.detect_encoded([], decoders) == []
     assert isinstance(engine.detect_encoded([b"broken"], decoders)[0], UnsupportedInputError)
-    engine.close()
-    with pytest.raises(RuntimeError, match="closed"):
-        engine.detect_encoded([b"broken"], decoders)
 
 
 @pytest.mark.parametrize("interpolation", Interpolation)

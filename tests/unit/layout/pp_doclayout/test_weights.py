@@ -57,7 +57,7 @@ def test_without_the_weights_in_the_cache_the_command_is_told_and_nothing_is_fet
     ("config", "said"),
     [
         (b'{"model_type": "bert"}', "bert"),
-        (b"[]", "no model configuration"),
+        (b"[]", "cannot read"),
         (b"{", "cannot read"),
         (b"[" * 100_000, "cannot read"),
         (b'{"model_type": "pp_doclayout_v3"}', "id2label"),
