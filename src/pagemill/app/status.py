@@ -50,8 +50,6 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
     pid: int
     host: str
     since: datetime
-    certain: bool = True
-    """False for a process on another host, of which it is unknown whether it is still running."""
 
 
 class InvocationStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,8 +173,7 @@ def _state(summary: RunSummary, *, going_on: bool) -> RunState:
 
 
 def _process(owner: Owner) -> Process:
-    since = datetime.fromisoformat(owner.started)
-    return Process(pid=owner.pid, host=owner.host, since=since, certain=owner.alive() is not None)
+    return Process(pid=owner.pid, host=owner.host, since=datetime.fromisoformat(owner.started))
 
 
 def _invocation(invocation: tuple[int, float] | None) -> InvocationStatus | None:

@@ -131,8 +131,7 @@ def _state(status: RunStatus) -> list[str]:
     state = f"{status.path}: {status.state}"
     if status.process is not None:
         process = status.process
-        doubt = "" if process.certain else " (if it is still running)"
-        return [state, f"process {process.pid} on {process.host}{doubt}", f"since {_moment(process.since)}"]
+        return [state, f"process {process.pid} on {process.host}", f"since {_moment(process.since)}"]
     if status.finished is None:
         return [state, f"started {_moment(status.started)}"]
     return [f"{state} {_moment(status.finished)}"]
