@@ -32,7 +32,7 @@ from pagemill.document.page import PageResult, Region
 from pagemill.store import paths
 from pagemill.store.database import Database
 from pagemill.store.opening import OpenMode
-from pagemill.store.run_directory import RunDirectory
+from pagemill.store.run_directory import PREVIEW_PAGES, RunDirectory
 
 IDENTITY = {"benchmark": "run end"}
 KINDS = ("one document", "a document a page")
@@ -75,7 +75,7 @@ def write_run(out: Path, pages: int, kilobytes: int, *, one_document: bool) -> N
     with open_run(out, OpenMode.FRESH) as run:
         for number in range(pages):
             page = make_page(number, kilobytes, one_document=one_document)
-            run.write_page(page, preview=PREVIEW if run.wants_preview(number) else None)
+            run.write_page(page, preview=PREVIEW if number < PREVIEW_PAGES else None)
     database = Database(out / paths.DATABASE)
     with database.transaction() as connection:
         for (doc_id,) in connection.execute("UPDATE documents SET written = 1 RETURNING doc_id").fetchall():

@@ -1,18 +1,17 @@
-"""What the database knows of sources: digests, ended pages, names. A :class:`pagemill.sources.base.Catalogue`."""
+"""What the database knows of sources: digests, ended pages, names."""
 
 from __future__ import annotations
 
 import os
-from array import array
-from bisect import bisect_right
 from typing import TYPE_CHECKING
 
+from pagemill.document.catalogue import Catalogue
 from pagemill.document.identity import KnownSource, WaitingPage
 from pagemill.store.rows import PageState
 from pagemill.store.run_database import MAX_URI, plain, short
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pagemill.store.run_database import RunDatabase
@@ -24,30 +23,23 @@ _ENDED = f"(page > 0 AND state >= {PageState.DONE:d} AND (state <> {PageState.SK
 """Of a page. A source that did not open is tried again, and so is a page for whose skipping the reason is gone."""
 
 
-class Pages:
-    """A set of page numbers, as ranges: most are without gaps."""
+class Numbers:
+    """A set of small numbers, at a byte for each up to the largest: pages of a source, sources of a run."""
 
-    __slots__ = ("_first", "_last")
+    def __init__(self) -> None:
+        self._flags = bytearray()
 
-    def __init__(self, numbers: Iterable[int]) -> None:
-        """Take numbers in ascending order."""
-        self._first = array("q")
-        self._last = array("q")
-        for number in numbers:
-            if self._last and number == self._last[-1] + 1:
-                self._last[-1] = number
-            else:
-                self._first.append(number)
-                self._last.append(number)
+    def add(self, number: int) -> None:
+        """Add a number."""
+        if number >= len(self._flags):
+            self._flags.extend(bytes(number + 1 - len(self._flags)))
+        self._flags[number] = 1
 
     def __contains__(self, number: object) -> bool:
-        if not isinstance(number, int):
-            return False
-        position = bisect_right(self._first, number) - 1
-        return position >= 0 and number <= self._last[position]
+        return isinstance(number, int) and 0 <= number < len(self._flags) and self._flags[number] == 1
 
 
-class RunCatalogue:
+class RunCatalogue(Catalogue):
     """The catalogue of a run directory. Thread-safe; its calls block.
 
     Args:
@@ -56,9 +48,11 @@ class RunCatalogue:
     """
 
     def __init__(self, run: RunDatabase, replace: Callable[[int], None]) -> None:
+        super().__init__()
+        self.temporary = run.file.parent
         self._run = run
         self._replace = replace
-        self._met = bytearray()  # by number of the source: whether the input of this process holds it
+        self._met = Numbers()  # sources that the input of this process holds
         self._taken: dict[bytes, int] = {}  # of contents met more than once: the copies up to this one are met
         self._tried: dict[tuple[str, str], int] = {}  # last number given to a name that more than one wanted
 
@@ -87,13 +81,11 @@ class RunCatalogue:
         content, uri = bytes.fromhex(digest), plain(uri[:MAX_URI])
         with self._run.lock:
             there = self._run.query("SELECT source, digest, copy, pages FROM sources WHERE uri = ?", (uri,))
-            unmet = [row for row in there if not self._is_met(row[0])]
-            for source, known_content, _, _ in unmet:
-                if known_content != content:
-                    self._replace(source)
-            for source, known_content, copy, pages in unmet:
+            unmet = [row for row in there if row[0] not in self._met]
+            for source, known_content, copy, pages in sorted(unmet, key=lambda row: row[1] == content):
                 if known_content == content:
                     return self._known(skip, source, copy, pages)
+                self._replace(source)
             with self._run.transaction() as connection:
                 found = connection.execute(
                     "INSERT INTO sources (digest, copy, uri) VALUES (?, ?, ?)"
@@ -107,11 +99,6 @@ class RunCatalogue:
         self._run.change(
             "UPDATE sources SET pages = ? WHERE digest = ? AND copy = ?", (pages, bytes.fromhex(digest), copy)
         )
-
-    def page_count(self, digest: str) -> int | None:
-        """What :meth:`counted` was given for a source with this content, whether or not the input holds it any more."""
-        pages: int | None = self._run.one("SELECT MAX(pages) FROM sources WHERE digest = ?", (bytes.fromhex(digest),))
-        return pages
 
     def document_id(self, key: str, wanted: str) -> str:
         """The id of a document: the one it has (``key`` says which document), else ``wanted`` made unique."""
@@ -137,12 +124,11 @@ class RunCatalogue:
         """A name for a document that has none, or one whose key was lost with an earlier database."""
         for candidate in self._candidates("documents", wanted):
             name = candidate.casefold()
-            if name in self._run.new_document_keys:
+            if name in map(str.casefold, self._run.new_documents.values()):
                 continue
             rows = self._run.query("SELECT key, doc_id FROM documents WHERE name = ?", (name,))
             if not rows:
                 self._run.new_documents[key] = candidate
-                self._run.new_document_keys[name] = key
                 return candidate
             if rows[0][0] is None:
                 self._run.change("UPDATE documents SET key = ? WHERE name = ?", (key, name))
@@ -158,34 +144,24 @@ class RunCatalogue:
             number += 1
             self._tried[place] = number
 
-    def _is_met(self, source: int) -> bool:
-        return source < len(self._met) and self._met[source] == 1
-
     def _free_copy(self, content: bytes) -> int:
         """The first copy of a content that this process has not met, or the next number."""
         taken = self._taken.get(content, 0)
         for source, copy in self._run.each(
             "SELECT source, copy FROM sources WHERE digest = ? AND copy > ? ORDER BY copy", (content, taken)
         ):
-            if not self._is_met(source):
+            if source not in self._met:
                 return int(copy)
             taken = self._taken[content] = copy
         return taken + 1
 
     def _known(self, skip: str | None, source: int, copy: int, pages: int | None) -> KnownSource:
         """Meet a source of an earlier time."""
-        if source >= len(self._met):
-            self._met.extend(bytes(source + 1))
-        self._met[source] = 1
+        self._met.add(source)
         given = (short(skip) or "", source)
-        ((count, first, last),) = self._run.query(
-            f"SELECT count(*), min(page), max(page) FROM pages WHERE {_ENDED} AND source = ?", given
-        )
-        if count and last - first + 1 == count:  # as a rule: a million rows need not come here
-            ended: Container[int] = range(first, last + 1)
-        else:
-            rows = self._run.each(f"SELECT page FROM pages WHERE {_ENDED} AND source = ? ORDER BY page", given)
-            ended = Pages(page for (page,) in rows)
+        ended = Numbers()
+        for (page,) in self._run.each(f"SELECT page FROM pages WHERE {_ENDED} AND source = ?", given):
+            ended.add(page)
         waiting = {
             page: WaitingPage(page_id=page_id, attempts=max(attempts, int(deaths >= DEATHS_IN_COMPANY)), death=death)
             for page, page_id, attempts, deaths, death in self._run.each(

@@ -134,22 +134,27 @@ class LineFile:
         """
         was_live = self._fd >= 0
         self.close()
-        there = size_of(self._path)
-        before = self._record, self._size
-        try:
-            # Of a file that was followed line by line the size is known; else a killed process may have added lines.
-            if self._size <= 0 or there < self._size or (was_live and there > self._size):
-                before = self._record, -1
-                self._record = self._size = 0
-                write_whole(self._path, self._new_lines(), durable=True)
-            else:
-                with output_errors(self._path), self._path.open("r+b") as stream:
-                    stream.truncate(self._size)  # what a failed write left behind
-                    stream.seek(self._size)
-                    stream.writelines(self._new_lines())
-        except BaseException:
-            self._record, self._size = before
-            raise
+        record, size, there = self._record, self._size, size_of(self._path)
+        # Of a file that was followed line by line the size is known; else a killed process may have added lines.
+        is_whole = 0 < size <= there and not (was_live and there > size)
+        if not is_whole:
+            record = size = 0
+
+        def new_lines() -> Iterator[bytes]:
+            nonlocal record, size
+            for number, line in self._lines(self._run.each_record(record)):
+                record, size = number, size + len(line)
+                yield line
+
+        if is_whole:
+            with output_errors(self._path), self._path.open("r+b") as stream:
+                stream.truncate(size)
+                stream.seek(size)
+                stream.writelines(new_lines())
+        else:
+            self._size = -1
+            write_whole(self._path, new_lines(), durable=True)
+        self._record, self._size = record, size
         sync(self._path)
         sync_directory(self._path.parent)  # or what is noted of the new file might be taken for the old one's
         self._note()
@@ -181,11 +186,6 @@ class LineFile:
         with self._run.lock:
             if self._size >= 0 and self._run.derived(self._path.name) != (self._record, self._size):
                 self._run.set_derived(self._path.name, self._record, self._size)
-
-    def _new_lines(self) -> Iterator[bytes]:
-        for record, line in self._lines(self._run.each_record(self._record)):
-            yield line
-            self._record, self._size = record, self._size + len(line)
 
 
 def write_document(reader: RunReader, doc_id: str, exporters: Exporters) -> None:

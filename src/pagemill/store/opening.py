@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from enum import Enum
@@ -33,7 +32,6 @@ _FIXED_FILES = (
     *(f"{paths.FOLDER}/previews", paths.RUN_JSON, paths.REPORT, paths.TEXTS, paths.RESULTS),
 )
 _MAX_SETTING = 200
-_DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 _START = "Leave out --resume and --retry-failed to start one."
 
 
@@ -265,8 +263,6 @@ def _shown(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        text = ", ".join(value)
-    else:
-        text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    text = _DIGEST.sub(r"\1", text)
+        value = ", ".join(value)
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     return text if len(text) <= _MAX_SETTING else f"{text[:_MAX_SETTING]}..."

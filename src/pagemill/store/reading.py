@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _RECENT_S = 120.0
 _CHUNK_ROWS = 1_000
 _PAGE_ORDER = "AND p.record IS NOT NULL ORDER BY p.page_number, p.page_idx"
+HAS_RECORD = "EXISTS (SELECT 1 FROM pages p WHERE p.document = d.document AND p.record IS NOT NULL)"
+"""SQL condition on ``documents``, called ``d``."""
 _FAILED = state_is(PageState.FAILED)
 
 
@@ -167,11 +169,10 @@ class RunReader(Database):
 
     def recorded_documents(self) -> Iterator[tuple[str, bool]]:
         """Id of every document that has a record, and whether its files are said to be up to date."""
-        has_record = "EXISTS (SELECT 1 FROM pages p WHERE p.document = d.document AND p.record IS NOT NULL)"
         last = 0
         # Not one long answer: whoever writes them meanwhile could not empty the journal.
         while rows := self.query(
-            f"SELECT document, doc_id, written FROM documents d WHERE document > ? AND {has_record}"
+            f"SELECT document, doc_id, written FROM documents d WHERE document > ? AND {HAS_RECORD}"
             " ORDER BY document LIMIT ?",
             (last, _CHUNK_ROWS),
         ):

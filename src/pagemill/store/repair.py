@@ -18,7 +18,7 @@ from pagemill.store.reading import RunReader
 from pagemill.store.rebuilding import rebuild_database
 from pagemill.store.run_database import RunDatabase, recounted, remove_record
 from pagemill.store.run_directory import RunDirectory
-from pagemill.store.verify import Examination, Kind, Verdict, verify  # msgspec reads the annotation
+from pagemill.store.verify import WITHOUT_RECORD, Examination, Kind, Verdict, verify  # msgspec reads the annotation
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,8 +96,7 @@ def _reset(path: Path, found: Examination) -> tuple[int, int]:
     """
     with RunDatabase(path / paths.DATABASE) as run:
         summary = run.summary
-        rows = run.rows_of(found.lost)
-        rows += [row for key in found.without_record if (row := run.row(key)) is not None]
+        rows = [*run.rows_of(found.lost), *run.rows(WITHOUT_RECORD)]
         if rows:
             run.drop(summary, rows, forget=False)
         # Their names may be wrong: they are forgotten, and found in the input again.

@@ -50,9 +50,7 @@ class RunDatabase(RunReader):
         super().__init__(file, trial=trial)
         self._compressor = Compressor()
         self.new_documents: dict[str, str] = {}
-        """Names of documents that have no page yet, by their key."""
-        self.new_document_keys: dict[str, str] = {}
-        """The inverse, by the name in lower case."""
+        """Names of documents that have no page yet, by their key; those of pages in flight, so few."""
         self.new_names: set[str] = set()
         """Names, in lower case, given to pages that have no row yet."""
 
@@ -153,9 +151,8 @@ class RunDatabase(RunReader):
         name = doc_id.casefold()
         row = connection.execute("SELECT document FROM documents WHERE name = ?", (name,)).fetchone()
         if row is None:
-            key = self.new_document_keys.pop(name, None)
-            if key is not None:
-                del self.new_documents[key]
+            key = next((key for key, known in self.new_documents.items() if known == doc_id), None)
+            self.new_documents.pop(key or "", None)
             row = connection.execute(
                 "INSERT INTO documents (key, doc_id, name, uri) VALUES (?, ?, ?, ?) RETURNING document",
                 (key, doc_id, name, plain(place.uri[:MAX_URI])),

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 PREVIEW_PAGES = 2000
 """Pages, counted from the start of the input, whose preview is kept for the report."""
-PREVIEW_BYTES = 300 * 2**20
-"""Most bytes of previews that a run keeps."""
 SYNC_EVERY_S = 5.0
 """A power cut costs what was written since the last sync."""
 _DROPPED_TOGETHER = 10_000
@@ -71,7 +69,6 @@ class RunDirectory:
         """Documents written since the last sync."""
         self._unsynced_crops: set[Path] = set()
         self._sync_failed = False
-        self._preview_bytes = int(run.one("SELECT ifnull(sum(length(image)), 0) FROM previews"))
         self._last_sync = time.monotonic()
         self._closed = False
         self.catalogue = RunCatalogue(run, self._replace_source)
@@ -128,10 +125,6 @@ class RunDirectory:
             opened.pop_all()
         return directory
 
-    def wants_preview(self, page_idx: int) -> bool:
-        """Whether the report will show this page's image, so that a preview is worth making."""
-        return self._exporters.report is not None and page_idx < PREVIEW_PAGES and self._preview_bytes < PREVIEW_BYTES
-
     def start_page(self, key: PageKey, place: Place, *, alone: bool = False) -> None:
         """Note that a page is in flight.
 
@@ -171,7 +164,7 @@ class RunDirectory:
         Args:
             page: The record; ``page.page_key`` says which page it is.
             crops: Path relative to the output directory (:func:`pagemill.document.names.crop_path`) and encoded image.
-            preview: Encoded image (WebP or JPEG) of the page for the report.
+            preview: Encoded image (WebP or JPEG) of the page for the report; not kept where there is to be none.
 
         Raises:
             OutputError: The page could not be written and is still to be done, or its line did not fit into
@@ -188,13 +181,11 @@ class RunDirectory:
                 undo.callback(path.unlink, missing_ok=True)
                 with output_errors(path):
                     path.write_bytes(data)
-            if preview is not None and not self.wants_preview(page.page_idx):
-                preview = None
+            kept = None if self._exporters.report is None else preview
             with self._counting() as connection:
                 self.summary.add(page)
-                number = self._run.end_page(connection, page, key, line, preview)
+                number = self._run.end_page(connection, page, key, line, kept)
             undo.pop_all()
-        self._preview_bytes += len(preview or b"")
         self._unsynced_crops.update(path for path, _ in files)
         self._new_documents.discard(page.doc_id)
         self._ended(key)
@@ -332,7 +323,7 @@ class RunDirectory:
         if cut_off:
             with output_errors(self.path):
                 delete_own(self.path, crops_of(self.path, self._run.in_flight()))
-                for name in (".", paths.DOCUMENTS):
+                for name in (".", paths.DOCUMENTS, paths.FOLDER):
                     clear_folder(self.path / name)
             self._check_crops()
         self._run.recover_in_flight(death)
@@ -423,7 +414,6 @@ class RunDirectory:
         with output_errors(report):
             report.unlink(missing_ok=True)
         self._run.change("DELETE FROM previews")
-        self._preview_bytes = 0
 
     def _sync_when_due(self) -> None:
         """After whatever there may be thousands of, so that neither the journal nor memory grows with them."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import sqlite3
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +20,7 @@ from pagemill.store.derived import report_of, result_lines, text_lines
 from pagemill.store.files import encoded, reading_errors
 from pagemill.store.holding import read_run_json
 from pagemill.store.lock import Owner, RunLock, owner_of  # msgspec reads the annotation
-from pagemill.store.reading import RunReader
+from pagemill.store.reading import HAS_RECORD, RunReader
 from pagemill.store.records import decode_page, decompress
 from pagemill.store.rows import PageRow, PageState
 from pagemill.store.summary import Counters, RunSummary
@@ -34,6 +33,11 @@ if TYPE_CHECKING:
 
 _TRIES = 3
 """How often a directory in use is checked again when something seems wrong: the run may have changed it meanwhile."""
+WITHOUT_RECORD = (
+    f"p.state IN ({PageState.DONE:d}, {PageState.FAILED:d})"
+    " AND NOT EXISTS (SELECT 1 FROM records r WHERE r.record = p.record)"
+)
+"""SQL condition on ``pages``: the record is gone."""
 _COUNTED = ("pages", "failed", "regions", "crops", "regions_by_label", "failures_by_kind", "warnings_by_kind")
 """Counts that the records tell."""
 MAX_EXAMPLES = 5
@@ -166,8 +170,6 @@ class Examination:
         """Numbers of records that are damaged, or whose crops are, or that belong to no page."""
         self.disagreeing: list[int] = []
         """Numbers of records with which the row of their page does not agree."""
-        self.without_record: list[PageKey] = []
-        """Pages whose record is gone."""
         self.orphans: list[str] = []
         """Files to be deleted, relative to the run directory."""
         self.stale_documents: list[str] = []
@@ -176,6 +178,7 @@ class Examination:
         self._exporters = exporters
         self._quick = quick
         self._owner = owner
+        self._compares = not quick
         self._groups: dict[Kind, FindingGroup] = {}
 
     def verdict(self) -> Verdict:
@@ -200,6 +203,7 @@ class Examination:
         if fault != "ok":
             raise DamagedRunError(fault)
         summary = reader.summary
+        self._compares = not self._quick and summary.version == __version__
         counted = self._check_records(reader)
         if self._owner is None:
             records_lost = self.found(Kind.DAMAGED_RECORD, Kind.RECORD_WITHOUT_PAGE, Kind.PAGE_WITHOUT_RECORD)
@@ -237,11 +241,7 @@ class Examination:
                 self._add(Kind.OTHER_PAGE, paths.DATABASE, page.page_id)
             else:
                 self._check_crops(number, page)
-        for row in reader.rows(
-            f"p.state IN ({PageState.DONE:d}, {PageState.FAILED:d})"
-            " AND NOT EXISTS (SELECT 1 FROM records r WHERE r.record = p.record)"
-        ):
-            self.without_record.append(row.key)
+        for row in reader.rows(WITHOUT_RECORD):
             self._add(Kind.PAGE_WITHOUT_RECORD, paths.DATABASE, row.page_id)
         return counted
 
@@ -261,21 +261,18 @@ class Examination:
         for crop in page.image_crops:
             try:
                 path = paths.crop_file(self._path, crop.path)
-            except ValueError:
-                self._lose(number, Kind.DAMAGED_RECORD, page.page_id, f"{crop.path!r} is no path of a crop")
+            except ValueError as error:
+                self._lose(number, Kind.DAMAGED_RECORD, page.page_id, str(error))
                 continue
             if not path.is_file():
                 self._lose(number, Kind.MISSING_CROP, page.page_id, place=crop.path)
                 continue
             with reading_errors(path), path.open("rb") as stream:
-                size = os.fstat(stream.fileno()).st_size
-                if size != crop.size:
-                    fault = f"{crop.size} bytes written, {size} there"
-                elif not self._quick and hashlib.file_digest(stream, "sha256").hexdigest() != crop.sha256:
-                    fault = "same size, other content"
-                else:
-                    continue
-            self._lose(number, Kind.CHANGED_CROP, page.page_id, fault, place=crop.path)
+                same = os.fstat(stream.fileno()).st_size == crop.size
+                if same and not self._quick:
+                    same = hashlib.file_digest(stream, "sha256").hexdigest() == crop.sha256
+            if not same:
+                self._lose(number, Kind.CHANGED_CROP, page.page_id, place=crop.path)
 
     def _lose(
         self, number: int, kind: Kind, page_id: str | None, detail: str | None = None, *, place: str = paths.DATABASE
@@ -289,14 +286,14 @@ class Examination:
     def _check_files(self, reader: RunReader) -> None:
         """Find files that nothing mentions: temporary ones, those named after a page or document, and others."""
         garbage = set(reader.garbage())
-        names = sqlite3.connect("")  # a file for the time being: memory does not grow with the run
-        names.execute("CREATE TABLE stems (folder, stem, records, PRIMARY KEY (folder, stem)) WITHOUT ROWID")
-        names.executemany("INSERT OR REPLACE INTO stems VALUES (?, ?, ?)", _stems(reader))
+        ids = (name for (name,) in reader.each("SELECT page_id FROM pages UNION ALL SELECT doc_id FROM documents"))
+        odd = {file_stem(name): name for name in ids if file_stem(name) != name}  # none, as a rule
 
-        def records_of(folder: str, stem: str | None) -> int | None:
-            """Records of the page or document whose files have this stem, 0 or 1; None if there is none of this run."""
-            row = names.execute("SELECT records FROM stems WHERE folder = ? AND stem = ?", (folder, stem)).fetchone()
-            return row[0] if row else None
+        def look_up(statement: str, stem: str) -> int | None:
+            """What a statement says of the page or document whose files have this stem; None if there is none."""
+            name = odd.get(stem, stem)
+            found: int | None = reader.one(statement, (name.casefold(), name))
+            return found
 
         for folder in (paths.CROPS, paths.DOCUMENTS, "", paths.FOLDER):
             for name, is_file in _entries(self._path / folder):
@@ -306,19 +303,18 @@ class Examination:
                 if is_file and name.endswith(paths.TEMPORARY_SUFFIX):
                     self._orphan(Kind.LEFT_OVER, path)
                 elif folder == paths.CROPS and reader.one("SELECT 1 FROM crops WHERE path = ?", (path,)) is None:
-                    stem = paths.stem_of_crop(name) if is_file else None
-                    document, _, number = (stem or "").rpartition("_")  # of a page that a document may have
-                    named = records_of(paths.DOCUMENTS, document) if number.isdecimal() else None
-                    if (records_of(folder, stem) if named is None else named) is not None:
+                    stem = (paths.stem_of_crop(name) if is_file else None) or ""
+                    document, _, number = stem.rpartition("_")  # of a page that a document may have
+                    if look_up(_PAGE, stem) or (number.isdecimal() and look_up(_DOCUMENT, document) is not None):
                         self._orphan(Kind.ORPHANED_CROP, path)
                     else:
                         self._add(Kind.UNKNOWN_FILE, path)
                 elif folder == paths.DOCUMENTS:
                     stem, _, suffix = name.rpartition(".")
-                    records = records_of(folder, stem) if is_file and suffix in {"md", "json"} else None
-                    if records is None:
+                    has_record = look_up(_DOCUMENT, stem) if is_file and suffix in {"md", "json"} else None
+                    if has_record is None:
                         self._add(Kind.UNKNOWN_FILE, path)
-                    elif not records:
+                    elif not has_record:
                         self._orphan(Kind.ORPHANED_DOCUMENT, path)
 
     def _orphan(self, kind: Kind, path: str) -> None:
@@ -327,7 +323,6 @@ class Examination:
 
     def _check_documents(self, reader: RunReader, summary: RunSummary) -> None:
         """Compare documents with their records; of an unfinished run only those that are said to be up to date."""
-        compare = not self._quick and summary.version == __version__
         for doc_id, written in reader.recorded_documents():
             if not (summary.finished or written):
                 continue
@@ -335,7 +330,7 @@ class Examination:
             for path, export in zip(paths.document_files(self._path, doc_id), exports, strict=True):
                 if not path.is_file():
                     kind = Kind.MISSING_DOCUMENT
-                elif compare and _is_other(path, encoded(export(reader.document(doc_id)))):
+                elif self._compares and _is_other(path, encoded(export(reader.document(doc_id)))):
                     kind = Kind.OTHER_DOCUMENT
                 else:
                     continue
@@ -353,13 +348,12 @@ class Examination:
             if reader.has_previews():
                 self._add(Kind.OTHER_REPORT, paths.REPORT, detail="missing")
             return
-        compare = not self._quick and summary.version == __version__
-        if compare and _is_other(path, report_of(reader, self._exporters.report, run_json)):
+        if self._compares and _is_other(path, report_of(reader, self._exporters.report, run_json)):
             self._add(Kind.OTHER_REPORT, paths.REPORT)
 
     def _check_counts(self, summary: RunSummary, counted: Counters | None) -> None:
         """Compare counts; ``counted`` is None if some record was lost."""
-        if counted and (wrong := _wrong_count(summary, counted)):
+        if counted and (wrong := _wrong_count(summary, counted, _COUNTED)):
             self._add(Kind.OTHER_DATABASE_COUNTS, paths.DATABASE, detail=wrong)
         run_json = read_run_json(self._path)
         wrong = None
@@ -368,11 +362,7 @@ class Examination:
             if summary.finished or (self._path / paths.RUN_JSON).exists():
                 wrong = "missing, or no summary of a run"
         elif summary.finished:
-            wrong = _wrong_count(run_json, counted) if counted else None
-            if run_json.skipped != summary.skipped:
-                wrong = wrong or f"skipped is {run_json.skipped}, the database has {summary.skipped}"
-            if run_json.finished != summary.finished:
-                wrong = wrong or "finished is not what the database has"
+            wrong = _wrong_count(run_json, summary, (*_COUNTED, "skipped", "finished"))
         if wrong:
             self._add(Kind.OTHER_COUNTS, paths.RUN_JSON, detail=wrong)
 
@@ -395,6 +385,8 @@ class Examination:
         )
 
 
+_PAGE = "SELECT 1 FROM pages WHERE name = ? AND page_id = ?"
+_DOCUMENT = f"SELECT {HAS_RECORD} FROM documents d WHERE name = ? AND doc_id = ?"
 _STATES = (PageState.DONE, PageState.FAILED, PageState.SKIPPED, PageState.WAITING, PageState.RUNNING)
 
 
@@ -418,17 +410,6 @@ def _is_other(path: Path, expected: Iterator[bytes]) -> bool:
         return False
 
 
-def _stems(reader: RunReader) -> Iterator[tuple[str, str, int]]:
-    """For each page and document: the folder of its files, their stem, and whether it has a record (0 or 1)."""
-    has_record = "EXISTS (SELECT 1 FROM pages p WHERE p.document = d.document AND p.record IS NOT NULL)"
-    for folder, statement in (
-        (paths.CROPS, "SELECT page_id, record IS NOT NULL FROM pages"),
-        (paths.DOCUMENTS, f"SELECT doc_id, {has_record} FROM documents d"),
-    ):
-        for name, records in reader.each(statement):
-            yield folder, file_stem(name), records
-
-
 def _agree(page: PageResult, row: PageRow) -> bool:
     return (page.status.value, page.page_id, page.doc_id, page.page_number, page.page_idx) == (
         *(row.state.name.lower(), row.page_id, row.doc_id, row.page_number, row.page_idx),
@@ -444,10 +425,10 @@ def _entries(folder: Path) -> Iterator[tuple[str, bool]]:
                 yield name, name == entry.name and entry.is_file(follow_symlinks=False)
 
 
-def _wrong_count(told: Counters, counted: Counters) -> str | None:
-    for name in _COUNTED:
-        if getattr(told, name) != getattr(counted, name):
-            return f"{name} is {getattr(told, name)}, the records have {getattr(counted, name)}"
+def _wrong_count(told: Counters, right: Counters, names: Iterable[str]) -> str | None:
+    for name in names:
+        if getattr(told, name) != getattr(right, name):
+            return f"{name} is {getattr(told, name)} and should be {getattr(right, name)}"
     return None
 
 
@@ -456,11 +437,10 @@ def _idle(path: Path) -> Iterator[Owner | None]:
     """Lock the directory, or tell who works on it. Without the right to write, nobody is kept from it."""
     with contextlib.ExitStack() as held:
         owner = None
-        if (path / paths.FOLDER).is_dir():
-            try:
-                held.enter_context(RunLock(path / paths.LOCK))
-            except OutputError as error:
-                owner = owner_of(path / paths.LOCK)
-                if owner is None and isinstance(error, LockedError):  # it has just come, or just gone
-                    raise
+        try:
+            held.enter_context(RunLock(path / paths.LOCK))
+        except OutputError as error:
+            owner = owner_of(path / paths.LOCK)
+            if owner is None and isinstance(error, LockedError):  # it has just come, or just gone
+                raise
         yield owner

@@ -9,14 +9,16 @@ import pytest
 from hypothesis import given
 
 from pagemill.document.page import PageError
-from pagemill.store.catalogue import Pages
+from pagemill.store.catalogue import Numbers
 from pagemill.store.rows import Place
 from pagemill.store.run_database import NO_LONGER_IN_THE_INPUT
 
 
 @given(st.sets(st.integers(0, 60)))
-def test_a_set_of_pages(numbers) -> None:
-    pages = Pages(sorted(numbers))
+def test_a_set_of_numbers(numbers) -> None:
+    pages = Numbers()
+    for number in numbers:
+        pages.add(number)
     assert {number for number in range(-2, 63) if number in pages} == numbers
     assert "1" not in pages
 

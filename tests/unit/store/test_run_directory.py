@@ -18,7 +18,6 @@ from pagemill.store.database import Database
 from pagemill.store.derived import Exporters
 from pagemill.store.files import write_whole
 from pagemill.store.reading import RunReader
-from pagemill.store.run_directory import PREVIEW_PAGES
 from pagemill.store.verify import verify
 
 ERROR = PageError(component="layout", category="timeout", message="too slow")
@@ -287,24 +286,11 @@ def test_text_that_utf8_cannot_hold(store) -> None:
     assert read.regions[0].content == "broken \ufffd pair"
 
 
-def test_previews_stop_at_the_bound(store, monkeypatch: pytest.MonkeyPatch) -> None:
-    with store.open() as run:
-        assert run.wants_preview(PREVIEW_PAGES - 1)
-        assert not run.wants_preview(PREVIEW_PAGES)
-        monkeypatch.setattr("pagemill.store.run_directory.PREVIEW_BYTES", 10)
-        run.write_page(store.page(1), preview=b"x" * 11)
-        assert not run.wants_preview(1)
-        run.write_page(store.page(2), preview=b"y")
-        run.finish()
-    assert (store.out / "report.html").read_text() == f"2 pages\ndoc_1 {b'x' * 11!r}\ndoc_2 None\n"
-
-
 def test_no_report_keeps_no_previews(store) -> None:
     exporters = Exporters(
         embedding_text=lambda page: "", document_markdown=lambda pages: "", document_json=lambda pages: b"{}"
     )
     with store.open(exporters=exporters) as run:
-        assert not run.wants_preview(0)
         run.write_page(store.page(1), preview=b"x")
         run.finish()
     assert not (store.out / "report.html").exists()

@@ -135,12 +135,12 @@ def test_an_unfinished_run_is_not_damaged(tmp_path: Path) -> None:
         (
             lambda out: cut(crop_of(out), 1),
             Kind.CHANGED_CROP,
-            "crops/alpha_1_1.jpg (page alpha_1): 138 bytes written, 137 there",
+            "crops/alpha_1_1.jpg (page alpha_1)",
         ),
         (
             lambda out: flip(crop_of(out)),
             Kind.CHANGED_CROP,
-            "crops/alpha_1_1.jpg (page alpha_1): same size, other content",
+            "crops/alpha_1_1.jpg (page alpha_1)",
         ),
         (lambda out: (out / "crops/alpha_1_44.jpg").touch(), Kind.ORPHANED_CROP, "crops/alpha_1_44.jpg"),
         (lambda out: (out / "crops/alpha_99_1.jpg").touch(), Kind.ORPHANED_CROP, "crops/alpha_99_1.jpg"),
@@ -160,7 +160,7 @@ def test_an_unfinished_run_is_not_damaged(tmp_path: Path) -> None:
         (
             lambda out: edit(out / "run.json", lambda lines: lines.__setitem__(2, b'  "pages": 3,\n')),
             Kind.OTHER_COUNTS,
-            "run.json: pages is 3, the records have 20",
+            "run.json: pages is 3 and should be 20",
         ),
         (lambda out: cut(out / "run.json", 2), Kind.OTHER_COUNTS, "run.json: missing, or no summary of a run"),
         (lambda out: (out / DATABASE).unlink(), Kind.MALFORMED_DATABASE, f"{DATABASE}: "),
@@ -180,7 +180,7 @@ def test_damage_is_named(out: Path, damage: Callable[[Path], Any], kind: Kind, e
 
 def test_counts_in_the_database_are_checked(out: Path) -> None:
     in_database(out, """UPDATE counts SET counters = replace(counters, '"failed":2', '"failed":1')""")
-    assert findings(out)[Kind.OTHER_DATABASE_COUNTS.value] == [f"{DATABASE}: failed is 1, the records have 2"]
+    assert findings(out)[Kind.OTHER_DATABASE_COUNTS.value] == [f"{DATABASE}: failed is 1 and should be 2"]
 
 
 def test_a_document_without_any_record_is_orphaned(out: Path) -> None:
@@ -245,7 +245,10 @@ def test_a_record_does_not_lead_out_of_the_directory(out: Path) -> None:
         data = Compressor().compress(msgspec.json.encode(record) + b"\n")
         connection.execute("UPDATE records SET data = ? WHERE record = 1", (data,))
         connection.execute("UPDATE crops SET path = ? WHERE path = 'crops/alpha_1_1.jpg'", ("crops/../../secret.jpg",))
-    assert f"{DATABASE} (page alpha_1): 'crops/../../secret.jpg'" in findings(out)[Kind.DAMAGED_RECORD.value][0]
+    assert (
+        f"{DATABASE} (page alpha_1): no path of a crop: 'crops/../../secret.jpg'"
+        in findings(out)[Kind.DAMAGED_RECORD.value][0]
+    )
     repair(out, exporters=EXPORTERS)
     assert (out.parent / "secret.jpg").read_bytes() == b"secret"
 
