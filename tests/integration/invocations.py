@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
+from pagemill.document.catalogue import Catalogue
 from pagemill.document.identity import KnownSource, PageKey, WaitingPage
 from pagemill.document.names import UniqueNames
 from pagemill.errors import CorruptInputError
@@ -50,7 +51,7 @@ class MetSource:
 
 
 @dataclass
-class RememberingCatalogue:
+class RememberingCatalogue(Catalogue):
     """:meth:`begin` begins an invocation; what was given in the last one and not started is forgotten."""
 
     digests: dict[tuple[Path, int, int], str] = field(default_factory=dict)
@@ -108,9 +109,6 @@ class RememberingCatalogue:
 
     def counted(self, digest: str, copy: int, pages: int) -> None:
         next(source for source in self.sources if (source.digest, source.copy) == (digest, copy)).pages = pages
-
-    def page_count(self, digest: str) -> int | None:
-        return next((source.pages for source in self.sources if source.digest == digest), None)
 
     def document_id(self, key: str, wanted: str) -> str:
         if key not in self.documents:

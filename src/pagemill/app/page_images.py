@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pagemill.app.options import ImageSources
 from pagemill.config.settings import RuntimeSettings
+from pagemill.document.catalogue import Catalogue
 from pagemill.document.identity import KnownSource, PageKey, WaitingPage
 from pagemill.document.page import PageResult
 from pagemill.errors import MissingInputError, PagemillError, error_class
@@ -20,7 +21,6 @@ from pagemill.imaging.types import Pixels
 from pagemill.runtime.decoding import DecodingService
 from pagemill.runtime.flight import FlightControl, Ticket
 from pagemill.sources.base import EncodedImage, PdfPage
-from pagemill.sources.catalogue import NewCatalogue
 from pagemill.sources.items import is_url
 from pagemill.sources.stream import InputStream
 from pagemill.store.reading import RunReader
@@ -146,7 +146,7 @@ class PageImages:
         return MissingInputError(message, remedy=remedy)
 
 
-class _OnlyThese(NewCatalogue):
+class _OnlyThese(Catalogue):
     """A catalogue in which all but some pages are finished, and which knows the digests of unchanged files."""
 
     def __init__(self, wanted: Mapping[tuple[str, int], object], digests: Mapping[tuple[bytes, int, int], str]) -> None:

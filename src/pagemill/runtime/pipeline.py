@@ -32,6 +32,7 @@ from pagemill.sources.stream import InputStream
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
 
+    from pagemill.document.catalogue import Catalogue
     from pagemill.imaging.page import DecodedPage
     from pagemill.imaging.types import Pixels
     from pagemill.layout.base import DetectedRegion, LayoutEngine
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from pagemill.runtime.flight import Ticket
     from pagemill.runtime.stream import Journal
     from pagemill.sources import SourceOptions
-    from pagemill.sources.base import Catalogue, EncodedImage, PageRef, PdfPage
+    from pagemill.sources.base import EncodedImage, PageRef, PdfPage
 
 _READY = 2
 """Regions that are in flight or ready, for each one that the region engine can have in flight: it never waits for one,

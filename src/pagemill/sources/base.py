@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pagemill.document.identity import KnownSource, PageKey
-from pagemill.document.page import PageError
-
 if TYPE_CHECKING:
+    from pagemill.document.identity import PageKey
+    from pagemill.document.page import PageError
     from pagemill.imaging.limits import DecodeLimits
     from pagemill.imaging.page import PdfInfo, PdfRepair
 
@@ -82,45 +81,6 @@ class PageRef:
     can tell how many."""
     skip: str | None = None
     """Why the page is only to be noted as skipped, in words; ``payload`` and ``error`` are None then."""
-
-
-class Catalogue(Protocol):
-    """What is known of sources across runs, and the names that are given out. Thread-safe; its calls may block.
-
-    The ledger of a run directory is one; :class:`pagemill.sources.catalogue.NewCatalogue` knows nothing at first.
-    """
-
-    def remembered_digest(self, path: Path, size: int, modified_ns: int) -> str | None:
-        """The digest of a file that has kept its path, size and time of modification; None for any other."""
-        ...
-
-    def remember_digest(self, path: Path, size: int, modified_ns: int, digest: str) -> None:
-        """Keep a digest for :meth:`remembered_digest`."""
-        ...
-
-    def meet(self, digest: str, uri: str, skip: str | None = None) -> KnownSource:
-        """Tell that the input holds a source, and what is known of it; once a source, in input order.
-
-        A known source of the same ``uri`` and other content is replaced: its pages and their names are given up.
-        Pages that were skipped have ended only where ``skip`` is the reason.
-        """
-        ...
-
-    def counted(self, digest: str, copy: int, pages: int) -> None:
-        """Keep how many pages a source holds in all."""
-        ...
-
-    def page_count(self, digest: str) -> int | None:
-        """What :meth:`counted` was given for a source with this content, whether or not the input holds it any more."""
-        ...
-
-    def document_id(self, key: str, wanted: str) -> str:
-        """The id of a document: the one it has (``key`` says which document), else ``wanted`` made unique."""
-        ...
-
-    def page_id(self, wanted: str) -> str:
-        """An id for a page that has none yet: ``wanted`` made unique."""
-        ...
 
 
 class PdfProbe(Protocol):

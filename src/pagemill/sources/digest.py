@@ -18,8 +18,8 @@ from pagemill.sources.items import Item, RemoteFile
 from pagemill.sources.remote import copy_to_disk, read_all
 
 if TYPE_CHECKING:
+    from pagemill.document.catalogue import Catalogue
     from pagemill.errors import PagemillError
-    from pagemill.sources.base import Catalogue
 
 _CHUNK = 2**20
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -145,7 +145,7 @@ class Identifier:
             data = read_all(file, self._max_bytes)
             digest = hashlib.sha256(data).hexdigest()
             return Source(item=replace(item, content=data), digest=digest, file_format=file_format)
-        copy = copy_to_disk(file)
+        copy = copy_to_disk(file, self._catalogue.temporary)
         with FileIO(copy.path) as opened:
             digest = self._digest(opened)
         return Source(item=replace(item, content=copy.path), digest=digest, file_format=file_format, keep=copy)

@@ -19,7 +19,7 @@ from pagemill.sources.remote import unreachable
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pagemill.sources.base import Catalogue
+    from pagemill.document.catalogue import Catalogue
     from pagemill.sources.options import SourceOptions
 
 log = logging.getLogger(__name__)
@@ -45,8 +45,8 @@ class Intake:
         self.skipped_files = SkippedFiles()
         """Files of folders so far that are of other kinds."""
         self._inputs = inputs
-        self._options = options
-        self._catalogue = catalogue
+        self.options = options
+        self.catalogue = catalogue
         self._identifier = identifier
         self._firsts: dict[str, str] = {}
         """Address of the first file with a content, by its digest."""
@@ -55,11 +55,11 @@ class Intake:
     @property
     def left(self) -> int:
         """How many pages the limit leaves."""
-        return max((self._options.limit or sys.maxsize) - self.position, 0)
+        return max((self.options.limit or sys.maxsize) - self.position, 0)
 
     def sources(self) -> Iterator[Source]:
         """Yield the files that have not ended, each once, until the limit is reached."""
-        for item in expand(self._inputs, recursive=self._options.recursive, skipped=self.skipped_files):
+        for item in expand(self._inputs, recursive=self.options.recursive, skipped=self.skipped_files):
             if self.left == 0 or self._identifier.stopped:
                 return
             try:
@@ -79,7 +79,7 @@ class Intake:
         known = source.known
         if source.error is not None or known.pages is None:
             return False
-        if source.file_format is None and self._options.pages is not None:
+        if source.file_format is None and self.options.pages is not None:
             return False  # datasets do not heed the option
         numbers = self.wanted(known.pages, source.file_format)
         if (known.pages and not numbers) or not all(number in known.ended for number in numbers):
@@ -99,7 +99,7 @@ class Intake:
 
     def wanted(self, pages: int, file_format: FileFormat | None) -> Sequence[int]:
         """The pages to take of a file that has so many, ascending from 1, as far as the limit goes."""
-        return self._options.wanted(pages, file_format)[: self.left]
+        return self.options.wanted(pages, file_format)[: self.left]
 
     def _meet(self, item: Item) -> Source:
         address = _address(item)
@@ -112,12 +112,12 @@ class Intake:
         except Exception as error:
             source = Source(item=item, digest=text_digest(address), error=input_error(item, error))
         skip = None
-        if self._options.skip_duplicates and source.error is None:
+        if self.options.skip_duplicates and source.error is None:
             if source.digest in self._firsts:
                 skip = f"duplicate of {self._firsts[source.digest]}"
             else:
                 self._firsts[source.digest] = address
-        return replace(source, known=self._catalogue.meet(source.digest, address, skip), skip=skip)
+        return replace(source, known=self.catalogue.meet(source.digest, address, skip), skip=skip)
 
 
 def _address(item: Item) -> str:

@@ -79,13 +79,5 @@ def base_name(uri: str) -> str:
 
 
 def located(message: str, where: str) -> str:
-    """A message that names the input as the user did.
-
-    The address takes the place of the file's bare name, with which most messages begin, or is put in front.
-    """
-    if where in message:
-        return message
-    for name in (base_name(where), repr(base_name(where))):
-        if message.startswith(f"{name} "):
-            return f"{where}{message.removeprefix(name)}"
-    return f"{where}: {message}"
+    """A message that names the input as the user did."""
+    return message if where in message else f"{where}: {message}"

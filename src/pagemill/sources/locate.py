@@ -23,8 +23,6 @@ _RUN = ".pagemill"
 """A folder that holds a folder of this name is the output of a run."""
 _CROPS = "crops"
 """Where a run keeps images, which are no input."""
-_OUTPUT_SUFFIXES = frozenset({".csv", ".html", ".json", ".jsonl", ".md", ".pagemill-tmp"})
-"""Of files that a run writes; in a run directory that is the input, too, they are not worth a word."""
 
 
 def expand(
@@ -124,12 +122,11 @@ class _Search:
             remedy = f"pagemill reads {_READABLE}." + ("" if self.recursive else " Try --recursive.")
             raise MissingInputError(f"the folder {text!r} holds no document", remedy=remedy)
 
-    def _walk(self, folder: Path, *, named: bool = False, in_run: bool = False) -> Iterator[Item]:
+    def _walk(self, folder: Path, *, named: bool = False) -> Iterator[Item]:
         """Files of a folder that are documents by suffix, or by content if they have no suffix, in natural order.
 
         Hidden files and linked folders are left out. Run directories are left out, too: a run that writes below its
-        input would parse its own crops when it is resumed. Of one that the user has named only the crops are;
-        ``in_run`` says that the folder is inside of one.
+        input would parse its own crops when it is resumed. Of one that the user has named only the crops are.
         """
         try:
             with os.scandir(folder) as scanned:
@@ -137,7 +134,6 @@ class _Search:
                 is_run = any(entry.name == _RUN and entry.is_dir(follow_symlinks=False) for entry in entries)
                 if is_run and not named:
                     return
-                in_run = in_run or is_run
                 visible = [
                     (entry.name, entry.is_dir(follow_symlinks=False), _may_be_file(entry))
                     for entry in entries
@@ -150,12 +146,12 @@ class _Search:
             path = folder / name
             if is_folder:
                 if self.recursive:
-                    yield from self._walk(path, in_run=in_run)
+                    yield from self._walk(path)
             elif not is_file:
                 yield from self._lost(path)
-            elif (suffix := path.suffix.lower()) in SUFFIXES or (not suffix and _begins_like_document(path)):
+            elif path.suffix.lower() in SUFFIXES or (not path.suffix and _begins_like_document(path)):
                 yield self._file(path, str(path))
-            elif not (in_run and suffix in _OUTPUT_SUFFIXES):
+            else:
                 self.skipped.add(name)
 
 

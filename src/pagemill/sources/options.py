@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -21,8 +22,8 @@ _RANGE = re.compile(r"(?=.*[0-9])(?P<first>[0-9]{1,9})?(?:(?P<dash>-)(?P<last>[0
 class PageRanges:
     """Page numbers from 1, as in ``1,3-5,8-``; both ends belong to a range."""
 
-    ranges: tuple[tuple[int, int | None], ...]
-    """First and last page; None for an open end."""
+    ranges: tuple[tuple[int, int], ...]
+    """First and last page, ``sys.maxsize`` for an open end."""
 
     @classmethod
     def parse(cls, text: str) -> PageRanges:
@@ -31,32 +32,32 @@ class PageRanges:
         Raises:
             UsageError: The text is something else, counts from 0, or goes backwards.
         """
-        ranges: list[tuple[int, int | None]] = []
+        ranges: list[tuple[int, int]] = []
         for part in text.split(","):
             match = _RANGE.fullmatch(part.strip())
-            if not match:
-                raise UsageError(f"{part.strip()!r} is no page range", remedy="Write ranges as in 1,3-5,8-")
-            first = int(match["first"] or 1)
-            last: int | None = first
-            if match["dash"]:
-                last = int(match["last"]) if match["last"] else None
-            if first < 1 or (last is not None and last < first):
+            first = last = 0
+            if match:
+                first = int(match["first"] or 1)
+                last = int(match["last"] or sys.maxsize) if match["dash"] else first
+            if not 1 <= first <= last:
                 raise UsageError(
-                    f"{part.strip()!r} is no page range", remedy="Pages count from 1, and a range goes upwards."
+                    f"{part.strip()!r} is no page range",
+                    remedy="Write ranges as in 1,3-5,8-; pages count from 1, and a range goes upwards.",
                 )
             ranges.append((first, last))
         return cls(tuple(ranges))
 
     def __str__(self) -> str:
         return ",".join(
-            str(first) if first == last else f"{first}-{'' if last is None else last}" for first, last in self.ranges
+            str(first) if first == last else f"{first}-{'' if last == sys.maxsize else last}"
+            for first, last in self.ranges
         )
 
     def select(self, count: int) -> list[int]:
         """The page numbers of a document of ``count`` pages, ascending, each once."""
         pages: set[int] = set()
         for first, last in self.ranges:
-            pages.update(range(first, min(count, count if last is None else last) + 1))
+            pages.update(range(first, min(count, last) + 1))
         return sorted(pages)
 
 

@@ -24,10 +24,8 @@ if TYPE_CHECKING:
 
     from pagemill.imaging.limits import DecodeLimits
     from pagemill.imaging.page import PdfInfo
-    from pagemill.sources.base import Catalogue
     from pagemill.sources.digest import Source
     from pagemill.sources.intake import Intake
-    from pagemill.sources.options import SourceOptions
     from pagemill.sources.shards import Columns
     from pagemill.sources.tables import DatasetRow
 
@@ -48,10 +46,10 @@ class PageReferences:
     What is wrong with a file becomes one reference with the error; what is wrong with the catalogue raises.
     """
 
-    def __init__(self, intake: Intake, options: SourceOptions, catalogue: Catalogue, limits: DecodeLimits) -> None:
+    def __init__(self, intake: Intake, limits: DecodeLimits) -> None:
         self._intake = intake
-        self._options = options
-        self._catalogue = catalogue
+        self._options = intake.options
+        self._catalogue = intake.catalogue
         self._limits = limits
         self._inputs_of_many_columns: set[int] = set()
 
@@ -180,9 +178,7 @@ class PageReferences:
         """Name image columns that are not read, once per input: the shards of a dataset have the same columns."""
         if columns.other_images and item.origin not in self._inputs_of_many_columns:
             self._inputs_of_many_columns.add(item.origin)
-            others = ", ".join(map(repr, columns.other_images[:_MAX_PLACES]))
-            if more := columns.other_images[_MAX_PLACES:]:
-                others += f" and {len(more)} more"
+            others = _listed([repr(name) for name in columns.other_images])
             message = "%r: images are read from the column %r, and not from %s; --image-column names another"
             log.warning(message, item.uri, columns.image, others)
 
@@ -307,10 +303,13 @@ class PageReferences:
 
 def _rows_error(errors: dict[str, PagemillError]) -> PagemillError:
     """The error for rows that a shard cannot give, by their places, of the class of the first one."""
-    first, shown = next(iter(errors.values())), list(errors)[:_MAX_PLACES]
-    if more := len(errors) - len(shown):
-        shown.append(f"{more:,} more")
-    return type(first)(f"{', '.join(shown)} cannot be read: {first.message}", remedy=first.remedy)
+    first = next(iter(errors.values()))
+    return type(first)(f"{_listed(list(errors))} cannot be read: {first.message}", remedy=first.remedy)
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - _MAX_PLACES
+    return ", ".join(names[:_MAX_PLACES]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _as_data(error: PagemillError, where: str) -> PageError:

@@ -7,7 +7,6 @@ import shutil
 import tempfile
 import weakref
 from http import HTTPStatus
-from importlib.metadata import metadata
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -28,15 +27,12 @@ if TYPE_CHECKING:
 _CHUNK = 4 * 2**20
 _GONE = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
 
-_EXTRAS = {"https": "http", "s3a": "s3", "az": "abfs", "abfss": "abfs"}
-"""What fsspec calls its extra for a scheme, where it is not called like the scheme."""
-
 
 class TemporaryCopy:
-    """A PDF in the temporary directory that goes away with this object."""
+    """A PDF in a temporary directory that goes away with this object."""
 
-    def __init__(self) -> None:
-        with tempfile.NamedTemporaryFile(prefix="pagemill-", suffix=".pdf", delete=False) as file:
+    def __init__(self, folder: Path | None) -> None:
+        with tempfile.NamedTemporaryFile(dir=folder, suffix=".pagemill-tmp", delete=False) as file:
             self.path = Path(file.name)
         self._remove = weakref.finalize(self, self.path.unlink, missing_ok=True)
 
@@ -129,15 +125,11 @@ def unreachable(uri: str, error: Exception) -> PagemillError:
 
 
 def _lacking(uri: str, error: ImportError) -> MissingDependencyError:
-    """The error for a package that a filesystem needs, with the command that installs it."""
+    """The error for a package that a filesystem needs; fsspec says which one."""
     scheme = uri.split("://", 1)[0]
-    extra = _EXTRAS.get(scheme, scheme)
+    remedy = "Install it with pip, or download the files and give their paths."
     if scheme == "hf":
         remedy = "Install it: pip install 'pagemill[hub]'"
-    elif extra in (metadata("fsspec").get_all("Provides-Extra") or ()):
-        remedy = f"Install it: pip install 'fsspec[{extra}]'"
-    else:
-        remedy = "Install it with pip, or download the files and give their paths."
     return MissingDependencyError(f"reading {scheme}:// needs another package ({error})", remedy=remedy)
 
 
@@ -154,9 +146,9 @@ def read_all(file: RemoteFile, max_bytes: int) -> bytes:
     return data
 
 
-def copy_to_disk(source: RemoteFile | bytes) -> TemporaryCopy:
+def copy_to_disk(source: RemoteFile | bytes, folder: Path | None) -> TemporaryCopy:
     """Copy a PDF to a temporary file, for readers that need one."""
-    copy = TemporaryCopy()
+    copy = TemporaryCopy(folder)
     with copy.path.open("wb") as target:
         if isinstance(source, bytes):
             target.write(source)

@@ -262,26 +262,18 @@ def _image_column(schema: pa.Schema, wanted: str | None) -> tuple[str, tuple[str
     Returns:
         The column, and others that may hold images where none is ``wanted``.
     """
-    names = ", ".join(schema.names)
-    if wanted is not None:
-        kind = schema.field(wanted).type
-        if _is_image_list(kind):
-            raise UsageError(f"the column {wanted!r} holds lists of images", remedy=_ONE_IMAGE_A_ROW)
-        if not (_is_image_struct(kind) or _is_binary(kind)):
-            raise UsageError(f"the column {wanted!r} holds no encoded images", remedy=f"The columns are: {names}.")
-        return wanted, ()
-    structs = [f.name for f in schema if _is_image_struct(f.type)]
-    plain = [f.name for f in schema if _is_binary(f.type) and f.name in _IMAGE_NAMES]
-    candidates = structs or plain
-    lists = [f.name for f in schema if _is_image_list(f.type)]
-    if lists and not candidates:
-        raise UnsupportedInputError(f"the column {lists[0]!r} holds lists of images", remedy=_ONE_IMAGE_A_ROW)
+    fields = list(schema) if wanted is None else [schema.field(wanted)]
+    structs = [f.name for f in fields if _is_image_struct(f.type)]
+    candidates = structs or [f.name for f in fields if _is_binary(f.type) and (wanted or f.name in _IMAGE_NAMES)]
     if not candidates:
-        raise UnsupportedInputError(
-            f"no column holds encoded page images (columns: {names})", remedy="Name it with --image-column."
-        )
+        error = UnsupportedInputError if wanted is None else UsageError
+        if lists := [f.name for f in fields if _is_image_list(f.type)]:
+            raise error(f"the column {lists[0]!r} holds lists of images", remedy=_ONE_IMAGE_A_ROW)
+        holder = "no column holds" if wanted is None else f"the column {wanted!r} holds no"
+        columns = ", ".join(schema.names)
+        raise error(f"{holder} encoded page images", remedy=f"Name one that does with --image-column: {columns}.")
     image = next((name for name in _IMAGE_NAMES if name in candidates), candidates[0])
-    return image, tuple(f.name for f in schema if f.name != image and _holds_binary(f.type))
+    return image, tuple(f.name for f in fields if f.name != image and _holds_binary(f.type))
 
 
 def _is_image_struct(kind: pa.DataType) -> bool:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from pagemill.document.catalogue import Catalogue
 from pagemill.document.page import PageError
 from pagemill.errors import CorruptInputError, EmptyPageError, EncryptedError, PagemillError
 from pagemill.imaging.formats import FileFormat
 from pagemill.imaging.tiff import count_pages
-from pagemill.sources.catalogue import NewCatalogue
 from pagemill.sources.digest import Identifier, format_of
 from pagemill.sources.intake import Intake, input_error
 from pagemill.sources.locate import expand
@@ -26,8 +26,8 @@ from pagemill.sources.remote import TemporaryCopy, copy_to_disk
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Sequence
 
-    from pagemill.imaging.page import PdfInfo, PdfRepair
-    from pagemill.sources.base import Catalogue, PageRef, PdfProbe
+    from pagemill.imaging.page import PdfInfo
+    from pagemill.sources.base import PageRef, PdfProbe
     from pagemill.sources.digest import Source
     from pagemill.sources.items import Item
     from pagemill.sources.options import SourceOptions
@@ -70,10 +70,10 @@ class InputStream:
         self._inputs = inputs
         self._options = options
         self._decoder = decoder
-        self._catalogue = catalogue = catalogue or NewCatalogue()
+        catalogue = catalogue or Catalogue()
         self._identifier = Identifier(catalogue, decoder.limits.max_stored_bytes)
         self._intake = Intake(inputs, options, catalogue, self._identifier)
-        self._references = PageReferences(self._intake, options, catalogue, decoder.limits)
+        self._references = PageReferences(self._intake, decoder.limits)
 
     @property
     def skipped_earlier(self) -> int:
@@ -131,7 +131,7 @@ class InputStream:
         self.total = min(pages, self._options.limit or pages)
 
     def _cheap_count(self, item: Item) -> tuple[int | None, FileFormat | None]:
-        """Page references that a file gives by what the catalogue knows, else without reading much of it; its format.
+        """Page references that a file gives, without reading much of it; its format.
 
         None for a remote file, a damaged shard, and a PDF, which has to be opened.
         """
@@ -139,9 +139,6 @@ class InputStream:
             raise item.error
         if not isinstance(path := item.content, Path):
             return None, None
-        identified = self._identifier.remembered(item)
-        if identified is not None and (pages := self._catalogue.page_count(identified.digest)) is not None:
-            return pages, identified.file_format
         file_format = format_of(item)
         if file_format.is_table:
             from pagemill.sources.tables import count_rows  # importing pyarrow takes a while
@@ -177,7 +174,7 @@ class InputStream:
             path = content
         else:
             assert content is not None
-            keep = copy = await asyncio.to_thread(copy_to_disk, content)
+            keep = copy = await asyncio.to_thread(copy_to_disk, content, self._intake.catalogue.temporary)
             path = copy.path
         try:
             return await self._read_pdf(source, path, keep)
@@ -196,7 +193,9 @@ class InputStream:
         if info is not None and info.page_count >= info.announced:
             return self._references.of_pdf(source, path, keep, info)
         try:
-            copy, repair, found = await self._repaired(path)
+            copy = TemporaryCopy(self._intake.catalogue.temporary)
+            repair = await self._decoder.repair_pdf(path, copy.path, self._options.password)
+            found = await self._decoder.probe_pdf(copy.path)
         except PagemillError as error:
             if info is not None:
                 return self._references.of_pdf(source, path, keep, info)
@@ -220,16 +219,6 @@ class InputStream:
             remedy="Compare the page with another copy of the document.",
         )
         return self._references.of_pdf(source, copy.path, copy, whole, warning=warning)
-
-    async def _repaired(self, path: Path) -> tuple[TemporaryCopy, PdfRepair, PdfInfo]:
-        """A repaired copy of a PDF, and what is in it.
-
-        Raises:
-            PagemillError: It cannot be repaired, or the copy does not open either.
-        """
-        copy = await asyncio.to_thread(TemporaryCopy)
-        repair = await self._decoder.repair_pdf(path, copy.path, self._options.password)
-        return copy, repair, await self._decoder.probe_pdf(copy.path)
 
 
 async def on_thread(iterator: Iterator[T]) -> AsyncGenerator[T]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,7 +75,7 @@ def test_values_are_checked(values: dict[str, Any], said: str):
 
 def test_values_of_parsing():
     options = build(ParseOptions, {"pages": "2-", "languages": ["KO", "en"], "text_layer": "never"})
-    assert options.source.pages == PageRanges(((2, None),))
+    assert options.source.pages == PageRanges(((2, sys.maxsize),))
     assert (options.settings.languages, options.settings.text_layer.value) == (("ko", "en"), "never")
     recognition = RecognitionSettings(engine="vlm", servers=("http://a",))
     options = build(ParseOptions, {"recognition": recognition})

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
+from pagemill.document.catalogue import Catalogue
 from pagemill.imaging.formats import FileFormat
-from pagemill.sources.catalogue import NewCatalogue
 from pagemill.sources.digest import Identifier, StoppedError, text_digest
 from pagemill.sources.items import Item, RemoteFile
 
 PNG = b"\x89PNG\r\n\x1a\n and the rest"
 
 
-class Digests(NewCatalogue):
+class Digests(Catalogue):
     def __init__(self) -> None:
         super().__init__()
         self.kept: dict[tuple[Path, int, int], str] = {}

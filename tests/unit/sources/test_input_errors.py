@@ -19,11 +19,10 @@ def test_a_file_without_permission_is_unreadable_and_one_that_went_away_is_missi
 @pytest.mark.parametrize(
     ("message", "told"),
     [
-        ("b.pdf is damaged", "q/b.pdf is damaged"),
-        ("'b.pdf' cannot be read", "q/b.pdf cannot be read"),
+        ("b.pdf is damaged", "q/b.pdf: b.pdf is damaged"),
         ("q/b.pdf does not exist", "q/b.pdf does not exist"),
         ("page 3 is damaged", "q/b.pdf: page 3 is damaged"),
     ],
 )
-def test_a_failed_file_is_named_once(message: str, told: str):
+def test_a_failed_file_is_named_as_the_user_did(message: str, told: str):
     assert _as_data(CorruptInputError(message), "q/b.pdf").message == told

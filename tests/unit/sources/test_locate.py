@@ -149,23 +149,22 @@ def test_urls_of_unknown_or_missing_filesystems(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize(
-    ("url", "package", "command"),
+    ("url", "package"),
     [
-        ("https://example.org/a.pdf", "aiohttp", "pip install 'fsspec[http]'"),
-        ("s3://bucket/a.pdf", "s3fs", "pip install 'fsspec[s3]'"),
-        ("gs://bucket/a.pdf", "gcsfs", "pip install 'fsspec[gs]'"),
+        ("https://example.org/a.pdf", "aiohttp"),
+        ("s3://bucket/a.pdf", "s3fs"),
+        ("gs://bucket/a.pdf", "gcsfs"),
     ],
 )
-def test_the_remedy_of_a_missing_filesystem_is_a_command(
-    url: str, package: str, command: str, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_error_of_a_missing_filesystem_names_the_package(url: str, package: str, monkeypatch: pytest.MonkeyPatch):
     modules = __import__("sys").modules
     for name in ("fsspec.implementations.http", "s3fs", "gcsfs"):
         monkeypatch.delitem(modules, name, raising=False)
     monkeypatch.setitem(modules, package, None)
     (item,) = expand([url], recursive=False)
     assert isinstance(item.error, MissingDependencyError)
-    assert command in str(item.error.remedy)
+    assert package in item.error.message
+    assert "pip" in str(item.error.remedy)
 
 
 def test_memory_filesystem():
@@ -257,7 +256,6 @@ def test_what_a_run_writes_is_not_counted(run_below: Path):
     for name in ("run.json", "ocr_results.jsonl", "report.html", "scan.gif"):
         (run_below / "out" / name).touch()
     assert skipped_in(run_below) == {".txt": 1}
-    assert skipped_in(run_below / "out") == {".gif": 1}
 
 
 @pytest.mark.parametrize("head", [b"%PDF-1.7", b"\x89PNG\r\n\x1a\n", b"PAR1"])

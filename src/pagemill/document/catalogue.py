@@ -1,4 +1,4 @@
-"""A catalogue for streams that resume nothing."""
+"""What is known of sources across runs, and the names that are given out."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class NewCatalogue:
-    """Knows no source and no name at first, and is gone with the process; a :class:`~pagemill.sources.base.Catalogue`.
+class Catalogue:
+    """Knows no source and no name at first, and is gone with the process; that of a run directory remembers.
 
-    Memory grows by some 200 bytes a source, and by as much an open name.
+    Thread-safe; the calls may block. Memory grows by some 200 bytes a source, and by as much an open name.
     """
+
+    temporary: Path | None = None
+    """Folder for copies of files, which the next run clears when a process is killed; None for that of the system."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -27,33 +30,33 @@ class NewCatalogue:
         self._pages = UniqueNames()
 
     def remembered_digest(self, path: Path, size: int, modified_ns: int) -> str | None:
-        """None: nothing is remembered, as every file is met once."""
+        """The digest of a file that has kept its path, size and time of modification; None for any other."""
         return None
 
     def remember_digest(self, path: Path, size: int, modified_ns: int, digest: str) -> None:
-        """Does nothing, for the same reason."""
+        """Keep a digest for :meth:`remembered_digest`."""
 
     def meet(self, digest: str, uri: str, skip: str | None = None) -> KnownSource:
-        """Which copy of its content a source is; nothing else is known."""
+        """Tell that the input holds a source, and what is known of it; once a source, in input order.
+
+        A known source of the same ``uri`` and other content is replaced: its pages and their names are given up.
+        Pages that were skipped have ended only where ``skip`` is the reason.
+        """
         with self._lock:
             self._copies[digest] += 1
             return KnownSource(copy=self._copies[digest])
 
     def counted(self, digest: str, copy: int, pages: int) -> None:
-        """Does nothing: nobody asks again."""
-
-    def page_count(self, digest: str) -> int | None:
-        """None: nothing is remembered."""
-        return None
+        """Keep how many pages a source holds in all."""
 
     def document_id(self, key: str, wanted: str) -> str:
-        """The id of a document: the one it has, else ``wanted`` made unique."""
+        """The id of a document: the one it has (``key`` says which document), else ``wanted`` made unique."""
         with self._lock:
             if key not in self._document_ids:
                 self._document_ids[key] = self._documents.claim(wanted)
             return self._document_ids[key]
 
     def page_id(self, wanted: str) -> str:
-        """``wanted`` made unique."""
+        """An id for a page that has none yet: ``wanted`` made unique."""
         with self._lock:
             return self._pages.claim(wanted)
