@@ -89,7 +89,8 @@ def searcher(name: str, path: Path) -> Callable[[NDArray[np.float32]], Any]:
 
         if name == "pagemill-numpy":
             sys.modules["numkong"] = None  # type: ignore[assignment]  # as if it were not installed
-        return lambda query: ranking.best_first(ranking.similarities(np.asarray(vectors), query), None)[:NEAREST]
+        every = np.ones(len(vectors), dtype=bool)
+        return lambda query: ranking.best_first(ranking.similarities(np.asarray(vectors), query), every)[:NEAREST]
     if name == "numpy":
         return lambda query: np.argsort(-(vectors @ query))[:NEAREST]
     if name == "usearch-exact":

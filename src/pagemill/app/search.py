@@ -26,7 +26,7 @@ from pagemill.embedding.base import (
 from pagemill.embedding.vectors import FOLDER, VectorsInfo
 from pagemill.errors import DifferentRunError, UsageError
 from pagemill.imaging.decode import decode_image
-from pagemill.retrieval.hits import Filters, IndexPart, Rankings, SearchHit
+from pagemill.retrieval.hits import EVERYTHING, Filters, IndexPart, Rankings, SearchHit
 from pagemill.retrieval.index import SearchIndex
 from pagemill.runtime import engines as engine_registry
 
@@ -58,7 +58,7 @@ class Searcher(ExitStack):
         *,
         image: str | Path | bytes | None = None,
         parts: Collection[str] | None = None,
-        filters: Filters | None = None,
+        filters: Filters = EVERYTHING,
         top: int = 10,
     ) -> list[SearchHit]:
         """Find the pages for a query; see :func:`search`."""

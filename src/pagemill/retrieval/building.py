@@ -21,8 +21,8 @@ import numpy as np
 from pagemill.document.page import Status
 from pagemill.embedding.contents import contents
 from pagemill.embedding.vectors import FOLDER as VECTORS
-from pagemill.embedding.vectors import Part, RowKey, VectorFile, VectorPaths, VectorRow, parts_of
-from pagemill.errors import DifferentRunError
+from pagemill.embedding.vectors import Part, RowKey, VectorFile, VectorPaths, VectorRow
+from pagemill.errors import DifferentRunError, MissingInputError
 from pagemill.retrieval import database
 from pagemill.retrieval.languages import language_of
 from pagemill.retrieval.tokens import indexed
@@ -33,7 +33,7 @@ from pagemill.store.reading import RunReader
 from pagemill.store.rows import PageState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from pagemill.document.page import PageResult, Region
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 _PAGES_A_TRANSACTION = 500
 _EXAMPLES = 3
-EMBEDDED = (Part.IMAGES, Part.TEXT, Part.REGIONS)
 
 
 class PartCount(NamedTuple):
@@ -72,8 +71,10 @@ class IndexReport:
     parts: dict[Part, PartCount] = field(default_factory=dict)
 
 
-class _Wanted(NamedTuple):
-    doc_id: str
+class _Version(NamedTuple):
+    """A page with the checksum and the length of its record."""
+
+    page_id: str
     crc: int
     length: int
 
@@ -100,131 +101,89 @@ def build_index(out: Path, *, tell: Callable[[int, int], None] | None = None) ->
         path = out / database.FILE
         stack.enter_context(database_errors(path, repair=database.repair(path)))
         try:
-            return _build(reader, out, tell)
+            return _build(reader, path, tell)
         except sqlite3.DatabaseError as error:
             if not is_damage(error):
                 raise
             database.delete(path)  # it can be rebuilt from the run
-            return _build(reader, out, tell)
+            return _build(reader, path, tell)
 
 
-def _build(reader: RunReader, out: Path, tell: Callable[[int, int], None] | None) -> IndexReport:
-    with database.open_for_writing(out / database.FILE) as connection:
-        return _IndexBuilder(reader, out, connection, tell).build()
+def _build(reader: RunReader, path: Path, tell: Callable[[int, int], None] | None) -> IndexReport:
+    with database.open_for_writing(path) as connection:
+        return _IndexBuilder(reader, connection, tell).build()
 
 
 @dataclass
 class _IndexBuilder:
     reader: RunReader
-    out: Path
     connection: sqlite3.Connection
     tell: Callable[[int, int], None] | None
     report: IndexReport = field(default_factory=IndexReport)
 
     def build(self) -> IndexReport:
-        started = self.reader.summary.started.isoformat()
+        execute = self.connection.execute
+        summary = self.reader.summary
         size, end = self.reader.stamp()  # before the pages are read: later ones are not in the index
         wanted = {
-            row.page_id: _Wanted(row.doc_id, row.crc or 0, row.length or 0)
+            _Version(row.page_id, row.crc or 0, row.length or 0): row.doc_id
             for row in self.reader.rows("p.record IS NOT NULL")
             if row.state is PageState.DONE
         }
-        there = {
-            page_id: (page, crc, length)
-            for page, page_id, crc, length in self.connection.execute("SELECT page, page_id, crc, length FROM pages")
-        }
-        gone = [page_id for page_id in there if page_id not in wanted]
-        changed = {
-            page_id: row
-            for page_id, row in wanted.items()
-            if page_id not in there or there[page_id][1:] != (row.crc, row.length)
-        }
-        with self._transaction():
-            self.connection.execute("DELETE FROM state")
-            self.connection.execute("INSERT INTO state VALUES (?, ?, ?, 0)", (started, size, end))
-            if gone or any(page_id in there for page_id in changed):
-                self.connection.execute("DELETE FROM vectors")
-            for page_id in gone:
-                self._remove(there[page_id][0])
-        self.report.removed = len(gone)
-        records = self._records(changed)
-        while batch := list(islice(records, _PAGES_A_TRANSACTION)):
-            with self._transaction():
+        there = {_Version(*version): page for page, *version in execute("SELECT page, page_id, crc, length FROM pages")}
+        outdated = there.keys() - wanted.keys()
+        new = {version.page_id: version for version in wanted.keys() - there.keys()}
+        with self.connection:
+            execute("DELETE FROM state")
+            execute("INSERT INTO state VALUES (?, ?, ?, 0)", (summary.started.isoformat(), size, end))
+            if outdated:
+                execute("DELETE FROM vectors")
+            for version in outdated:
+                self._remove(there[version])
+        self.report.removed = len({version.page_id for version in outdated} - new.keys())
+        given = summary.settings.get("parse", {}).get("languages") or ()
+        languages = [language for language in given if language != "auto"]
+        records = self._records({wanted[version] for version in new.values()})
+        pages = (page for page in records if page.page_id in new)
+        while batch := list(islice(pages, _PAGES_A_TRANSACTION)):
+            with self.connection:
                 for page in batch:
-                    self._put(page, changed[page.page_id])
+                    self._put(page, new[page.page_id], page.languages or languages)
             if self.tell:
-                self.tell(self.report.added, len(changed))
+                self.tell(self.report.added, len(new))
         self._bind()
-        self.report.pages = self.connection.execute("SELECT count(*) FROM pages").fetchone()[0]
-        self.report.regions = self.connection.execute("SELECT count(*) FROM regions").fetchone()[0]
-        self.report.failed = self.reader.summary.failed
+        self.report.pages = execute("SELECT count(*) FROM pages").fetchone()[0]
+        self.report.regions = execute("SELECT count(*) FROM regions").fetchone()[0]
+        self.report.failed = summary.failed
         return self.report
 
-    def _records(self, changed: dict[str, _Wanted]) -> Iterator[PageResult]:
+    def _records(self, documents: set[str]) -> Iterator[PageResult]:
         def damaged(error: DamagedRunError) -> None:
             self.report.damages.append(error.message)
 
-        documents = {row.doc_id for row in changed.values()}
         for doc_id, pages in self.reader.documents(on_damage=damaged):
             if doc_id in documents:
-                # A run in progress may have replaced the record since its checksum was read: the next call sees that.
-                yield from (page for page in pages if page.page_id in changed)
-
-    def _transaction(self) -> sqlite3.Connection:
-        """Begin a transaction: the connection, entered as a context manager, ends it."""
-        self.connection.execute("BEGIN IMMEDIATE")
-        return self.connection
+                # A run in progress may have replaced a record since its checksum was read: the next call sees that.
+                yield from pages
 
     def _remove(self, page: int) -> None:
-        """Remove a page. Deleting from a contentless full-text table needs the old text."""
-        execute = self.connection.execute
-        regions = execute("SELECT id, label, text FROM regions WHERE page = ? ORDER BY region", (page,)).fetchall()
-        words_of_regions = [indexed(text) for _, _, text in regions]
-        for (identifier, label, _), words in zip(regions, words_of_regions, strict=True):
-            execute(
-                "INSERT INTO region_words (region_words, rowid, words, label) VALUES ('delete', ?, ?, ?)",
-                (identifier, words, database.label_token(label)),
-            )
-        words = _page_words(words_of_regions)
-        execute("INSERT INTO page_words (page_words, rowid, words) VALUES ('delete', ?, ?)", (page, words))
-        execute("DELETE FROM regions WHERE page = ?", (page,))
-        execute("DELETE FROM pages WHERE page = ?", (page,))
+        self._change_words(page, "delete")
+        self.connection.execute("DELETE FROM regions WHERE page = ?", (page,))
+        self.connection.execute("DELETE FROM pages WHERE page = ?", (page,))
 
-    def _put(self, page: PageResult, row: _Wanted) -> None:
-        execute = self.connection.execute
-        earlier = execute("SELECT page FROM pages WHERE page_id = ?", (page.page_id,)).fetchone()
-        if earlier:
-            self._remove(earlier[0])
+    def _put(self, page: PageResult, version: _Version, languages: Sequence[str]) -> None:
         if page.status is not Status.DONE:  # it was a moment ago: the run is in progress
             return
+        execute = self.connection.execute
         self.report.added += 1
-        regions = list(contents(page, Part.REGIONS, images=True))
+        number = execute("SELECT ifnull(max(page), 0) + 1 FROM pages").fetchone()[0]
+        regions: dict[int | None, Region] = {region.index: region for region in page.regions}
         text_digests = {each.row.key.region: each.row.digest for each in contents(page, Part.REGIONS, images=False)}
-        texts = [_sound(content.text) for content in regions]
-        words_of_regions = [indexed(text) for text in texts]
-        words = _page_words(words_of_regions)
-        digests = [next(contents(page, part, images=False), None) for part in (Part.TEXT, Part.IMAGES)]
-        cursor = execute(
-            "INSERT INTO pages (page_id, doc_id, source, page_number, language, words, text_digest, image_digest, crc,"
-            " length) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                page.page_id,
-                page.doc_id,
-                _sound(page.source),
-                page.page_number,
-                language_of("\n".join(texts), page.languages or _languages_of(self.reader.summary.settings)),
-                hashlib.sha256(words.encode()).digest(),
-                *(content.row.digest if content else None for content in digests),
-                row.crc,
-                row.length,
-            ),
-        )
-        number = cursor.lastrowid
-        execute("INSERT INTO page_words (rowid, words) VALUES (?, ?)", (number, words))
-        by_index: dict[int | None, Region] = {region.index: region for region in page.regions}
-        for content, text, region_words in zip(regions, texts, words_of_regions, strict=True):
-            region = by_index[content.row.key.region]
-            cursor = execute(
+        texts = []
+        for content in contents(page, Part.REGIONS, images=True):
+            region = regions[content.row.key.region]
+            texts.append(_sound(content.text))
+            execute(
                 "INSERT INTO regions (page, region, label, bbox, crop, text, text_digest, picture_digest)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (
@@ -233,30 +192,60 @@ class _IndexBuilder:
                     region.label,
                     msgspec.json.encode(region.bbox_2d).decode(),
                     content.crop.path if content.crop else None,
-                    text,
+                    texts[-1],
                     text_digests.get(region.index),
                     content.row.digest,
                 ),
             )
-            execute(
-                "INSERT INTO region_words (rowid, words, label) VALUES (?, ?, ?)",
-                (cursor.lastrowid, region_words, database.label_token(region.label)),
-            )
+        words = self._change_words(number, None)
+        digests = [next(contents(page, part, images=False), None) for part in (Part.TEXT, Part.IMAGES)]
+        execute(
+            "INSERT INTO pages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                number,
+                page.page_id,
+                page.doc_id,
+                _sound(page.source),
+                page.page_number,
+                language_of("\n".join(texts), languages),
+                hashlib.sha256(words.encode()).digest(),
+                *(content.row.digest if content else None for content in digests),
+                version.crc,
+                version.length,
+            ),
+        )
+
+    def _change_words(self, page: int, command: str | None) -> str:
+        """Add the words of a page and its regions, or ``delete`` them, and give those of the page.
+
+        Deleting from a contentless full-text table needs the old text.
+        """
+        regions = self.connection.execute("SELECT id, text, label FROM regions WHERE page = ? ORDER BY id", (page,))
+        rows = [(command, number, indexed(text), database.label_token(label)) for number, text, label in regions]
+        self.connection.executemany(
+            "INSERT INTO region_words (region_words, rowid, words, label) VALUES (?, ?, ?, ?)", rows
+        )
+        words = " ".join(filter(None, (words for _, _, words, _ in rows)))
+        self.connection.execute(
+            "INSERT INTO page_words (page_words, rowid, words) VALUES (?, ?, ?)", (command, page, words)
+        )
+        return words
 
     def _bind(self) -> None:
         """Bind each row of the vectors to its page and region, in one transaction."""
-        there = [part for part in parts_of(self.out) if part in EMBEDDED]
-        # Stamped before they are opened: a search notices files that were replaced meanwhile.
-        stamps = {part: vectors_stamp(VectorPaths(self.out / VECTORS, part)) for part in there}
-        files = {part: VectorFile.open(self.out, part) for part in there}
-        bound = {part: self._bound(file) for part, file in files.items()}
-        with self._transaction():
+        with self.connection:
             self.connection.execute("DELETE FROM vectors")
-            for part, file in files.items():
-                pages, regions = bound[part]
+            for part in (Part.IMAGES, Part.TEXT, Part.REGIONS):
+                # Stamped before they are opened: a search notices files that were replaced meanwhile.
+                stamp = vectors_stamp(VectorPaths(self.reader.path / VECTORS, part))
+                try:
+                    file = VectorFile.open(self.reader.path, part)
+                except MissingInputError:  # not every part is embedded
+                    continue
+                numbers = [array.tobytes() for array in self._bound(file)]
                 self.connection.execute(
                     "INSERT INTO vectors VALUES (?, ?, ?, ?, ?)",
-                    (part, msgspec.json.encode(file.info), stamps[part], pages.tobytes(), regions.tobytes()),
+                    (part, msgspec.json.encode(file.info), stamp, *numbers),
                 )
             self.connection.execute("UPDATE state SET complete = 1")
 
@@ -279,7 +268,7 @@ class _IndexBuilder:
             examples = "; ".join(stale[:_EXAMPLES]) + ("; ..." if len(stale) > _EXAMPLES else "")
             raise DifferentRunError(
                 f"{len(stale)} vectors of {part.plural} belong to changed or removed pages: {examples}",
-                remedy=f"Update the vectors, then the index: pagemill embed {self.out}",
+                remedy=f"Update the vectors, then the index: pagemill embed {self.reader.path}",
             )
         identity = file.info.identity
         self.report.parts[part] = PartCount(len(file), count - len(file), identity.dimension, identity.engine)
@@ -305,18 +294,6 @@ def vectors_stamp(files: VectorPaths) -> str:
         return ""
     with reading_errors(files.ids), files.ids.open("rb") as ids:
         return f"{files.vectors.stat().st_size} {hashlib.file_digest(ids, 'sha256').hexdigest()}"
-
-
-def _languages_of(settings: dict[str, Any]) -> list[str]:
-    """The languages that the user gave; empty if they were detected."""
-    parse = settings.get("parse")
-    languages = parse.get("languages") if isinstance(parse, dict) else None
-    return [each for each in languages if each != "auto"] if isinstance(languages, list) else []
-
-
-def _page_words(words_of_regions: list[str]) -> str:
-    """The words of a page: those of its regions, in reading order."""
-    return " ".join(filter(None, words_of_regions))
 
 
 def _sound(text: str) -> str:

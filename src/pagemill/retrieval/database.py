@@ -61,22 +61,22 @@ def repair(path: Path) -> str:
 
 @contextlib.contextmanager
 def open_for_writing(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open an index, created if missing; one of another version is rebuilt.
+    """Open an index, created if missing.
 
     Raises:
+        sqlite3.DatabaseError: It is damaged, or of another version.
         MissingDependencyError: This SQLite has no full-text search.
     """
     _require_full_text()
-    with contextlib.closing(_connect(path)) as connection:
-        is_another = version_of(connection) not in {(0, 0), (APPLICATION_ID, FORMAT)}
-    if is_another:
-        delete(path)
-    with contextlib.closing(_connect(path)) as connection:
-        if version_of(connection) == (0, 0):
+    with contextlib.closing(sqlite3.connect(path, timeout=_BUSY_S)) as connection:
+        version = version_of(connection)
+        if version == (0, 0):
             connection.executescript(
                 f"PRAGMA journal_mode = WAL; BEGIN IMMEDIATE; {_SCHEMA} PRAGMA application_id = {APPLICATION_ID};"
                 f" PRAGMA user_version = {FORMAT}; COMMIT"
             )
+        elif version != (APPLICATION_ID, FORMAT):
+            raise sqlite3.DatabaseError("unsupported file format")  # as SQLite says it of one that it cannot read
         connection.execute("PRAGMA synchronous = NORMAL")
         yield connection
 
@@ -98,10 +98,6 @@ def delete(path: Path) -> None:
     """Delete an index and SQLite's files beside it."""
     for suffix in ("", "-wal", "-shm", "-journal"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
 
 
 def _accept(connection: sqlite3.Connection, path: Path) -> None:

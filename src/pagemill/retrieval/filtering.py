@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -10,30 +11,33 @@ from pagemill.errors import UsageError
 from pagemill.retrieval.languages import LANGUAGES, is_known, may_be
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from pagemill.retrieval.hits import Filters
     from pagemill.store.database import Database
 
-_EXAMPLES = 5
+_EXAMPLES = 30
+_GLOB = "replace(value, '[!', '[^')"
+"""A pattern of a shell as one of SQLite."""
 
 
 class Allowed(NamedTuple):
     """What the filters admit; None without a restriction."""
 
-    pages: NDArray[np.bool_] | None
-    """By page number: whether it may be found."""
+    pages: NDArray[np.int64] | None
+    """By page number: the same number, 0 if it may not be found."""
     regions: NDArray[np.int64] | None
     """By region number: its page, 0 if it may not be found."""
 
-    def rows(self, pages: NDArray[np.int64], regions: NDArray[np.int64]) -> NDArray[np.bool_] | None:
-        """Which vectors of these pages and regions may be found; None for all."""
-        wanted = None if self.pages is None else self.pages[pages]
+    def rows(self, pages: NDArray[np.int64], regions: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which vectors of these pages and regions may be found."""
+        wanted = np.ones(len(pages), dtype=bool)
+        if self.pages is not None:
+            wanted &= self.pages[pages] > 0
         if self.regions is not None:
-            labels = self.regions[regions] > 0
-            wanted = labels if wanted is None else wanted & labels
+            wanted &= self.regions[regions] > 0
         return wanted
 
 
@@ -43,66 +47,49 @@ def allowed(view: Database, filters: Filters) -> Allowed:
     Raises:
         UsageError: One of them matches nothing in the index; the remedy lists what exists.
     """
+    tags = [tag for (tag,) in view.query("SELECT DISTINCT language FROM pages")] if filters.languages else []
+    _refuse_unknown_codes(filters.languages, tags)
+    fitting_tags = [tag for tag in tags if any(may_be(tag, language) for language in filters.languages)]
     pages = regions = None
-    if filters.documents or filters.pages or filters.languages:
-        patterns = filters.patterns()
-        languages = {language.lower() for language in filters.languages}
-        _refuse_unknown_codes(view, languages)
-        pages = np.zeros(_highest(view, "pages", "page") + 1, dtype=bool)
-        for page, doc_id, page_id, language in view.each("SELECT page, doc_id, page_id, language FROM pages"):
-            values = {"doc_id": doc_id, "page_id": page_id}
-            fits = all(pattern.match(values[column]) for column, _, pattern in patterns)
-            pages[page] = fits and (not languages or any(may_be(language, each) for each in languages))
-        if languages and not pages.any():
-            _refuse_unknown(view, "language", "pages", languages)
-        if not pages.any():
-            _refuse_unfitting(view, filters)
+    for test, asked, values in (
+        (f"doc_id GLOB {_GLOB}", filters.documents, filters.documents),
+        (f"page_id GLOB {_GLOB}", filters.pages, filters.pages),
+        ("language = value", filters.languages, fitting_tags),
+    ):
+        if asked:
+            fitting = _fitting(view, "pages", test, asked, values)
+            pages = fitting if pages is None else np.minimum(pages, fitting)
     if filters.labels:
-        regions = np.zeros(_highest(view, "regions", "id") + 1, dtype=np.int64)
-        marks = ", ".join("?" * len(filters.labels))
-        found = np.array(
-            view.query(f"SELECT id, page FROM regions WHERE label IN ({marks})", filters.classes), dtype=np.int64
-        ).reshape(-1, 2)
-        regions[found[:, 0]] = found[:, 1]
-        if not len(found):
-            _refuse_unknown(view, "label", "regions", filters.classes)
+        regions = _fitting(view, "regions", "label = value", filters.labels, filters.classes)
     return Allowed(pages, regions)
 
 
-def _highest(view: Database, table: str, column: str) -> int:
-    return int(view.one(f"SELECT ifnull(max({column}), 0) FROM {table}"))
+def _fitting(view: Database, table: str, test: str, asked: Sequence[str], values: Sequence[str]) -> NDArray[np.int64]:
+    """By number of a row: its page, 0 if it passes the test with none of the values.
+
+    Raises:
+        UsageError: No row passes.
+    """
+    condition = f"EXISTS (SELECT 1 FROM json_each(?) WHERE {test})"
+    pages = np.zeros(view.one(f"SELECT ifnull(max(rowid), 0) FROM {table}") + 1, dtype=np.int64)
+    for number, page in view.each(f"SELECT rowid, page FROM {table} WHERE {condition}", (json.dumps(values),)):
+        pages[number] = page
+    if not pages.any():
+        column = test.partition(" ")[0]
+        counts = view.query(f"SELECT {column}, count(*) FROM {table} GROUP BY 1 ORDER BY 2 DESC LIMIT {_EXAMPLES}")
+        raise UsageError(
+            f"nothing in the index has the {column} {', '.join(asked)}",
+            remedy=f"There are: {', '.join(f'{value} ({count})' for value, count in counts) or 'none'}.",
+        )
+    return pages
 
 
-def _refuse_unfitting(view: Database, filters: Filters) -> None:
-    """Raise an error if the patterns of a filter match nothing."""
-    for column, asked, pattern in filters.patterns():
-        names = [name for (name,) in view.query(f"SELECT {column} FROM pages GROUP BY 1 ORDER BY min(page)")]
-        if not any(map(pattern.match, names)):
-            some = ", ".join(names[:_EXAMPLES])
-            raise UsageError(
-                f"no {column} in the index matches {', '.join(asked)}", remedy=f"There are: {some or 'none'}, ..."
-            )
-
-
-def _refuse_unknown_codes(view: Database, languages: Collection[str]) -> None:
+def _refuse_unknown_codes(languages: Sequence[str], tags: Sequence[str]) -> None:
     """Raise an error for an invalid language: ``english`` would otherwise be a language without pages."""
-    unknown = {language for language in languages if not is_known(language)}
-    if unknown:  # an engine of another package may read more languages
-        unknown -= {tag.lower() for (tag,) in view.query("SELECT DISTINCT language FROM pages")}
+    there = {tag.lower() for tag in tags}  # an engine of another package may read more languages
+    unknown = {each.lower() for each in languages if not is_known(each)} - there
     if unknown:
         raise UsageError(
             f"not a language code: {', '.join(sorted(unknown))}",
             remedy=f"The codes are: {', '.join(LANGUAGES)}; und-Latn for any in Latin letters.",
-        )
-
-
-def _refuse_unknown(view: Database, column: str, table: str, asked: Collection[str]) -> None:
-    """Raise an error that lists what exists if a filter matches nothing."""
-    counts = view.query(f"SELECT {column}, count(*) FROM {table} GROUP BY 1 ORDER BY 2 DESC")
-    known = {value.lower() for value, _ in counts}
-    if not known & {value.lower() for value in asked}:
-        there = ", ".join(f"{value} ({count})" for value, count in counts)
-        raise UsageError(
-            f"nothing in the index has the {column} {', '.join(sorted(asked))}",
-            remedy=f"There are: {there or 'none'}.",
         )

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from enum import StrEnum
-from fnmatch import translate
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -31,7 +29,7 @@ class IndexPart(StrEnum):
     @property
     def vectors(self) -> Part | None:
         """The file of vectors behind it."""
-        return {IndexPart.IMAGES: Part.IMAGES, IndexPart.TEXT: Part.TEXT, IndexPart.REGIONS: Part.REGIONS}.get(self)
+        return Part.__members__.get(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +50,14 @@ class Filters:
         """The labels as in records: ``Figure title`` is ``figure_title``."""
         return [label.strip().lower().replace(" ", "_") for label in self.labels]
 
-    def patterns(self) -> list[tuple[str, tuple[str, ...], re.Pattern[str]]]:
-        """Column, patterns and their regular expression, of each filter by pattern."""
-        wanted = (("doc_id", self.documents), ("page_id", self.pages))
-        return [(column, asked, re.compile("|".join(map(translate, asked)))) for column, asked in wanted if asked]
+    @property
+    def condition(self) -> str:
+        """SQL that limits regions to these classes, behind another condition; the classes are its parameters."""
+        return f" AND label IN ({', '.join('?' * len(self.labels))})" if self.labels else ""
+
+
+EVERYTHING = Filters()
+"""No filter."""
 
 
 class PartRank(msgspec.Struct, frozen=True):

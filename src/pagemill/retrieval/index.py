@@ -16,7 +16,7 @@ from pagemill.errors import DamagedRunError, DifferentRunError
 from pagemill.retrieval import database
 from pagemill.retrieval.building import vectors_stamp
 from pagemill.retrieval.filtering import allowed
-from pagemill.retrieval.hits import Filters, IndexPart, Ranked, Rankings, SearchHit
+from pagemill.retrieval.hits import EVERYTHING, Filters, IndexPart, Ranked, Rankings, SearchHit
 from pagemill.retrieval.presenting import hits_of
 from pagemill.retrieval.ranking import best_first, reciprocal_rank_fusion, similarities
 from pagemill.retrieval.spelling import SpeltWords
@@ -40,7 +40,6 @@ _NO_WORDS = hashlib.sha256(b"").digest()
 class MappedVectors(NamedTuple):
     """The vectors of a part, with page and region of each row."""
 
-    info: VectorsInfo
     vectors: NDArray[Any]
     """Shape (rows, dimension), memory-mapped."""
     pages: NDArray[np.int64]
@@ -112,7 +111,7 @@ class SearchIndex:
         *,
         vectors: dict[IndexPart, NDArray[np.float32]] | None = None,
         parts: Collection[IndexPart] | None = None,
-        filters: Filters | None = None,
+        filters: Filters = EVERYTHING,
         top: int = 10,
     ) -> list[SearchHit]:
         """Find pages.
@@ -122,15 +121,14 @@ class SearchIndex:
             vectors: The query as a vector, for each part of vectors to search.
             parts: Parts to search; None for all that the query fits.
             filters: Which pages and regions may be found.
-            top: The most pages to return.
+            top: The most pages to return, up to ``DEPTH``.
 
         Raises:
             DifferentRunError: The vectors are not those of the index.
         """
-        rankings = self.rankings(query, vectors=vectors, parts=parts, filters=filters, depth=max(DEPTH, top))
-        return hits_of(
-            self._view, query, self.fused(query, rankings, filters=filters, top=top), rankings, filters or Filters()
-        )
+        rankings = self.rankings(query, vectors=vectors, parts=parts, filters=filters)
+        fused = self.fused(query, rankings, filters=filters, top=top)
+        return hits_of(self._view, query, fused, rankings, filters)
 
     def rankings(
         self,
@@ -138,25 +136,21 @@ class SearchIndex:
         *,
         vectors: dict[IndexPart, NDArray[np.float32]] | None = None,
         parts: Collection[IndexPart] | None = None,
-        filters: Filters | None = None,
-        depth: int = DEPTH,
+        filters: Filters = EVERYTHING,
     ) -> Rankings:
         """The ranking of each part, before they are fused."""
-        vectors, filters = vectors or {}, filters or Filters()
         fitting = allowed(self._view, filters)
         found: Rankings = {}
-        for part in self.parts:
-            if parts is not None and part not in parts:
-                continue
+        for part in (part for part in self.parts if parts is None or part in parts):
             if part is IndexPart.FULL_TEXT:
-                if match_expression(query or ""):
-                    found[part] = self._by_words(query or "", fitting, filters.classes, depth)
-            elif part in vectors and (part is IndexPart.REGIONS or fitting.regions is None):
-                found[part] = self._by_vectors(part, vectors[part], fitting, depth)
+                if expression := match_expression(query or ""):
+                    found[part] = self._by_words(expression, fitting, filters)
+            elif vectors and part in vectors and (part is IndexPart.REGIONS or fitting.regions is None):
+                found[part] = self._by_vectors(part, vectors[part], fitting)
         return found
 
     def fused(
-        self, query: str | None, rankings: Rankings, *, filters: Filters | None = None, top: int = DEPTH
+        self, query: str | None, rankings: Rankings, *, filters: Filters = EVERYTHING, top: int = DEPTH
     ) -> list[tuple[int, float]]:
         """Numbers of the pages and their scores, best first.
 
@@ -170,16 +164,14 @@ class SearchIndex:
             top: The most pages to return.
         """
         fused = reciprocal_rank_fusion([[ranked.page for ranked in ranking] for ranking in rankings.values()])
-        filters = filters or Filters()
-        spelling = {part for part, info in self.vectors.items() if info.identity.engine == DEFAULT_ENGINE} & set(
-            rankings
-        )
+        spelling = {part for part, info in self.vectors.items() if info.identity.engine == DEFAULT_ENGINE}
+        spelling &= rankings.keys()
         if query is None or not spelling:
             return fused[:top]
         believed = {ranked.page for part in rankings.keys() - spelling for ranked in rankings[part]}
         if IndexPart.FULL_TEXT not in rankings:  # words were not requested, but still separate hits from noise
-            fitting = allowed(self._view, filters)
-            believed |= {ranked.page for ranked in self._by_words(query, fitting, filters.classes, DEPTH)}
+            by_words = self.rankings(query, parts=[IndexPart.FULL_TEXT], filters=filters)
+            believed |= {ranked.page for ranking in by_words.values() for ranked in ranking}
         words = SpeltWords(query)
         to_compare = max(_COMPARED, top)
         kept: list[tuple[int, float]] = []
@@ -208,9 +200,9 @@ class SearchIndex:
         if not rows:
             return []
         page, words = rows[0]
-        same = {other for (other,) in self._view.query("SELECT page FROM pages WHERE words = ?", (words,))}
-        if words == _NO_WORDS:
-            same.clear()
+        same: set[int] = set()
+        if words != _NO_WORDS:
+            same.update(other for (other,) in self._view.query("SELECT page FROM pages WHERE words = ?", (words,)))
         for part in (IndexPart.IMAGES, IndexPart.TEXT):
             if part in self.vectors:
                 dense = self._vectors_of(part)
@@ -248,43 +240,37 @@ class SearchIndex:
                 )
             pages, regions = (np.frombuffer(each, dtype="<i8") for each in numbers)
             array = np.load(files.vectors, mmap_mode="r" if len(pages) else None, allow_pickle=False)
-            self._mapped[part] = MappedVectors(info, np.asarray(array), pages, regions)
+            self._mapped[part] = MappedVectors(np.asarray(array), pages, regions)
         return self._mapped[part]
 
     def _text(self, page: int, filters: Filters) -> str:
-        labels = f" AND label IN ({', '.join('?' * len(filters.labels))})" if filters.labels else ""
-        rows = self._view.query(f"SELECT text FROM regions WHERE page = ?{labels}", (page, *filters.classes))
-        return "\n".join(text for (text,) in rows)
+        statement = f"SELECT text FROM regions WHERE page = ?{filters.condition}"
+        return "\n".join(text for (text,) in self._view.query(statement, (page, *filters.classes)))
 
-    def _by_words(self, query: str, fitting: Allowed, labels: Sequence[str], depth: int) -> list[Ranked]:
-        expression = match_expression(query)
-        if expression is None:
-            return []
+    def _by_words(self, expression: str, fitting: Allowed, filters: Filters) -> list[Ranked]:
         table = "page_words" if fitting.regions is None else "region_words"
-        if labels:
-            wanted = " OR ".join(f'"{database.label_token(label)}"' for label in labels)
+        if filters.labels:
+            wanted = " OR ".join(f'"{database.label_token(label)}"' for label in filters.classes)
             expression = f"{{label}} : ({wanted}) AND {{words}} : ({expression})"
         statement = f"SELECT rowid, rank FROM {table} WHERE {table} MATCH ? ORDER BY rank"
         if fitting.pages is None and fitting.regions is None:
-            statement += f" LIMIT {int(depth)}"
+            statement += f" LIMIT {DEPTH}"
         found: dict[int, Ranked] = {}
         for number, rank in self._view.each(statement, (expression,)):
             page = number if fitting.regions is None else int(fitting.regions[number])
             if page and (fitting.pages is None or fitting.pages[page]):
                 found.setdefault(page, Ranked(page, -rank, 0 if fitting.regions is None else number))
-            if len(found) == depth:
+            if len(found) == DEPTH:
                 break
         return list(found.values())
 
-    def _by_vectors(self, part: IndexPart, query: NDArray[np.float32], fitting: Allowed, depth: int) -> list[Ranked]:
+    def _by_vectors(self, part: IndexPart, query: NDArray[np.float32], fitting: Allowed) -> list[Ranked]:
         dense = self._vectors_of(part)
-        if query.shape != (dense.info.dimension,):
-            raise ValueError(f"a query of shape {query.shape} for vectors of dimension {dense.info.dimension}")
         scores = similarities(dense.vectors, query)
         found: dict[int, Ranked] = {}
         for row in best_first(scores, fitting.rows(dense.pages, dense.regions)).tolist():
             page = int(dense.pages[row])
             found.setdefault(page, Ranked(page, float(scores[row]), int(dense.regions[row])))
-            if len(found) == depth:
+            if len(found) == DEPTH:
                 break
         return list(found.values())

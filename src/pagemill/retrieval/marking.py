@@ -32,16 +32,8 @@ class Snippet(NamedTuple):
         return "".join([*parts, self.text[end:]])
 
 
-class Marked(NamedTuple):
-    """A text that contains words of the query."""
-
-    key: int
-    hits: tuple[Token, ...]
-    """Hits in order; pairs of characters overlap."""
-
-
-def matches(texts: Iterable[tuple[int, str]], expression: str) -> list[Marked]:
-    """The matching texts, best first (by BM25 among them), with their hits.
+def matches(texts: Iterable[tuple[int, str]], expression: str) -> dict[int, list[Token]]:
+    """The matching texts, best first (by BM25 among them), with their hits in order; pairs of characters overlap.
 
     SQLite matches with the tokens of the index, so that only text that can be found is marked.
 
@@ -60,15 +52,10 @@ def matches(texts: Iterable[tuple[int, str]], expression: str) -> list[Marked]:
             f"SELECT rowid, highlight(texts, 0, '{_MARK}', '') FROM texts WHERE texts MATCH ? ORDER BY rank",
             (expression,),
         )
-        return [
-            Marked(
-                key,
-                tuple(
-                    token for token, word in zip(known[key], words.split(" "), strict=True) if word.startswith(_MARK)
-                ),
-            )
+        return {
+            key: [token for token, word in zip(known[key], words.split(" "), strict=True) if word.startswith(_MARK)]
             for key, words in found
-        ]
+        }
 
 
 def snippet(text: str, hits: Iterable[Token], *, width: int = 160) -> Snippet:
@@ -104,13 +91,9 @@ def _joined(hits: Iterable[Token]) -> list[tuple[int, int]]:
 
 def _densest(spans: list[tuple[int, int]], width: int) -> int:
     """Start of the snippet of this width with the most characters of hits; slightly before its first hit."""
-    best = best_length = 0
-    first = length = 0
-    for index, (start, end) in enumerate(spans):
-        length += end - start
-        while spans[first][0] + width < end and first < index:
-            length -= spans[first][1] - spans[first][0]
-            first += 1
-        if length > best_length:
-            best, best_length = spans[first][0], length
+
+    def shown(first: tuple[int, int]) -> int:
+        return sum(min(end, first[0] + width) - start for start, end in spans if 0 <= start - first[0] < width)
+
+    best, _ = max(spans, key=shown, default=(0, 0))
     return max(0, best - width // 8) if best > width // 2 else 0

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pagemill.retrieval.hits import Filters, IndexPart, PartRank, Ranked, Rankings, SearchHit
-from pagemill.retrieval.marking import Marked, matches, snippet
+from pagemill.retrieval.marking import matches, snippet
 from pagemill.retrieval.tokens import match_expression
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pagemill.retrieval.tokens import Token
     from pagemill.store.database import Database
+
+_OF_PAGE = ("page_id", "doc_id", "source", "page_number", "language")
 
 
 def hits_of(
@@ -36,39 +39,33 @@ def hits_of(
     hits = []
     for rank, (page, score) in enumerate(fused, start=1):
         stands = {part: places[part][page] for part in places if page in places[part]}
-        page_id, doc_id, source, number, language = view.query(
-            "SELECT page_id, doc_id, source, page_number, language FROM pages WHERE page = ?", (page,)
-        )[0]
+        row = view.query(f"SELECT {', '.join(_OF_PAGE)} FROM pages WHERE page = ?", (page,))[0]
         hits.append(
             SearchHit(
                 rank=rank,
                 score=score,
-                page_id=page_id,
-                doc_id=doc_id,
-                source=source,
-                page_number=number,
-                language=language,
                 parts={part: PartRank(place, ranked.score) for part, (place, ranked) in stands.items()},
-                **_region(view, page, stands, marked),
+                **dict(zip(_OF_PAGE, row, strict=True)),
+                **_region(view, page, stands, marked.get(page)),
             )
         )
     return hits
 
 
-def _marked(view: Database, expression: str | None, pages: list[int], filters: Filters) -> dict[int, Marked]:
-    """The best region with words of the query, for each page."""
+def _marked(
+    view: Database, expression: str | None, pages: list[int], filters: Filters
+) -> dict[int, tuple[int, list[Token]]]:
+    """The best region with words of the query and these words in it, for each page."""
     if expression is None or not pages:
         return {}
-    marks = ", ".join("?" * len(pages))
-    labels = f" AND label IN ({', '.join('?' * len(filters.labels))})" if filters.labels else ""
     texts = view.query(
-        f"SELECT id, text, page FROM regions WHERE page IN ({marks}){labels}",
-        (*pages, *filters.classes),
+        f"SELECT id, text, page FROM regions WHERE page IN ({', '.join(map(str, pages))}){filters.condition}",
+        filters.classes,
     )
     page_of = {number: page for number, _, page in texts}
-    best: dict[int, Marked] = {}
-    for found in matches(((number, text) for number, text, _ in texts), _telling(view, expression)):
-        best.setdefault(page_of[found.key], found)
+    best: dict[int, tuple[int, list[Token]]] = {}
+    for number, hits in matches(((number, text) for number, text, _ in texts), _telling(view, expression)).items():
+        best.setdefault(page_of[number], (number, hits))
     return best
 
 
@@ -85,29 +82,19 @@ def _telling(view: Database, expression: str) -> str:
 
 
 def _region(
-    view: Database, page: int, stands: dict[IndexPart, tuple[int, Ranked]], marked: dict[int, Marked]
+    view: Database, page: int, stands: dict[IndexPart, tuple[int, Ranked]], marked: tuple[int, list[Token]] | None
 ) -> dict[str, Any]:
     """What a hit says of the region to show: the one whose part ranks the page higher, words before vectors."""
-    by_words = marked.get(page)
-    dense = stands.get(IndexPart.REGIONS)
-    words = stands.get(IndexPart.FULL_TEXT)
-    number = by_words.key if by_words else 0
-    if dense and (not by_words or not words or dense[0] < words[0]):
-        number = dense[1].region
-    region = label = bbox = crop = None
+    number, hits = marked or (0, [])
+    dense, words = stands.get(IndexPart.REGIONS), stands.get(IndexPart.FULL_TEXT)
+    if dense and dense[1].region != number and (not number or not words or dense[0] < words[0]):
+        number, hits = dense[1].region, []
+    about: dict[str, Any] = dict.fromkeys(("region", "label", "bbox_2d", "crop"))
     if number:
-        statement = "SELECT region, label, bbox, crop, text FROM regions WHERE id = ?"
-        region, label, bbox, crop, text = view.query(statement, (number,))[0]
-        bbox = tuple(msgspec.json.decode(bbox))
+        *values, text = view.query("SELECT region, label, bbox, crop, text FROM regions WHERE id = ?", (number,))[0]
+        about = dict(zip(about, values, strict=True))
+        about["bbox_2d"] = tuple(msgspec.json.decode(about["bbox_2d"]))
     else:
-        first = view.query("SELECT text FROM regions WHERE page = ? ORDER BY region LIMIT 1", (page,))
-        text = first[0][0] if first else ""
-    shown = snippet(text, by_words.hits if by_words and by_words.key == number else ())
-    return {
-        "region": region,
-        "label": label,
-        "bbox_2d": bbox,
-        "crop": crop,
-        "snippet": shown.text,
-        "marks": shown.marks,
-    }
+        text = view.one("SELECT text FROM regions WHERE page = ? ORDER BY region LIMIT 1", (page,)) or ""
+    shown = snippet(text, hits)
+    return {**about, "snippet": shown.text, "marks": shown.marks}

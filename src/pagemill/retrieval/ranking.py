@@ -54,16 +54,16 @@ def _by_numkong(vectors: NDArray[Any], query: NDArray[np.float32]) -> NDArray[np
     return np.asarray(found, dtype=np.float32).reshape(-1)
 
 
-def best_first(scores: NDArray[np.float32], wanted: NDArray[np.bool_] | None) -> NDArray[np.int64]:
+def best_first(scores: NDArray[np.float32], wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
     """The rows with scores above zero, best first; equal ones by position.
 
     Scores of zero and below mean no similarity: their order would be meaningless.
 
     Args:
         scores: Shape (rows,).
-        wanted: Shape (rows,): rows that may be taken; None for all.
+        wanted: Shape (rows,): rows that may be taken.
     """
-    rows = np.flatnonzero(scores > 0 if wanted is None else (scores > 0) & wanted)
+    rows = np.flatnonzero((scores > 0) & wanted)
     return rows[np.argsort(-scores[rows], kind="stable")]
 
 

@@ -198,14 +198,15 @@ def test_dense_search_is_exact(tmp_path: Path) -> None:
     assert [ranked.score for ranked in ranking] == pytest.approx(expected)
 
 
-def test_pages_of_very_many_regions_leave_others_their_place(tmp_path: Path) -> None:
+def test_pages_of_very_many_regions_leave_others_their_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_index, "DEPTH", 2)
     out = tmp_path / "run"
     many = [region(index, Label.TEXT, "aaaa") for index in range(50)]
     write_run(out, [page("d", 1, many), page("d", 2, [region(0, Label.TEXT, "aaab")])])
     runs.embed(out, Part.REGIONS)
     build_index(out)
     with SearchIndex(out) as index:
-        ranked = index.rankings(None, vectors={IndexPart.REGIONS: runs.letters("aaaa")}, depth=2)[IndexPart.REGIONS]
+        ranked = index.rankings(None, vectors={IndexPart.REGIONS: runs.letters("aaaa")})[IndexPart.REGIONS]
         assert index.names([each.page for each in ranked]) == ["d_1", "d_2"]
 
 

@@ -4,7 +4,7 @@ from pagemill.retrieval.tokens import match_expression, tokens
 
 def marked(text, query, **options):
     found = matches([(1, text)], match_expression(query))
-    return snippet(text, found[0].hits if found else (), **options).marked("[", "]")
+    return snippet(text, found.get(1, ()), **options).marked("[", "]")
 
 
 def test_what_sqlite_finds_is_marked():
@@ -40,4 +40,4 @@ def test_marks_stay_within_the_piece():
 
 def test_the_best_text_comes_first():
     texts = [(7, "the press and the loft"), (9, "loft loft loft"), (3, "nothing here")]
-    assert [found.key for found in matches(texts, match_expression("loft"))] == [9, 7]
+    assert list(matches(texts, match_expression("loft"))) == [9, 7]

@@ -35,7 +35,7 @@ def test_no_rows_give_no_similarities():
 
 def test_best_first_orders_by_score_then_place():
     scores = np.array([0.5, 0.9, 0.5, -0.1, 0.0, 0.7], np.float32)
-    assert best_first(scores, None).tolist() == [1, 5, 0, 2]
+    assert best_first(scores, np.ones(6, dtype=bool)).tolist() == [1, 5, 0, 2]
 
 
 def test_best_first_takes_what_is_wanted_alone():
