@@ -18,7 +18,7 @@ import re
 import unicodedata
 import zipfile
 import zlib
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -50,14 +50,6 @@ _NO_WORD = re.compile(r"[\W_]+")  # one class, no alternatives: linear
 _KOREAN = re.compile("[\u1100-\u11ff]")
 _SPACE = ord(" ")
 _MAX_DIMENSION = 2**16
-
-
-class _Counted(NamedTuple):
-    """The n-grams of a text."""
-
-    hashes: Hashes
-    """Each one once, ascending."""
-    counts: NDArray[np.int64]
 
 
 class NgramEngine:
@@ -116,7 +108,7 @@ class NgramEngine:
         frequencies = np.zeros(_BUCKETS, dtype=np.uint32)
         digests = []
         for text in texts:
-            frequencies[np.unique(_bucket(_ngrams(text).hashes))] += np.uint32(1)
+            frequencies[np.unique(_bucket(_ngrams(text)[0]))] += np.uint32(1)
             digests.append(_digest(text))
         known = np.unique(np.array(digests, dtype=np.uint64))
         buffer = io.BytesIO()
@@ -144,14 +136,14 @@ class NgramEngine:
         """Does nothing: there is nothing to free."""
 
     def _vector(self, each: EmbeddingInput) -> NDArray[np.float32]:
-        ngrams = _ngrams(each.text)
-        if not ngrams.hashes.size:
+        hashes, counts = _ngrams(each.text)
+        if not hashes.size:
             raise EngineError("the engine 'ngram' cannot embed an empty text")
-        weights = 1 + np.log(ngrams.counts)
+        weights = 1 + np.log(counts)
         if each.role is Role.QUERY and self._texts:
-            weights *= self._rarity(ngrams.hashes)
-        places = (ngrams.hashes % np.uint64(self._dimension)).astype(np.int64)
-        signs = np.where(ngrams.hashes >> np.uint64(63), -1.0, 1.0)
+            weights *= self._rarity(hashes)
+        places = (hashes % np.uint64(self._dimension)).astype(np.int64)
+        signs = np.where(hashes >> np.uint64(63), -1.0, 1.0)
         vector = np.bincount(places, weights=weights * signs, minlength=self._dimension)
         if not vector.any():  # all cancel out: next to impossible
             vector[places[0]] = 1.0
@@ -169,19 +161,19 @@ def create(settings: EngineSettings) -> NgramEngine:
     return NgramEngine(settings)
 
 
-def _ngrams(text: str) -> _Counted:
+def _ngrams(text: str) -> tuple[Hashes, NDArray[np.int64]]:
+    """The n-grams of a text, each one once, and how often it occurs."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     words = f" {_NO_WORD.sub(' ', folded).strip()} "
     if not words.strip():  # nothing but punctuation, or nothing
-        hashes = _hashes(_windows(" ".join(folded.split()), 1))
-        return _Counted(*np.unique(hashes, return_counts=True))
+        return np.unique(_hashes(_windows(" ".join(folded.split()), 1)), return_counts=True)
     found = [_hashes(_within_words(_windows(words, length))) for length in _CHARACTERS]
     letters = unicodedata.normalize("NFD", words)
     for length in _JAMO if _KOREAN.search(letters) else ():
         windows = _within_words(_windows(letters, length))
         windows = windows[((windows >= 0x1100) & (windows < 0x1200)).any(axis=1)]
         found.append(_mixed(_hashes(windows)))  # other hashes than those of as many characters
-    return _Counted(*np.unique(np.concatenate(found), return_counts=True))
+    return np.unique(np.concatenate(found), return_counts=True)
 
 
 def _windows(text: str, length: int) -> NDArray[np.uint64]:

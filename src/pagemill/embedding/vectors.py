@@ -51,19 +51,14 @@ class Part(StrEnum):
     QUERIES = "queries"
 
     @property
-    def plural(self) -> str:
-        """In words."""
-        return {
-            Part.IMAGES: "page images",
-            Part.TEXT: "page texts",
-            Part.REGIONS: "regions",
-            Part.QUERIES: "queries",
-        }[self]
-
-    @property
     def choice(self) -> str:
         """What ``--what`` calls it."""
-        return {Part.IMAGES: "images", Part.TEXT: "text", Part.REGIONS: "regions", Part.QUERIES: "queries"}[self]
+        return self.name.lower()
+
+    @property
+    def plural(self) -> str:
+        """In words."""
+        return {Part.IMAGES: "page images", Part.TEXT: "page texts"}.get(self, self.choice)
 
     @property
     def option(self) -> str:
@@ -105,6 +100,11 @@ class VectorsInfo(msgspec.Struct, frozen=True, kw_only=True):
     def dimension(self) -> int:
         """Components of a vector."""
         return self.identity.dimension
+
+    @property
+    def stored(self) -> np.dtype[Any]:
+        """Type of the components in the file."""
+        return np.dtype(self.dtype).newbyteorder("<")
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,12 +200,6 @@ class VectorFile:
         """Nothing is held open but the mapping, which ends with the array."""
 
 
-def parts_of(out: Path) -> list[Part]:
-    """The parts that a run directory holds vectors of, or one of their two files; they are not opened."""
-    places = {part: VectorPaths(out / FOLDER, part) for part in Part}
-    return [part for part, files in places.items() if files.vectors.exists() or files.ids.exists()]
-
-
 def ids_table(info: VectorsInfo, rows: list[VectorRow], checksums: list[int]) -> pa.Table:
     """The content of ``NAME.ids.parquet``."""
     columns = [
@@ -215,9 +209,8 @@ def ids_table(info: VectorsInfo, rows: list[VectorRow], checksums: list[int]) ->
         [row.digest for row in rows],
         checksums,
     ]
-    schema = _schema(info.part)
-    arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=schema.with_metadata({METADATA: msgspec.json.encode(info)}))
+    schema = _schema(info.part).with_metadata({METADATA: msgspec.json.encode(info)})
+    return pa.Table.from_pydict(dict(zip(schema.names, columns, strict=True)), schema)
 
 
 def _schema(part: Part) -> pa.Schema:
@@ -266,7 +259,7 @@ def _map_vectors(paths: VectorPaths, info: VectorsInfo, count: int) -> NDArray[A
             raise ValueError("it is no array")
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
         raise _damaged(paths, f"{paths.vectors.name} cannot be read: {error}") from error
-    if vectors.shape != (count, info.dimension) or vectors.dtype != np.dtype(info.dtype).newbyteorder("<"):
+    if vectors.shape != (count, info.dimension) or vectors.dtype != info.stored:
         shape = "x".join(map(str, vectors.shape))
         raise _damaged(
             paths,

@@ -12,7 +12,6 @@ import base64
 import contextlib
 import os
 import threading
-import unicodedata
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -81,7 +80,7 @@ class VllmEngine:
         self.cut_texts = 0
         self._card = card
         instructions: dict[str, str] = card.embedding.get("instructions", {})
-        self._instructions = {role: _with_full_stop(text) for role, text in instructions.items() if text.strip()}
+        self._instructions = {role: text.strip() for role, text in instructions.items() if text.strip()}
         self._max_tokens = int(card.embedding.get("max_tokens", card.server.max_model_len))
         self._client = ServerClient(
             settings.servers,
@@ -198,7 +197,7 @@ def _vectors(reply: bytes, count: int) -> NDArray[np.float32]:
     """The vectors in a server's answer, in the order of what was asked.
 
     Raises:
-        ValueError: It is none: not one vector for each, of other lengths, not finite.
+        ValueError: It is none: not one vector for each, or of other lengths.
     """
     data = msgspec.json.decode(reply, type=_Embeddings).data
     if sorted(each.index for each in data) != list(range(count)):
@@ -209,13 +208,4 @@ def _vectors(reply: bytes, count: int) -> NDArray[np.float32]:
     ]
     if len({row.size for row in rows}) != 1 or not rows[0].size:
         raise ValueError("vectors of different lengths")
-    vectors = np.stack(rows)
-    if not np.isfinite(vectors).all():
-        raise ValueError("a vector that is not finite")
-    return vectors.astype(np.float32)
-
-
-def _with_full_stop(instruction: str) -> str:
-    """An instruction ends with punctuation, as it did in the model's training."""
-    instruction = instruction.strip()
-    return instruction if unicodedata.category(instruction[-1]).startswith("P") else f"{instruction}."
+    return np.stack(rows).astype(np.float32)

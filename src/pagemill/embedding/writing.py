@@ -28,7 +28,7 @@ from pagemill.store.database import database_errors
 from pagemill.store.files import output_errors, sync_directory, write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pagemill.embedding.base import Vectors
     from pagemill.embedding.vectors import VectorPaths
@@ -60,7 +60,6 @@ class VectorWriter:
     def __init__(self, paths: VectorPaths, info: VectorsInfo, *, fresh: bool = False) -> None:
         self._paths = paths
         self._info = info
-        self._dtype = np.dtype(info.dtype).newbyteorder("<")
         with output_errors(paths.folder):
             paths.folder.mkdir(exist_ok=True)
             _end_renames(paths)
@@ -70,16 +69,15 @@ class VectorWriter:
                 self._delete_partial()
         self._published = self._open_published()
         with contextlib.ExitStack() as stack, self._partial_errors():
-            self._partial = stack.enter_context(
-                contextlib.closing(sqlite3.connect(paths.partial, check_same_thread=False))
-            )
+            self._partial = sqlite3.connect(paths.partial, check_same_thread=False)
+            stack.callback(self._partial.close)
             self._new = self._read_partial()
-            self._stack = stack.pop_all()
+            stack.pop_all()
         self._synced = time.monotonic()
 
     def has(self, row: VectorRow) -> bool:
         """Whether the vector of this very content is there."""
-        return row in self._new or (self._published is not None and self._published.place(row) is not None)
+        return row in self._new or self._published.place(row) is not None
 
     def append(self, rows: Sequence[VectorRow], vectors: Vectors) -> None:
         """Keep new vectors. They outlive the process at once, and a power cut after ``SYNC_EVERY_S``.
@@ -91,7 +89,7 @@ class VectorWriter:
         Raises:
             OutputError: They cannot be written, and are not there; NoSpaceError when the disk is full.
         """
-        stored = np.asarray(vectors, dtype=self._dtype)
+        stored = np.asarray(vectors, dtype=self._info.stored)
         if stored.shape != (len(rows), self._info.dimension):
             raise ValueError(f"{len(rows)} rows and vectors of shape {stored.shape}")
         named = [_kept(_name(row), vector.tobytes()) for row, vector in zip(rows, stored, strict=True)]
@@ -103,7 +101,7 @@ class VectorWriter:
                 self._partial.execute("PRAGMA wal_checkpoint")
             self._synced = time.monotonic()
 
-    def publish(self, rows: Sequence[VectorRow]) -> int:
+    def publish(self, rows: list[VectorRow]) -> int:
         """Rewrite the files, with these rows in this order, and no others; nothing is done where they are so.
 
         Args:
@@ -115,12 +113,9 @@ class VectorWriter:
         Raises:
             OutputError: A file cannot be written; the earlier ones are still there.
         """
-        rows = list(rows)
-        if len({row.key for row in rows}) != len(rows):
-            raise ValueError("a row twice")
-        before = self._published.rows if self._published is not None else []
-        if self._published is None or before != rows:
-            self._write(rows)
+        before = self._published.rows
+        if before != rows or not self._paths.ids.exists():
+            write_vectors(self._paths, self._info, rows, map(self._vector, rows))
         self.close()
         with output_errors(self._paths.partial):
             self._delete_partial()
@@ -128,39 +123,13 @@ class VectorWriter:
 
     def close(self) -> None:
         """Close all files; what was appended stays. A second call does nothing."""
-        self._stack.close()
+        self._partial.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _write(self, rows: list[VectorRow]) -> None:
-        paths = self._paths
-        new_vectors, new_ids = paths.temporary(paths.vectors), paths.temporary(paths.ids)
-        checksums: list[int] = []
-        write_whole(new_vectors, self._array(rows, checksums), durable=True)
-        table = io.BytesIO()
-        pq.write_table(ids_table(self._info, rows, checksums), table)
-        write_whole(new_ids, [table.getvalue()], durable=True)
-        sync_directory(paths.folder)  # now the pair is whole; from the first rename on it is the one that counts
-        with output_errors(paths.vectors):
-            new_vectors.replace(paths.vectors)
-            new_ids.replace(paths.ids)
-        sync_directory(paths.folder)
-
-    def _array(self, rows: list[VectorRow], checksums: list[int]) -> Iterator[bytes]:
-        """The pieces of a ``.npy`` file; the CRC-32 of each row is added to ``checksums``."""
-        head = io.BytesIO()
-        shape = (len(rows), self._info.dimension)
-        descr = np.lib.format.dtype_to_descr(self._dtype)
-        np.lib.format.write_array_header_1_0(head, {"descr": descr, "fortran_order": False, "shape": shape})
-        yield head.getvalue()
-        for row in rows:
-            vector = self._vector(row)
-            checksums.append(zlib.crc32(vector))
-            yield vector
 
     def _vector(self, row: VectorRow) -> bytes:
         if row in self._new:
@@ -169,16 +138,16 @@ class VectorWriter:
             if found is None or found != _kept(_name(row), found[1]):
                 raise DamagedRunError(f"{self._paths.partial} is damaged: {row.key}", remedy=_ANEW)
             return bytes(found[1])
-        index = self._published.place(row) if self._published is not None else None
-        if self._published is None or index is None:
-            raise ValueError(f"no vector of {row.key}")
+        index = self._published.place(row)
+        assert index is not None
         return bytes(self._published.vectors[index])
 
-    def _open_published(self) -> VectorFile | None:
+    def _open_published(self) -> VectorFile:
+        """The earlier files; no row where there are none."""
         try:
             published = VectorFile.open_in(self._paths)
         except MissingInputError:
-            return None
+            return VectorFile(self._paths, self._info, [], np.empty((0, self._info.dimension)))
         self._require(published.info)
         return published
 
@@ -218,6 +187,41 @@ class VectorWriter:
 
     def _partial_errors(self) -> contextlib.AbstractContextManager[None]:
         return database_errors(self._paths.partial, repair=_ANEW)
+
+
+def write_vectors(paths: VectorPaths, info: VectorsInfo, rows: list[VectorRow], vectors: Iterable[bytes]) -> None:
+    """Write both files of a part, in place of earlier ones.
+
+    Args:
+        paths: Where they go.
+        info: What all rows have in common.
+        rows: What they are, none twice.
+        vectors: The row of each as it is stored.
+
+    Raises:
+        OutputError: A file cannot be written; the earlier ones are still there.
+    """
+    new_vectors, new_ids = paths.temporary(paths.vectors), paths.temporary(paths.ids)
+    checksums: list[int] = []
+
+    def array() -> Iterator[bytes]:
+        head = io.BytesIO()
+        about = {"descr": info.stored.str, "fortran_order": False, "shape": (len(rows), info.dimension)}
+        np.lib.format.write_array_header_1_0(head, about)
+        yield head.getvalue()
+        for vector in vectors:
+            checksums.append(zlib.crc32(vector))
+            yield vector
+
+    write_whole(new_vectors, array(), durable=True)
+    table = io.BytesIO()
+    pq.write_table(ids_table(info, rows, checksums), table)
+    write_whole(new_ids, [table.getvalue()], durable=True)
+    sync_directory(paths.folder)  # now the pair is whole; from the first rename on it is the one that counts
+    with output_errors(paths.vectors):
+        new_vectors.replace(paths.vectors)
+        new_ids.replace(paths.ids)
+    sync_directory(paths.folder)
 
 
 def _name(row: VectorRow) -> bytes:

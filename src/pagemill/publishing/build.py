@@ -13,17 +13,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pagemill._version import __version__
 from pagemill.document.page import PageResult, Status
 from pagemill.embedding.contents import contents
-from pagemill.embedding.vectors import METADATA, Part, VectorFile, VectorPaths
+from pagemill.embedding.vectors import Part, VectorFile, VectorPaths, VectorsInfo
+from pagemill.embedding.writing import write_vectors
 from pagemill.errors import DifferentRunError, InputError, MissingInputError, OutputError
 from pagemill.export.embedding_text import embedding_text
 from pagemill.export.parquet import page_schema, row_groups
@@ -40,7 +40,6 @@ from pagemill.store.rows import PageState
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from pagemill.document.page import ImageCrop
     from pagemill.store.reading import RunReader
     from pagemill.store.summary import RunSummary
 
@@ -149,46 +148,41 @@ class _DatasetBuilder:
         data.mkdir()
         shards: list[Path] = []
         picture = self.reader.crop if self.options.crops else None
-        groups = row_groups(self._all_pages(), picture, self._image_of if self.image is not None else None)
-        rows = next(groups, None)
-        while rows is not None:
-            shards.append(data / f"shard-{len(shards)}")
-            # A stream: pyarrow rejects paths that are not valid Unicode.
-            with shards[-1].open("wb") as stream, pq.ParquetWriter(stream, schema, compression="zstd") as writer:
-                while rows is not None:
-                    writer.write_table(pa.Table.from_pylist(rows, schema))
-                    rows = next(groups, None)
-                    if stream.tell() >= self.options.shard_bytes:
-                        break
-        for number, shard in enumerate(shards):
-            shard.rename(data / f"train-{number:05d}-of-{len(shards):05d}.parquet")
+        stream: BinaryIO | None = None
+        with contextlib.ExitStack() as shard:
+            for rows in row_groups(self._all_pages(), picture, self._image_of if self.image is not None else None):
+                if stream is None or stream.tell() >= self.options.shard_bytes:
+                    shard.close()
+                    shards.append(data / f"shard-{len(shards)}")
+                    # A stream: pyarrow rejects paths that are not valid Unicode.
+                    stream = shard.enter_context(shards[-1].open("wb"))
+                    writer = shard.enter_context(pq.ParquetWriter(stream, schema, compression="zstd"))
+                writer.write_table(pa.Table.from_pylist(rows, schema))
+        for number, path in enumerate(shards):
+            path.rename(data / f"train-{number:05d}-of-{len(shards):05d}.parquet")
 
     def _write_files(self) -> None:
         """The reference layout. Crops go into tar files: the Hub handles a hundred thousand small files badly."""
-        folder = self.folder / paths.CROPS
-        crops = self._written_crops()
+        tar: tarfile.TarFile | None = None
         numbers = count()
-        crop = next(crops, None)
-        while crop is not None:
-            folder.mkdir(exist_ok=True)
-            with tarfile.open(folder / f"crops-{next(numbers):05d}.tar", "w") as tar:
-                while crop is not None and tar.offset < self.options.shard_bytes:
-                    data = self.reader.crop(crop)
-                    entry = tarfile.TarInfo(crop.path)  # without an owner or a time
-                    entry.size = len(data)
-                    tar.addfile(entry, io.BytesIO(data))
-                    crop = next(crops, None)
-
-    def _written_crops(self) -> Iterator[ImageCrop]:
-        """Write records and texts; the crops of each page."""
         with (
             (self.folder / paths.RESULTS).open("wb") as results,
             (self.folder / paths.TEXTS).open("wb") as texts,
+            contextlib.ExitStack() as last,
         ):
             for page in self._all_pages():
                 results.write(msgspec.json.encode(page) + b"\n")
                 texts.write(text_line(page, embedding_text))
-                yield from page.image_crops if self.options.crops else ()
+                for crop in page.image_crops if self.options.crops else ():
+                    if tar is None or tar.offset >= self.options.shard_bytes:
+                        last.close()
+                        (self.folder / paths.CROPS).mkdir(exist_ok=True)
+                        path = self.folder / paths.CROPS / f"crops-{next(numbers):05d}.tar"
+                        tar = last.enter_context(tarfile.open(path, "w"))
+                    data = self.reader.crop(crop)
+                    entry = tarfile.TarInfo(crop.path)  # without an owner or a time
+                    entry.size = len(data)
+                    tar.addfile(entry, io.BytesIO(data))
 
     def _all_pages(self) -> Iterator[PageResult]:
         for page in self.reader.pages():
@@ -228,16 +222,10 @@ class _DatasetBuilder:
                 except MissingInputError:  # not every part is embedded
                     continue
                 current, lacking = (range(len(file)), 0) if part is Part.QUERIES else self._current_rows(file)
-                if len(current) == len(file):
-                    shutil.copyfile(files.vectors, target / files.vectors.name)
-                else:
-                    np.save(target / files.vectors.name, file.vectors[current])
-                # Without a model path of this machine. Streams: pyarrow rejects paths that are not valid Unicode.
-                public = msgspec.json.encode(public_values(msgspec.to_builtins(file.info)))
-                with files.ids.open("rb") as ids, (target / files.ids.name).open("wb") as stream:
-                    table = pq.read_table(ids).take(pa.array(current, pa.int64()))
-                    table = table.set_column(0, table.field(0), pa.array(range(len(current)), pa.int64()))
-                    pq.write_table(table.replace_schema_metadata({METADATA: public}), stream, compression="zstd")
+                # Without a model path of this machine.
+                public = msgspec.convert(public_values(msgspec.to_builtins(file.info)), VectorsInfo)
+                rows, vectors = [file.rows[i] for i in current], (file.vectors[i].tobytes() for i in current)
+                write_vectors(VectorPaths(target, part), public, rows, vectors)
                 arrays[files.vectors.name] = lacking
             for statistics in source.glob("*.npz"):
                 shutil.copyfile(statistics, target / statistics.name)

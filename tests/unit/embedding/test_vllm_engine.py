@@ -161,7 +161,6 @@ def test_identity(engine, server):
         [{"index": 0, "embedding": ""}],
         [{"index": 0, "embedding": "AAA"}],
         [{"index": 1, "embedding": base64.b64encode(bytes(4)).decode()}],
-        [{"index": 0, "embedding": base64.b64encode(np.array([np.nan], "<f4").tobytes()).decode()}],
         "nothing",
     ],
 )

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pagemill.embedding.base import EngineIdentity
-from pagemill.embedding.vectors import Part, RowKey, VectorFile, VectorPaths, VectorRow, parts_of
+from pagemill.embedding.vectors import Part, RowKey, VectorFile, VectorPaths, VectorRow
 from pagemill.embedding.writing import VectorWriter
 from pagemill.errors import DamagedRunError, DifferentRunError, MissingInputError
 
@@ -49,7 +49,6 @@ def test_rows_come_back_with_their_vectors(paths):
     check(paths, rows)
     assert np.load(paths.vectors).shape == (4, 8)  # the reference layout: a plain array
     assert pq.read_table(paths.ids).column("page_id").to_pylist() == ["b", "a", "a", "a"]
-    assert parts_of(paths.folder.parent) == [Part.TEXT]
 
 
 def test_float16(paths):
