@@ -189,16 +189,12 @@ class HubDataset:
         """Our error for an exception of the client or of its HTTP and transfer libraries."""
         from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
 
-        if isinstance(error, OfflineModeIsEnabled):
-            return OutputError("the Hub's client is set to offline mode", remedy="Unset HF_HUB_OFFLINE.")
-        if isinstance(error, HFValidationError):
-            return OutputError(f"{self.repository!r} is not the name of a repository", remedy="As in USER/NAME.")
+        if isinstance(error, OfflineModeIsEnabled | HFValidationError):  # they say what to do
+            return OutputError(f"the Hub's client refuses {self.repository}: {self._without_token(str(error))}")
         refused: BaseException | None = error
         while refused is not None and not isinstance(refused, HfHubHTTPError):
             refused = refused.__cause__  # a failed upload of a file is wrapped
         if refused is None:
-            if isinstance(error, OSError) and error.filename:  # a file of ours
-                return OutputError(f"{error.filename} cannot be read: {error.strerror}", remedy=_AGAIN)
             said = self._without_token(f"{type(error).__name__}: {error}")
             return NetworkError(f"the upload to the Hub failed: {said}", remedy=_AGAIN)
         status = refused.response.status_code if refused.response is not None else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -33,10 +32,8 @@ _CHUNK = 4 * 2**20
 _AGAIN = "Run the same command again: existing files are not sent again."
 _PENDING = f"{MANIFEST}.pending"
 """Manifest of everything that may exist until the dataset is complete: new and earlier files."""
-_READ_ONLY = ("http://", "https://")
 
 
-@dataclass(frozen=True, slots=True)
 class StoredDataset:
     """Where to publish.
 
@@ -44,7 +41,10 @@ class StoredDataset:
         url: A folder, or a URL that fsspec knows, such as ``s3://bucket/name``.
     """
 
-    url: str
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._filesystem: Any = None
+        self._root = ""
 
     def check(self, run: Path) -> None:
         """Check what would otherwise fail after hours of building the files.
@@ -57,8 +57,8 @@ class StoredDataset:
             PagemillError: Unknown filesystem.
         """
         with self._errors():
-            filesystem, root = self._filesystem()
-            if _is_local(filesystem) and Path(root).resolve().is_relative_to(run.resolve()):
+            self._open()
+            if self._is_local and Path(self._root).resolve().is_relative_to(run.resolve()):
                 raise OutputError(
                     f"{self._shown} is in the run directory {run}, which is not its own dataset",
                     remedy="Name a folder outside of it.",
@@ -84,28 +84,26 @@ class StoredDataset:
             DamagedRunError: The data read back differs from what was written.
         """
         with self._errors():
-            filesystem, root = self._filesystem()
-            published = self._listed(filesystem, f"{root}/{MANIFEST}")
-            pending = self._listed(filesystem, f"{root}/{_PENDING}")
+            self._open()
+            published, pending = self._listed(MANIFEST), self._listed(_PENDING)
             if published is None and pending is None:
-                self._refuse_foreign(filesystem, root, manifest)
+                self._refuse_foreign(manifest)
             earlier = {file.path: file for file in (*(published or ()), *(pending or ()))}
             stale = earlier.keys() - {file.path for file in manifest.files}
             begun = replace(manifest, files=(*manifest.files, *(earlier[path] for path in sorted(stale))))
-            self._copy(filesystem, begun.encoded(), f"{root}/{_PENDING}")
+            self._copy(begun.encoded(), _PENDING)
             for file in manifest.files:
                 tell(file, 0)
-                target = f"{root}/{file.path}"
-                if not _is_same(filesystem, target, file):
-                    self._copy(filesystem, folder / file.path, target)
-                    if not _is_same(filesystem, target, file):
+                if not self._has(file):
+                    self._copy(folder / file.path, file.path)
+                    if not self._has(file):
                         raise DamagedRunError(f"{file.path} differs from what was written", remedy=_AGAIN)
                 tell(file, file.size)
             for path in sorted(stale):
-                if filesystem.isfile(f"{root}/{path}"):
-                    filesystem.rm_file(f"{root}/{path}")
-            self._copy(filesystem, (folder / MANIFEST).read_bytes(), f"{root}/{MANIFEST}")
-            filesystem.rm_file(f"{root}/{_PENDING}")
+                if self._filesystem.isfile(f"{self._root}/{path}"):
+                    self._filesystem.rm_file(f"{self._root}/{path}")
+            self._copy((folder / MANIFEST).read_bytes(), MANIFEST)
+            self._filesystem.rm_file(f"{self._root}/{_PENDING}")
         return self._shown
 
     @property
@@ -113,46 +111,47 @@ class StoredDataset:
         """The address without a password."""
         return public_source(self.url) if "://" in self.url and not self.url.startswith("file:") else self.url
 
-    def _filesystem(self) -> tuple[Any, str]:
+    def _open(self) -> None:
         from fsspec.core import url_to_fs
 
-        if self.url.lower().startswith(_READ_ONLY):
+        if self.url.lower().startswith(("http://", "https://")):
             raise OutputError(f"{self._shown} is read-only", remedy="Name a folder, or a URL such as s3://bucket/x.")
         if self.url.lower().startswith("hf://"):
             raise OutputError(
                 f"{self.url} is on the Hub", remedy="Name it with --repo USER/NAME: one commit shows all."
             )
         try:
-            filesystem, root = url_to_fs(self.url)
+            self._filesystem, root = url_to_fs(self.url)
         except ImportError as error:
             raise MissingDependencyError(
                 f"writing to {self._shown} needs another package ({error})", remedy="Install it with pip."
             ) from error
-        except ValueError as error:
-            said = str(error).replace(self.url, self._shown)
-            raise OutputError(f"{self._shown!r}: {said}", remedy="Name a folder or a URL of a known kind.") from error
-        return filesystem, str(root).rstrip("/")
+        self._root = str(root).rstrip("/")
 
-    def _listed(self, filesystem: Any, path: str) -> list[PublishedFile] | None:
+    @property
+    def _is_local(self) -> bool:
+        protocol = self._filesystem.protocol
+        return "file" in (protocol if isinstance(protocol, tuple) else (protocol,))
+
+    def _listed(self, name: str) -> list[PublishedFile] | None:
         """The files of an existing manifest, none outside the target; None without a manifest."""
-        filesystem.invalidate_cache()  # include recent writes
+        self._filesystem.invalidate_cache()  # include recent writes
         try:
-            with filesystem.open(path, "rb") as file:
+            with self._filesystem.open(f"{self._root}/{name}", "rb") as file:
                 found = read_manifest(file.read(MAX_MANIFEST))
         except FileNotFoundError:
             return None
         if found is None:
-            name = path.rpartition("/")[2]
             raise OutputError(f"{self._shown} holds a {name} that is not ours", remedy="Choose another place.")
         return [
             file for file in found.files if not {"", ".", ".."} & set(file.path.split("/")) and "\\" not in file.path
         ]
 
-    def _refuse_foreign(self, filesystem: Any, root: str, manifest: Manifest) -> None:
+    def _refuse_foreign(self, manifest: Manifest) -> None:
         """Refuse a target with foreign files."""
         ours = {file.path for file in manifest.files} | {f"{_PENDING}{TEMPORARY_SUFFIX}"}
-        for folder, _, names in filesystem.walk(root):  # the first one suffices, a bucket may be large
-            below = str(folder).removeprefix(root).strip("/")
+        for folder, _, names in self._filesystem.walk(self._root):  # the first one suffices, a bucket may be large
+            below = str(folder).removeprefix(self._root).strip("/")
             for name in sorted(names):
                 path = f"{below}/{name}" if below else name
                 if path not in ours:
@@ -160,18 +159,33 @@ class StoredDataset:
                         f"{self._shown} holds other files, {path} for one", remedy="Choose an empty or new place."
                     )
 
-    def _copy(self, filesystem: Any, source: Path | bytes, target: str) -> None:
+    def _copy(self, source: Path | bytes, path: str) -> None:
         """Write a file; on a disk it is renamed when complete, object stores are atomic."""
-        local = _is_local(filesystem)
-        written = f"{target}{TEMPORARY_SUFFIX}" if local else target
+        target = f"{self._root}/{path}"
+        written = f"{target}{TEMPORARY_SUFFIX}" if self._is_local else target
         with contextlib.suppress(FileExistsError, NotImplementedError):  # object stores have no folders
-            filesystem.makedirs(target.rpartition("/")[0], exist_ok=True)
+            self._filesystem.makedirs(target.rpartition("/")[0], exist_ok=True)
         if isinstance(source, bytes):
-            filesystem.pipe_file(written, source)
+            self._filesystem.pipe_file(written, source)
         else:
-            filesystem.put_file(str(source), written)
-        if local:
-            filesystem.mv(written, target)
+            self._filesystem.put_file(str(source), written)
+        if self._is_local:
+            self._filesystem.mv(written, target)
+
+    def _has(self, file: PublishedFile) -> bool:
+        """Whether a file exists with the right content: it is read, since filesystems share no digest."""
+        self._filesystem.invalidate_cache()  # include recent writes
+        path = f"{self._root}/{file.path}"
+        try:
+            if self._filesystem.size(path) != file.size:
+                return False
+            digest = hashlib.sha256()
+            with self._filesystem.open(path, "rb", cache_type="none") as opened:
+                while chunk := opened.read(_CHUNK):
+                    digest.update(chunk)
+        except FileNotFoundError:
+            return False
+        return digest.hexdigest() == file.sha256
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
@@ -184,7 +198,7 @@ class StoredDataset:
             if isinstance(error, OSError) and is_no_space(error):
                 raise NoSpaceError(said, remedy=_AGAIN) from error
             on_disk = isinstance(error, OSError) and error.errno is not None and "://" not in self.url
-            if on_disk or isinstance(error, PermissionError):
+            if on_disk or isinstance(error, PermissionError | ValueError):  # the latter: an unknown kind of address
                 raise OutputError(said, remedy="Check your rights there, or name another place.") from error
             raise NetworkError(said, remedy=_AGAIN) from error
 
@@ -195,23 +209,3 @@ class StoredDataset:
             if password := urlsplit(self.url).password:
                 said = said.replace(self.url, self._shown).replace(unquote(password), "***").replace(password, "***")
         return said
-
-
-def _is_local(filesystem: Any) -> bool:
-    protocol = filesystem.protocol
-    return "file" in (protocol if isinstance(protocol, tuple) else (protocol,))
-
-
-def _is_same(filesystem: Any, path: str, file: PublishedFile) -> bool:
-    """Whether a file exists with the right content: it is read, since filesystems share no digest."""
-    filesystem.invalidate_cache()  # include recent writes
-    try:
-        if filesystem.size(path) != file.size:
-            return False
-        digest = hashlib.sha256()
-        with filesystem.open(path, "rb", cache_type="none") as opened:
-            while chunk := opened.read(_CHUNK):
-                digest.update(chunk)
-    except FileNotFoundError:
-        return False
-    return digest.hexdigest() == file.sha256
