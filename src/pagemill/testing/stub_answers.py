@@ -6,14 +6,11 @@ import hashlib
 from base64 import b64decode, b64encode
 from enum import StrEnum
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
 from PIL import Image
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 TEXT = "The quick brown fox jumps over the lazy dog. 다람쥐 헌 쳇바퀴에 타고파."
 TABLE = "<table><tr><td>Item</td><td>Price</td></tr><tr><td>Apple</td><td>1.50</td></tr></table>"
@@ -33,8 +30,6 @@ class Fault(StrEnum):
     HANG = "hang"  # no answer, ever
     TRUNCATED = "truncated"  # the first half, finish_reason "length"
     LOOP = "loop"  # the same words until finish_reason "length"
-    EMPTY = "empty"
-    ECHO = "echo"  # the prompt again
 
 
 def error_body(status: int, message: str) -> bytes:
@@ -71,22 +66,12 @@ def image_pixels(body: bytes) -> int:
         return image.width * image.height
 
 
-def prompt_text(body: bytes) -> str:
-    """The text of the last message, the images left out."""
-    content = msgspec.json.decode(body)["messages"][-1]["content"]
-    return content if isinstance(content, str) else " ".join(part["text"] for part in content if "text" in part)
-
-
-def spoiled(fault: Fault | None, text: str, body: bytes) -> tuple[str, str]:
+def spoiled(fault: Fault | None, text: str) -> tuple[str, str]:
     """An answer's text and ``finish_reason`` with a fault, of the kinds that come with HTTP 200."""
     if fault is Fault.TRUNCATED:
         return text[: len(text) // 2], "length"
     if fault is Fault.LOOP:
         return "and so on " * 800, "length"
-    if fault is Fault.EMPTY:
-        return "", "stop"
-    if fault is Fault.ECHO:
-        return prompt_text(body), "stop"
     return text, "stop"
 
 
@@ -113,36 +98,15 @@ def completion(model: str, number: int, text: str, finish_reason: str) -> bytes:
     )
 
 
-def embeddings(request: dict[str, Any], dimension: int) -> list[dict[str, Any]]:
-    """The ``data`` of ``/v1/embeddings``: one vector for each conversation or input.
+def embeddings(conversations: list[Any], dimension: int) -> list[dict[str, Any]]:
+    """The ``data`` of ``/v1/embeddings``, in base64: one vector for each conversation.
 
     Vectors are L2-normalised random numbers, seeded by the conversation: the same in every process.
-
-    Args:
-        request: With ``messages`` (one conversation, or a list of them) or ``input`` (a string or a list of strings).
-        dimension: Length of the vectors, where the request does not set ``dimensions``.
     """
-    if "messages" in request:
-        messages = request["messages"]
-        conversations = messages if messages and isinstance(messages[0], list) else [messages]
-    else:
-        given = request["input"]
-        texts = [given] if isinstance(given, str) else given
-        conversations = [[{"role": "user", "content": text}] for text in texts]
-    dimension = request.get("dimensions") or dimension
-    half = request.get("embed_dtype") == "float16"
     data = []
     for index, conversation in enumerate(conversations):
-        vector = _vector(conversation, dimension)
-        if request.get("encoding_format") == "base64":
-            raw = vector.astype("<f2" if half else "<f4").tobytes()
-            data.append({"index": index, "object": "embedding", "embedding": b64encode(raw).decode("ascii")})
-        else:
-            data.append({"index": index, "object": "embedding", "embedding": vector.tolist()})
+        seed = int.from_bytes(hashlib.sha256(msgspec.json.encode(conversation)).digest()[:8], "little")
+        vector = np.random.default_rng(seed).standard_normal(dimension, dtype=np.float32)
+        vector /= np.linalg.norm(vector)
+        data.append({"index": index, "object": "embedding", "embedding": b64encode(vector.tobytes()).decode("ascii")})
     return data
-
-
-def _vector(conversation: list[dict[str, Any]], dimension: int) -> NDArray[np.float32]:
-    seed = int.from_bytes(hashlib.sha256(msgspec.json.encode(conversation)).digest()[:8], "little")
-    vector = np.random.default_rng(seed).standard_normal(dimension, dtype=np.float32)
-    return vector / np.float32(np.linalg.norm(vector))

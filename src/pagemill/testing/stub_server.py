@@ -37,15 +37,17 @@ except ImportError as error:
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
-    from types import TracebackType
 
 _LARGEST_BODY = 1 << 28
 _PROMPT_ZONE = 2048
 """Bytes at either end of a body in which the prompt is looked for."""
 _IMAGE = "{image}"
-_BUSY = (
-    "The engine is currently busy and cannot accept new requests. Please try again later or on a different instance."
-)
+_REFUSALS = {
+    Fault.SERVER_ERROR: "EngineCore encountered an issue.",
+    Fault.UNAVAILABLE: "The engine is currently busy and cannot accept new requests. Please try again later.",
+    Fault.RATE_LIMITED: "Too many requests.",
+}
+"""What comes with the faults that are statuses of HTTP."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,9 +164,7 @@ class StubServer:
         await self.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -172,7 +172,7 @@ class StubServer:
         self._seen.add(request.transport)
         route = self._routes.get((request.method, request.path))
         if route is None:
-            return _json(stub_answers.error_body(404, "Not Found"), 404)
+            return _error(404, "Not Found")
         key = self.settings.api_key
         if key and request.path.startswith("/v1") and request.headers.get("Authorization") != f"Bearer {key}":
             self.counts["unauthorized"] += 1
@@ -230,52 +230,38 @@ class StubServer:
             return self._wrong_model(msgspec.json.decode(body)["model"])
         if settings.max_image_pixels and (pixels := stub_answers.image_pixels(body)) > settings.max_image_pixels:
             self.counts["refused"] += 1
-            message = stub_answers.too_large_message(pixels, settings.max_image_pixels)
-            return _json(stub_answers.error_body(400, message), 400)
+            return _error(400, stub_answers.too_large_message(pixels, settings.max_image_pixels))
         if fault is not None:
             self.counts[fault] += 1
-        match fault:
-            case Fault.RESET:
-                if request.transport is not None:
-                    request.transport.abort()
-                return web.Response()
-            case Fault.HANG:
-                await asyncio.Event().wait()
-            case Fault.SERVER_ERROR:
-                return _json(stub_answers.error_body(500, "EngineCore encountered an issue."), 500)
-            case Fault.UNAVAILABLE:
-                return _json(stub_answers.error_body(503, _BUSY), 503)
-            case Fault.RATE_LIMITED:
-                response = _json(stub_answers.error_body(429, "Too many requests."), 429)
+        if fault is Fault.RESET:
+            if request.transport is not None:
+                request.transport.abort()
+            return web.Response()
+        if fault is Fault.HANG:
+            await asyncio.Event().wait()
+        if fault in _REFUSALS:
+            response = _error(int(fault), _REFUSALS[fault])
+            if fault is Fault.RATE_LIMITED:
                 response.headers["Retry-After"] = f"{settings.retry_after_s:g}"
-                return response
+            return response
         async with self._slots:
             self._running += 1
             try:
                 await asyncio.sleep((settings.latency_ms + settings.latency_ms_a_running * self._running) / 1000)
             finally:
                 self._running -= 1
-        text, reason = stub_answers.spoiled(fault, self._text_for(body), body)
+        text, reason = stub_answers.spoiled(fault, self._text_for(body))
         self.counts["answered"] += 1
         return _json(stub_answers.completion(settings.model, number, text, reason))
 
     def _draw(self) -> Fault | None:
-        if not self.settings.faults:
-            return None
-        draw = self._random.random()
-        for fault, rate in self.settings.faults.items():
-            if draw < rate:
-                return fault
-            draw -= rate
-        return None
+        rates = self.settings.faults
+        return self._random.choices((*rates, None), (*rates.values(), 1 - sum(rates.values())))[0]
 
     def _text_for(self, body: bytes) -> str:
-        settings, text = self.settings, self.settings.text
+        settings = self.settings
         ends = body[:_PROMPT_ZONE] + body[-_PROMPT_ZONE:]
-        for piece, answer in settings.by_prompt.items():
-            if piece.encode() in ends:
-                text = answer
-                break
+        text = next((answer for piece, answer in settings.by_prompt.items() if piece.encode() in ends), settings.text)
         if not settings.by_image and _IMAGE not in text:
             return text
         digest = hashlib.sha256(stub_answers.image_bytes(body) or b"").hexdigest()
@@ -287,14 +273,18 @@ class StubServer:
         if asked.get("model") != self.settings.model:
             return self._wrong_model(asked.get("model"))
         await asyncio.sleep(self.settings.latency_ms / 1000)
-        data = stub_answers.embeddings(asked, self.settings.dimension)
+        data = stub_answers.embeddings(asked["messages"], self.settings.dimension)
         usage = {"prompt_tokens": 300 * len(data), "total_tokens": 300 * len(data), "completion_tokens": 0}
         reply = {"id": "embd-0", "object": "list", "created": 1_700_000_000, "model": self.settings.model}
         return _json(msgspec.json.encode(reply | {"data": data, "usage": usage}))
 
     def _wrong_model(self, asked: object) -> web.Response:
         self.counts["wrong_model"] += 1
-        return _json(stub_answers.error_body(404, f"The model `{asked}` does not exist."), 404)
+        return _error(404, f"The model `{asked}` does not exist.")
+
+
+def _error(status: int, message: str) -> web.Response:
+    return _json(stub_answers.error_body(status, message), status)
 
 
 def _json(body: bytes, status: int = 200) -> web.Response:

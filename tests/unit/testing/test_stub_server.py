@@ -111,13 +111,9 @@ async def test_error_statuses(fault, status):
         assert server.counts[fault] == 1
 
 
-@pytest.mark.parametrize(
-    ("fault", "answer"),
-    [(Fault.TRUNCATED, ("ab", "length")), (Fault.EMPTY, ("", "stop")), (Fault.ECHO, ("OCR:", "stop"))],
-)
-async def test_bad_answers(fault, answer):
-    async with StubServer(StubSettings(faults={fault: 1.0}, text="abcd")) as server:
-        assert choice(await post(server, chat("OCR:"))) == answer
+async def test_an_answer_that_is_cut():
+    async with StubServer(StubSettings(faults={Fault.TRUNCATED: 1.0}, text="abcd")) as server:
+        assert choice(await post(server, chat("OCR:"))) == ("ab", "length")
 
 
 async def test_loop():
@@ -141,7 +137,7 @@ async def test_reset_and_hang():
 
 async def test_the_same_seed_makes_the_same_faults():
     async def run(seed: int) -> list[int]:
-        async with StubServer(StubSettings(faults={Fault.SERVER_ERROR: 0.3, Fault.EMPTY: 0.3}, seed=seed)) as server:
+        async with StubServer(StubSettings(faults={Fault.SERVER_ERROR: 0.3, Fault.LOOP: 0.3}, seed=seed)) as server:
             return [(await post(server, chat()))[0] for _ in range(40)]
 
     assert await run(1) == await run(1) != await run(2)
@@ -175,34 +171,16 @@ async def test_a_request_that_was_under_way_does_not_kill_a_dead_server_once_mor
         assert server._returning is None
 
 
-def embedding_request(texts: list[str], **options) -> bytes:
-    conversations = [[{"role": "user", "content": [{"type": "text", "text": text}]}] for text in texts]
-    return msgspec.json.encode({"model": "stub", "messages": conversations, **options})
-
-
 async def test_embeddings_of_a_batch_of_conversations():
     async with StubServer(StubSettings(dimension=32)) as server:
-        texts = ["the price of apples", "the price of pears", "a map of Seoul"]
-        _, _, plain = await post(server, embedding_request(texts), "/v1/embeddings")
-        vectors = np.array([row["embedding"] for row in plain["data"]])
-        assert vectors.shape == (3, 32)
-        np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
-        assert len(np.unique(vectors, axis=0)) == 3
-
-        options = {"encoding_format": "base64", "embed_dtype": "float16", "dimensions": 16}
-        _, _, packed = await post(server, embedding_request(texts[:1], **options), "/v1/embeddings")
-        assert np.frombuffer(b64decode(packed["data"][0]["embedding"]), "<f2").shape == (16,)
-
-
-async def test_embeddings_know_images_and_plain_input():
-    async with StubServer() as server:
         one, other = (msgspec.json.decode(chat("", image))["messages"] for image in (png(3, 3), png(4, 4)))
         body = msgspec.json.encode({"model": "stub", "messages": [one, other, one]})
         _, _, reply = await post(server, body, "/v1/embeddings")
-        first, second, third = (row["embedding"] for row in reply["data"])
-        assert first == third != second
-        _, _, reply = await post(server, msgspec.json.encode({"model": "stub", "input": "words"}), "/v1/embeddings")
-        assert len(reply["data"]) == 1
+        vectors = np.array([np.frombuffer(b64decode(row["embedding"]), "<f4") for row in reply["data"]])
+        assert vectors.shape == (3, 32)
+        np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
+        assert (vectors[0] == vectors[2]).all()
+        assert (vectors[0] != vectors[1]).any()
 
 
 def test_as_a_process():
