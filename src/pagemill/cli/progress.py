@@ -219,8 +219,6 @@ class ServerDisplay:
                     self._console.say(line)
             case What.GIVEN_UP:
                 self._console.say(f"Server {event.url}: given up.")
-            case What.CLEARED:
-                self._console.say(f"Killed {event.text}: its pagemill process was killed.")
 
     def _progress(self, text: str, now: float) -> None:
         if self._console.is_terminal and not self._console.failures_only:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import secrets
 import signal
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING
 from pagemill.errors import ServerError
 from pagemill.processes import module_command
 from pagemill.serving import watchdog
-from pagemill.serving.orphans import MARK, end_marked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,8 +27,7 @@ _WATCHDOG_END_S = 10.0
 class ServerProcess:
     """A server that runs, or ran, under its watchdog. Made by :meth:`start`."""
 
-    def __init__(self, process: asyncio.subprocess.Process, pid: int, grace_s: float, mark: str) -> None:
-        self._mark = mark
+    def __init__(self, process: asyncio.subprocess.Process, pid: int, grace_s: float) -> None:
         self.pid = pid
         """The server's process id, which is also its process group."""
         self._watchdog = process
@@ -52,7 +49,6 @@ class ServerProcess:
         Raises:
             ServerError: The command cannot be run.
         """
-        mark = secrets.token_hex(16)
         process = await asyncio.create_subprocess_exec(
             *module_command(watchdog.__name__, "-I", "-S"),
             *("--log", str(log), "--log-bytes", str(LOG_BYTES), "--grace", str(grace_s), "--"),
@@ -60,7 +56,7 @@ class ServerProcess:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env={**environment, MARK: mark},
+            env=environment,
             start_new_session=True,  # Ctrl-C at the terminal is for the owner alone, which ends the server in order
         )
         assert process.stdin is not None
@@ -79,7 +75,7 @@ class ServerProcess:
                 await process.wait()
         if word != "started":
             raise ServerError(f"{command[0]} cannot be started: {said or 'its watchdog died'}", remedy="Check --vllm.")
-        return cls(process, int(rest), grace_s, mark)
+        return cls(process, int(rest), grace_s)
 
     @property
     def ended(self) -> bool:
@@ -115,7 +111,6 @@ class ServerProcess:
         word, _, status = (await self._watchdog.stdout.readline()).decode("utf-8", "replace").strip().partition(" ")
         if word != "ended":
             self.kill()
-            await asyncio.to_thread(end_marked, {self._mark})
         await self._watchdog.wait()
         assert self._watchdog.stdin is not None
         self._watchdog.stdin.close()

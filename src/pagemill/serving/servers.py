@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Self
 
 from pagemill.errors import first_of
 from pagemill.inference.exchange import Exchange
-from pagemill.serving.orphans import end_orphans
 from pagemill.serving.server import ModelServer
-from pagemill.serving.spec import Event, Patience, What
+from pagemill.serving.spec import Patience
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,9 +44,6 @@ class ModelServers:
         return bool(self._watches)
 
     async def __aenter__(self) -> Self:
-        if ended := await asyncio.to_thread(end_orphans):
-            what = "a process" if ended == 1 else f"{ended} processes"
-            self._tell(Event(What.CLEARED, "", f"{what} of a server that was left behind"))
         self._exchange = Exchange()
         self._servers = [ModelServer(spec, self._exchange, self._patience, self._tell) for spec in self._specs]
         async with AsyncExitStack() as stack:

@@ -47,7 +47,6 @@ class What(StrEnum):
     REUSED = "reused"
     DIED = "died"
     GIVEN_UP = "given up"
-    CLEARED = "cleared"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,6 @@ class Event:
 
     what: What
     url: str
-    """Empty where it is about no server of this process."""
     text: str
     """The command, a line of the log, a reason."""
 

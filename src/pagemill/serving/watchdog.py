@@ -5,8 +5,7 @@ little memory. Its standard input is the lifeline: while that is open, the serve
 server when the lifeline closes (the owner closed it, or died in any way, SIGKILL included), and when its own parent
 changes. Every descendant of the server is stopped with it: on Linux the
 watchdog is a subreaper and inherits orphaned processes, also those that left the server's process group. If the
-watchdog itself is killed, the Linux kernel kills the server's group; processes that had left it are killed by the
-next start of a server (:mod:`pagemill.serving.orphans`).
+watchdog itself is killed, the Linux kernel kills the server's group.
 
 On standard output it prints ``started PID`` or ``failed ERROR``, and ``ended STATUS`` once the server and all its
 processes are gone. The server's output goes to a log of bounded size; a full disk loses lines of it and never stops the
@@ -187,7 +186,7 @@ def main() -> int:
     """Watch one server until it has ended."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--log", type=Path, required=True)
-    parser.add_argument("--log-bytes", type=int, required=True)  # by which other versions know it for a watchdog
+    parser.add_argument("--log-bytes", type=int, required=True)
     parser.add_argument("--grace", type=float, required=True)
     parser.add_argument("command", nargs="+")
     options = parser.parse_args()
