@@ -49,8 +49,6 @@ class Handler(BaseHTTPRequestHandler):
                 "max_model_len": int(option("--max-model-len", "16384")),
             }
             body = json.dumps({"object": "list", "data": [row]}).encode()
-        elif self.path == "/metrics":
-            body = b"vllm:num_requests_running 0\nvllm:num_requests_waiting 0\n"
         else:
             status = 404
         self.send_response(status)

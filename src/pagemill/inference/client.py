@@ -17,7 +17,7 @@ from pagemill.inference.exchange import (
     RequestTimeoutError,
 )
 from pagemill.inference.limits import InFlightLimit
-from pagemill.inference.models import Served, choose_model, decode_served, not_served, requests_waiting
+from pagemill.inference.models import Served, choose_model, decode_served, not_served
 from pagemill.inference.servers import PooledServer, ServerPool, server_root
 
 if TYPE_CHECKING:
@@ -46,8 +46,6 @@ _STREAK = 5
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 3.0
 _LAST_WAIT_S = 5.0
 """Seconds to wait for an unreachable server when the run is ending: enough for a restart."""
-_POLL_S = 1.0
-"""Seconds between two reads of a server's queue length."""
 
 
 class ServerClient:
@@ -82,7 +80,6 @@ class ServerClient:
         self._newest_answered = float("-inf")
         """When the most recently sent of the answered requests was sent."""
         self._probes: dict[PooledServer, asyncio.Task[None]] = {}
-        self._polls: dict[PooledServer, asyncio.Task[None]] = {}
 
     @property
     def in_flight(self) -> int:
@@ -139,10 +136,9 @@ class ServerClient:
 
     async def aclose(self) -> None:
         """Close connections and cancel background tasks."""
-        tasks = [*self._probes.values(), *self._polls.values()]
-        for task in tasks:
+        for task in self._probes.values():
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*self._probes.values(), return_exceptions=True)
         if self._exchange is not None:
             await self._exchange.close()
             self._exchange = None
@@ -219,8 +215,6 @@ class ServerClient:
     ) -> Decoded:
         """Send one request to one server, and record what its outcome shows about the server."""
         loop = asyncio.get_running_loop()
-        if server.limit.smallest < server.limit.largest and server not in self._polls:
-            self._polls[server] = asyncio.create_task(self._poll(server))
         attempt, start = server.limit.begin(server.in_flight), loop.time()
         try:
             answer, tokens = decode(await self._open().request(server.root + path, self._request_timeout_s, body))
@@ -280,9 +274,8 @@ class ServerClient:
         if server.rejection is not None:  # another request was rejected first
             return
         self._pool.count_out(server, why)
-        for running in (self._probes, self._polls):
-            if server in running:
-                running[server].cancel()
+        if server in self._probes:
+            self._probes[server].cancel()
         if self._pool.rejection() is None:
             _log.warning("%s; continuing without it. %s", why.message, why.remedy or "")
 
@@ -323,22 +316,6 @@ class ServerClient:
         except PagemillError:
             pass
         return True
-
-    async def _poll(self, server: PooledServer) -> None:
-        """Feed the server's reported queue length to its adaptive limit while there are requests."""
-        while True:
-            await asyncio.sleep(_POLL_S)
-            if not server.in_flight or not server.up:
-                continue
-            try:
-                waiting = requests_waiting(await self._open().request(f"{server.root}/metrics", _PROBE_TIMEOUT_S))
-            except AttemptFailedError:
-                continue
-            except PagemillError:
-                return
-            if waiting is None:
-                return
-            server.limit.queue(waiting)
 
 
 def _backoff(first_s: float, longest_s: float, failures: int) -> float:

@@ -2,8 +2,8 @@
 
 The adaptive limit maximises throughput. A batching server answers twice the requests in hardly more time until its
 batch is full; after that, more requests only wait longer. So the limit doubles while the time per token holds, then
-probes in smaller steps up and down. It decreases by a factor on overload: HTTP 429 or 503, a timeout, a queue in the
-server's metrics, or a crash that loses everything in flight. Isolated failures between answers are no evidence of load.
+probes in smaller steps up and down. It decreases by a factor on overload: HTTP 429 or 503, a timeout, or a crash that
+loses everything in flight. Isolated failures between answers are no evidence of load.
 (Multiplicative decrease: Chiu and Jain, 1989; latency as the signal: TCP Vegas, Brakmo and Peterson, 1995.)
 
 This module knows nothing of time, sockets or servers.
@@ -23,10 +23,6 @@ _OVERLOAD_SHARE = 0.2
 single ones, which would lower the limit to 1 for nothing."""
 _BURST = 8
 """Failures without an answer in between, absolute and as a share of the limit, that mean the server crashed."""
-_QUEUE_CUT = 0.85
-"""Factor on the limit when the server's queue is too long."""
-_QUEUE_SHARE = 0.25
-"""Share of the limit above which a queue is too long; a shorter one keeps the server busy."""
 _WORTH = 0.1
 """Least gain in throughput from twice the requests; a smaller step needs a proportional one."""
 _PROBE = 1.25
@@ -67,9 +63,7 @@ class InFlightLimit:
         self._before: tuple[int, float] | None = None
         """The limit before the running probe, and the seconds per token then."""
         self._rest = 0
-        self._settled = True
-        """Whether a whole window has passed since the limit was lowered."""
-        self._answers = self._tokens = self._queued = self._overloads = 0
+        self._answers = self._tokens = self._overloads = 0
         self._seconds = 0.0
         self._answered = True
         """Whether there was an answer since the limit was lowered: a full server answers some requests; one that fails
@@ -98,7 +92,7 @@ class InFlightLimit:
             return
         self._overloads += 1
         if self._overloads >= max(_OVERLOADS, _OVERLOAD_SHARE * self.value):
-            self._lower(_CUT)
+            self._lower()
 
     def failed(self, attempt: Attempt) -> None:
         """Record a server error or lost connection: a fault, or a crash under load."""
@@ -106,30 +100,23 @@ class InFlightLimit:
             return
         self._failures += 1
         if self._failures >= max(_BURST, _OVERLOAD_SHARE * self.value):
-            self._lower(_CUT)
+            self._lower()
 
     def returned(self) -> None:
         """Record that the server is reachable again after an outage."""
         self._failures = 0
         self._answered = True
 
-    def queue(self, waiting: int) -> None:
-        """Record the server's reported queue length; it counts again only after an answer since the last decrease."""
-        self._queued = max(self._queued, waiting)
-        if self._settled and waiting > max(1.0, _QUEUE_SHARE * self.value):
-            self._lower(_QUEUE_CUT)
-
-    def _lower(self, factor: float) -> None:
+    def _lower(self) -> None:
         self._doubling = False
         self._before = None
-        self._settled = self._answered = False
+        self._answered = False
         self._rest = _REST
-        self._change(math.floor(self.value * factor))
+        self._change(math.floor(self.value * _CUT))
 
     def _end_window(self) -> None:
         """Adjust the limit after a window of as many answers as the limit allows requests."""
-        pace, queued = self._seconds / self._tokens, self._queued
-        self._settled = True
+        pace = self._seconds / self._tokens
         self._clear_window()
         probe, self._before = self._before, None
         if probe is not None and probe[0] != self.value:
@@ -140,9 +127,6 @@ class InFlightLimit:
                 self._rest = _REST
                 self._change(probe[0])
                 return
-        if queued:  # the server is saturated
-            self._doubling = False
-            return
         if self._rest:
             self._rest -= 1
             return
@@ -160,7 +144,7 @@ class InFlightLimit:
         self._clear_window()
 
     def _clear_window(self) -> None:
-        self._answers = self._tokens = self._queued = self._overloads = 0
+        self._answers = self._tokens = self._overloads = 0
         self._seconds = 0.0
 
 

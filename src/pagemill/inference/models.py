@@ -1,8 +1,7 @@
-"""What servers say about themselves, decoded from untrusted input: their models, the length of their queue."""
+"""The models of servers, decoded from untrusted input."""
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -12,8 +11,6 @@ from pagemill.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-_WAITING = re.compile(rb"^vllm:num_requests_waiting(?:\{.*\})? (\d{1,9})(?:\.\d+)?(?:\s|$)", re.MULTILINE)
-"""In the Prometheus text format: ``vllm:num_requests_waiting{engine="0",model_name="..."} 3.0`` on a line."""
 _MOST_TOKENS = 10**7
 _NAMES_SHOWN = 20
 _NAME_WIDTH = 100
@@ -46,12 +43,6 @@ def decode_served(reply: bytes) -> list[Served]:
         RecursionError: It is nested too deeply.
     """
     return msgspec.json.decode(reply, type=_Models).data
-
-
-def requests_waiting(metrics: bytes) -> int | None:
-    """The length of a vLLM server's queue, summed over its engines; None if ``/metrics`` does not contain it."""
-    found = _WAITING.findall(metrics)
-    return sum(map(int, found)) if found else None
 
 
 def token_count(given: object) -> int | None:

@@ -118,7 +118,6 @@ class StubServer:
         self._returning: asyncio.Task[None] | None = None
         self._routes: dict[tuple[str, str], Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]] = {
             ("GET", "/health"): self._health,
-            ("GET", "/metrics"): self._metrics,
             ("GET", "/counts"): self._tell_counts,
             ("GET", "/v1/models"): self._models,
             ("POST", "/v1/chat/completions"): self._completions,
@@ -181,15 +180,6 @@ class StubServer:
 
     async def _health(self, _: web.BaseRequest) -> web.Response:
         return web.Response()
-
-    async def _metrics(self, _: web.BaseRequest) -> web.Response:
-        labels = f'{{engine="0",model_name="{self.settings.model}"}}'
-        values = {
-            "vllm:num_requests_running": self._running,
-            "vllm:num_requests_waiting": self.in_flight - self._running,
-        }
-        lines = (f"# TYPE {name} gauge\n{name}{labels} {value:.1f}\n" for name, value in values.items())
-        return web.Response(body="".join(lines).encode(), content_type="text/plain")
 
     async def _tell_counts(self, _: web.BaseRequest) -> web.Response:
         return _json(msgspec.json.encode(dict(self.counts)))

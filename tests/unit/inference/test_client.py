@@ -9,7 +9,6 @@ import pytest
 from aiohttp import web
 
 from pagemill.errors import NetworkError, UsageError
-from pagemill.inference import client as client_module
 from pagemill.inference.chat import Answer, ChatClient
 from pagemill.inference.exchange import RequestRefusedError
 from pagemill.inference.limits import InFlightLimit
@@ -62,13 +61,6 @@ async def test_the_adaptive_limit_grows_with_a_server_that_bears_it():
     async with StubServer(StubSettings(latency_ms=20)) as server, talking(server.url) as client:
         await asyncio.gather(*[client.ask(BODY) for _ in range(600)])
         assert server.counts["max_in_flight"] > InFlightLimit().value
-
-
-async def test_the_adaptive_limit_is_told_of_the_queue(monkeypatch):
-    monkeypatch.setattr(client_module, "_POLL_S", 0.01)
-    async with StubServer(StubSettings(latency_ms=30, slots=2)) as server, talking(server.url) as client:
-        await asyncio.gather(*[client.ask(BODY) for _ in range(80)])
-        assert client.servers[0].limit.value < 32
 
 
 @pytest.mark.parametrize(

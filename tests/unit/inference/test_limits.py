@@ -23,7 +23,6 @@ def drive(
     slots: int = 10**9,
     capacity: int = 10**9,
     demand: int = 10**9,
-    poll_s: float | None = None,
 ) -> list[int]:
     """Requests against a server: ``seconds(running)`` each, ``slots`` run at once, over ``capacity`` get HTTP 503.
 
@@ -32,7 +31,7 @@ def drive(
     """
     now, sent, waiting = 0.0, 0, []
     running: list[tuple[float, int, float, object]] = []
-    history, next_poll = [], poll_s
+    history = []
     while len(history) < requests:
         in_flight = len(running) + len(waiting)
         while in_flight < min(limit.value, demand):
@@ -55,9 +54,6 @@ def drive(
         if waiting:
             number, began, queued = waiting.pop(0)
             heapq.heappush(running, (now + seconds(len(running) + 1), number, began, queued))
-        while next_poll is not None and now >= next_poll:
-            limit.queue(len(waiting))
-            next_poll += poll_s
     return history
 
 
@@ -70,13 +66,7 @@ def test_it_doubles_only_as_long_as_demand_fills_it():
 
 
 @pytest.mark.parametrize("slots", [4, 24, 100])
-def test_it_finds_the_slots_of_a_server_that_tells_of_its_queue(slots):
-    settled = drive(InFlightLimit(), lambda _: 1.0, slots=slots, poll_s=1.0)[2500:]
-    assert 0.6 * slots <= sum(settled) / len(settled) <= 1.6 * slots
-
-
-@pytest.mark.parametrize("slots", [4, 24, 100])
-def test_without_metrics_latency_tells_of_the_queue(slots):
+def test_latency_tells_of_the_queue(slots):
     settled = drive(InFlightLimit(), lambda _: 1.0, slots=slots)[2500:]
     assert 0.8 * slots <= sum(settled) / len(settled) <= 4.5 * slots
 
@@ -149,13 +139,6 @@ def test_a_death_with_all_in_flight_lowers_it_once_however_long_the_outage_is():
         assert limit.value == value
 
 
-def test_a_long_queue_is_cut_once_until_the_answers_are_in():
-    limit = InFlightLimit(100)
-    for _ in range(10):
-        limit.queue(60)
-    assert limit.value == 85
-
-
 def test_a_fixed_limit_stays():
     limit = InFlightLimit(smallest=7, largest=7)
     for _ in range(100):
@@ -164,7 +147,6 @@ def test_a_fixed_limit_stays():
         limit.failed(ticket)
         limit.overloaded(ticket)
         limit.succeeded(ticket, 1.0, 1)
-        limit.queue(1000)
     assert limit.value == 7
 
 
@@ -172,7 +154,6 @@ EVENTS = st.one_of(
     st.tuples(st.just("succeeded"), st.floats(0, 1e6), st.integers(0, 10**6), st.booleans()),
     st.tuples(st.just("overloaded"), st.booleans()),
     st.tuples(st.just("failed"), st.booleans()),
-    st.tuples(st.just("queue"), st.integers(0, 10**6)),
 )
 
 
@@ -181,13 +162,10 @@ def test_it_stays_within_its_bounds_whatever_happens(events, first, smallest, la
     limit = InFlightLimit(first, smallest=smallest, largest=largest)
     old = limit.begin(1)
     for kind, *details in events * repeat:
-        if kind == "queue":
-            limit.queue(*details)
+        ticket = limit.begin(limit.value) if details.pop() else old
+        if kind == "succeeded":
+            limit.succeeded(ticket, *details)
         else:
-            ticket = limit.begin(limit.value) if details.pop() else old
-            if kind == "succeeded":
-                limit.succeeded(ticket, *details)
-            else:
-                getattr(limit, kind)(ticket)
+            getattr(limit, kind)(ticket)
         assert smallest <= limit.value <= largest
         assert isinstance(limit.value, int)

@@ -75,9 +75,6 @@ async def test_tells_of_itself_as_vllm_does():
         assert msgspec.json.decode((await get(server, "/v1/models"))[1])["data"][0]["id"] == "glm-ocr"
         waiting = [asyncio.create_task(post(server, chat(model="glm-ocr"))) for _ in range(3)]
         await until(lambda: server.in_flight == 3)
-        _, metrics = await get(server, "/metrics")
-        assert 'vllm:num_requests_running{engine="0",model_name="glm-ocr"} 1.0' in metrics
-        assert 'vllm:num_requests_waiting{engine="0",model_name="glm-ocr"} 2.0' in metrics
         assert server.counts["max_in_flight"] == 3
         for task in waiting:
             task.cancel()
