@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import math
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from pagemill.document.geometry import clip
 from pagemill.document.labels import Label
@@ -71,20 +70,21 @@ def engine_error(name: str, error: BaseException) -> PagemillError:
     return EngineError(f"{name} failed: {type(error).__name__}: {error}")
 
 
-def _names_engine(check: Callable[P, R]) -> Callable[Concatenate[str, P], R]:
-    """Make what a check raises an EngineError; the check is called with the engine's name as its first argument."""
+def checked(name: str, check: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Call one of the checks below; what it raises becomes an EngineError.
 
-    @functools.wraps(check)
-    def checked(name: str, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return check(*args, **kwargs)
-        except (AttributeError, TypeError, ValueError) as error:
-            raise EngineError(f"{name} gave an invalid answer: {error}") from error
+    Args:
+        name: What the engine is called.
+        check: The check.
+        *args: Its arguments.
+        **kwargs: Likewise.
+    """
+    try:
+        return check(*args, **kwargs)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise EngineError(f"{name} gave an invalid answer: {error}") from error
 
-    return checked
 
-
-@_names_engine
 def checked_regions(page: Pixels, regions: Any) -> list[DetectedRegion]:
     """Check what a layout engine found on a page; boxes that stick out of it a little are clipped.
 
@@ -99,8 +99,7 @@ def checked_regions(page: Pixels, regions: Any) -> list[DetectedRegion]:
 
 def _checked_region(region: DetectedRegion, width: int, height: int) -> DetectedRegion:
     _require(isinstance(region.label, Label), f"the label {region.label!r} is no layout class")
-    x1, y1, x2, y2 = _finite("the box", region.box, 4)
-    _require(x1 <= x2 and y1 <= y2, f"the box {region.box} is inverted")
+    x1, y1, x2, y2 = _corners(region.box)
     beyond_x, beyond_y = (max(_LEAST_OVERHANG, _OVERHANG * side) for side in (width, height))
     _require(
         x1 >= -beyond_x and y1 >= -beyond_y and x2 <= width + beyond_x and y2 <= height + beyond_y,
@@ -112,7 +111,6 @@ def _checked_region(region: DetectedRegion, width: int, height: int) -> Detected
     return replace(region, box=clip((x1, y1, x2, y2), float(width), float(height)), score=score, polygon=polygon)
 
 
-@_names_engine
 def checked_lines(page: Pixels, lines: Any) -> list[DetectedLine]:
     """Check which lines a text detector found on a page."""
     _require_list(lines)
@@ -128,7 +126,6 @@ def checked_lines(page: Pixels, lines: Any) -> list[DetectedLine]:
     return list(lines)
 
 
-@_names_engine
 def checked_text(line: Pixels, text: RecognizedText) -> RecognizedText:
     """Check what a recognition engine read in a line image."""
     _require(isinstance(text.text, str), f"a text is {type(text.text).__name__}")
@@ -138,7 +135,6 @@ def checked_text(line: Pixels, text: RecognizedText) -> RecognizedText:
     return text if confidence is text.confidence else replace(text, confidence=confidence)
 
 
-@_names_engine
 def checked_reading(reading: RegionReading) -> RegionReading:
     """Check what a region engine read in a region: not too long, and something, or a reason why there is nothing."""
     _check_content(reading)
@@ -147,7 +143,6 @@ def checked_reading(reading: RegionReading) -> RegionReading:
     return reading
 
 
-@_names_engine
 def checked_page_reading(reading: PageReading) -> PageReading:
     """Check what an engine read on a page; boxes are clipped to it."""
     _check_attempts(reading)
@@ -163,12 +158,7 @@ def checked_page_reading(reading: PageReading) -> PageReading:
 def _checked_element(element: PageElement) -> PageElement:
     _require(isinstance(element.label, Label), f"the label {element.label!r} is no layout class")
     _check_content(element)
-    boxes: list[Box] = []
-    for box in element.boxes:
-        x1, y1, x2, y2 = _finite("the box", box, 4)
-        _require(x1 <= x2 and y1 <= y2, f"the box {box} is inverted")
-        boxes.append(clip((x1, y1, x2, y2), 1.0, 1.0))
-    return replace(element, boxes=tuple(boxes))
+    return replace(element, boxes=tuple(clip(_corners(box), 1.0, 1.0) for box in element.boxes))
 
 
 def _check_content(read: RegionReading | PageElement) -> None:
@@ -209,6 +199,12 @@ def _share(what: str, number: Any) -> float:
 def _points(points: Any) -> tuple[Point, ...]:
     pairs = (_finite("a point of a polygon", point, 2) for point in points)
     return tuple((x, y) for x, y in pairs)
+
+
+def _corners(box: Any) -> Box:
+    x1, y1, x2, y2 = _finite("the box", box, 4)
+    _require(x1 <= x2 and y1 <= y2, f"the box {box} is inverted")
+    return x1, y1, x2, y2
 
 
 def _finite(what: str, numbers: Any, count: int) -> list[float]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pagemill.errors import CorruptInputError, PagemillError, TooLargeError
 from pagemill.imaging.decode import decode_image
+from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.pdf import describe, open_pdf, render_page
 from pagemill.imaging.pdf_repair import repair_pdf
 from pagemill.processes import die_with_parent
@@ -60,14 +61,13 @@ class Worker:
 
     def _answer(self, request: Request) -> Reply:
         if isinstance(request, DecodeImage):
-            page = decode_image(request.path, frame=request.frame, limits=request.limits, name=str(request.name))
-            return Decoded(page)
+            return Decoded(decode_image(request.path, frame=request.frame, name=str(request.name)))
         if isinstance(request, Repair):
             return repair_pdf(request.path, request.target, request.password)
         document = self._open(request.path, request.password)
         if isinstance(request, Describe):
             return describe(document)
-        return Decoded(render_page(document, request.page_index, request.limits))
+        return Decoded(render_page(document, request.page_index, DecodeLimits()))
 
     def _open(self, path: Path, password: str | None) -> Any:
         key = (path, password)

@@ -16,14 +16,7 @@ from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.page import PdfInfo, PdfRepair
 from pagemill.processes import module_command
 from pagemill.runtime.decoding_process import DecodingProcess, KilledError
-from pagemill.runtime.decoding_protocol import (
-    Decoded,
-    DecodeImage,
-    Describe,
-    Failed,
-    Render,
-    Repair,
-)
+from pagemill.runtime.decoding_protocol import Decoded, DecodeImage, Describe, Failed, Render, Repair
 from pagemill.runtime.threads import ComputeThreads
 from pagemill.sources.base import PdfPage
 
@@ -39,7 +32,6 @@ Answer = TypeVar("Answer", PdfInfo, Decoded, PdfRepair)
 DECODE_TIMEOUT_S = 60.0
 """Most time for decoding or rendering a page, or opening a file, waiting for its turn not included; far above what
 honest ones need. A page's own limit may be shorter."""
-_START_TIMEOUT_S = 60.0
 _LARGE = 2
 """Images this many times over the working size are decoded in a worker process, one at a time: its memory is bounded,
 and goes back to the system."""
@@ -122,7 +114,7 @@ class DecodingService:
         """
         if not isinstance(payload, PdfPage):
             return await self._decode_image(payload)
-        request = Render(payload.path.absolute(), payload.password, payload.page_index, self.limits)
+        request = Render(payload.path.absolute(), payload.password, payload.page_index)
         page = (await self._ask(request, f"rendering page {payload.page_index + 1}", Decoded)).page
         return replace(page, notes=(*payload.notes, *page.notes))
 
@@ -137,21 +129,21 @@ class DecodingService:
                 return await run(decode_image, source, frame=payload.frame, limits=self.limits, name=name)
         async with self._one_large:
             with nullcontext(source) if isinstance(source, Path) else _spooled(source) as path:
-                request = DecodeImage(path.absolute(), payload.frame, Path(name), self.limits)
+                request = DecodeImage(path.absolute(), payload.frame, Path(name))
                 return (await self._ask(request, what, Decoded)).page
 
     @asynccontextmanager
-    async def _time_limit(self, what: str) -> AsyncIterator[None]:
+    async def _time_limit(self, what: str, seconds: float | None = None) -> AsyncIterator[None]:
+        seconds = seconds or self._timeout_s
         try:
-            async with asyncio.timeout(self._timeout_s):
+            async with asyncio.timeout(seconds):
                 yield
         except TimeoutError:
-            remedy = "Convert it to an image of moderate size with another program."
-            if self._timeout_s < DECODE_TIMEOUT_S:  # else more time for the page is none for this
-                remedy = (
-                    f"Give it more time with --page-timeout (up to {DECODE_TIMEOUT_S:g} s count here). Or: {remedy}"
-                )
-            raise PageTimeoutError(f"{what} took longer than {self._timeout_s:g} s", remedy=remedy) from None
+            raise PageTimeoutError(
+                f"{what} took longer than {seconds:g} s",
+                remedy=f"Give it more time with --page-timeout (up to {DECODE_TIMEOUT_S:g} s count here), or convert "
+                "it to an image of moderate size with another program.",
+            ) from None
 
     async def _ask(self, request: Request, what: str, expected: type[Answer]) -> Answer:
         """Ask a process, and another one where that was killed from outside, which is no fault of the page."""
@@ -184,7 +176,8 @@ class DecodingService:
             process = DecodingProcess(self._command, self._memory) if is_new else self._idle.pop()
             try:
                 if is_new:
-                    await self._wait_for_start(process)
+                    async with self._time_limit("starting a decoding process", DECODE_TIMEOUT_S):
+                        await self._waiting.run(process.receive)
                 yield process
                 is_good = process.retained_bytes() <= _RETAINED
             finally:
@@ -193,21 +186,11 @@ class DecodingService:
                 else:
                     await asyncio.shield(self._waiting.run(process.kill))
 
-    async def _wait_for_start(self, process: DecodingProcess) -> None:
-        try:
-            async with asyncio.timeout(_START_TIMEOUT_S):
-                await self._waiting.run(process.receive)
-        except (WorkerCrashError, TimeoutError) as error:
-            raise WorkerCrashError(
-                f"a decoding process did not start: {error}",
-                remedy="Check the installation: pagemill doctor",
-            ) from error
-
 
 @contextmanager
 def _spooled(data: bytes) -> Iterator[Path]:
     """A temporary file with these bytes."""
-    with tempfile.TemporaryDirectory(prefix="pagemill-", ignore_cleanup_errors=True) as folder:
-        path = Path(folder, "image")
-        path.write_bytes(data)
-        yield path
+    with tempfile.NamedTemporaryFile(prefix="pagemill-") as file:
+        file.write(data)
+        file.flush()
+        yield Path(file.name)

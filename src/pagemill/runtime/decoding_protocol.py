@@ -11,7 +11,6 @@ import msgspec
 import numpy as np
 
 from pagemill.errors import PagemillError, error_class
-from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.page import DecodedPage, PdfInfo, PdfRepair
 
 HEADER = struct.Struct(">I")
@@ -32,7 +31,6 @@ class Render(msgspec.Struct, tag=True, frozen=True):
     path: Path
     password: str | None
     page_index: int
-    limits: DecodeLimits
 
 
 class Repair(msgspec.Struct, tag=True, frozen=True):
@@ -51,7 +49,6 @@ class DecodeImage(msgspec.Struct, tag=True, frozen=True):
     frame: int
     name: Path
     """How messages call it; a file name need not be UTF-8."""
-    limits: DecodeLimits
 
 
 class Ready(msgspec.Struct, tag=True, frozen=True):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pagemill.errors import EngineError, PagemillError
-from pagemill.runtime.contract import engine_error, is_out_of_memory
+from pagemill.runtime.contract import checked, engine_error, is_out_of_memory
 from pagemill.runtime.threads import StuckError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class MicroBatcher(Generic[Item, Answer]):
         max_batch: Most items in a call.
         concurrency: Calls that may run at once.
         size: Of an item; None keeps arrival order.
-        check: Gives an answer back as it is to be used, or raises an EngineError that says what is wrong with it.
+        check: Gives an answer back as it is to be used, or raises what is wrong with it.
         free: Frees the model when this is closed, unless a call hangs in it.
     """
 
@@ -167,7 +167,7 @@ class MicroBatcher(Generic[Item, Answer]):
 
     def _checked(self, item: Item, answer: Answer) -> Answer | EngineError:
         try:
-            return self._check(item, answer)
+            return checked(self._name, self._check, item, answer)
         except EngineError as error:
             return error.with_traceback(None)
 

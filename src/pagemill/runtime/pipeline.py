@@ -254,14 +254,13 @@ class Pipeline:
         create = await self.compute(engines.load, engines.LAYOUT_ENGINES, choice.engine)
         settings = LayoutSettings(model_path=choice.model, max_batch=self.runtime.layout_batch or None)
         engine: LayoutEngine = await self.compute(create, settings)
-        name = f"the layout engine {choice.engine!r}"
         return MicroBatcher(
             engine.detect,
-            name=name,
+            name=f"the layout engine {choice.engine!r}",
             threads=self._threads,
             max_batch=engine.max_batch,
             concurrency=self.runtime.threads,
-            check=functools.partial(checked_regions, name),
+            check=checked_regions,
             free=engine.close,
         )
 

@@ -10,7 +10,7 @@ from pagemill.document.page import ContentFormat
 from pagemill.errors import EngineError, NetworkError, PagemillError, PageTimeoutError, UsageError
 from pagemill.recognition.base import PageReading, Problem, RegionReader, RegionReading
 from pagemill.runtime import engines
-from pagemill.runtime.contract import checked_page_reading, checked_reading, engine_error
+from pagemill.runtime.contract import checked, checked_page_reading, checked_reading, engine_error
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -122,12 +122,12 @@ class CheckedReader(RegionReader):
         await self._engine.aclose()
 
     async def _answer(
-        self, reading: Awaitable[Answer], check: Callable[[str, Answer], Answer], unread: Callable[[Problem], Answer]
+        self, reading: Awaitable[Answer], check: Callable[[Answer], Answer], unread: Callable[[Problem], Answer]
     ) -> Answer:
         """Wait for an answer, but not for ever: a page would never end."""
         try:
             async with asyncio.timeout(self._longest_s) as limit:
-                return check(self._what, await reading)
+                return checked(self._what, check, await reading)
         except (NetworkError, UsageError):
             raise
         except Exception as raised:

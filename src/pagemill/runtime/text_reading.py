@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from pagemill.recognition.languages import plan
 from pagemill.recognition.reader import PageReader
 from pagemill.runtime import engines
-from pagemill.runtime.contract import checked_lines, checked_text, engine_error
+from pagemill.runtime.contract import checked, checked_lines, checked_text, engine_error
 from pagemill.runtime.microbatch import MicroBatcher
 from pagemill.runtime.once import Once
 
@@ -102,14 +102,13 @@ class TextReading:
     async def _load_recognizer(self, name: str) -> MicroBatcher[Pixels, RecognizedText]:
         offers = await self._offers.get()
         engine: TextRecognizer = await self.compute(offers[name].create)
-        what = f"the recognition engine {name!r}"
         return MicroBatcher(
             engine.recognize,
-            name=what,
+            name=f"the recognition engine {name!r}",
             threads=self._threads,
             max_batch=engine.max_batch,
             concurrency=self._lanes,
-            check=functools.partial(checked_text, what),
+            check=checked_text,
             free=engine.close,
         )
 
@@ -120,7 +119,7 @@ def _detect(detector: TextDetector, page: Pixels) -> list[DetectedLine]:
         lines = detector.detect(page)
     except Exception as error:
         raise engine_error(name, error) from error
-    return checked_lines(name, page, lines)
+    return checked(name, checked_lines, page, lines)
 
 
 def _offers() -> dict[str, RecognizerOffer]:

@@ -13,7 +13,14 @@ from pagemill.document.labels import Label
 from pagemill.errors import EngineError, PageTimeoutError
 from pagemill.layout.base import DetectedRegion
 from pagemill.recognition.base import DetectedLine, RecognizedText
-from pagemill.runtime.contract import checked_lines, checked_regions, checked_text, engine_error, is_out_of_memory
+from pagemill.runtime.contract import (
+    checked,
+    checked_lines,
+    checked_regions,
+    checked_text,
+    engine_error,
+    is_out_of_memory,
+)
 
 PAGE = np.full((400, 300, 3), 255, np.uint8)
 NAN, INF = math.nan, math.inf
@@ -51,7 +58,7 @@ def region(box=(10.0, 10.0, 50.0, 40.0), label=Label.TEXT, **more) -> DetectedRe
 )
 def test_regions_that_are_refused(regions, message):
     with pytest.raises(EngineError, match=message) as caught:
-        checked_regions("the layout engine 'x'", PAGE, regions)
+        checked("the layout engine 'x'", checked_regions, PAGE, regions)
     assert caught.value.message.startswith("the layout engine 'x' gave ")
     assert caught.value.retryable
 
@@ -59,12 +66,12 @@ def test_regions_that_are_refused(regions, message):
 def test_good_regions_stay_and_what_sticks_out_a_little_is_clipped():
     good = region(score=None, polygon=((0.0, 0.0), (5.0, 0.0), (5.0, 5.0)))
     wide = region((-1.5, -3.0, 305.0, 407.5))
-    assert checked_regions("x", PAGE, [good, wide]) == [good, region((0.0, 0.0, 300.0, 400.0))]
-    assert checked_regions("x", PAGE, ()) == []
+    assert checked("x", checked_regions, PAGE, [good, wide]) == [good, region((0.0, 0.0, 300.0, 400.0))]
+    assert checked("x", checked_regions, PAGE, ()) == []
 
 
 def test_numbers_of_arrays_become_floats():
-    (mended,) = checked_regions("x", PAGE, [region(np.array([1, 2, 3, 4], np.float32), score=np.float32(1.0))])
+    (mended,) = checked("x", checked_regions, PAGE, [region(np.array([1, 2, 3, 4], np.float32), score=np.float32(1.0))])
     assert mended.box == (1.0, 2.0, 3.0, 4.0)
     assert {type(number) for number in mended.box} == {float}
     assert type(mended.score) is float
@@ -73,7 +80,7 @@ def test_numbers_of_arrays_become_floats():
 @given(st.tuples(*[st.floats(width=32) | st.integers(-(10**9), 10**9)] * 4))
 def test_a_box_is_refused_or_lies_in_the_page(box):
     try:
-        (kept,) = checked_regions("x", PAGE, [region(box)])
+        (kept,) = checked("x", checked_regions, PAGE, [region(box)])
     except EngineError:
         return
     x1, y1, x2, y2 = kept.box
@@ -97,9 +104,9 @@ SQUARE = ((0.0, 0.0), (9.0, 0.0), (9.0, 5.0), (0.0, 5.0))
 )
 def test_detected_lines_that_are_refused(lines, message):
     with pytest.raises(EngineError, match=f"the detector gave .*{message}"):
-        checked_lines("the detector", PAGE, lines)
+        checked("the detector", checked_lines, PAGE, lines)
     line = DetectedLine(polygon=SQUARE, score=1.0)
-    assert checked_lines("the detector", PAGE, [line]) == [line]
+    assert checked("the detector", checked_lines, PAGE, [line]) == [line]
 
 
 @pytest.mark.parametrize(
@@ -117,13 +124,13 @@ def test_detected_lines_that_are_refused(lines, message):
 )
 def test_texts_that_are_refused(text, message):
     with pytest.raises(EngineError, match=f"the reader gave .*{message}"):
-        checked_text("the reader", PAGE, text)
+        checked("the reader", checked_text, PAGE, text)
 
 
 def test_good_texts_stay():
     for text in (RecognizedText(text="", confidence=0.0), RecognizedText(text="a", confidence=1.0, centers=(0.5,))):
-        assert checked_text("x", PAGE, text) is text
-    assert checked_text("x", PAGE, RecognizedText(text="a", confidence=1.0000001)).confidence == 1.0
+        assert checked("x", checked_text, PAGE, text) is text
+    assert checked("x", checked_text, PAGE, RecognizedText(text="a", confidence=1.0000001)).confidence == 1.0
 
 
 class OutOfMemoryError(RuntimeError):

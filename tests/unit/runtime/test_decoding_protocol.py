@@ -8,7 +8,6 @@ import pytest
 
 from pagemill.document.page import PageError, TextLine, Word
 from pagemill.errors import CorruptInputError, EncryptedError, PagemillError, TooLargeError
-from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.page import DecodedPage, PdfInfo, TextLayer
 from pagemill.runtime.decoding_protocol import (
     HEADER,
@@ -42,7 +41,7 @@ def test_messages_survive_the_way(message):
 
 
 def test_requests_survive_the_way():
-    request = Render(Path(os.fsdecode(b"\xff.pdf")), None, 3, DecodeLimits(dpi=150))
+    request = Render(Path(os.fsdecode(b"\xff.pdf")), None, 3)
     assert receive_request(sent(request)) == request
 
 
