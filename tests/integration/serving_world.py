@@ -18,7 +18,7 @@ from pagemill_process import PATIENCE_S, POLL_S, _all_pids, _environment_of, kil
 
 from pagemill.inference.exchange import Exchange
 from pagemill.serving.addresses import free_port, is_free
-from pagemill.serving.server import Health, health
+from pagemill.serving.server import complaint
 from pagemill.serving.spec import Event, Patience, ServerSpec, What
 
 if TYPE_CHECKING:
@@ -39,11 +39,11 @@ QUICK = Patience(
 """Of tests: looks often, waits little between two lives, takes every death for a quick one."""
 
 
-async def state_of(url: str) -> Health:
-    """What a server's ``/health`` returns within 20 seconds."""
+async def is_healthy(url: str) -> bool:
+    """Whether a server is, by its ``/health``, within 20 seconds."""
     exchange = Exchange()
     try:
-        return await health(exchange, url, 20)
+        return await complaint(exchange, url, 20) is None
     finally:
         await exchange.close()
 

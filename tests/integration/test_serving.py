@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pagemill_process import PATIENCE_S, POLL_S
-from serving_world import QUICK, World, state_of, until
+from serving_world import QUICK, World, is_healthy, until
 
 from pagemill.errors import ServerError
 from pagemill.serving.addresses import base_url, free_port, is_free
 from pagemill.serving.process import ServerProcess
-from pagemill.serving.server import Health
 from pagemill.serving.servers import ModelServers
 from pagemill.serving.spec import What
 
@@ -60,7 +59,7 @@ async def stranger(port: int = 0, *, model: str = "", asked: list[bytes] | None 
 async def test_a_server_is_healthy_inside_and_gone_outside(world: World):
     async with ModelServers([world.spec()], patience=QUICK, tell=world.tell) as servers:
         (url,) = servers.urls
-        assert await state_of(url) is Health.HEALTHY
+        assert await is_healthy(url)
         assert len(world.processes()) == 2  # the watchdog and the server
     assert not world.processes()
     assert is_free("127.0.0.1", port_of(url))
@@ -164,22 +163,22 @@ async def test_a_server_that_is_killed_comes_back_at_the_same_place(world: World
         os.kill(world.lives()[0]["pid"], signal.SIGKILL)
         await until(lambda: len(world.told(What.READY)) == 2, "the second life")
         assert servers.urls == before
-        assert await state_of(before[0]) is Health.HEALTHY
+        assert await is_healthy(before[0])
         assert "SIGKILL" in world.told(What.DIED)[0]
     assert not world.processes()
 
 
 @pytest.mark.parametrize(
-    ("fault", "state"), [("sick", "failing"), pytest.param("mute", "no response", marks=pytest.mark.slow)]
+    ("fault", "reason"), [("sick", "HTTP 503"), pytest.param("mute", "did not answer", marks=pytest.mark.slow)]
 )
-async def test_a_server_that_is_unwell_is_ended_and_started_again(world: World, fault: str, state: str):
+async def test_a_server_that_is_unwell_is_ended_and_started_again(world: World, fault: str, reason: str):
     patience = replace(QUICK, answer_s=0.3 if fault == "mute" else QUICK.answer_s)
     async with ModelServers([world.spec()], patience=patience, tell=world.tell):
         (world.state / fault).touch()
         await until(lambda: world.told(What.DIED), "the server to be found unwell")
         (world.state / fault).unlink()
         await until(lambda: len(world.told(What.READY)) == 2, "the second life")
-        assert state in world.told(What.DIED)[0]
+        assert reason in world.told(What.DIED)[0]
         assert len(world.processes()) == 2
 
 
@@ -235,7 +234,7 @@ async def test_of_two_servers_one_may_be_given_up(world: World, tmp_path: Path):
             waiting = asyncio.create_task(servers.wait())
             os.kill(world.lives()[0]["pid"], signal.SIGKILL)
             await until(lambda: world.told(What.GIVEN_UP), "one to be given up")
-            assert await state_of(servers.urls[1]) is Health.HEALTHY
+            assert await is_healthy(servers.urls[1])
             assert not waiting.done()
             waiting.cancel()
         assert not other.processes()
@@ -302,7 +301,7 @@ class TestReuse:
             port = port_of(first.urls[0])
             async with ModelServers([world.spec(port=port)], patience=QUICK, tell=world.tell) as second:
                 assert second.urls == first.urls
-            assert await state_of(first.urls[0]) is Health.HEALTHY
+            assert await is_healthy(first.urls[0])
         assert len(world.lives()) == 1
         assert len(world.told(What.REUSED)) == 1
 
@@ -321,7 +320,7 @@ class TestReuse:
             await second.__aenter__()
         try:
             await until(lambda: len(world.told(What.READY)) == 2, "a server of our own")
-            assert await state_of(second.urls[0]) is Health.HEALTHY
+            assert await is_healthy(second.urls[0])
         finally:
             await second.__aexit__(None, None, None)
         assert not world.processes()
@@ -333,7 +332,7 @@ async def without_owner_and_watchdog(world: World, *words: str) -> None:
     port = free_port("127.0.0.1")
     process = await ServerProcess.start(spec.command(port), environment=spec.environment, log=spec.log, grace_s=1)
     end = time.monotonic() + PATIENCE_S
-    while await state_of(base_url("127.0.0.1", port)) is not Health.HEALTHY:
+    while not await is_healthy(base_url("127.0.0.1", port)):
         assert time.monotonic() < end
         await asyncio.sleep(POLL_S)
     process._ending.cancel()  # as if the owner were gone
@@ -353,6 +352,6 @@ async def test_a_server_that_prints_much_is_neither_stopped_nor_logged_in_full(
 ):
     monkeypatch.setattr("pagemill.serving.process.LOG_BYTES", 100_000)
     async with ModelServers([world.spec("flood")], patience=QUICK, tell=world.tell) as servers:
-        assert await state_of(servers.urls[0]) is Health.HEALTHY
+        assert await is_healthy(servers.urls[0])
     sizes = [path.stat().st_size for path in world.log.parent.glob("server.log*")]
     assert 0 < sum(sizes) <= 200_000

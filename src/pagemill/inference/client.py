@@ -171,39 +171,44 @@ class ServerClient:
             NetworkError: No server is reachable.
             UsageError: No server is OpenAI-compatible and accepts the API key.
         """
-        servers = [server for server in self.servers if server.rejection is None]
-        answers = dict(zip(servers, await asyncio.gather(*map(self._models_of, servers)), strict=True))
+        found: dict[str, dict[str, int | None]] = {}
+        silent: dict[PooledServer, str] = {}
+
+        async def ask(server: PooledServer) -> None:
+            try:
+                found[server.root] = await self._models_of(server)
+            except AttemptFailedError as error:
+                silent[server] = error.message
+            except UsageError as error:
+                self._count_out(server, error)
+
+        await asyncio.gather(*(ask(server) for server in self.servers if server.rejection is None))
         if (rejection := self._pool.rejection()) is not None:
             raise rejection
-        silent = {server: answer for server, answer in answers.items() if isinstance(answer, AttemptFailedError)}
-        found = {server.root: answer for server, answer in answers.items() if isinstance(answer, dict)}
         if not found:
             raise NetworkError(
-                "no model server answers: " + "; ".join(error.message for error in silent.values()),
+                f"no model server answers: {'; '.join(silent.values())}",
                 remedy="Start one (pagemill serve-model), or check --server.",
             )
-        for server, failure in silent.items():
-            self._mark_down(server, failure.message)
+        for server, reason in silent.items():
+            self._mark_down(server, reason)
         return found
 
-    async def _models_of(self, server: PooledServer) -> dict[str, int | None] | AttemptFailedError | None:
-        """The models of a server, or why it does not answer; one that rejects the request is excluded."""
+    async def _models_of(self, server: PooledServer) -> dict[str, int | None]:
         try:
             served = decode_served(await self._open().request(f"{server.root}/v1/models", _PROBE_TIMEOUT_S))
-            return {model.name: model.max_model_len for model in served}
         except AttemptFailedError as error:
             if error.cause is not Cause.BAD_ANSWER:
-                return error
+                raise
             reason = error.message
         except (RequestRefusedError, ValueError, RecursionError):
             reason = "it does not list its models"
-        except UsageError as error:
-            self._count_out(server, error)
-            return None
-        message = f"{server.root} is not an OpenAI-compatible server: {reason}"
-        remedy = "Check --server: the base URL of a server that has /v1/models."
-        self._count_out(server, UsageError(message, remedy=remedy))
-        return None
+        else:
+            return {model.name: model.max_model_len for model in served}
+        raise UsageError(
+            f"{server.root} is not an OpenAI-compatible server: {reason}",
+            remedy="Check --server: the base URL of a server that has /v1/models.",
+        )
 
     def _open(self) -> Exchange:
         if self._exchange is None:

@@ -81,8 +81,8 @@ class RequestRefusedError(PagemillError):
     category = "refused"
     retryable = False
 
-    def __init__(self, message: str, *, status: int, remedy: str | None = None) -> None:
-        super().__init__(message, remedy=remedy)
+    def __init__(self, message: str, *, status: int) -> None:
+        super().__init__(message)
         self.status = status
 
 
@@ -221,12 +221,14 @@ def _error(status: int, message: str, url: str, headers: Mapping[str, str]) -> E
         cause = Cause.BUSY if status in (429, 503) else Cause.SERVER_ERROR
         return AttemptFailedError(cause, told, retry_after(headers.get("Retry-After")))
     if status in (401, 403):
-        return UsageError(told, remedy="Set the environment variable PAGEMILL_API_KEY to a key of this server.")
-    if status == 404:
-        return UsageError(told, remedy="Check --server (a base URL) and --served-model (a name that it serves).")
-    if 400 <= status < 500:
+        remedy = "Set the environment variable PAGEMILL_API_KEY to a key of this server."
+    elif status == 404:
+        remedy = "Check --server (a base URL) and --served-model (a name that it serves)."
+    elif status >= 400:
         return RequestRefusedError(told, status=status)
-    return UsageError(told, remedy="Check --server: it should be the base URL of an OpenAI-compatible server.")
+    else:
+        remedy = "Check --server: it should be the base URL of an OpenAI-compatible server."
+    return UsageError(told, remedy=remedy)
 
 
 def retry_after(value: str | None) -> float | None:

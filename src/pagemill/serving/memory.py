@@ -258,15 +258,13 @@ def _too_large(card: ModelCard, profile: Profile, budget: Budget) -> UsageError:
     needed = budget.weights_gib + budget.activations_gib + sequence
     fitting = budget.slots // 256 * 256
     larger_share = math.ceil(needed / budget.memory_gib * 100) / 100
-    remedies = [f"--max-model-len {fitting} fits"] if fitting >= 2048 else []
+    shorter = f"--max-model-len {fitting} fits. " if fitting >= 2048 else ""
+    larger = f"A machine with {math.ceil(needed / budget.share)} GiB would do, or a smaller model."
     if larger_share <= 0.95:
-        remedies.append(f"--gpu-mem-util {larger_share:.2f} would do, if nothing else uses the memory")
-    else:
-        remedies.append(f"a machine with {math.ceil(needed / budget.share)} GiB would do, or a smaller model")
-    text = "; ".join(remedies)
+        larger = f"--gpu-mem-util {larger_share:.2f} would do, if nothing else uses the memory."
     return UsageError(
         f"{card.name} does not fit on {profile.title}: of the {budget.claimed_gib:.1f} GiB claimed it needs "
         f"{needed:.1f} GiB (weights {budget.weights_gib:.1f}, activations about {budget.activations_gib:.1f}, "
         f"a sequence of {budget.max_model_len:,} tokens {sequence:.1f})",
-        remedy=f"{text[0].upper()}{text[1:]}.",
+        remedy=shorter + larger,
     )

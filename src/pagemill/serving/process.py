@@ -51,7 +51,7 @@ class ServerProcess:
         """
         process = await asyncio.create_subprocess_exec(
             *module_command(watchdog.__name__, "-I", "-S"),
-            *("--log", str(log), "--log-bytes", str(LOG_BYTES), "--grace", str(grace_s), "--"),
+            *(str(log), str(LOG_BYTES), str(grace_s)),
             *command,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,

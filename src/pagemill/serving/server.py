@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shlex
 import time
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from pagemill.errors import PagemillError, ServerError
-from pagemill.inference.exchange import AttemptFailedError, Cause
+from pagemill.inference.exchange import AttemptFailedError
 from pagemill.inference.models import Served, decode_served
 from pagemill.processes import exit_reason
 from pagemill.serving.addresses import base_url, free_port, is_free
@@ -30,27 +30,16 @@ _DIAGNOSED_LINES = 1000
 _ROOT_LINES = 3
 _LINE_WIDTH = 400
 _LAST_WORD_S = 2.0
-_SECRET_FLAGS = frozenset({"--api-key", "--hf-token"})
+_SECRET = re.compile(r"(--(?:api[-_]key|hf[-_]token)[ =])(?:(?! --).)*")
 
 
-class Health(StrEnum):
-    """What ``/health`` returned."""
-
-    HEALTHY = "healthy"
-    FAILING = "failing"  # any status but 200, or no HTTP at all
-    SILENT = "no response"  # within the time limit
-    ABSENT = "not reachable"  # nobody listens
-
-
-async def health(exchange: Exchange, url: str, timeout_s: float) -> Health:
-    """Ask a server's ``/health``."""
+async def complaint(exchange: Exchange, url: str, timeout_s: float) -> str | None:
+    """What is wrong with a server by its ``/health``; None if it is healthy."""
     try:
         await exchange.request(f"{url}/health", timeout_s)
-    except AttemptFailedError as error:
-        return {Cause.UNREACHABLE: Health.ABSENT, Cause.TIMEOUT: Health.SILENT}.get(error.cause, Health.FAILING)
-    except PagemillError:
-        return Health.FAILING
-    return Health.HEALTHY
+    except (AttemptFailedError, PagemillError) as error:
+        return error.message
+    return None
 
 
 async def served_models(exchange: Exchange, url: str, timeout_s: float) -> list[Served]:
@@ -163,7 +152,7 @@ class ModelServer:
 
         Of one that we have started it is enough that it names no other model: a server that wants a key names none.
         """
-        if await health(self._exchange, self.url, self._patience.answer_s) is not Health.HEALTHY:
+        if await complaint(self._exchange, self.url, self._patience.answer_s):
             return False
         spec, models = self._spec, await served_models(self._exchange, self.url, self._patience.answer_s)
         named = [served for served in models if served.name == spec.served_name]
@@ -177,7 +166,7 @@ class ModelServer:
     async def _launch(self) -> None:
         command = list(self._spec.command(self._port))
         self._since = self._spec.log.stat().st_size if self._spec.log.exists() else 0
-        self._tell(Event(What.STARTING, self.url, shlex.join(without_secrets(command))))
+        self._tell(Event(What.STARTING, self.url, without_secrets(command)))
         process = await ServerProcess.start(
             command, environment=self._spec.environment, log=self._spec.log, grace_s=self._patience.grace_s
         )
@@ -218,13 +207,13 @@ class ModelServer:
                 await asyncio.sleep(self._patience.check_s)
             elif await self._process.wait(self._patience.check_s) is not None:
                 break
-            state = await health(self._exchange, self.url, self._patience.answer_s)
-            bad = 0 if state is Health.HEALTHY else bad + 1
+            wrong = await complaint(self._exchange, self.url, self._patience.answer_s)
+            bad = bad + 1 if wrong else 0
         # It may be about to end, and then that is the reason.
         status = await self._process.wait(_LAST_WORD_S) if self._process is not None else None
         await self.stop()
         if status is None:
-            return f"/health: {state}, {bad} times in a row"
+            return f"{wrong}, {bad} times in a row"
         found = diagnose(self._log(), status)
         return f"it ended ({exit_reason(status)})" + ("" if found is StartFailure.UNKNOWN else f": {found.cause}")
 
@@ -241,18 +230,9 @@ class ModelServer:
         return "\n".join(f"  | {line[:_LINE_WIDTH]}" for line in lines) + f"\n  log: {self._spec.log}"
 
 
-def without_secrets(command: Sequence[str]) -> list[str]:
+def without_secrets(command: Sequence[str]) -> str:
     """A command line as it may be shown: without the values of keys and tokens."""
-    shown: list[str] = []
-    hidden = False
-    for word in command:
-        name, mark, _ = word.partition("=")
-        if name.startswith("--"):
-            hidden = name.replace("_", "-") in _SECRET_FLAGS
-            shown.append(f"{name}=..." if hidden and mark else word)
-        else:
-            shown.append("..." if hidden else word)
-    return shown
+    return _SECRET.sub(r"\1...", shlex.join(command))
 
 
 class _PortTakenError(ServerError):

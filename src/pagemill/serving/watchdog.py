@@ -11,12 +11,11 @@ On standard output it prints ``started PID`` or ``failed ERROR``, and ``ended ST
 processes are gone. The server's output goes to a log of bounded size; a full disk loses lines of it and never stops the
 server.
 
-Arguments: --log FILE --log-bytes N --grace SECONDS -- COMMAND...
+Arguments: the log, its most bytes, the seconds between SIGTERM and SIGKILL, and the server's command line.
 """
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import fcntl
 import os
@@ -184,14 +183,9 @@ def _say(text: str) -> None:
 
 def main() -> int:
     """Watch one server until it has ended."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--log", type=Path, required=True)
-    parser.add_argument("--log-bytes", type=int, required=True)
-    parser.add_argument("--grace", type=float, required=True)
-    parser.add_argument("command", nargs="+")
-    options = parser.parse_args()
+    log, log_bytes, grace_s, *command = sys.argv[1:]
     try:
-        watchdog = Watchdog(options.command, BoundedLog(options.log, options.log_bytes), options.grace)
+        watchdog = Watchdog(command, BoundedLog(Path(log), int(log_bytes)), float(grace_s))
     except OSError as error:
         _say(f"failed {error.strerror or error}: {error.filename or ''}")
         return 1

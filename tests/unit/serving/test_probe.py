@@ -11,7 +11,7 @@ import pytest
 from pagemill.inference.exchange import Exchange
 from pagemill.inference.models import Served
 from pagemill.serving.addresses import base_url, free_port, is_free
-from pagemill.serving.server import Health, health, served_models
+from pagemill.serving.server import complaint, served_models
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -48,22 +48,27 @@ async def answering(answer: bytes | None) -> AsyncIterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("answer", "state"),
+    ("answer", "words"),
     [
-        (b"HTTP/1.1 200 OK\r\n\r\n", Health.HEALTHY),
-        (b"HTTP/1.1 503 Service Unavailable\r\n\r\n", Health.FAILING),
-        (b"SSH-2.0-OpenSSH\r\n", Health.FAILING),
-        (b"", Health.FAILING),
-        (None, Health.SILENT),
+        (b"HTTP/1.1 503 Service Unavailable\r\n\r\n", "HTTP 503"),
+        (b"SSH-2.0-OpenSSH\r\n", "does not speak HTTP"),
+        (b"", "closed the connection"),
+        (None, "did not answer"),
     ],
 )
-async def test_health(exchange: Exchange, answer: bytes | None, state: Health):
+async def test_what_is_wrong_with_a_server(exchange: Exchange, answer: bytes | None, words: str):
     async with answering(answer) as url:
-        assert await health(exchange, url, 0.2 if answer is None else 30) is state
+        assert words in (await complaint(exchange, url, 0.2 if answer is None else 30) or "")
+
+
+async def test_a_healthy_server(exchange: Exchange):
+    async with answering(b"HTTP/1.1 200 OK\r\n\r\n") as url:
+        assert await complaint(exchange, url, 30) is None
 
 
 async def test_nobody_there(exchange: Exchange):
-    assert await health(exchange, base_url("127.0.0.1", free_port("127.0.0.1")), 5) is Health.ABSENT
+    url = base_url("127.0.0.1", free_port("127.0.0.1"))
+    assert "cannot be reached" in (await complaint(exchange, url, 5) or "")
 
 
 async def test_an_endless_list_of_models_is_not_read(exchange: Exchange):

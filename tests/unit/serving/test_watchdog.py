@@ -22,7 +22,7 @@ def keep(tmp_path: Path, *command: str, lifeline: bool = True) -> list[str]:
         lifeline: It stays open to the end.
     """
     read, write = os.pipe()
-    arguments = ["--log", str(tmp_path / "log"), "--log-bytes", "1000", "--grace", "0.2", "--", *command]
+    arguments = [str(tmp_path / "log"), "1000", "0.2", *command]
     process = subprocess.Popen(
         [*module_command(watchdog.__name__, "-I", "-S"), *arguments], stdin=read, stdout=subprocess.PIPE
     )
