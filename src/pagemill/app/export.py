@@ -114,15 +114,9 @@ class ExportOptions(Settings):
     def default_target(self, out: Path) -> Path:
         """The default target: beside the run directory, with its name."""
         out = out.resolve()
-        suffix = {
-            Format.JSONL: ".jsonl",
-            Format.PARQUET: ".parquet",
-            Format.MARKDOWN: ".md" if self.single else "-markdown",
-            Format.DOCJSON: "-docjson",
-            Format.HTML: "-html",
-            Format.CSV_TABLES: "-tables",
-        }[self.format]
-        return out.with_name(out.name + suffix)
+        if self.single:
+            return out.with_name(f"{out.name}.md")
+        return out.with_name(f"{out.name}{'.' if self.is_file else '-'}{self.format.removeprefix('csv-')}")
 
 
 @dataclass(slots=True)

@@ -25,6 +25,7 @@ from pagemill.embedding.base import (
 )
 from pagemill.embedding.vectors import FOLDER, VectorsInfo
 from pagemill.errors import DifferentRunError, UsageError
+from pagemill.evaluation.retrieval import DEPTH, FUSED
 from pagemill.imaging.decode import decode_image
 from pagemill.retrieval.hits import EVERYTHING, Filters, IndexPart, Rankings, SearchHit
 from pagemill.retrieval.index import SearchIndex
@@ -121,15 +122,11 @@ class Searcher(ExitStack):
             if id(engine) not in embedded:
                 embedded[id(engine)] = normalised(engine.embed([asked]), info.dimension)[0]
             found[part] = embedded[id(engine)]
-        refusal = f"{', '.join(sorted(refused))} cannot embed {asked.modality}" if refused else ""
-        if image is not None and not found:
-            by = f": {refusal}" if refusal else ""
+        if (named and refused) or (image is not None and not found):
             raise UsageError(
-                f"{self.index.path} cannot be searched by an image{by}",
-                remedy="Embed it with an engine that accepts images (pagemill embed --engine), then update the index.",
+                f"{', '.join(sorted(refused)) or self.index.path} cannot embed {asked.modality}",
+                remedy="Embed the run with an engine that can (pagemill embed --engine), then update the index.",
             )
-        if named and refusal:
-            raise UsageError(refusal)
         return found
 
     def _engine(self, info: VectorsInfo) -> EmbeddingEngine:
@@ -212,18 +209,12 @@ def _pixels(image: str | Path | bytes) -> NDArray[np.uint8]:
     return decode_image(source, name=str(source) if isinstance(source, Path) else "the image").pixels
 
 
-def ranked_names(searcher: Searcher, query: str, *, depth: int, fused: str) -> dict[str, list[str]]:
-    """Page ids found for a query by each part of the index, and by all of them fused.
-
-    Args:
-        searcher: The index.
-        query: The words.
-        depth: Maximum number of pages.
-        fused: The key of the fused ranking.
-    """
+def ranked_names(searcher: Searcher, query: str) -> dict[str, list[str]]:
+    """Page ids found for a query by each part of the index, and by all of them fused, as they are scored."""
     index, rankings = searcher.index, searcher.rankings(query)
-    named = {str(part): index.names([ranked.page for ranked in found[:depth]]) for part, found in rankings.items()}
-    return {fused: index.names([page for page, _ in index.fused(query, rankings, top=depth)]), **named}
+    pages = {str(part): [ranked.page for ranked in found[:DEPTH]] for part, found in rankings.items()}
+    pages[FUSED] = [page for page, _ in index.fused(query, rankings, top=DEPTH)]
+    return {name: index.names(found) for name, found in pages.items()}
 
 
 def index_description(searcher: Searcher) -> dict[str, Any]:

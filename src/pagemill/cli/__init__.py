@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import errno
 import importlib
 import io
@@ -52,16 +51,6 @@ class _LazyGroup(click.Group):
         command: click.Command = importlib.import_module(f"pagemill.cli.{cmd_name.replace('-', '_')}").command
         return command
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            if close := difflib.get_close_matches(args[0], _COMMANDS, n=1):
-                raise click.UsageError(f"{error.message} Did you mean {close[0]!r}?", ctx) from error
-            raise
-
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
@@ -73,7 +62,11 @@ class _LazyGroup(click.Group):
             formatter.write_dl(list(_COMMANDS.items()))
 
 
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(
+    cls=_LazyGroup,
+    commands={name: click.Command(name) for name in _COMMANDS},  # their names, to suggest one for a misspelt one
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
 @click.version_option(__version__, prog_name="pagemill")
 def cli() -> None:
     """Turn PDFs, scans and datasets of page images into structured pages.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import click
@@ -94,7 +95,7 @@ def retrieval(
         with ProgressBar(messages(), len(queries), "searching") as bar:
             result = scoring.evaluate(
                 queries,
-                lambda query: ranked_names(searcher, query.query, depth=scoring.DEPTH, fused=scoring.FUSED),
+                lambda query: ranked_names(searcher, query.query),
                 index=index_description(searcher),
                 known_pages=index.page_ids(),
                 duplicates_of=lambda page: index.near_duplicates(page, similarity=similarity),
@@ -117,23 +118,34 @@ def _print(result: RetrievalResult, comparisons: list[Comparison]) -> None:
         rows["fused, near-duplicates counted"] = fused.duplicates_counted
     rows |= {f"fused, type {name}": scores for name, scores in fused.by_type.items()}
     rows |= {f"fused, domain {name}": scores for name, scores in fused.by_domain.items()}
-    table = Table(title=f"{result.queries:,} queries, {result.index['pages']:,} pages; mean over queries", box=None)
-    table.add_column("", no_wrap=True)
-    for name in ("queries", *scoring.MEASURES):
-        table.add_column(name, justify="right")
-    for name, scores in rows.items():
-        table.add_row(name, f"{scores.queries:,}", *(f"{scores.means[measure]:.3f}" for measure in scoring.MEASURES))
-    console.print(table)
+    scored = [
+        (name, f"{scores.queries:,}", *(f"{scores.means[measure]:.3f}" for measure in scoring.MEASURES))
+        for name, scores in rows.items()
+    ]
+    title = f"{result.queries:,} queries, {result.index['pages']:,} pages; mean over queries"
+    console.print(_table(title, ("", "queries", *scoring.MEASURES), scored))
     if comparisons:
-        compared = Table(title="Compared query by query: paired randomisation test", box=None)
-        for name in ("", "measure", "this", "other", "difference", "p", "better", "worse"):
-            compared.add_column(name, justify="left" if name in ("", "measure") else "right")
-        for each in comparisons:
-            means = (f"{each.mean:.3f}", f"{each.other:.3f}", f"{each.difference:+.3f}", f"{each.p_value:.4f}")
-            compared.add_row(each.part, each.measure, *means, str(each.better), str(each.worse))
-        console.print(compared)
+        compared = [
+            (
+                *(f"{each.part}, {each.measure}", f"{each.mean:.3f}", f"{each.other:.3f}", f"{each.difference:+.3f}"),
+                *(f"{each.p_value:.4f}", str(each.better), str(each.worse)),
+            )
+            for each in comparisons
+        ]
+        columns = ("", "this", "other", "difference", "p", "better", "worse")
+        console.print(_table("Compared query by query: paired randomisation test", columns, compared))
     for line in _notes(result):
         console.print(line, markup=False, soft_wrap=True)
+
+
+def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """A table of figures; the first column names the rows."""
+    table = Table(title=title, box=None)
+    for name in columns:
+        table.add_column(name, justify="right" if name else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    return table
 
 
 def _notes(result: RetrievalResult) -> list[str]:

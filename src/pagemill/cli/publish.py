@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +32,7 @@ def command(out: Path, options: BuildOptions, place: Destination, sources: Image
     pagemill publish out --repo me/pages --licence cc-by-4.0 --private
     pagemill publish out --to /data/pages --licence cc0-1.0 --dry-run
     """  # noqa: D301 - click wants the control character
-    repo, licence = place.repository, options.licence
+    repo = place.repository
     if (repo is None) == (place.url is None) and not (dry_run and repo is None):
         raise click.UsageError("name one place: --repo USER/NAME or --to URL")
     if repo is None and (place.private or place.revision != "main"):
@@ -42,12 +41,10 @@ def command(out: Path, options: BuildOptions, place: Destination, sources: Image
         raise click.UsageError("--page-images goes with --format parquet")
     if (sources.inputs or sources.options.image_column) and not options.page_images:
         raise click.UsageError("--input and --image-column go with --page-images")
-    if not licence:
-        if not sys.stdin.isatty():
-            raise click.UsageError("name the licence of the pages: --licence ID, such as cc-by-4.0, other, unknown")
-        licence = str(click.prompt("Licence of the pages (cc-by-4.0, cc0-1.0, other, unknown, ...)", err=True))
-    check_names(repo, licence, option="--repo")
-    options = replace(options, licence=licence, title=options.title or out.resolve().name)
+    if not options.licence:
+        raise click.UsageError("name the licence of the pages: --licence ID, such as cc-by-4.0, other, unknown")
+    check_names(repo, options.licence, option="--repo")
+    options = replace(options, title=options.title or out.resolve().name)
     target: HubDataset | StoredDataset | None = None
     if not dry_run:
         hub = repo and HubDataset(repo, place.hf_token, place.revision, place.private)

@@ -64,7 +64,7 @@ def download_model(card: ModelCard, *, folder: Path | None = None, endpoint: str
         UsageError: The card names no repository.
         MissingDependencyError: The Hub's client is not installed.
         MissingInputError: The repository does not exist, or may not be read.
-        NetworkError: The download failed, or ``HF_HUB_OFFLINE`` is set.
+        NetworkError: The download failed, as it does with ``HF_HUB_OFFLINE``.
         NoSpaceError: The disk is too small for it.
     """
     if not card.repository:
@@ -78,10 +78,6 @@ def download_model(card: ModelCard, *, folder: Path | None = None, endpoint: str
         raise MissingDependencyError(
             f"downloading needs the Hub's client ({error})", remedy="Install it: pip install 'pagemill[hub]'"
         ) from error
-    if constants.HF_HUB_OFFLINE:
-        raise NetworkError(
-            f"{card.name} cannot be downloaded: HF_HUB_OFFLINE is set", remedy="Unset it for the download."
-        )
     _require_space(folder or Path(constants.HF_HUB_CACHE), card)
     try:
         for patterns in (_SMALL_FILES, _WEIGHTS):  # weights last: if they exist, so does the rest
@@ -99,7 +95,7 @@ def download_model(card: ModelCard, *, folder: Path | None = None, endpoint: str
             raise OutputError(f"cannot write the files of {card.repository}: {error}") from error
         raise NetworkError(
             f"cannot download {card.repository}: {error}",
-            remedy="Check the network, and HF_ENDPOINT, then run the command again.",
+            remedy="Check the network, HF_ENDPOINT and HF_HUB_OFFLINE, then run the command again.",
         ) from error
     if not is_complete(fetched):
         raise NetworkError(f"{card.repository} came without its weights: {fetched}", remedy="Run the command again.")

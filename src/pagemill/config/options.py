@@ -107,8 +107,8 @@ def option(*flags: str, default: Any = None, help: str, **details: Any) -> Any:
 
 def options_of(settings: type) -> Iterator[Option]:
     """The options declared on a settings class and on the settings classes of its fields, in order."""
-    for each, kind in _fields(settings):
-        if (declared := _declared(settings, each, kind)) is not None:
+    for _, kind, declared in _fields(settings):
+        if declared is not None:
             yield declared
         elif isinstance(kind, type) and is_dataclass(kind):
             yield from options_of(kind)
@@ -126,13 +126,12 @@ def build(settings: type[T], values: Mapping[str, Any]) -> T:
         UsageError: A value is not valid, or values do not go together.
     """
     arguments: dict[str, Any] = {}
-    for each, kind in _fields(settings):
-        declared = _declared(settings, each, kind)
-        value = values.get(each.name if declared is None else declared.key)
+    for name, kind, declared in _fields(settings):
+        value = values.get(name if declared is None else declared.key)
         if value is not None:
-            arguments[each.name] = value
+            arguments[name] = value
         elif declared is None and isinstance(kind, type) and is_dataclass(kind):
-            arguments[each.name] = build(kind, values)
+            arguments[name] = build(kind, values)
     return settings(**arguments)
 
 
@@ -143,8 +142,8 @@ def words(settings: Any, *, leave_out: Collection[str] = ()) -> Iterator[str]:
         settings: An object of a settings class.
         leave_out: Keys of further options to leave out.
     """
-    for each, kind in _fields(type(settings)):
-        declared, value = _declared(type(settings), each, kind), getattr(settings, each.name)
+    for name, _, declared in _fields(type(settings)):
+        value = getattr(settings, name)
         if declared is None:
             if is_dataclass(value):
                 yield from words(value, leave_out=leave_out)
@@ -174,15 +173,16 @@ class Settings:
         Raises:
             UsageError: A value is not valid.
         """
-        for each, kind in _fields(type(self)):
-            declared, value = _declared(type(self), each, kind), getattr(self, each.name)
+        for name, _, declared in _fields(type(self)):
+            value = getattr(self, name)
             if declared is not None and value is not None and value != declared.default:
-                object.__setattr__(self, each.name, declared.convert(value))
+                object.__setattr__(self, name, declared.convert(value))
 
 
-def _fields(settings: type) -> Iterator[tuple[Field[Any], Any]]:
+def _fields(settings: type) -> list[tuple[str, Any, Option | None]]:
+    """The name and type of each field, and the option that it is."""
     hints = get_type_hints(settings)
-    return ((each, hints[each.name]) for each in fields(settings))
+    return [(each.name, hints[each.name], _declared(settings, each, hints[each.name])) for each in fields(settings)]
 
 
 def _declared(settings: type, each: Field[Any], hint: Any) -> Option | None:
