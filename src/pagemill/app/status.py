@@ -62,7 +62,7 @@ class InvocationStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Pages per second; None if no page is finished."""
 
 
-class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
+class RunStatus(msgspec.Struct, kw_only=True):
     """What ``pagemill status --json`` prints."""
 
     path: str
@@ -118,7 +118,6 @@ def read_status(reader: RunReader, *, examples: int = 3, sizes: dict[str, int] |
     """
     summary, counts = reader.summary, reader.counts()
     owner = reader.owner() if summary.finished is None else None
-    rate = reader.rate() if owner else None
     status = RunStatus(
         path=str(reader.path),
         state=_state(summary, going_on=owner is not None),
@@ -128,7 +127,7 @@ def read_status(reader: RunReader, *, examples: int = 3, sizes: dict[str, int] |
         total=reader.total,
         pages={state.name.lower(): counts.get(state, 0) for state in PageState},
         documents=summary.documents,
-        rate=rate,
+        rate=reader.rate() if owner else None,
         invocation=_invocation(reader.session()),
         seconds_left=None,
         failures=reader.failures(examples),
@@ -138,9 +137,9 @@ def read_status(reader: RunReader, *, examples: int = 3, sizes: dict[str, int] |
         seconds_by_stage=_largest_first(summary.seconds_by_stage),
         bytes_on_disk=bytes_on_disk(reader.path) if sizes is None else sizes,
     )
-    if status.total is None or not rate:
-        return status
-    return msgspec.structs.replace(status, seconds_left=max(0, status.total - status.completed) / rate)
+    if status.total is not None and status.rate:
+        status.seconds_left = max(0, status.total - status.completed) / status.rate
+    return status
 
 
 def bytes_on_disk(path: Path) -> dict[str, int]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Mapping
-from itertools import groupby
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -187,6 +186,17 @@ class ParseProgress(ProgressBar, ParseDisplay):
             self._console.say("More pages fail; from here on they are only counted.")
 
 
+_EVENTS = {
+    What.STARTING: "Starting {url}: {text}",
+    What.READY: "Ready after {passed:.0f} s: {url} ({text})",
+    What.REUSED: "Using a running server: {url} ({text})",
+    What.DIED: "Server {url}: {text}",
+    What.GIVEN_UP: "Server {url}: given up.",
+}
+_TROUBLE = (What.DIED, What.GIVEN_UP)
+"""Also shown with ``--quiet``."""
+
+
 class ServerDisplay:
     """Shows the events of servers: a changing line on a terminal, plain lines in a log.
 
@@ -206,19 +216,12 @@ class ServerDisplay:
             self._progress(f"{passed:4.0f} s  {event.text}", now)
             return
         self._console.control(_ERASE_LINE)
-        match event.what:
-            case What.STARTING:
-                self._starts[event.url] = self._last_progress = now
-                self._console.note(f"Starting {event.url}: {event.text}")
-            case What.READY:
-                self._console.note(f"Ready after {passed:.0f} s: {event.url} ({event.text})")
-            case What.REUSED:
-                self._console.note(f"Using a running server: {event.url} ({event.text})")
-            case What.DIED:
-                for line in f"Server {event.url}: {event.text}".splitlines():  # with the end of its log
-                    self._console.say(line)
-            case What.GIVEN_UP:
-                self._console.say(f"Server {event.url}: given up.")
+        if event.what is What.STARTING:
+            self._starts[event.url] = self._last_progress = now
+        say = self._console.say if event.what in _TROUBLE else self._console.note
+        text = _EVENTS[event.what].format(url=event.url, text=event.text, passed=passed)
+        for line in text.splitlines():  # with the end of a server's log
+            say(line)
 
     def _progress(self, text: str, now: float) -> None:
         if self._console.is_terminal and not self._console.failures_only:
@@ -250,8 +253,8 @@ def print_summary(
             for line in row(name, items, console.width, _INDENT, style):
                 console.say(*line)
 
-    skipped = [f"{summary.skipped} skipped"] if summary.skipped else []
-    pages = [f"{summary.pages - summary.failed} done", f"{summary.failed} failed", *skipped]
+    pages = [f"{summary.pages - summary.failed} done", f"{summary.failed} failed"]
+    pages += [f"{summary.skipped} skipped"] if summary.skipped else []
     say("pages", [*pages, number(summary.documents, "document")])
     if finished < summary.pages:
         say("this time", [f"{vitals.done} done", f"{vitals.failed} failed"] if finished else ["nothing to do"])
@@ -285,7 +288,7 @@ def print_skipped_files(by_suffix: Mapping[str, int], console: LenientConsole) -
 
 
 def print_failures(
-    failures: Iterable[tuple[str, str, str | None]],
+    failures: Sequence[tuple[str, str, str | None]],
     total: int,
     console: LenientConsole,
     *,
@@ -301,12 +304,13 @@ def print_failures(
         mark: Printed before each, in red.
         more: Where to find the others.
     """
-    shown = list(failures)
-    order = {remedy: position for position, (_, _, remedy) in reversed(list(enumerate(shown)))}
-    for remedy, group in groupby(sorted(shown, key=lambda failure: order[failure[2]]), lambda failure: failure[2]):
-        for name, message, _ in group:
+    alike: dict[str | None, list[tuple[str, str]]] = {}
+    for name, message, remedy in failures:
+        alike.setdefault(remedy, []).append((name, message))
+    for remedy, group in alike.items():
+        for name, message in group:
             console.say((mark, "red"), f"{' ' if mark else '  '}{name}: {short(message)}")
         if remedy:
             console.say(f"      {short(remedy)}")
-    if total > len(shown):
-        console.say(f"  ... and {total - len(shown):,} more{more}")
+    if total > len(failures):
+        console.say(f"  ... and {total - len(failures):,} more{more}")

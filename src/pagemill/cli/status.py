@@ -101,36 +101,37 @@ def show(statuses: Iterable[RunStatus], console: LenientConsole, *, watch: bool)
 
 def status_lines(status: RunStatus, width: int) -> Iterator[Line]:
     """The lines of a status."""
+    for name, items, style in _rows(status):
+        if items:
+            yield from row(name, items, width, _INDENT, style)
 
-    def lines(name: str, items: list[str], style: str = "") -> Iterator[Line]:
-        return row(name, items, width, _INDENT, style) if items else iter(())
 
-    yield from lines("run", _state(status), "green" if status.state is RunState.RUNNING else "")
-    yield from lines("pages", _pages(status))
-    yield from lines("rate", _rates(status))
-    yield from lines("failures", [f"{kind.category} {kind.pages:,}" for kind in status.failures], "red")
+def _rows(status: RunStatus) -> Iterator[tuple[str, list[str], str]]:
+    yield "run", _state(status), "green" if status.state is RunState.RUNNING else ""
+    yield "pages", _pages(status), ""
+    yield "rate", _rates(status), ""
+    yield "failures", [f"{kind.category} {kind.pages:,}" for kind in status.failures], "red"
     for kind in status.failures:
         for page in kind.examples:
             tries = "" if page.attempts == 1 else f" ({page.attempts} attempts)"
-            yield from lines("", [f"  {page.page_id}: {short(page.message)}{tries}"])
-        if kind.examples and kind.pages > len(kind.examples):
-            yield from lines("", [f"  ... and {kind.pages - len(kind.examples):,} more of {kind.category}"])
-    yield from lines("warnings", counts(status.warnings), "yellow")
-    yield from lines("skipped", counts(status.skipped))
+            yield "", [f"  {page.page_id}: {short(page.message)}{tries}"], ""
+        if 0 < len(kind.examples) < kind.pages:
+            yield "", [f"  ... and {kind.pages - len(kind.examples):,} more of {kind.category}"], ""
+    yield "warnings", counts(status.warnings), "yellow"
+    yield "skipped", counts(status.skipped), ""
     more = len(status.in_flight) - _MAX_IN_FLIGHT
-    yield from lines("in flight", status.in_flight[:_MAX_IN_FLIGHT] + ([f"and {more} more"] if more > 0 else []))
-    yield from lines("stages", shares(status.seconds_by_stage))
+    yield "in flight", status.in_flight[:_MAX_IN_FLIGHT] + ([f"and {more} more"] if more > 0 else []), ""
+    yield "stages", shares(status.seconds_by_stage), ""
     if status.bytes_on_disk:
         parts = [f"{name} {size(count)}" for name, count in status.bytes_on_disk.items()]
-        yield from lines("disk", [f"{size(sum(status.bytes_on_disk.values()))} in all", *parts])
+        yield "disk", [f"{size(sum(status.bytes_on_disk.values()))} in all", *parts], ""
     if status.state in (RunState.CUT_OFF, RunState.INTERRUPTED):
-        yield from lines("", ["Repeat the pagemill parse command to resume."])
+        yield "", ["Repeat the pagemill parse command to resume."], ""
 
 
 def _state(status: RunStatus) -> list[str]:
     state = f"{status.path}: {status.state}"
-    if status.process is not None:
-        process = status.process
+    if (process := status.process) is not None:
         return [state, f"process {process.pid} on {process.host}", f"since {_moment(process.since)}"]
     if status.finished is None:
         return [state, f"started {_moment(status.started)}"]
@@ -154,13 +155,11 @@ def _pages(status: RunStatus) -> list[str]:
 
 
 def _rates(status: RunStatus) -> list[str]:
-    items = []
-    if status.rate is not None:
-        items.append(f"{status.rate:.2f} pages/s recently")
-    if status.invocation is not None and status.invocation.rate is not None:
+    items = [] if status.rate is None else [f"{status.rate:.2f} pages/s recently"]
+    if (last := status.invocation) is not None and last.rate is not None:
         which = "this" if status.state is RunState.RUNNING else "the last"
-        done = f"{number(status.invocation.pages, 'page')} in {duration(status.invocation.seconds)}"
-        items.append(f"{status.invocation.rate:.2f} pages/s in {which} invocation ({done})")
+        done = f"{number(last.pages, 'page')} in {duration(last.seconds)}"
+        items.append(f"{last.rate:.2f} pages/s in {which} invocation ({done})")
     if status.seconds_left is not None:
         items.append(f"about {duration(status.seconds_left)} left")
     return items
