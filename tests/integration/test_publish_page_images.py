@@ -71,7 +71,7 @@ def test_a_disk_too_small_for_the_images_is_told_early(tmp_path, monkeypatch):
     monkeypatch.setattr(published_images, "_SAMPLE", 2)
     monkeypatch.setattr(published_images.shutil, "disk_usage", lambda path: SimpleNamespace(free=100))
     with RunReader.open(out) as reader:
-        images = published_images.PublishedImages(reader, out, lambda: None, ImageSources())
+        images = published_images.PublishedImages(reader, lambda: None, ImageSources())
         options = BuildOptions(licence="other", title="t", page_images=True)
         with pytest.raises(NoSpaceError, match="GB"):
             build(reader, options, open_images=images.opened)

@@ -167,7 +167,7 @@ class Exporter:
             )
         if self._options.is_file:
             with whole_file(target, overwrite=self._options.overwrite) as stream:
-                self._write_stream(stream, crops_root=_relative(out, place.parent))
+                self._write_stream(stream, crops_root=f"{Path(os.path.relpath(out, place.parent)).as_posix()}/")
             return
         manifest: dict[str, Any] = {"generator": "pagemill", "version": __version__, "format": self._options.format}
         with whole_folder(target, overwrite=self._options.overwrite, manifest=manifest) as folder:
@@ -185,7 +185,7 @@ class Exporter:
         if not self._options.is_text:
             raise UsageError(
                 f"--format {self._options.format} cannot be written to a stream",
-                remedy="Add --single." if self._options.format is Format.MARKDOWN else "Choose a target with -o.",
+                remedy="Choose a target with -o; or add --single to --format markdown.",
             )
         self._write_stream(stream, crops_root="")
 
@@ -284,11 +284,3 @@ class Exporter:
         except DamagedRunError as error:
             self._damaged(error)
             return None
-
-
-def _relative(path: Path, start: Path) -> str:
-    """The relative path from a folder, as the prefix of a link; the path itself if there is none (other drives)."""
-    try:
-        return Path(os.path.relpath(path, start)).as_posix() + "/"
-    except ValueError:
-        return path.as_posix() + "/"

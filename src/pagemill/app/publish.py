@@ -81,6 +81,6 @@ def made_dataset(
         def advance(*_: object) -> None:
             tell(next(done), steps)
 
-        images = PublishedImages(reader, out, advance, sources)
+        images = PublishedImages(reader, advance, sources)
         folder, manifest = build(reader, options, advance, images.opened if options.page_images else None)
         yield Dataset(folder, manifest, images.problems)

@@ -9,7 +9,6 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import BinaryIO
 
 from PIL import Image
@@ -39,13 +38,11 @@ class PublishedImages:
 
     Args:
         reader: The run.
-        out: Its directory.
         tell: Called when the image of a page has been read, or cannot be.
         sources: Where the parsed files are now.
     """
 
     reader: RunReader
-    out: Path
     tell: Callable[[], object]
     sources: ImageSources
     problems: list[tuple[str, PagemillError]] = field(default_factory=list)
@@ -63,7 +60,7 @@ class PublishedImages:
             NoSpaceError: The disk is full, or will be: it has to hold the images twice, here and in the files that
                 are made of them.
         """
-        folder = self.out / paths.FOLDER
+        folder = self.reader.path / paths.FOLDER
         with output_errors(folder), tempfile.TemporaryFile(dir=folder) as self._file:
             try:
                 asyncio.run(self._take())
@@ -119,11 +116,11 @@ class PublishedImages:
         self._file.flush()
         here, pages = self._file.tell(), len(self._sizes)
         whole = here // len(self._places) * (pages - len(self.problems))
-        free = shutil.disk_usage(self.out).free
+        free = shutil.disk_usage(self.reader.path).free
         if 2 * whole - here > free:
             raise NoSpaceError(
-                f"the images of {pages:,} pages take about {2 * whole / 1e9:,.0f} GB below {self.out} while the dataset"
-                f" is made, and {free / 1e9:,.0f} GB are free",
+                f"the images of {pages:,} pages take about {2 * whole / 1e9:,.0f} GB below {self.reader.path}"
+                f" while the dataset is made, and {free / 1e9:,.0f} GB are free",
                 remedy="Free some space, move the run directory to a larger disk, or leave out --page-images.",
             )
 

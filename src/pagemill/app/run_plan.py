@@ -58,7 +58,7 @@ class RunOptions(Settings):
         shown_default="qwen3-vl-embedding-2b if vLLM is installed, else ngram",
     )
     embedding_weights: Path | None = option(
-        heading=EMBEDDING, exists="folder", help="Folder of a checkpoint to use instead of the card's."
+        heading=EMBEDDING, folder_exists=True, help="Folder of a checkpoint to use instead of the card's."
     )
     embedding_servers: tuple[str, ...] = option(
         "--embedding-server",

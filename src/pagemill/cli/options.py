@@ -133,13 +133,8 @@ def _type(each: Option) -> Any:
     if issubclass(each.kind, StrEnum):
         return choice(each.kind)
     if each.kind is Path:
-        return {"folder": FOLDER, "file": FILE}.get(each.exists or "", click.Path(path_type=Path))
-    if each.kind is int:
-        return click.IntRange(min=each.minimum, max=each.maximum)  # type: ignore[arg-type]
-    if each.kind is float:
-        above = each.above is not None
-        return click.FloatRange(min=each.above if above else each.minimum, max=each.maximum, min_open=above)
-    return None
+        return FOLDER if each.folder_exists else click.Path(path_type=Path)
+    return each.kind  # its bounds are checked when the settings are made
 
 
 def choice(kind: type[StrEnum]) -> click.Choice[str]:

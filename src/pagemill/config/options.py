@@ -49,8 +49,8 @@ class Option:
     """Values must be larger than this."""
     finite: bool = False
     """Infinity is not valid."""
-    exists: str | None = None
-    """``file`` or ``folder``: what must exist under this path."""
+    folder_exists: bool = False
+    """On the command line the folder must exist."""
     comma_separated: bool = False
     """On the command line one value may hold several, separated by commas."""
     parse: Callable[[Any], Any] | None = None

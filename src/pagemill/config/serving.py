@@ -46,7 +46,7 @@ class ServingOptions(Settings):
     HEADING: ClassVar = SERVING
 
     model: str = option(default="glm-ocr", help="Model card: a name, or a file CARD.toml.")
-    weights: Path | None = option(exists="folder", help="Folder of a checkpoint to use instead of the card's.")
+    weights: Path | None = option(folder_exists=True, help="Folder of a checkpoint to use instead of the card's.")
     profile: str = option(default=AUTO, help=f"Hardware profile: {AUTO}, {', '.join(profile_names())}.")
     wishes: Wishes = Wishes()
     replicas: int = option(default=1, minimum=1, help="Number of servers, one per GPU.")

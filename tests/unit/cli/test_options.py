@@ -110,8 +110,8 @@ def test_an_engine_of_another_package_needs_no_server():
             ["--recognition-engine", "vlm", "--server", "http://a", "--lang", "ko"],
             "languages apply to",
         ),
-        (["--recognition-engine", "vlm", "--server", "http://a", "--workers", "0"], "--workers"),
-        (["--recognition-engine", "vlm", "--server", "http://a", "--request-timeout", "0"], "--request-timeout"),
+        (["--recognition-engine", "vlm", "--server", "http://a", "--workers", "0"], "workers is 0"),
+        (["--recognition-engine", "vlm", "--server", "http://a", "--request-timeout", "0"], "request_timeout_s is 0"),
     ],
 )
 def test_what_does_not_go_together_is_refused_before_anything_is_begun(options, said, tmp_path: Path, capsys):
