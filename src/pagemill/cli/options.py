@@ -134,7 +134,7 @@ def _type(each: Option) -> Any:
         return choice(each.kind)
     if each.kind is Path:
         return FOLDER if each.folder_exists else click.Path(path_type=Path)
-    return each.kind  # its bounds are checked when the settings are made
+    return each.kind if each.kind in (int, float) else None  # bounds are checked when the settings are made
 
 
 def choice(kind: type[StrEnum]) -> click.Choice[str]:

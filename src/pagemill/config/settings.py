@@ -68,7 +68,7 @@ class RecognitionSettings(Settings):
     served_model: str | None = option(help="Name of the model on the servers.", shown_default="detected")
     workers: int = option(
         default=0,
-        minimum=1,
+        minimum=0,
         help="Requests in flight per server.",
         shown_default="adaptive: raised until throughput stops improving",
     )

@@ -110,7 +110,7 @@ def test_an_engine_of_another_package_needs_no_server():
             ["--recognition-engine", "vlm", "--server", "http://a", "--lang", "ko"],
             "languages apply to",
         ),
-        (["--recognition-engine", "vlm", "--server", "http://a", "--workers", "0"], "workers is 0"),
+        (["--recognition-engine", "vlm", "--server", "http://a", "--workers", "-1"], "workers is -1"),
         (["--recognition-engine", "vlm", "--server", "http://a", "--request-timeout", "0"], "request_timeout_s is 0"),
     ],
 )
