@@ -6,17 +6,20 @@ y downwards, the origin at the outer corner of the top-left pixel, so that ``ima
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
 Box = tuple[float, float, float, float]
 Point = tuple[float, float]
+
+T = TypeVar("T")
 
 _PAIRS = 2**18
 """Pairs of boxes that are compared at once: 64 bytes each."""
@@ -119,3 +122,9 @@ def components(count: int, links: list[tuple[int, int]]) -> list[NDArray[np.intp
     for node in range(count):
         members.setdefault(root(node), []).append(node)
     return [np.array(nodes, dtype=np.intp) for nodes in members.values()]
+
+
+def split_when(items: Sequence[T], apart: Callable[[T, T], bool]) -> list[list[T]]:
+    """Cut a sequence between every two neighbours that are apart."""
+    cuts = [index for index, pair in enumerate(pairwise(items), start=1) if apart(*pair)]
+    return [list(items[start:end]) for start, end in pairwise([0, *cuts, len(items)]) if start < end]

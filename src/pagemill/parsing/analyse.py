@@ -121,14 +121,13 @@ def _missed_pictures(
     smallest = PARSING.picture_side * min(page_size)
     found = []
     for box in image_boxes:
-        small = min(box[2] - box[0], box[3] - box[1]) < smallest
-        if small or area(box) > PARSING.picture_area * page_size[0] * page_size[1]:
-            continue
-        known = sum(intersection(box, region.box) for region in detected)
-        text = sum(intersection(box, line.box) for line in lines)
-        if _is_banner(box, lines):
-            continue
-        if known < PARSING.region_covered * area(box) and text < PARSING.lettering * area(box):
+        if (
+            min(box[2] - box[0], box[3] - box[1]) >= smallest
+            and area(box) <= PARSING.picture_area * page_size[0] * page_size[1]
+            and sum(intersection(box, region.box) for region in detected) < PARSING.region_covered * area(box)
+            and sum(intersection(box, line.box) for line in lines) < PARSING.lettering * area(box)
+            and not _is_banner(box, lines)
+        ):
             found.append(DetectedRegion(box=box, label=Label.IMAGE, score=None, source="pdf-image"))
     return found
 

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from pagemill.document.geometry import union_box
 from pagemill.document.labels import Label
-from pagemill.parsing.lines import rows_of
+from pagemill.parsing.lines import rows_of, weighted_median
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -49,6 +47,11 @@ class Block:
     def size(self) -> float:
         """Median font size in pixels; 0 without text."""
         return median(row.size for row in self.rows) if self.rows else 0.0  # asked often: numpy would be slower
+
+    @property
+    def measured(self) -> bool:
+        """Whether a text layer states all font sizes, which are estimated else."""
+        return all(line.font_size for line in self.lines)
 
     @property
     def plain(self) -> str:
@@ -99,8 +102,4 @@ def body_size(blocks: Iterable[Block]) -> float:
     rows: Sequence[Row] = [row for block in blocks for row in block.rows]
     if not rows:
         return 0.0
-    size = np.array([row.size for row in rows])
-    weight = np.array([len(row.text) for row in rows], dtype=np.float64)
-    order = np.argsort(size)
-    middle = np.searchsorted(np.cumsum(weight[order]), weight.sum() / 2)
-    return float(size[order][min(int(middle), len(size) - 1)])
+    return weighted_median([row.size for row in rows], [len(row.text) for row in rows])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -39,8 +40,8 @@ def join_fields(blocks: Sequence[Block]) -> list[Block]:
     for block in values:
         owner: Block | None = None
         rest: list[Row] = []
-        for above, row in zip([None, *block.rows], block.rows, strict=False):
-            owner = _label_of(row, others) or (owner if above is not None and _goes_on(above, row) else None)
+        for above, row in pairwise([block.rows[0], *block.rows]):
+            owner = _label_of(row, others) or (owner if _goes_on(above, row) else None)
             if owner is None:
                 rest.append(row)
             else:
@@ -131,13 +132,9 @@ def _label(mark: TextLine, lines: Sequence[TextLine], found: NDArray[np.float64]
     gap = np.maximum(np.maximum(found[:, 0] - x2, x1 - found[:, 2]), 0.0)
     # The label follows its box more often than not: 1 % decides where both sides are equally near.
     gap = np.where(found[:, 2] < x1, 1.01 * gap, gap)
-    for index in np.argsort(np.where(level, gap, np.inf), kind="stable").tolist():
-        if not level[index]:
-            return None
-        line = lines[index]
-        if line.polygon is None:
-            return index if gap[index] <= PARSING.mark_reach * line_size(line) else None
-    return None
+    gap = np.where(level & [line.polygon is None for line in lines], gap, np.inf)
+    nearest = int(gap.argmin())
+    return nearest if gap[nearest] <= PARSING.mark_reach * line_size(lines[nearest]) else None
 
 
 def _beside(line: TextLine, mark: TextLine) -> TextLine:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from pagemill.document.geometry import split_when
 from pagemill.document.labels import FIGURES, RUNNING_TEXT, TASK_OF_LABEL, TITLES, Label, Task
-from pagemill.parsing.blocks import Block
 from pagemill.parsing.lines import join_rows
 from pagemill.parsing.paragraphs import BULLET, HAS_WORD, ends_sentence
 from pagemill.parsing.thresholds import PARSING
@@ -60,8 +59,7 @@ def mark_headings(blocks: Sequence[Block], height: int, body: float, page_number
         elif page_number == 1 and len(headings) > 1 and _opens_page(headings[0], blocks):
             headings[0].label = Label.DOC_TITLE
     ranks: list[float] = []
-    measured = all(line.font_size for block in headings for line in block.lines)
-    alike = PARSING.same_level if measured else PARSING.same_level_read
+    alike = PARSING.same_level if all(block.measured for block in headings) else PARSING.same_level_read
     for size in sorted((block.size for block in headings if block.label is not Label.DOC_TITLE), reverse=True):
         if not ranks or size < alike * ranks[-1]:
             ranks.append(size)
@@ -89,14 +87,12 @@ def _is_missed_heading(block: Block, body: float) -> bool:
 
 def _one_by_one(block: Block) -> list[Block]:
     """A block of headings one below the other, apart where the rows of one heading would stand closer."""
-    cuts = [
-        i
-        for i, (above, below) in enumerate(pairwise(block.rows), start=1)
-        if below.box[1] - above.box[3] >= PARSING.heading_gap * below.size
-    ]
-    if not cuts:
+    headings = split_when(
+        block.rows, lambda above, below: below.box[1] - above.box[3] >= PARSING.heading_gap * below.size
+    )
+    if len(headings) == 1:
         return [block]
-    parts = [block.piece(block.rows[start:end]) for start, end in pairwise([0, *cuts, len(block.rows)])]
+    parts = [block.piece(rows) for rows in headings]
     for part in parts:
         part.text = join_rows(part.rows)
     return parts
@@ -156,9 +152,7 @@ def _opens_page(heading: Block, blocks: Sequence[Block]) -> bool:
 
 
 def _may_be_heading(block: Block) -> bool:
-    text = block.plain
-    letters = any(char.isalpha() for char in text)
-    return letters and len(block.rows) <= PARSING.joined_rows and not BULLET.match(text)
+    return _letters(block) > 0 and len(block.rows) <= PARSING.joined_rows and not BULLET.match(block.plain)
 
 
 def _is_no_title(block: Block, body: float) -> bool:
@@ -176,17 +170,15 @@ def _letters(block: Block) -> int:
 
 def _is_sentence(block: Block, body: float) -> bool:
     """Whether a supposed heading is set like running text and ends like it; only the text layer tells for sure."""
-    measured = all(line.font_size for line in block.lines)
     plain = not any(row.bold for row in block.rows) and block.size <= PARSING.demoted_size * body
-    return measured and plain and ends_sentence(block.plain) and len(block.plain) > PARSING.demoted_characters
+    return block.measured and plain and ends_sentence(block.plain) and len(block.plain) > PARSING.demoted_characters
 
 
 def _stands_out(block: Block, body: float) -> bool:
     """Whether a block of one to three rows is set larger, or bold and numbered, against the running text."""
     if not 0 < len(block.rows) <= PARSING.promoted_rows or block.is_list or body <= 0:
         return False
-    measured = all(line.font_size for line in block.lines)
-    larger = block.size > (PARSING.promoted_size if measured else PARSING.promoted_size_read) * body
+    larger = block.size > (PARSING.promoted_size if block.measured else PARSING.promoted_size_read) * body
     bold = all(row.bold for row in block.rows)
     return larger or (bold and block.size >= PARSING.promoted_bold_size * body)
 

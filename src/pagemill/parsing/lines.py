@@ -49,14 +49,14 @@ def line_size(line: TextLine) -> float:
     """Font size of a line in pixels."""
     if line.font_size:
         return line.font_size
-    if line.polygon and len(line.polygon) == 4:
+    if line.polygon:
         return PARSING.ocr_em * math.dist(line.polygon[0], line.polygon[3])
     return PARSING.ocr_em * min(line.box[3] - line.box[1], line.box[2] - line.box[0])
 
 
 def direction(line: TextLine) -> float:
     """Writing direction of a line in degrees clockwise from level, -180 to 180."""
-    if line.polygon and len(line.polygon) == 4:
+    if line.polygon:
         (x1, y1), (x2, y2) = line.polygon[:2]
         return math.degrees(math.atan2(y2 - y1, x2 - x1))
     return 0.0
@@ -97,6 +97,11 @@ def moved(line: TextLine, affine: Affine) -> TextLine:
     return msgspec.structs.replace(there, polygon=None) if level else there
 
 
+def weighted_median(values: Sequence[float], weights: Sequence[float]) -> float:
+    """The value at which half of the weight is reached."""
+    return float(np.quantile(values, 0.5, weights=weights, method="inverted_cdf"))
+
+
 def is_vertical(line: TextLine) -> bool:
     """Whether a line runs up or down the page."""
     x1, y1, x2, y2 = line.box
@@ -121,8 +126,8 @@ def assign_lines(boxes: NDArray[np.float64], regions: NDArray[np.float64], weak:
     weakness = np.array([PARSING.weak_share if i in weak else 0.0 for i in range(len(regions))])
     share = intersection_matrix(boxes, regions) / np.maximum(areas(boxes), 1e-9)[:, None]
     preference = np.where(share >= PARSING.own_share, share - smaller_first - weakness, -np.inf)
-    owners = np.where(np.isfinite(preference.max(axis=1)), preference.argmax(axis=1), -1)
-    return [int(owner) for owner in owners]
+    owners: list[int] = np.where(np.isfinite(preference.max(axis=1)), preference.argmax(axis=1), -1).tolist()
+    return owners
 
 
 def lines_of_regions(regions: Sequence[DetectedRegion], lines: Sequence[TextLine]) -> dict[int, list[TextLine]]:
@@ -274,7 +279,7 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u206
 
 
 def clean_lines(lines: Sequence[TextLine]) -> tuple[list[TextLine], list[PageError]]:
-    """Take unprintable characters and corners that are no numbers out.
+    """Take unprintable characters out, and polygons that are not four corners.
 
     Lines whose box is no box are left out, which the errors say; so are lines that hold nothing to print.
     """
@@ -284,7 +289,8 @@ def clean_lines(lines: Sequence[TextLine]) -> tuple[list[TextLine], list[PageErr
         if not all(math.isfinite(value) for value in line.box):
             broken += 1
             continue
-        if line.polygon and not all(math.isfinite(value) for corner in line.polygon for value in corner):
+        corners = line.polygon or ()
+        if len(corners) not in (0, 4) or not all(math.isfinite(value) for corner in corners for value in corner):
             line = msgspec.structs.replace(line, polygon=None)
         if _UNPRINTABLE.search(line.text):
             words = tuple(msgspec.structs.replace(word, text=_printable(word.text)) for word in line.words)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pagemill.document.geometry import split_when
 from pagemill.document.labels import RUNNING_TEXT, TITLES, Label
 from pagemill.parsing.blocks import merge_neighbours
 from pagemill.parsing.thresholds import PARSING
@@ -118,19 +119,11 @@ def code_runs(rows: Sequence[Row]) -> list[tuple[int, int]]:
     Returns:
         First row and the one after the last of every run.
     """
-    runs: list[tuple[int, int]] = []
     code = [index for index, row in enumerate(rows) if _is_code(row.text)]
-    for index in code:
-        if runs and index - runs[-1][1] < PARSING.code_run_gap:
-            runs[-1] = (runs[-1][0], index + 1)
-        else:
-            runs.append((index, index + 1))
-    return [
-        (start, end)
-        for start, end in runs
-        if sum(start <= index < end for index in code)
-        >= max(PARSING.code_run_gap, PARSING.code_run_share * (end - start))
-    ]
+    runs = split_when(code, lambda above, below: below - above > PARSING.code_run_gap)
+    ends = [(run[0], run[-1] + 1, len(run)) for run in runs]
+    least, share = PARSING.code_run_gap, PARSING.code_run_share
+    return [(start, end) for start, end, certain in ends if certain >= max(least, share * (end - start))]
 
 
 def _is_code(text: str) -> bool:

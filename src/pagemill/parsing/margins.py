@@ -54,10 +54,10 @@ def mark_margins(blocks: Sequence[Block], width: int, height: int, body: float) 
     for block in blocks:
         if block.label in _FURNITURE and block.rows and _is_inside(block, width, height) and not _is_number(block):
             block.label = Label.TEXT
-        if _is_aside(block, width, height):
+        if _is_aside(block, width):
             block.label = Label.ASIDE_TEXT
-    for top in (True, False):
-        _mark_edge(blocks, height, body, top=top)
+    for edge in (0, height):
+        _mark_edge(blocks, height, body, edge)
     for block in blocks:
         if block.label in _FURNITURE and _is_number(block):
             block.label = Label.NUMBER
@@ -83,52 +83,48 @@ def _is_inside(block: Block, width: int, height: int) -> bool:
 
     Those of pages that were printed sideways are at the sides, and vertical.
     """
-    x1, y1, x2, y2 = block.box
-    at_side = x2 < PARSING.side_band * width or x1 > (1 - PARSING.side_band) * width
-    if at_side and y2 - y1 > x2 - x1:
-        return False
+    _, y1, _, y2 = block.box
     distance = y1 if block.label is Label.HEADER else height - y2
-    return distance > PARSING.furniture_reach * height
+    return distance > PARSING.furniture_reach * height and not _is_upright_at_side(block, width, 1)
 
 
-def _edge_distance(block: Block, height: int, *, top: bool) -> float:
-    """How far the block's inner edge is from the page's edge, as a share of the height."""
-    return block.box[3] / height if top else 1.0 - block.box[1] / height
-
-
-def _is_aside(block: Block, width: int, height: int) -> bool:
-    """Vertical text at the left or right edge (a repository's stamp, a thumb index)."""
-    if block.label not in RUNNING_TEXT | TITLES | {Label.VERTICAL_TEXT} or not block.rows:
-        return False
+def _is_upright_at_side(block: Block, width: int, slender: int) -> bool:
+    """Whether a block is at the left or right edge and over so many times as high as wide."""
     x1, y1, x2, y2 = block.box
     at_side = x2 < PARSING.side_band * width or x1 > (1 - PARSING.side_band) * width
-    lines = block.lines
-    vertical = sum(is_vertical(line) for line in lines) * 2 > len(lines)
-    return at_side and vertical and y2 - y1 > 2 * (x2 - x1)
+    return at_side and y2 - y1 > slender * (x2 - x1)
 
 
-def _mark_edge(blocks: Sequence[Block], height: int, body: float, *, top: bool) -> None:
+def _span(block: Block, edge: float) -> list[float]:
+    """How far a block's outer and inner end are from the page's upper or lower edge, a y."""
+    return sorted(abs(edge - y) for y in block.box[1::2])
+
+
+def _is_aside(block: Block, width: int) -> bool:
+    """Vertical text at the left or right edge (a repository's stamp, a thumb index)."""
+    text = block.label in RUNNING_TEXT | TITLES | {Label.VERTICAL_TEXT}
+    vertical = sum(is_vertical(line) for line in block.lines) * 2 > len(block.lines)
+    return text and vertical and _is_upright_at_side(block, width, 2)
+
+
+def _mark_edge(blocks: Sequence[Block], height: int, body: float, edge: int) -> None:
     """Mark the running head (or foot) and the page number: the outermost blocks, row by row inwards."""
-    marked_label = Label.HEADER if top else Label.FOOTER
     total_rows = sum(len(block.rows) for block in blocks if block.label not in _MARGINAL)
     for _ in range(PARSING.edge_rows):  # a head, a rule's width below it a second row, a page number
         content = [block for block in blocks if block.label not in _MARGINAL]
         inner = [block for block in content if block.rows and block.label in _MAY_RUN]
-        outermost = min(inner, key=lambda block: _edge_distance(block, height, top=top), default=None)
-        if outermost is None:
-            return
-        _, y1, _, y2 = outermost.box
-        if any(block.box[3] <= y1 if top else block.box[1] >= y2 for block in content):
+        outermost = min(inner, key=lambda block: _span(block, edge)[1], default=None)
+        if outermost is None or any(_span(block, edge)[1] <= _span(outermost, edge)[0] for block in content):
             return
         row = [block for block in inner if _same_band(block, outermost)]
-        if not all(_edge_distance(block, height, top=top) < PARSING.band for block in row):
+        if not all(_span(block, edge)[1] < PARSING.band * height for block in row):
             return
-        kinds = [_kind(block, blocks, height, body, total_rows, top=top) for block in row]
+        kinds = [_kind(block, blocks, height, body, total_rows, edge) for block in row]
         if not any(kinds):
             return
         for block, kind in zip(row, kinds, strict=True):
             if kind or block.size <= PARSING.running_size * body:
-                block.label = Label.NUMBER if kind == "number" else marked_label
+                block.label = kind or (Label.FOOTER if edge else Label.HEADER)
 
 
 def _same_band(block: Block, other: Block) -> bool:
@@ -136,41 +132,39 @@ def _same_band(block: Block, other: Block) -> bool:
     return overlap > PARSING.running_row * min(block.box[3] - block.box[1], other.box[3] - other.box[1])
 
 
-def _kind(block: Block, blocks: Sequence[Block], height: int, body: float, total_rows: int, *, top: bool) -> str:
-    """``number``, ``running`` or nothing."""
-    text = block.plain.strip()
+def _kind(block: Block, blocks: Sequence[Block], height: int, body: float, total_rows: int, edge: int) -> Label | None:
+    """What a block at an edge is, if not text: a page number, or a running head or foot."""
     if len(block.rows) > PARSING.edge_rows:
-        return ""
-    if PAGE_NUMBER.match(text) and len(block.rows) == 1 and total_rows > 1:
-        return "number"
-    gap = _gap_inwards(block, blocks, top=top)
+        return None
+    if _is_number(block) and total_rows > 1:
+        return Label.NUMBER
+    running = Label.FOOTER if edge else Label.HEADER
+    text = block.plain.strip()
     if _RUNNING.search(text) and block.size < PARSING.running_words_size * body:
-        return "running"
-    size, characters, least_gap = PARSING.small_running
-    small = block.size < size * body and len(text) < characters and gap > least_gap * body
-    if small and total_rows >= PARSING.body_rows:
-        return "running"
-    place = _edge_distance(block, height, top=top) < PARSING.outer_band and len(block.rows) <= 2
-    apart = gap > PARSING.apart * max(body, block.size)
-    modest = block.size <= PARSING.modest_size * body
-    if top and block.label is Label.TEXT:
-        largest, least_gap = PARSING.letterhead
-        modest = block.size <= largest * body and gap > least_gap * block.size
-    if top and block.label in TITLES:
-        largest, characters = PARSING.modest_foot
-        modest = block.size <= largest * body and len(text) < characters
-    return "running" if place and apart and modest and total_rows >= PARSING.body_rows else ""
+        return running
+    if total_rows < PARSING.body_rows:
+        return None
+    gap = _gap_inwards(block, blocks, edge)
+    largest, characters, least_gap = PARSING.small_running
+    if block.size < largest * body and len(text) < characters and gap > least_gap * body:
+        return running
+    largest, characters, least_gap = PARSING.modest
+    if not edge and block.label in TITLES:
+        largest, characters, least_gap = PARSING.modest_title
+    elif not edge and block.label is Label.TEXT:
+        largest, characters, least_gap = PARSING.letterhead
+    modest = block.size <= largest * body and len(text) < characters and gap > least_gap * block.size
+    place = _span(block, edge)[1] < PARSING.outer_band * height and len(block.rows) <= 2
+    return running if place and modest and gap > PARSING.apart * max(body, block.size) else None
 
 
-def _gap_inwards(block: Block, blocks: Sequence[Block], *, top: bool) -> float:
-    """Distance in pixels to the next block towards the page's middle; infinite when there is none."""
+def _gap_inwards(block: Block, blocks: Sequence[Block], edge: float) -> float:
+    """Distance in pixels to the next block further away from an edge of the page; infinite when there is none."""
+    end = _span(block, edge)[1]
     gaps = [
-        other.box[1] - block.box[3] if top else block.box[1] - other.box[3]
+        _span(other, edge)[0] - end
         for other in blocks
-        if other is not block
-        and other.label is not Label.ASIDE_TEXT
-        and not _same_band(block, other)
-        and (other.box[3] > block.box[3] if top else other.box[1] < block.box[1])
+        if other.label is not Label.ASIDE_TEXT and not _same_band(block, other) and _span(other, edge)[1] > end
     ]
     return min(gaps, default=float("inf"))
 
@@ -179,7 +173,7 @@ def _mark_footnotes(blocks: Sequence[Block], height: int, body: float) -> None:
     """Label small print with a footnote mark at the foot of its column, and the rest of it in other columns."""
     ends = [block for block in blocks if block.label in RUNNING_TEXT and _ends_column(block, blocks, height)]
     for block in ends:
-        if _is_footnote(block, blocks, body):
+        if _is_footnote(block, blocks, height, body):
             block.label = Label.FOOTNOTE
     notes = [block for block in blocks if block.label is Label.FOOTNOTE]
     for block in ends:
@@ -188,14 +182,14 @@ def _mark_footnotes(blocks: Sequence[Block], height: int, body: float) -> None:
             block.label = Label.FOOTNOTE
 
 
-def _is_footnote(block: Block, blocks: Sequence[Block], body: float) -> bool:
+def _is_footnote(block: Block, blocks: Sequence[Block], height: int, body: float) -> bool:
     first = block.rows[0].text
     if not _FOOTNOTE.match(first):
         return False
-    if all(line.font_size for line in block.lines) or block.size <= PARSING.small_print * body:
+    if block.size <= PARSING.small_print * body or block.measured:
         return block.size <= PARSING.small_print * body
     column = [other for other in blocks if _same_column(block, other)]
-    apart = _gap_inwards(block, column, top=False) > PARSING.footnote_gap * body
+    apart = _gap_inwards(block, column, height) > PARSING.footnote_gap * body
     return apart and block.size <= PARSING.small_print_read * body and _NOTE_WORD.match(first) is not None
 
 

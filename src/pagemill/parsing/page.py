@@ -207,19 +207,12 @@ class _PageRun:
         """Give the page its full time limit from now on."""
         self.limit.reschedule(asyncio.get_running_loop().time() + self.settings.page_timeout_s)
 
-    async def detect_regions(self, pixels: Pixels) -> list[DetectedRegion]:
-        """Detect layout regions, as a stage."""
-        with self.stage("layout"):
-            return await self.services.detect_regions(pixels)
-
     async def compute(self, stage: str, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run a function on a computing thread, as part of a stage."""
         with self.stage(stage):
             return await self.services.compute(function, *args, **kwargs)
 
-    async def read_remotely(
-        self, read: Callable[[Any], Coroutine[Any, Any, Any]], requests: Sequence[Any], kept_bytes: int
-    ) -> list[Any]:
+    async def read_remotely(self, read: Callable[[Any], Coroutine[Any, Any, Any]], prepared: PreparedPage) -> list[Any]:
         """Release the pixels and have all requests of the page answered at once.
 
         The wait takes seconds, and the next page needs the memory. The page's time limit does not apply: requests have
@@ -229,11 +222,11 @@ class _PageRun:
         self.decoded = None
         self.limit.reschedule(None)
         if self.ticket is not None:
-            self.ticket.pixels_gone(kept_bytes=kept_bytes, requests=len(requests))
+            self.ticket.pixels_gone(kept_bytes=prepared.kept_bytes, requests=len(prepared.requests))
         try:
             with self.stage("recognition"):
                 async with asyncio.TaskGroup() as group:
-                    readings = [group.create_task(read(request)) for request in requests]
+                    readings = [group.create_task(read(request)) for request in prepared.requests.values()]
                     for reading in readings:
                         reading.add_done_callback(self._request_ended)
             return [reading.result() for reading in readings]
@@ -284,9 +277,10 @@ async def _by_model(run: _PageRun, reader: RegionReader) -> ParsedPage:
     finish: Callable[[PreparedPage, Sequence[Any], ParseSettings], Files] = finish_whole_page
     if reader.reads is ReadingMode.REGIONS:
         prepare, read, finish = prepare_page, reader.read, finish_page
-        detected = await run.detect_regions(run.page.pixels)
+        with run.stage("layout"):
+            detected = await run.services.detect_regions(run.page.pixels)
     prepared = await run.compute("preparation", prepare, run.ref, run.page, detected, reader.prepare, run.settings)
-    readings = await run.read_remotely(read, list(prepared.requests.values()), prepared.kept_bytes)
+    readings = await run.read_remotely(read, prepared)
     crops = await run.compute("analysis", finish, prepared, readings, run.settings)
     return run.done(prepared.record, crops, prepared.preview)
 
@@ -305,10 +299,10 @@ async def _read_page(reader: RegionReader, request: Any) -> PageReading:
 async def _by_lines(run: _PageRun, verdict: str | None) -> ParsedPage:
     """A page made of its text lines: those of its text layer if it is sound, else what recognition reads."""
     page, settings = run.page, run.settings
-    layer = page.text_layer
+    layer = page.text_layer if verdict is not None else None
     of_layer: Sequence[TextLine] = ()
     if layer is not None:
-        of_layer = (*layer.lines, *(layer.hidden_lines if settings.text_layer is TextLayerMode.ALWAYS else ()))
+        of_layer = layer.lines if settings.text_layer is not TextLayerMode.ALWAYS else layer.lines + layer.hidden_lines
     read: ReadPage | None = None
     found, source = of_layer, "text-layer"
     if verdict != SOUND:
@@ -318,10 +312,11 @@ async def _by_lines(run: _PageRun, verdict: str | None) -> ParsedPage:
         if verdict == PARTIAL and not read.rotation:
             found, source = merge_lines(of_layer, read.lines), "text-layer+ocr"
     lines, errors = clean_lines(found)
-    marks = clean_lines(layer.marks)[0] if layer is not None and verdict is not None else []
+    marks = clean_lines(layer.marks)[0] if layer is not None else []
     level = await run.compute("deskew", level_page, page, lines, marks, turned=read.rotation if read else None)
 
-    detected = await run.detect_regions(level.straight.pixels)
+    with run.stage("layout"):
+        detected = await run.services.detect_regions(level.straight.pixels)
     record = await run.compute("analysis", analyse_page, run.ref, level.straight, detected, level.lines)
     level.restore(record)
     record.errors += [*(_what_was_read(read, found) if read else ()), *errors]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pagemill.document.geometry import split_when
 from pagemill.document.joining import goes_on
 from pagemill.document.labels import RUNNING_TEXT, TITLES, Label
 from pagemill.parsing.lines import join_rows
@@ -72,13 +73,8 @@ def passages(rows: Sequence[Row], body_size: float) -> list[Passage]:
         if after.kind is RunKind.TEXT and _continues_numbering(before.rows, after.rows):
             after.kind = RunKind.LIST
             before.kind = RunKind.LIST if before.kind is RunKind.TEXT else before.kind
-    result: list[Passage] = []
-    for part in parts:
-        if result and result[-1].kind is part.kind and part.kind is not RunKind.HEADING:
-            result[-1].paragraphs += part.paragraphs
-        else:
-            result.append(part)
-    return result
+    alike = split_when(parts, lambda before, after: before.kind is not after.kind or after.kind is RunKind.HEADING)
+    return [Passage(run[0].kind, [rows for part in run for rows in part.paragraphs]) for run in alike]
 
 
 def _continues_numbering(before: Sequence[Row], after: Sequence[Row]) -> bool:
@@ -89,24 +85,16 @@ def _continues_numbering(before: Sequence[Row], after: Sequence[Row]) -> bool:
 
 def split_paragraphs(rows: Sequence[Row]) -> list[list[Row]]:
     """Cut rows where a paragraph ends: extra space, an indent, or a short line that ends a sentence."""
-    if len(rows) < 2:
-        return [list(rows)] if rows else []
+    if not rows:
+        return []
     left = float(np.quantile([row.box[0] for row in rows], PARSING.edge_quantile))
     right = float(np.quantile([row.box[2] for row in rows], 1 - PARSING.edge_quantile))
     pitches = np.array([_middle(b) - _middle(a) for a, b in pairwise(rows)])
     usual = float(np.quantile(pitches[pitches > 0], PARSING.pitch_quantile)) if (pitches > 0).any() else 0.0
-    hanging = _hanging(rows, left)
-    cuts = [0]
-    for i, (above, below) in enumerate(pairwise(rows), start=1):
-        after = rows[i + 1] if i + 1 < len(rows) else None
-        if (
-            below.box[0] < left + PARSING.hanging_edge * below.size
-            if hanging
-            else _breaks(above, below, after, left, right, usual)
-        ):
-            cuts.append(i)
-    cuts.append(len(rows))
-    return [list(rows[i:j]) for i, j in pairwise(cuts)]
+    if _hanging(rows, left):
+        return split_when(rows, lambda _, row: row.box[0] < left + PARSING.hanging_edge * row.size)
+    after = {id(row): following for row, following in pairwise(rows)}
+    return split_when(rows, lambda above, below: _breaks(above, below, after.get(id(below)), left, right, usual))
 
 
 def _hanging(rows: Sequence[Row], left: float) -> bool:
@@ -180,17 +168,17 @@ def _could_have_fitted(above: Row, below: Row, right: float) -> bool:
 
 
 def _parts(paragraph: list[Row], region: Sequence[Row], body_size: float) -> list[Passage]:
-    """A heading at the start of a paragraph, its text, and the list at its end: what there is of them."""
+    """A heading at the start of a paragraph, its text, and the list at its end: what there is of them.
+
+    A list begins with a bullet, or is all of the text, where that begins with a number that another one confirms.
+    """
     heading = _heading_rows(paragraph, region, body_size)
     rest = paragraph[heading:]
     bullet = next((i for i, row in enumerate(rest) if BULLET.match(row.text)), len(rest))
-    text = 0 if is_list(rest) else bullet
+    numbered = [i for i, row in enumerate(rest) if NUMBER.match(row.text)]
+    text = 0 if len(numbered) > 1 and numbered[0] == 0 else bullet
     parts = [(RunKind.HEADING, paragraph[:heading]), (RunKind.TEXT, rest[:text]), (RunKind.LIST, rest[text:])]
     return [Passage(kind, [rows]) for kind, rows in parts if rows]
-
-
-def _starts_with_number(text: str) -> bool:
-    return bool(marker(text)) and not BULLET.match(text) and HAS_WORD.search(text) is not None
 
 
 def _is_marked_heading(paragraph: Sequence[Row], rest: Sequence[Row]) -> bool:
@@ -206,7 +194,7 @@ def _heading_rows(paragraph: list[Row], region: Sequence[Row], body_size: float)
     """How many rows at a paragraph's start are a heading inside a larger region of running text."""
     first = paragraph[0]
     stands_out = first.bold or first.size > PARSING.heading_size * body_size
-    numbered = len(region) <= PARSING.max_compared and _starts_with_number(first.text)
+    numbered = len(region) <= PARSING.max_compared and NUMBER.match(first.text) and HAS_WORD.search(first.text)
     if not stands_out and not numbered:
         return 0
     own = set(map(id, paragraph))
@@ -244,32 +232,16 @@ def marker(text: str) -> str:
     return match.group().strip() if match else ""
 
 
-def is_list(rows: Sequence[Row]) -> bool:
-    """Whether the rows of a block are list items: the first is marked, and another one or a bullet confirms it."""
-    if not rows or not marker(rows[0].text):
-        return False
-    if BULLET.match(rows[0].text):
-        return True
-    numbered = [row for row in rows if NUMBER.match(row.text)]
-    return len(numbered) >= 2
-
-
 def is_bulleted(rows: Sequence[Row]) -> bool:
     """Whether rows in two pieces are bullets and their texts rather than the cells of a table."""
-    starts = sum(bool(BULLET.match(row.text)) for row in rows)
+    starts = [bool(BULLET.match(row.text)) for row in rows]
     texts = all(len(row.lines) <= 2 for row in rows)
-    return starts >= 2 and starts >= PARSING.bulleted_rows * len(rows) and texts and bool(BULLET.match(rows[0].text))
+    return texts and sum(starts) >= max(2, PARSING.bulleted_rows * len(rows)) and starts[0]
 
 
 def items_of(rows: Sequence[Row]) -> list[list[Row]]:
     """Cut the rows of a list into items; rows without a marker go on with the item before them."""
-    items: list[list[Row]] = []
-    for row in rows:
-        if not items or marker(row.text) or _NOTE.match(row.text):
-            items.append([row])
-        else:
-            items[-1].append(row)
-    return items
+    return split_when(rows, lambda _, row: bool(marker(row.text) or _NOTE.match(row.text)))
 
 
 def notes_text(rows: Sequence[Row]) -> str:
@@ -280,16 +252,11 @@ def notes_text(rows: Sequence[Row]) -> str:
 def list_text(rows: Sequence[Row]) -> str:
     """A list as text: one item a line with its marker as printed, two spaces deeper for every level of indent."""
     items = items_of(rows)
-    left = np.array([item[0].box[0] for item in items])
+    left = [item[0].box[0] for item in items]
     step = max(float(np.median([row.size for row in rows])), 1.0)
-    depths = _depths(left, step)
-    return "\n".join("  " * depth + join_rows(item) for depth, item in zip(depths, items, strict=True))
-
-
-def _depths(left: np.ndarray[tuple[int, ...], np.dtype[np.float64]], step: float) -> list[int]:
-    """Nesting depth by left edge: edges further apart than a letter's width are different levels."""
     edges: list[float] = []
-    for x in np.sort(left):
-        if not edges or x - edges[-1] > step:
-            edges.append(float(x))
-    return [int(np.searchsorted(np.array(edges), x, side="right") - 1) for x in left]
+    for x in sorted(left):
+        if not edges or x - edges[-1] > step:  # edges closer than a letter's width are of one level
+            edges.append(x)
+    depths = np.searchsorted(edges, left, side="right") - 1
+    return "\n".join("  " * depth + join_rows(item) for depth, item in zip(depths, items, strict=True))

@@ -40,14 +40,12 @@ from pagemill.parsing.thresholds import PARSING
 from pagemill.recognition.base import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from pagemill.config.settings import ParseSettings
-    from pagemill.document.geometry import Box
     from pagemill.document.page import PageResult, Region
     from pagemill.imaging.page import DecodedPage
     from pagemill.imaging.types import Pixels
-    from pagemill.layout.base import DetectedRegion
     from pagemill.parsing.record import Files
     from pagemill.recognition.base import PageElement, PageReading, RegionReading
     from pagemill.sources.base import PageRef
@@ -155,7 +153,7 @@ def _mark_formula_numbers(regions: Sequence[Region]) -> None:
         if number.label is not Label.FORMULA_NUMBER:
             continue
         _, top, _, bottom = number.bbox
-        for other in (*regions[max(number.index - 1, 0) : number.index], *regions[number.index + 1 : number.index + 2]):
+        for other in regions[max(number.index - 1, 0) : number.index + 2]:
             _, y1, _, y2 = other.bbox
             beside = min(y2, bottom) - max(y1, top) > 0.5 * min(y2 - y1, bottom - top)
             if other.label is Label.DISPLAY_FORMULA and beside:
@@ -176,8 +174,7 @@ def _is_cut(region: Region, after: Region | None, regions: Sequence[Region]) -> 
         or any(between.label in FIGURES for between in regions[region.index : after.index])
     )
     return (
-        (elsewhere or text.endswith("-"))
-        and (len(text) >= PARSING.open_characters or text.endswith("-"))
+        (text.endswith("-") or (elsewhere and len(text) >= PARSING.open_characters))
         and "\n" not in text
         and "<" not in text  # what is joined to it shall not stand in a block of HTML
         and not text.endswith(("`", "$", ":", "：", "|"))
@@ -241,35 +238,24 @@ def _add(record: PageResult, element: PageElement, reading: PageReading, *, foot
     A picture in several pieces is several regions. A text in several pieces is one, in the box around them all. What
     has no place stands in the box of the page; a picture without one cannot be shown.
     """
-    size = float(record.width), float(record.height)
-    for box in _boxes(element, pieces_left=_MAX_REGIONS - len(record.regions)):
-        is_read = element.content is not None and (footnotes or element.label is not Label.FOOTNOTE)
+    placed, is_picture_element = bool(element.boxes), TASK_OF_LABEL[element.label] is Task.SKIP
+    boxes = element.boxes or ((0.0, 0.0, 1.0, 1.0),)
+    if not is_picture_element or len(boxes) > _MAX_REGIONS - len(record.regions):
+        boxes = (union_box(boxes),)
+    is_read = element.content is not None and (footnotes or element.label is not Label.FOOTNOTE)
+    for x1, y1, x2, y2 in boxes:
         region = add_region(
             record,
             element.label,
-            (0.0, 0.0, *size) if box is None else _scaled(box, size),
+            (x1 * record.width, y1 * record.height, x2 * record.width, y2 * record.height),
             content=element.content if is_read else None,
             content_format=element.content_format,
-            source=WHOLE_PAGE if box is None else reading.engine,
+            source=reading.engine if placed else WHOLE_PAGE,
             engine=reading.engine if is_read else None,
             attempts=reading.attempts,
         )
-        problems = [element.problem] if element.problem else []
-        if box is None and TASK_OF_LABEL[element.label] is Task.SKIP:
-            problems.append(Problem("no_grounding", "the model saw a picture and did not tell where"))
-        record.errors += [region_error(region.index, problem) for problem in problems]
-
-
-def _boxes(element: PageElement, *, pieces_left: int) -> Iterator[Box | None]:
-    """The boxes that become regions; None for one that stands somewhere."""
-    if not element.boxes:
-        yield None
-    elif TASK_OF_LABEL[element.label] is Task.SKIP and len(element.boxes) <= pieces_left:
-        yield from element.boxes
-    else:
-        yield union_box(element.boxes)
-
-
-def _scaled(box: Box, size: tuple[float, float]) -> Box:
-    (x1, y1, x2, y2), (width, height) = box, size
-    return x1 * width, y1 * height, x2 * width, y2 * height
+        if element.problem:
+            record.errors.append(region_error(region.index, element.problem))
+        if is_picture_element and not placed:
+            problem = Problem("no_grounding", "the model saw a picture and did not tell where")
+            record.errors.append(region_error(region.index, problem))

@@ -5,312 +5,308 @@ failures on the samples, the olmOCR sample and local documents; none was swept o
 measured.
 """
 
-from __future__ import annotations
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True, slots=True)
 class ParsingThresholds:
     """Thresholds by the question that they answer."""
 
     # Regions that layout detection missed (analyse).
-    region_covered: float = 0.5
+    region_covered = 0.5
     """Share of a table or picture covered by detected regions from which it counts as found."""
-    sure_picture: float = 0.9
+    sure_picture = 0.9
     """Score from which a detected picture is believed: screenshots and diagrams have rules too."""
-    table_in_picture: float = 0.8
+    table_in_picture = 0.8
     """Share of a ruled table inside such a picture from which it is part of the picture."""
-    picture_side: float = 0.04
+    picture_side = 0.04
     """Share of the page's shorter side; smaller images are icons, bullets and rules."""
-    picture_area: float = 0.5
+    picture_area = 0.5
     """Share of the page's area; larger images are backgrounds or the scan itself."""
-    banner_height: float = 3.0
+    banner_height = 3.0
     """Height of the bar behind a line of text, in heights of the line."""
-    line_in_banner: float = 0.8
+    line_in_banner = 0.8
     """Share of a line inside the bar."""
-    line_in_table: float = 0.5
+    line_in_table = 0.5
     """Share of a line inside a supposed table."""
-    max_lines: int = 2500
+    max_lines = 2500
     """Lines beyond which a page is not laid out: lines are compared in pairs. A newspaper page has about 1,000."""
-    lettering: float = 0.2
+    lettering = 0.2
     """Share of a picture's area that text may cover."""
 
     # Assembly.
-    background: float = 0.4
+    background = 0.4
     """Share of the page above which a picture is a background: text on it is the page's text."""
-    contents_rows: float = 0.5
+    contents_rows = 0.5
     """Share of rows with leaders and page numbers from which text is a table of contents."""
-    list_gap: tuple[float, float] = (-0.5, 1.0)
+    list_gap = (-0.5, 1.0)
     """Gap between two parts of one list."""
-    fills_line: float = 3.0
+    fills_line = 3.0
     """Distance from the right edge within which a last row is full, so that its paragraph may continue."""
 
     # Lines to regions and rows (lines).
-    own_share: float = 0.3
+    own_share = 0.3
     """Least share of a line's area in a region for the line to belong to it without doubt."""
-    weak_share: float = 0.6
+    weak_share = 0.6
     """Handicap of a picture among the regions that hold a line, as a share of the line's area."""
-    ocr_em: float = 0.72
+    ocr_em = 0.72
     """Font size over the height of a detected line, whose box includes ascenders, descenders and a margin."""
-    row_distance: float = 0.55
+    row_distance = 0.55
     """Distance of middles within which lines are one row."""
-    row_overlap: float = 0.5
+    row_overlap = 0.5
     """Share of the narrower line over another from which both cannot be in one row."""
-    drop_cap: float = 1.8
+    drop_cap = 1.8
     """Least size of an initial over the rows beside it."""
-    drop_cap_reach: float = 0.4
+    drop_cap_reach = 0.4
     """Share of an initial's width by which rows beside it may reach into it."""
-    drop_cap_beside: float = 0.5
+    drop_cap_beside = 0.5
     """Share of a row's height beside the initial."""
-    bold_share: float = 0.5
+    bold_share = 0.5
     """Share of bold characters from which a row is bold."""
-    drawn_spaces: float = 0.1
+    drawn_spaces = 0.1
     """Least share of rows that end in a drawn space if the producer draws them; others draw none at all."""
-    drawn_space_rows: int = 4
+    drawn_space_rows = 4
     """Rows below which that share means nothing."""
-    row_full: float = 0.5
+    row_full = 0.5
     """Distance from the right edge within which a row is full."""
-    right_edge: float = 0.8
+    right_edge = 0.8
     """Quantile of the rows' right ends that is the right edge."""
 
     # Skew and orientation (deskew, upright).
-    min_skew: float = 0.15
+    min_skew = 0.15
     """Degrees below which straightening changes nothing: 4 pixels over the width of A4 at 200 dpi."""
-    max_skew: float = 10.0
+    max_skew = 10.0
     """Degrees above which lines are slanted on purpose, or are not lines."""
-    slender: float = 5.0
+    slender = 5.0
     """Lines at least this many times as long as high tell their angle well."""
-    skew_lines: int = 3
+    skew_lines = 3
     """Least number of such lines."""
-    skew_spread: float = 0.5
+    skew_spread = 0.5
     """Degrees within which lines agree with the median angle."""
-    skew_agreement: float = 0.6
+    skew_agreement = 0.6
     """Share of the lines, by length, that must agree."""
-    turned: float = 0.8
+    turned = 0.8
     """Share of characters that must run one way for the page to be turned."""
-    turned_upside_down: float = 0.5
+    turned_upside_down = 0.5
     """The same for upside-down text: an overlay printed on such a page may well be upright."""
-    turned_characters: int = 20
-    turned_tolerance: float = 5.0
+    turned_characters = 20
+    turned_tolerance = 5.0
     """Degrees off a quarter turn."""
 
     # Paragraphs.
-    edge_quantile: float = 0.1
+    edge_quantile = 0.1
     """Quantile of row starts (and, from the other side, of row ends) that is the paragraph's edge."""
-    pitch_quantile: float = 0.4
+    pitch_quantile = 0.4
     """Quantile of distances between rows that is the usual one."""
-    hanging_edge: float = 0.5
+    hanging_edge = 0.5
     """Distance from the left edge within which a row of a hanging paragraph starts an entry."""
-    hanging_followed: float = 0.5
+    hanging_followed = 0.5
     """Share of entries with a second row from which indents hang."""
-    hanging_spread: float = 1.5
+    hanging_spread = 1.5
     """Spread of those indents."""
-    pitch_break: float = 1.35
+    pitch_break = 1.35
     """Distance between rows that starts a paragraph, over the usual one."""
-    paragraph_gap: float = 0.3
+    paragraph_gap = 0.3
     """Least free space between two paragraphs."""
-    centred: float = 0.1
+    centred = 0.1
     """Share of the width by which a centred row may be off the middle."""
-    indent: float = 0.8
+    indent = 0.8
     """Least indent of a first row."""
-    no_indent: float = 0.5
+    no_indent = 0.5
     """Largest indent of other rows."""
-    indent_share: float = 0.25
+    indent_share = 0.25
     """Largest indent of a first row as a share of the width."""
-    short_row: float = 0.15
+    short_row = 0.15
     """Share of the width that a last row leaves free."""
-    narrow_column: float = 8.0
+    narrow_column = 8.0
     """Width below which a short row says nothing."""
-    word_fits: tuple[float, float] = (1.0, 8.0)
+    word_fits = (1.0, 8.0)
     """Room beyond the next word that shows a deliberate break, before an upper case and a lower case word."""
-    word_width: float = 1.3
+    word_width = 1.3
     """Factor on a word's estimated width."""
-    max_compared: int = 1000
+    max_compared = 1000
     """Rows of a region beyond which its numbered paragraphs are not compared with all others."""
 
     # Headings.
-    heading_size: float = 1.18
+    heading_size = 1.18
     """Least size of a heading's rows inside a text region, over the body."""
-    marked_heading_size: float = 1.05
+    marked_heading_size = 1.05
     """The same for numbered rows whose sizes a text layer states."""
-    heading_rows: int = 3
-    same_level: float = 0.95
+    heading_rows = 3
+    same_level = 0.95
     """Least size of headings of one level over the largest of them."""
-    same_level_read: float = 0.78
+    same_level_read = 0.78
     """The same for rows measured in pixels."""
-    title_size: float = 1.35
+    title_size = 1.35
     """Size over the body from which the largest heading is the document's title."""
-    largest_size: float = 1.2
-    largest_lead: float = 1.1
+    largest_size = 1.2
+    largest_lead = 1.1
     """A title no more than this much larger than the body is clearly larger than any other heading."""
-    promoted_size: float = 1.25
+    promoted_size = 1.25
     """Size over the body from which a short text block is a heading."""
-    promoted_size_read: float = 1.5
+    promoted_size_read = 1.5
     """The same for rows measured in pixels."""
-    promoted_bold_size: float = 0.95
+    promoted_bold_size = 0.95
     """The same for bold blocks."""
-    promoted_rows: int = 3
-    heading_gap: float = 0.6
+    promoted_rows = 3
+    heading_gap = 0.6
     """Gap between two rows from which they are two headings."""
-    joined_rows: int = 4
+    joined_rows = 4
     """Most rows of one heading."""
-    number_level: float = 0.6
+    number_level = 0.6
     """Share of the lower row that a section number and its heading share in height."""
-    number_sizes: tuple[float, float] = (0.8, 1.25)
-    number_gap: tuple[float, float] = (-0.5, 4.0)
+    number_sizes = (0.8, 1.25)
+    number_gap = (-0.5, 4.0)
     """Gap between a section number and its heading."""
-    demoted_size: float = 1.05
+    demoted_size = 1.05
     """Size over the body up to which a "heading" that is a sentence is text."""
-    demoted_characters: int = 40
-    title_zone: float = 0.5
+    demoted_characters = 40
+    title_zone = 0.5
     """Share of the page height in which a title is looked for."""
 
     # Margins: running heads and feet, page numbers, footnotes.
-    band: float = 0.12
+    band = 0.12
     """Share of the page height at top and bottom in which running heads, feet and page numbers are."""
-    furniture_reach: float = 0.25
+    furniture_reach = 0.25
     """Share of the page height beyond which nothing is a running head or foot, whatever layout detection says. It is
     larger than ``band``: photographs of pages have wide borders."""
-    outer_band: float = 0.085
-    side_band: float = 0.1
+    outer_band = 0.085
+    side_band = 0.1
     """Share of the page width."""
-    small_print: float = 0.92
+    small_print = 0.92
     """Font size of footnotes over that of running text."""
-    small_print_read: float = 0.97
+    small_print_read = 0.97
     """The same for sizes measured in pixels, which differ less."""
-    body_rows: int = 6
+    body_rows = 6
     """Rows that a page needs for a lone line at its edge to be a running head by its position alone."""
-    edge_rows: int = 3
+    edge_rows = 3
     """Rows of a head or foot: text, a second row across a rule, a page number."""
-    running_size: float = 1.1
+    running_size = 1.1
     """Largest size over the body of a running head."""
-    running_row: float = 0.5
+    running_row = 0.5
     """Share of the lower of two blocks that are in one row."""
-    running_words_size: float = 1.3
+    running_words_size = 1.3
     """Largest size over the body of such a head."""
-    small_running: tuple[float, int, float] = (0.85, 60, 1.5)
+    small_running = (0.85, 60, 1.5)
     """Size over the body, characters and gap of a running head that is one by its small print."""
-    apart: float = 0.9
+    apart = 0.9
     """Least gap of a running head that is one by its position."""
-    modest_size: float = 1.1
-    letterhead: tuple[float, float] = (1.5, 2.5)
-    """Largest size over the body, and least gap, of a letterhead or the lettering of a logo."""
-    modest_foot: tuple[float, int] = (1.02, 80)
-    """Largest size over the body, and characters, of a foot by its position."""
-    footnote_gap: float = 0.7
-    footnote_zone: float = 0.6
+    modest = (1.1, 1000, 0.0)
+    """Largest size over the body, characters and gap of a running head or foot by its position."""
+    modest_title = (1.02, 80, 0.0)
+    """The same for what layout takes for a title."""
+    letterhead = (1.5, 1000, 2.5)
+    """The same for a letterhead or the lettering of a logo."""
+    footnote_gap = 0.7
+    footnote_zone = 0.6
     """Share of the page height below which footnotes are."""
 
     # Captions.
-    caption_distance: float = 0.1
+    caption_distance = 0.1
     """Share of the page height: the farthest a caption is from its figure or table."""
-    caption_rows: int = 12
+    caption_rows = 12
 
     # Formulas.
-    formula_words: float = 0.6
+    formula_words = 0.6
     """Share of words among printed characters from which a supposed formula is text."""
-    formula_scripts: float = 0.3
+    formula_scripts = 0.3
     """The same for letters of scripts in which formulas are not written."""
-    formula_rows: int = 6
-    formula_gatherings: int = 4
+    formula_rows = 6
+    formula_gatherings = 4
     """Rounds in which a formula gathers its pieces."""
-    max_formulas: int = 200
+    max_formulas = 200
     """Formulas on a page beyond which none gathers its pieces: each is compared with all blocks."""
-    formula_near: float = 0.6
+    formula_near = 0.6
     """Farthest that a piece of a formula is from it."""
-    formula_level: float = 0.3
+    formula_level = 0.3
     """Share of the lower block in height that a piece beside a formula shares with it."""
-    formula_above: float = 0.5
+    formula_above = 0.5
     """Share of that distance for a piece above or below."""
 
     # Code blocks.
-    code_word: int = 4
+    code_word = 4
     """Characters of the shortest word whose width per character is evidence."""
-    code_characters: int = 12
-    code_spread: float = 0.03
+    code_characters = 12
+    code_spread = 0.03
     """Spread of the width per character below which letters are fixed-width; proportional ones are around 0.12."""
-    code_ascii: float = 0.6
+    code_ascii = 0.6
     """Least share of ASCII in a code block; comments may be in any script."""
-    code_fixed: float = 0.85
+    code_fixed = 0.85
     """Share of the characters that must have the one width."""
-    code_symbols: float = 0.06
+    code_symbols = 0.06
     """Share of punctuation of code among printed characters; prose has 0.01 to 0.02."""
-    code_line_symbols: float = 0.12
+    code_line_symbols = 0.12
     """The same for a single line that ends like code."""
-    code_indent: int = 60
+    code_indent = 60
     """Most characters of indent."""
-    code_run_gap: int = 3
+    code_run_gap = 3
     """Rows between two runs of code that are one, and least rows of a run."""
-    code_run_share: float = 0.6
+    code_run_share = 0.6
     """Share of code rows in a run."""
-    code_blank: float = 1.6
+    code_blank = 1.6
     """Distance between rows, over the usual one, that is an empty line."""
-    code_near: tuple[float, float] = (-0.5, 1.5)
+    code_near = (-0.5, 1.5)
     """Gap, in heights of the row, of a row that belongs to a code block."""
 
     # Lists, form fields, check boxes.
-    bulleted_rows: float = 0.4
+    bulleted_rows = 0.4
     """Least share of rows that start with a bullet in a list that was detected as a table."""
-    field_reach: float = 25.0
+    field_reach = 25.0
     """Farthest that a form field starts from the end of its label; fields line up behind the longest label."""
-    field_label: int = 60
+    field_label = 60
     """Characters of a label; longer rows are running text with a note beside it."""
-    form_share: float = 0.25
+    form_share = 0.25
     """Least share of filled-in lines in a form. Not measured."""
-    field_leading: float = 1.0
+    field_leading = 1.0
     """Most space between the rows of one value."""
-    field_edge: float = 0.5
+    field_edge = 0.5
     """Tolerance of a field's left edge."""
-    mark_reach: float = 2.5
+    mark_reach = 2.5
     """Farthest that a check box is from its label."""
-    mark_in_line: float = 0.5
+    mark_in_line = 0.5
     """Share of a line in a check box or field from which the line is the mark or the value, read from the pixels."""
 
     # Soundness of a text layer.
-    unmapped: float = 0.05
+    unmapped = 0.05
     """Largest share of characters without a Unicode code."""
-    invisible: float = 0.1
+    invisible = 0.1
     """Characters of an invisible layer over ink of its own, per visible character, above which the page shows more text
     than the visible layer says."""
-    ink_contrast: int = 48
+    ink_contrast = 48
     """Grey levels off the paper that make ink."""
-    line_ink: float = 0.03
+    line_ink = 0.03
     """Share of a line's box that writing inks; a hairline or a speck in an empty box inks less. Not measured."""
-    sample: int = 80
+    sample = 80
     """Characters below which statistics mean nothing."""
-    letters: float = 0.4
+    letters = 0.4
     """Least share of letters."""
-    ascii_letters: float = 0.5
+    ascii_letters = 0.5
     """Share of ASCII letters from which vowels are counted."""
-    vowels: tuple[float, float] = (0.2, 0.65)
+    vowels = (0.2, 0.65)
     """Plausible share of vowels among ASCII letters: 0.35 to 0.5 in European languages, below 0.2 in a text whose codes
     are all shifted by a constant (a subset font without a Unicode map)."""
-    word_length: int = 30
+    word_length = 30
     """Characters of the longest plausible mean word."""
-    one_glyph: float = 0.4
+    one_glyph = 0.4
     """Largest share of one character."""
-    mojibake: float = 0.01
+    mojibake = 0.01
     """Largest share of sequences typical of a wrong encoding."""
-    unread_ink: float = 0.35
+    unread_ink = 0.35
     """Share of text-like ink outside all lines of the layer; figures with lettering reach a third."""
-    strip_covered: float = 0.3
+    strip_covered = 0.3
     """Share of a line's or strip's area that known lines cover from which it is one of them."""
-    analysis_height: int = 1400
+    analysis_height = 1400
     """Pixels to which a page is shrunk to look for ink."""
-    edge_level: int = 24
+    edge_level = 24
     """Least gradient of an edge: Otsu's threshold splits the noise of an empty page too."""
-    rule_length: int = 60
+    rule_length = 60
     """Pixels at the analysis height: strokes as long as a line of the largest text is high are rules, not letters."""
-    rule_width: int = 7
+    rule_width = 7
     """Pixels cleared around the edge of a rule: a rule of about 2 points and its far edge."""
-    rule_part: int = 24
+    rule_part = 24
     """Length of strokes that are rules only together with others, such as the short sides of a frame."""
 
     # Pages read by a model.
-    open_characters: int = 40
+    open_characters = 40
     """Characters from which a text without a full stop at its end is a paragraph that continues, and not a label."""
-    blank_contrast: int = 32
+    blank_contrast = 32
     """Least difference of brightness on a page that is not blank."""
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from pagemill.document.geometry import clip, normalise_1000
 from pagemill.imaging.transforms import WHITE, rotate_quarter
 from pagemill.parsing.fields import with_marks
-from pagemill.parsing.lines import around, corners_of, direction, mapped, moved, quarter_turn
+from pagemill.parsing.lines import around, corners_of, direction, mapped, moved, quarter_turn, weighted_median
 from pagemill.parsing.thresholds import PARSING
 
 if TYPE_CHECKING:
@@ -105,21 +105,19 @@ def estimate_skew(lines: Sequence[TextLine]) -> float:
     The median over long lines, weighted by length; 0 where there are too few or they disagree.
     """
     angles: list[float] = []
-    weights: list[float] = []
+    lengths: list[float] = []
     for line in lines:
         first, second, *_, last = line.polygon or corners_of(line.box)
         length = math.dist(first, second)
         if length >= PARSING.slender * max(math.dist(first, last), 1.0) and second[0] > first[0]:
             angles.append(direction(line))
-            weights.append(length)
+            lengths.append(length)
     if len(angles) < PARSING.skew_lines:
         return 0.0
-    order = np.argsort(angles)
-    cumulated = np.cumsum(np.asarray(weights)[order])
-    angle = float(np.asarray(angles)[order][np.searchsorted(cumulated, cumulated[-1] / 2)])
-    agree = sum(weight for one, weight in zip(angles, weights, strict=True) if abs(one - angle) < PARSING.skew_spread)
-    agreed = agree > PARSING.skew_agreement * cumulated[-1]
-    return angle if agreed and PARSING.min_skew <= abs(angle) <= PARSING.max_skew else 0.0
+    angle = weighted_median(angles, lengths)
+    agreed = np.average(np.abs(np.subtract(angles, angle)) < PARSING.skew_spread, weights=lengths)
+    meant = agreed > PARSING.skew_agreement and PARSING.min_skew <= abs(angle) <= PARSING.max_skew
+    return angle if meant else 0.0
 
 
 def straighten(page: DecodedPage, lines: Sequence[TextLine], skew: float) -> tuple[DecodedPage, list[TextLine]]:

@@ -50,7 +50,7 @@ def find_separators(rows: Sequence[Sequence[TableWord]], text_height: float, rul
             column = ink[:, start:end].sum(axis=0)
             widest = max(runs(column == column.min()), key=lambda run: run[1] - run[0])
             found.append(left + start + sum(widest) / 2)
-    found = _thin(sorted(found), set(ruled), text_height)
+    found = _thin(sorted(found), ruled, text_height)
     edges = [-np.inf, *found, np.inf]
     inner = [x for low, high in pairwise(edges) for x in _inner_border(rows, low, high, text_height)]
     return sorted(found + inner)
@@ -94,13 +94,12 @@ def _gutters(ink: NDArray[np.bool_], text_height: float) -> list[tuple[int, int]
     return result
 
 
-def _thin(found: list[float], ruled: set[float], text_height: float) -> list[float]:
+def _thin(found: Sequence[float], ruled: Sequence[float], text_height: float) -> list[float]:
     """Drop borders next to another one; a rule stays."""
     kept: list[float] = []
     for x in found:
-        if kept and x - kept[-1] < TABLES.border_distance * text_height:
-            if x in ruled:
-                kept[-1] = x
-            continue
-        kept.append(x)
+        if not kept or x - kept[-1] >= TABLES.border_distance * text_height:
+            kept.append(x)
+        elif x in ruled:
+            kept[-1] = x
     return kept

@@ -98,13 +98,11 @@ def _ruled_across(rules: Sequence[Rule], lines: Sequence[TextLine], text_height:
         run: list[_Band] = []
         for above, below in pairwise(column):
             band = _band(above, below, lines)
-            if not _is_row(band, text_height):
+            is_row = _is_row(band, text_height)
+            if run and not (is_row and _has_gutter([*run, band], text_height)):
                 found += _table(run)
                 run = []
-            elif run and not _has_gutter([*run, band], text_height):
-                found += _table(run)
-                run = [band]
-            else:
+            if is_row:
                 run.append(band)
         found += _table(run)
     return found
@@ -115,8 +113,7 @@ def _columns(rules: Sequence[Rule], text_height: float) -> list[list[Rule]]:
     columns: list[list[Rule]] = []
     for rule in rules:
         for column in columns:
-            last = column[-1]
-            if abs(rule.start - last.start) < text_height and abs(rule.end - last.end) < text_height:
+            if max(abs(rule.start - column[-1].start), abs(rule.end - column[-1].end)) < text_height:
                 column.append(rule)
                 break
         else:
@@ -140,16 +137,14 @@ def _is_row(band: _Band, text_height: float) -> bool:
 
 def _has_gutter(bands: Sequence[_Band], text_height: float) -> bool:
     """Whether a blank runs down through all bands between text on its left and its right in each."""
-    spans = sorted((box[0], box[2]) for band in bands for box in band.boxes)
-    reach = spans[0][1] if spans else 0.0
-    for start, end in spans:
-        if start - reach >= TABLES.open_gutter * text_height:
-            middle = (reach + start) / 2
-            if all(
-                any(box[2] < middle for box in band.boxes) and any(box[0] > middle for box in band.boxes)
-                for band in bands
-            ):
-                return True
+    if not all(band.boxes for band in bands):
+        return False
+    left = max(min(box[2] for box in band.boxes) for band in bands)
+    right = min(max(box[0] for box in band.boxes) for band in bands)
+    reach = -np.inf
+    for start, _, end, _ in sorted(box for band in bands for box in band.boxes):
+        if start - reach >= TABLES.open_gutter * text_height and left < (reach + start) / 2 < right:
+            return True
         reach = max(reach, end)
     return False
 

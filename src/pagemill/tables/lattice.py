@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pagemill.document.geometry import split_when
 from pagemill.tables.columns import chunks_of_row
 from pagemill.tables.grid import Grid, GridCell, shade_edges, shaded_header_rows
 from pagemill.tables.rules import Rule
@@ -37,19 +38,13 @@ def lattice_grid(words: Sequence[TableWord], rules: Rules, text_height: float, g
     framed = [word for word in words if xs[0] - near < word.x < xs[-1] + near and ys[0] - near < word.y < ys[-1] + near]
     if len(framed) < TABLES.framed_words * len(words):
         return None
-    cells = _merge(_borders(rules.vertical, xs, ys, text_height), _borders(horizontal, ys, xs, text_height))
+    cells, owner = _merge(_borders(rules.vertical, xs, ys, text_height), _borders(horizontal, ys, xs, text_height))
     for cell in cells:
         cell.box = (xs[cell.column], ys[cell.row], xs[cell.column + cell.column_span], ys[cell.row + cell.row_span])
-    owner = {
-        (row, column): cell
-        for cell in cells
-        for row in range(cell.row, cell.row + cell.row_span)
-        for column in range(cell.column, cell.column + cell.column_span)
-    }
     for word in _with_rest_of_lines(framed, words, ys):
         row = int(np.clip(np.searchsorted(ys, word.y) - 1, 0, len(ys) - 2))
         column = int(np.clip(np.searchsorted(xs, word.x) - 1, 0, len(xs) - 2))
-        owner[row, column].words.append(word)
+        cells[owner[row, column]].words.append(word)
     cells = _split_stacked(cells, text_height)
     if len({cell.column for cell in cells}) < 2 or _too_coarse(cells, text_height):
         return None
@@ -84,12 +79,7 @@ def _with_shade_edges(rules: Rules, text_height: float, gray: NDArray[np.uint8])
 
 def _positions(rules: Sequence[Rule], text_height: float) -> list[float]:
     """Distinct positions of rules, those closer than most of a line of text taken as one."""
-    groups: list[list[Rule]] = []
-    for rule in rules:
-        if groups and rule.position - groups[-1][-1].position < TABLES.same_line * text_height:
-            groups[-1].append(rule)
-        else:
-            groups.append([rule])
+    groups = split_when(rules, lambda one, other: other.position - one.position >= TABLES.same_line * text_height)
     return [float(np.average([r.position for r in g], weights=[r.length for r in g])) for g in groups]
 
 
@@ -114,7 +104,7 @@ def _borders(rules: Sequence[Rule], lines: list[float], across: list[float], tex
     return drawn
 
 
-def _merge(vertical: NDArray[np.bool_], horizontal: NDArray[np.bool_]) -> list[GridCell]:
+def _merge(vertical: NDArray[np.bool_], horizontal: NDArray[np.bool_]) -> tuple[list[GridCell], NDArray[np.int_]]:
     """Grow cells over missing pieces of rules; a cell is always a rectangle.
 
     From the top-left: as far right as no border stands, then down while no border stands below any of its columns.
@@ -122,28 +112,29 @@ def _merge(vertical: NDArray[np.bool_], horizontal: NDArray[np.bool_]) -> list[G
     Args:
         vertical: Whether the border right of column c stands in row r, shape (columns - 1, rows).
         horizontal: Whether the border below row r stands in column c, shape (rows - 1, columns).
+
+    Returns:
+        The cells, and the index of the cell that each slot belongs to, shape (rows, columns).
     """
     rows, columns = vertical.shape[1], horizontal.shape[1]
-    taken = np.zeros((rows, columns), dtype=np.bool_)
-    cells = []
-    for row in range(rows):
-        for column in range(columns):
-            if taken[row, column]:
-                continue
-            right = column + 1
-            while right < columns and not vertical[right - 1, row] and not taken[row, right]:
-                right += 1
-            below = row + 1
-            while (
-                below < rows
-                and not horizontal[below - 1, column:right].any()
-                and not vertical[column : right - 1, below].any()
-                and not taken[below, column:right].any()
-            ):
-                below += 1
-            taken[row:below, column:right] = True
-            cells.append(GridCell(row, column, below - row, right - column))
-    return cells
+    owner = np.full((rows, columns), -1)
+    cells: list[GridCell] = []
+    for row, column in np.ndindex(rows, columns):
+        if owner[row, column] >= 0:
+            continue
+        right, below = column + 1, row + 1
+        while right < columns and not vertical[right - 1, row] and owner[row, right] < 0:
+            right += 1
+        while (
+            below < rows
+            and not horizontal[below - 1, column:right].any()
+            and not vertical[column : right - 1, below].any()
+            and owner[below, column:right].max() < 0
+        ):
+            below += 1
+        owner[row:below, column:right] = len(cells)
+        cells.append(GridCell(row, column, below - row, right - column))
+    return cells, owner
 
 
 def _split_stacked(cells: Sequence[GridCell], text_height: float) -> list[GridCell]:

@@ -84,10 +84,8 @@ def has_rules(gray: NDArray[np.uint8], text_height: float) -> bool:
 def _dark(gray: NDArray[np.uint8], text_height: float) -> NDArray[np.uint8]:
     """255 where a pixel is darker than its neighbourhood, which evens out shading and shaded rows."""
     window = max(15, 2 * round(text_height) + 1)
-    dark: NDArray[np.uint8] = cv2.adaptiveThreshold(
-        gray, 255, cv2.ADAPTIVE_THRESH_MEAN_C, cv2.THRESH_BINARY_INV, window, TABLES.rule_contrast
-    ).astype(np.uint8)
-    return dark
+    mean, inverted = cv2.ADAPTIVE_THRESH_MEAN_C, cv2.THRESH_BINARY_INV
+    return np.asarray(cv2.adaptiveThreshold(gray, 255, mean, inverted, window, TABLES.rule_contrast), np.uint8)
 
 
 def _light(gray: NDArray[np.uint8], text_height: float) -> NDArray[np.uint8]:
@@ -97,16 +95,14 @@ def _light(gray: NDArray[np.uint8], text_height: float) -> NDArray[np.uint8]:
     """
     window = np.ones((max(5, round(TABLES.light_window * text_height)), 1), np.uint8)
     ground = cv2.morphologyEx(gray, cv2.MORPH_OPEN, window)
-    light: NDArray[np.uint8] = np.where(cv2.subtract(gray, ground) > TABLES.rule_contrast, 255, 0).astype(np.uint8)
-    return light
+    return np.where(cv2.subtract(gray, ground) > TABLES.rule_contrast, 255, 0).astype(np.uint8)
 
 
 def _open(dark: NDArray[np.uint8], length: float) -> NDArray[np.uint8]:
     """Keep horizontal runs of at least ``length``; speckle holes in a stroke are closed first."""
     closed = cv2.morphologyEx(dark, cv2.MORPH_CLOSE, np.ones((1, 3), np.uint8))
     kernel = np.ones((1, max(8, round(length))), np.uint8)
-    opened: NDArray[np.uint8] = cv2.morphologyEx(closed, cv2.MORPH_OPEN, kernel).astype(np.uint8)
-    return opened
+    return np.asarray(cv2.morphologyEx(closed, cv2.MORPH_OPEN, kernel), np.uint8)
 
 
 def _strokes(dark: NDArray[np.uint8], length: float) -> NDArray[np.float64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -14,11 +14,11 @@ from pagemill.tables.thresholds import TABLES
 from pagemill.tables.words import are_number, extent, is_number, join_words, text_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    from pagemill.tables.rules import Rules
+    from pagemill.tables.rules import Rule, Rules
     from pagemill.tables.words import TableWord
 
 _CURRENCIES = frozenset("$€£¥₩₹")
@@ -43,12 +43,9 @@ class TextRow:
     """A line of text across the table, or several that make one row."""
 
     y: float
-    pieces: list[Piece]
-    end: float = field(init=False)
+    end: float
     """Where the last line is, as y."""
-
-    def __post_init__(self) -> None:
-        self.end = self.y
+    pieces: list[Piece]
 
     @property
     def columns(self) -> set[int]:
@@ -59,16 +56,16 @@ class TextRow:
         """Whether a piece lies across columns."""
         return any(piece.last > piece.first for piece in self.pieces)
 
-    def absorb(self, below: TextRow) -> None:
-        """Take in a row that continues this one."""
-        for piece in below.pieces:
+    def absorb(self, pieces: Iterable[Piece], end: float) -> None:
+        """Take in pieces of a line: each joins the one that shares a column with it."""
+        for piece in pieces:
             mine = next((p for p in self.pieces if p.first <= piece.last and piece.first <= p.last), None)
             if mine is None:
                 self.pieces.append(piece)
             else:
                 mine.words += piece.words
                 mine.first, mine.last = min(mine.first, piece.first), max(mine.last, piece.last)
-        self.end = below.end
+        self.end = end
 
 
 def stream_grid(words: Sequence[TableWord], rules: Rules, text_height: float, gray: NDArray[np.uint8]) -> Grid | None:
@@ -84,10 +81,11 @@ def stream_grid(words: Sequence[TableWord], rules: Rules, text_height: float, gr
         return None
     rows = []
     for line in lines:
-        pieces = [
-            p for c in chunks_of_row(line, TABLES.wide_gap * text_height) for p in _pieces(c, separators, text_height)
-        ]
-        rows.append(TextRow(float(np.mean([word.y for word in line])), _unite(pieces)))
+        chunks = chunks_of_row(line, TABLES.wide_gap * text_height)
+        pieces = [piece for chunk in chunks for piece in _pieces(chunk, separators, text_height)]
+        y = float(np.mean([word.y for word in line]))
+        rows.append(TextRow(y, y, []))
+        rows[-1].absorb(sorted(pieces, key=lambda piece: piece.first), y)
     across = [rule.position for rule in rules.horizontal if rule.length >= TABLES.rule_divides_rows * (right - left)]
     extents = [(min(word.y1 for word in line), max(word.y2 for word in line)) for line in lines]
     split = shaded_header_rows(gray, (left, right), extents) or _header_end(rows, across)
@@ -114,17 +112,14 @@ def _without_currency_columns(separators: Sequence[float], words: Sequence[Table
 
 def _pieces(words: Sequence[TableWord], separators: Sequence[float], text_height: float) -> list[Piece]:
     """Cut a run of words at column borders where there is a gap; else it lies across the border."""
-    columns = [int(np.searchsorted(separators, word.x)) for word in words]
-    pieces = [Piece(columns[0], columns[0], [words[0]])]
-    spaces = [
-        word.x1 - before.x2
-        for (before, word), (one, other) in zip(pairwise(words), pairwise(columns), strict=True)
-        if one == other
-    ]
+    columns = np.searchsorted(separators, [word.x for word in words]).tolist()
+    gaps = [word.x1 - before.x2 for before, word in pairwise(words)]
+    spaces = [gap for gap, (before, column) in zip(gaps, pairwise(columns), strict=True) if before == column]
     # A gap that is like the spaces in the run is a space too, though a border happens to lie in it.
     least = max(TABLES.gap_at_border * text_height, TABLES.space_ratio * float(np.median(spaces)) if spaces else 0.0)
-    for (before, word), (column_before, column) in zip(pairwise(words), pairwise(columns), strict=True):
-        if column > column_before and word.x1 - before.x2 >= least:
+    pieces = [Piece(columns[0], columns[0], [words[0]])]
+    for word, gap, (before, column) in zip(words[1:], gaps, pairwise(columns), strict=True):
+        if column > before and gap >= least:
             pieces.append(Piece(column, column, [word]))
         else:
             pieces[-1].words.append(word)
@@ -143,35 +138,22 @@ def _pull_back(piece: Piece, separators: Sequence[float]) -> None:
         piece.first += 1
 
 
-def _unite(pieces: list[Piece]) -> list[Piece]:
-    """Pieces of one line that share a column become one."""
-    united: list[Piece] = []
-    for piece in sorted(pieces, key=lambda piece: piece.first):
-        if united and piece.first <= united[-1].last:
-            united[-1].words += piece.words
-            united[-1].last = max(united[-1].last, piece.last)
-        else:
-            united.append(piece)
-    return united
-
-
 def _header_end(rows: Sequence[TextRow], across: Sequence[float]) -> int:
     """How many lines at the top are the header: above the first rule across the table, else a first row of titles."""
     if len(rows) < 2:
         return 0
+    most = len(rows) // 2
     for y in across:
         above = sum(row.y < y for row in rows)
         # A title above the table's top rule is no header.
-        titles = above > 1 or len(rows[0].pieces) > 1 or rows[0].spans()
-        if titles and 0 < above <= max(1, len(rows) // 2):
+        if 0 < above <= most and (above > 1 or len(rows[0].columns) > 1):
             return above
-    count = next((index for index, row in enumerate(rows) if 0 in row.columns), 0)
-    if 0 < count <= len(rows) // 2 and sum(0 in row.columns for row in rows[count:]) > TABLES.stub_filled * (
-        len(rows) - count
-    ):
+    labelled = [0 in row.columns for row in rows]
+    count = labelled.index(True) if any(labelled) else 0
+    if 0 < count <= most and float(np.mean(labelled[count:])) > TABLES.stub_filled:
         return count
     count = 1
-    while count < len(rows) // 2 and rows[count - 1].spans():
+    while count < most and rows[count - 1].spans():
         count += 1
     numbers = [are_number(piece.words) for piece in rows[count - 1].pieces]
     return 0 if sum(numbers) > TABLES.header_numbers * len(numbers) else count
@@ -183,58 +165,46 @@ def _header_levels(
     """Join lines of the header that wrap, stretch titles over the columns that they are centred on."""
     levels: list[TextRow] = []
     for index, row in enumerate(rows[:split]):
-        if levels:
-            above = levels[-1]
-            ruled = any(above.end < rule.position < row.y for rule in rules.horizontal)
-            if (
-                not ruled
-                and not above.spans()
-                and not row.spans()
-                and row.y - above.end < TABLES.row_distance * text_height
-            ):
-                above.absorb(row)
-                continue
+        above = levels[-1] if levels else None
+        if (
+            above is not None
+            and not (above.spans() or row.spans())
+            and row.y - above.end < TABLES.row_distance * text_height
+            and not any(above.end < rule.position < row.y for rule in rules.horizontal)
+        ):
+            above.absorb(row.pieces, row.end)
+            continue
         levels.append(row)
         if index + 1 < split:
-            _stretch(row, rows[index + 1 :], rules, separators, text_height)
+            _stretch(row, rows[index + 1 :], rules, len(separators), text_height)
     return levels
 
 
-def _stretch(
-    row: TextRow, below: Sequence[TextRow], rules: Rules, separators: Sequence[float], text_height: float
-) -> None:
+def _stretch(row: TextRow, below: Sequence[TextRow], rules: Rules, last: int, text_height: float) -> None:
     """Widen pieces over empty columns beside them: as far as the rule below them, else to be centred."""
     next_columns = below[0].columns
-    taken = row.columns
+    places = _extents(below, last + 1)
+    between = [rule for rule in rules.horizontal if row.y < rule.position < below[0].y]
+
+    def spanned(rule: Rule, x: float) -> bool:
+        return rule.start - text_height < x < rule.end + text_height
+
     for piece in row.pieces:
+        free = next_columns - row.columns
         low, high = piece.first, piece.last
-        while low - 1 not in taken and low > 0 and low - 1 in next_columns:
+        while low - 1 in free:
             low -= 1
-        while high + 1 not in taken and high < len(separators) and high + 1 in next_columns:
+        while high + 1 in free:
             high += 1
-        if (low, high) == (piece.first, piece.last):
-            continue
-        under = [
-            rule
-            for rule in rules.horizontal
-            if row.y < rule.position < below[0].y
-            # A rule under several titles does not tell where one ends.
-            and [p for p in row.pieces if rule.start - text_height < p.middle < rule.end + text_height] == [piece]
-        ]
-        places = _extents(below, len(separators) + 1)
+        # A rule under several titles does not tell where one ends.
+        under = [rule for rule in between if [p for p in row.pieces if spanned(rule, p.middle)] == [piece]]
         if under:
             rule = min(under, key=lambda rule: rule.length)
-            inside = [
-                c
-                for c in range(low, high + 1)
-                if c in places and rule.start - text_height < sum(places[c]) / 2 < rule.end + text_height
-            ]
-            if inside:
-                low, high = min(piece.first, *inside), max(piece.last, *inside)
+            inside = [c for c in range(low, high + 1) if c in places and spanned(rule, sum(places[c]) / 2)]
+            low, high = min([piece.first, *inside]), max([piece.last, *inside])
         else:
             low, high = _centred(piece, low, high, places)
         piece.first, piece.last = low, high
-        taken = row.columns
 
 
 def _extents(below: Sequence[TextRow], columns: int) -> dict[int, tuple[float, float]]:
@@ -248,19 +218,15 @@ def _extents(below: Sequence[TextRow], columns: int) -> dict[int, tuple[float, f
 
 
 def _centred(piece: Piece, low: int, high: int, places: dict[int, tuple[float, float]]) -> tuple[int, int]:
-    """The span between two columns whose middle is nearest to the piece's, the wider of equals."""
-    best, best_off = (piece.first, piece.last), np.inf
-    for first in range(low, piece.first + 1):
-        for last in range(piece.last, high + 1):
-            if first not in places or last not in places:
-                continue
-            width = places[last][1] - places[first][0]
-            off = abs((places[first][0] + places[last][1]) / 2 - piece.middle) / max(width, 1.0)
-            if off < best_off - TABLES.centring_tie or (
-                off < best_off + TABLES.centring_tie and last - first > best[1] - best[0]
-            ):
-                best, best_off = (first, last), min(off, best_off)
-    return best
+    """The span between two columns whose middle is nearest to the piece's, the widest of equals."""
+    offs: dict[tuple[int, int], float] = {}
+    for first in places.keys() & range(low, piece.first + 1):
+        for last in places.keys() & range(piece.last, high + 1):
+            start, end = places[first][0], places[last][1]
+            offs[first, last] = abs((start + end) / 2 - piece.middle) / max(end - start, 1.0)
+    least = min(offs.values(), default=0.0)
+    near = [span for span, off in offs.items() if off < least + TABLES.centring_tie]
+    return max(near, key=lambda span: span[1] - span[0], default=(piece.first, piece.last))
 
 
 def _body_rows(rows: Sequence[TextRow], across: Sequence[float], text_height: float) -> list[TextRow]:
@@ -269,27 +235,19 @@ def _body_rows(rows: Sequence[TextRow], across: Sequence[float], text_height: fl
         return []
     bands = [sum(y < row.y for y in across) for row in rows]
     inner = len(set(bands)) - 1
-    if inner >= 3 and inner >= TABLES.rows_ruled_off * len(rows):
-        # Every row is ruled off: what stands between two rules is one row, unless figures stand under figures.
-        joined: list[TextRow] = []
-        previous = None
-        for row, band in zip(rows, bands, strict=True):
-            if joined and band == previous and not _figures_below(joined[-1], row):
-                joined[-1].absorb(row)
-            else:
-                joined.append(row)
-            previous = band
-        return joined
+    # Every row is ruled off: what stands between two rules is one row, unless figures stand under figures.
+    all_ruled = inner >= 3 and inner >= TABLES.rows_ruled_off * len(rows)
     joined = [rows[0]]
     for index in range(1, len(rows)):
         row, above = rows[index], joined[-1]
         after = rows[index + 1].y - row.y if index + 1 < len(rows) else np.inf
-        ruled_off = bands[index] != bands[index - 1]
-        if not ruled_off and (
-            _continues(above, row, after, text_height)
+        if bands[index] == bands[index - 1] and (
+            not _figures_below(above, row)
+            if all_ruled
+            else _continues(above, row, after, text_height)
             or (index > 1 and _completes(above, row, rows[index - 2], text_height))
         ):
-            above.absorb(row)
+            above.absorb(row.pieces, row.end)
         else:
             joined.append(row)
     return joined

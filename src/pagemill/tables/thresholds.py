@@ -5,139 +5,134 @@ on the project's samples, PubTabNet's 20 examples and the pages of the olmOCR sa
 ``benchmarks/olmocr_bench.py``) by looking at failures; none was swept on its own, so their tolerance is not measured.
 """
 
-from __future__ import annotations
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True, slots=True)
 class TableThresholds:
     """Thresholds by the question that they answer."""
 
     # Which lines of text belong to the table.
-    line_inside: float = 0.5
+    line_inside = 0.5
     """Share of a line's area inside the region from which the line is part of the table."""
-    slanted_title: float = 0.3
+    slanted_title = 0.3
     """Slope from which a column title is set aslant on purpose; beyond its inverse it is upright."""
-    advance_ratio: float = 3.0
+    advance_ratio = 3.0
     """Factor by which a token's mean character width may differ from its line's median."""
-    same_line: float = 0.5
+    same_line = 0.5
     """Words whose middles are closer than this are on one line of text; rules closer than this are one rule."""
 
     # Ruling lines.
-    rule_contrast: int = 12
+    rule_contrast = 12
     """Grey levels by which a rule is darker than its neighbourhood; less is paper texture and JPEG noise."""
-    rule_length: float = 3.0
+    rule_length = 3.0
     """Shortest rule; below it a stroke may be part of a letter."""
-    stroke_upright: float = 1.2
+    stroke_upright = 1.2
     """Shortest upright stroke that may be a piece of a rule: taller than a letter."""
-    word_edge: float = 0.15
+    word_edge = 0.15
     """Share of a word's height at its top and bottom that may hold a rule: detected boxes are generous."""
-    word_margin: float = 0.1
+    word_margin = 0.1
     """Width added to words when upright strokes in them are dropped: a box may start after the first stem."""
-    letters_in_stroke: float = 0.5
+    letters_in_stroke = 0.5
     """Share of a stroke inside words from which it is letters that run together."""
-    stroke_thickness: float = 0.4
+    stroke_thickness = 0.4
     """Thickest rule, as a share of the stroke length that was searched for."""
-    stroke_height: float = 0.5
+    stroke_height = 0.5
     """Tallest rule with its slope, as a share of the stroke length that was searched for."""
-    shaded_area: float = 0.8
+    shaded_area = 0.8
     """Thickness, as a share of the searched stroke length, from which an area is shading and not a rule."""
-    link_offset: float = 0.25
+    link_offset = 0.25
     """Farthest apart two strokes of one (double or broken) rule are across its direction."""
-    link_gap: float = 0.7
+    link_gap = 0.7
     """Longest gap in a broken rule."""
-    light_window: float = 0.25
+    light_window = 0.25
     """Height of the window in which a white line inside shading is distinguished from its ground."""
 
     # Ruled tables on a whole page.
-    same_table: float = 0.5
+    same_table = 0.5
     """Share of a table ruled across that lies in one ruled both ways from which it is part of that one."""
-    max_rules: int = 2000
+    max_rules = 2000
     """Rules beyond which a page is a drawing: rules are compared with each other and with the lines of text."""
-    crossings: int = 8
+    crossings = 8
     """Least crossings of connected rules; fewer are a box or a logo."""
-    least_width: float = 8.0
+    least_width = 8.0
     """Least width of a ruled table; large letters have strokes like rules but not a table's size."""
-    least_height: float = 2.5
+    least_height = 2.5
     """Least height of a ruled table."""
 
     # Lattice: cells bounded by rules.
-    border_covered: float = 0.6
+    border_covered = 0.6
     """Share of a cell's side that rules must cover to be its border."""
-    max_slots: int = 20_000
+    max_slots = 20_000
     """Most slots of a lattice; more are a hatched picture."""
-    framed_words: float = 0.8
+    framed_words = 0.8
     """Least share of the region's words inside the frame; the rest (caption, note) is left out of the table."""
-    coarse_cells: float = 0.2
+    coarse_cells = 0.2
     """Share of filled cells with several columns or stacked figures above which the rules are not the whole grid."""
-    cell_columns_gap: float = 1.5
+    cell_columns_gap = 1.5
     """Gap between words of a cell that separates columns inside it."""
-    header_figures: float = 0.3
+    header_figures = 0.3
     """Share of numeric cells above which the first row of a lattice is not a header."""
-    shaded_row: float = 0.8
+    shaded_row = 0.8
     """Least height of a shaded row."""
 
     # Shading.
-    shade: int = 16
+    shade = 16
     """Grey levels between two shades of ground."""
-    ground_percentile: int = 67
+    ground_percentile = 67
     """Percentile of grey that is ground: even dense print covers less than a third of its line."""
-    shade_returns: float = 0.1
+    shade_returns = 0.1
     """Share of later rows of the header's shade above which the table is striped and the shade tells nothing."""
 
     # Columns without vertical rules.
-    word_space: float = 0.35
+    word_space = 0.35
     """Gap up to which neighbouring words are one run of ink."""
-    wide_gap: float = 0.9
+    wide_gap = 0.9
     """Gap that no space between words has."""
-    gutters: tuple[tuple[int, float], ...] = ((4, 0.45), (2, 0.8), (1, 1.2))
+    gutters = ((4, 0.45), (2, 0.8), (1, 1.2))
     """Least width of a gutter by the least number of rows with text on both of its sides."""
-    gutter_crossed: float = 0.15
+    gutter_crossed = 0.15
     """Share of rows that may cross a gutter: spanning headers, long section titles."""
-    inner_gap: float = 0.55
+    inner_gap = 0.55
     """Gap that splits a column in two if it is there in most of its rows."""
-    inner_agreement: float = 0.9
+    inner_agreement = 0.9
     """Share of those rows whose gaps must overlap."""
-    border_distance: float = 0.6
+    border_distance = 0.6
     """Closest two column borders."""
-    rule_is_border: float = 0.6
+    rule_is_border = 0.6
     """Share of the table's height from which a vertical rule is a column border."""
-    gap_at_border: float = 0.4
+    gap_at_border = 0.4
     """Gap that cuts a run of words where a column border crosses it."""
-    space_ratio: float = 1.4
+    space_ratio = 1.4
     """Factor over the run's median space from which a gap at a border is not just another space."""
-    overhang: float = 0.15
+    overhang = 0.15
     """Share of a piece's width that may reach over a border without making it span columns."""
 
     # Rows and headers without rules.
-    rule_divides_rows: float = 0.7
+    rule_divides_rows = 0.7
     """Share of the table's width that a rule must span to divide rows."""
-    continues_tighter: float = 0.92
+    continues_tighter = 0.92
     """A line belongs to the neighbour whose distance is less than this share of the other's."""
-    wrap_least: float = 0.8
+    wrap_least = 0.8
     """How much closer the next row may be to a line that starts in lower case and still continues the row above."""
-    stub_filled: float = 0.7
+    stub_filled = 0.7
     """Share of rows with a label from which the first row without one begins the body."""
-    header_numbers: float = 0.4
+    header_numbers = 0.4
     """Share of numeric cells above which the first row is not a header."""
-    rows_ruled_off: float = 0.25
+    rows_ruled_off = 0.25
     """Share of lines with a rule below from which every row is taken to be ruled off."""
-    row_distance: float = 2.0
+    row_distance = 2.0
     """Farthest apart two lines of one row, or of one header level, are."""
-    title_off_centre: float = 0.04
+    title_off_centre = 0.04
     """Share of the table's width by which a lone title may be off its middle and still span all columns."""
-    centring_tie: float = 0.02
+    centring_tie = 0.02
     """Difference of two centrings, as a share of the span's width, below which the wider span is chosen."""
 
     # Tables with horizontal rules alone.
-    open_rule_length: float = 8.0
+    open_rule_length = 8.0
     """Shortest rule of such a table."""
-    open_row_height: tuple[float, float] = (0.8, 8.0)
+    open_row_height = (0.8, 8.0)
     """Least and greatest distance between two rules; columns of running text between rules are taller."""
-    open_rows: int = 3
+    open_rows = 3
     """Least rows between rules of one extent."""
-    open_gutter: float = 0.8
+    open_gutter = 0.8
     """Least width of the blank between two columns."""
 
 

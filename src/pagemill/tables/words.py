@@ -43,7 +43,7 @@ class TableWord:
 
 def line_height(line: TextLine) -> float:
     """Height of a line across its direction, in pixels."""
-    if line.polygon is not None and len(line.polygon) == 4:
+    if line.polygon:
         return float(np.hypot(*np.subtract(line.polygon[3], line.polygon[0])))
     return line.box[3] - line.box[1]
 
@@ -75,7 +75,7 @@ def words_of_line(line: TextLine, index: int, origin: tuple[float, float], gray:
 
 def _foot_of_slanted(line: TextLine) -> float | None:
     """Where a slanted title stands on its column: x of its lower end; None for other lines."""
-    if line.polygon is None or len(line.polygon) != 4:
+    if not line.polygon:
         return None
     along = np.subtract(line.polygon[1], line.polygon[0])
     slanted = along[0] > 0 and TABLES.slanted_title * along[0] < abs(along[1]) < along[0] / TABLES.slanted_title
