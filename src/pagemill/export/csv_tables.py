@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from pagemill.document.labels import Label
 from pagemill.document.names import file_stem
-from pagemill.export.markdown import captions_of, plain_content, table_of
+from pagemill.export.markdown import plain_content, table_of
+from pagemill.export.parts import captions_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -21,9 +21,9 @@ from pagemill.document.labels import RUNNING_TEXT, TASK_OF_LABEL, Label, Task
 from pagemill.document.names import file_stem
 from pagemill.document.page import ContentFormat, Status
 from pagemill.export.html_lists import list_html
-from pagemill.export.markdown import captions_of, formula_tags, plain_content, table_of
+from pagemill.export.markdown import plain_content, table_of
 from pagemill.export.model_markdown import markdown_html
-from pagemill.export.paragraphs import TextPart, stream_joined
+from pagemill.export.parts import PageRenderer, TextPart, page_parts, stream_joined
 from pagemill.export.report import source_hash
 
 if TYPE_CHECKING:
@@ -53,7 +53,6 @@ class _Block(TextPart):
 
     markup: str = ""
     style: str = ""
-    items: list[str] = field(default_factory=list)
     marks: list[tuple[int, str]] = field(default_factory=list)
     """Starts of pages: place in the text, and markup."""
 
@@ -65,8 +64,8 @@ class _Block(TextPart):
 
     def html(self) -> str:
         before = "".join(mark for place, mark in self.marks if place == 0)
-        if self.items:
-            return before + list_html(self.items)
+        if self.is_list:
+            return before + list_html(self.text.split("\n"))
         if self.markup or not self.text:
             return before + self.markup
         pieces: list[str] = []
@@ -130,7 +129,7 @@ def document_html(pages: Iterable[PageResult], *, crops_root: str = "") -> Itera
 
 def _marked(page: PageResult, crops_root: str, numbers: list[int]) -> list[_Block]:
     """The blocks of a page, the first one with the mark of the page; its number is added to ``numbers``."""
-    blocks = _blocks(page, crops_root)
+    blocks = page_parts(_Html(page, crops_root))
     if page.page_number is not None and page.page_number not in numbers[-1:]:
         numbers.append(page.page_number)
         mark = f'<span class="page" id="page-{page.page_number}" data-page="{page.page_number}"></span>'
@@ -165,92 +164,70 @@ def _head(title: str, language: str | None) -> str:
     )
 
 
-def _blocks(page: PageResult, crops_root: str) -> list[_Block]:
-    if page.status is Status.FAILED:
-        number = page.page_number or page.page_id
-        reason = _text(f"Page {number} could not be parsed: " + "; ".join(error.message for error in page.errors))
-        return [_markup(f'<p class="failed">{reason}</p>')]
-    crops = {crop.region: crops_root + crop.path for crop in page.image_crops}
-    targets = {
-        region.index
-        for region in page.regions
-        if (region.label is Label.TABLE and region.content) or TASK_OF_LABEL[region.label] is Task.SKIP
-    }
-    captions = captions_of(page.regions)
-    blocks: list[_Block] = []
-    notes: list[_Block] = []
-    tags = formula_tags(page.regions)
-    unread = {error.region: error.message for error in page.errors if error.region is not None}
-    for region in page.regions:
-        if region.content is None and region.index in unread and TASK_OF_LABEL[region.label] is not Task.SKIP:
-            reason = _text(f"A region ({region.label}) could not be read: {unread[region.index]}")
-            blocks.append(_markup(f'<p class="failed">{reason}</p>'))
-        elif region.caption_of in tags and region.label is Label.FORMULA_NUMBER:
-            continue
-        elif region.index in tags:
-            latex = _text(f"{region.content} \\tag{{{tags[region.index]}}}")
-            blocks.append(_markup(f'<pre class="formula latex">{latex}</pre>'))
-        elif region.index in targets:
-            blocks.append(_figure(page, region, crops.get(region.index), captions.get(region.index, [])))
-        elif not region.content or region.caption_of in targets:
-            continue
-        elif region.label is Label.FOOTNOTE:
-            notes.append(_markup(f"<aside>{_paragraphs(plain_content(region))}</aside>"))
-        elif TASK_OF_LABEL[region.label] is not Task.ABANDON:
-            if region.list_item and blocks and blocks[-1].items:  # one list that layout cut apart
-                blocks[-1].items += region.content.split("\n")
-            else:
-                blocks.append(_block(region))
-    return blocks + notes
+class _Html(PageRenderer[_Block]):
+    """A figure or table and its captions, each on the side on which it stands in reading order, are one block."""
+
+    def failure(self, reason: str) -> _Block:
+        return _markup(f'<p class="failed">{_text(reason[0].upper() + reason[1:])}</p>')
+
+    def picture(self, region: Region) -> _Block | None:
+        body = ""
+        if (crop := self.crops.get(region.index)) is not None:
+            width, height = region.bbox[2] - region.bbox[0], region.bbox[3] - region.bbox[1]
+            scale = _PAGE_WIDTH / max(self.page.width, 1)
+            size = f'width="{max(1, round(width * scale))}" height="{max(1, round(height * scale))}"'
+            body = f'<img src="{quote(crop)}" {size} alt="{region.label.value}" loading="lazy">'
+        return self._figure(region, body) if body or region.index in self.captions else None
+
+    def block(self, region: Region, number: str | None) -> _Block | None:
+        if region.caption_of is not None and _has_figure(self.page.regions[region.caption_of]):
+            return None
+        content = plain_content(region)
+        if region.label is Label.TABLE:
+            return self._figure(region, _table(region))
+        if region.label is Label.FOOTNOTE:
+            return _markup(f"<aside>{_paragraphs(content)}</aside>")
+        if region.content_format is ContentFormat.HTML:  # a table where layout saw text
+            return _markup(_table(region))
+        if region.content_format in _FORMULA_CLASS:
+            tag = f" \\tag{{{number}}}" if number else ""
+            return _markup(f'<pre class="{_FORMULA_CLASS[region.content_format]}">{_text(content + tag)}</pre>')
+        if region.label is Label.ALGORITHM:
+            return _markup(f"<pre>{_text(content)}</pre>")
+        if region.level:
+            level = min(region.level, 6)
+            return _markup(f"<h{level}>{_text(' '.join(content.split()))}</h{level}>")
+        if region.content_format is ContentFormat.MARKDOWN and "\n" in (region.content or "").strip():
+            return _markup(markdown_html(_CONTROL.sub("", region.content or "")))
+        if region.list_item:
+            return _Block(content, is_list=True)
+        if region.label is Label.CONTENT:
+            return _markup(f"<p>{_text(content).replace(chr(10), '<br>' + chr(10))}</p>")
+        flows = region.label in RUNNING_TEXT
+        return _Block(content, flows, flows and region.continues, style=_PARAGRAPH_CLASS.get(region.label, ""))
+
+    def _figure(self, region: Region, body: str) -> _Block:
+        pieces = {
+            each.index: f"<figcaption>{_text(plain_content(each))}</figcaption>"
+            for each in self.captions.get(region.index, ())
+        }
+        pieces[region.index] = body
+        return _markup(f"<figure>{''.join(pieces[index] for index in sorted(pieces))}</figure>")
+
+
+def _has_figure(region: Region) -> bool:
+    return TASK_OF_LABEL[region.label] is Task.SKIP or (region.label is Label.TABLE and bool(region.content))
 
 
 def _markup(markup: str) -> _Block:
     return _Block("", markup=markup)
 
 
-def _block(region: Region) -> _Block:
-    """The block of a region with content that is neither figure, table nor footnote."""
-    content = plain_content(region)
-    if region.content_format is ContentFormat.HTML:  # a table where layout saw text
-        return _markup(f'<div class="scroll">{_table(region)}</div>')
-    if region.content_format in _FORMULA_CLASS:
-        return _markup(f'<pre class="{_FORMULA_CLASS[region.content_format]}">{_text(content)}</pre>')
-    if region.label is Label.ALGORITHM:
-        return _markup(f"<pre>{_text(content)}</pre>")
-    if region.level:
-        level = min(region.level, 6)
-        return _markup(f"<h{level}>{_text(' '.join(content.split()))}</h{level}>")
-    if region.content_format is ContentFormat.MARKDOWN and "\n" in (region.content or "").strip():
-        return _markup(markdown_html(_CONTROL.sub("", region.content or "")))
-    if region.list_item:
-        return _Block("", items=content.split("\n"))
-    if region.label is Label.CONTENT:
-        return _markup(f"<p>{_text(content).replace(chr(10), '<br>' + chr(10))}</p>")
-    flows = region.label in RUNNING_TEXT
-    return _Block(content, flows, flows and region.continues, style=_PARAGRAPH_CLASS.get(region.label, ""))
-
-
-def _figure(page: PageResult, region: Region, crop: str | None, captions: list[Region]) -> _Block:
-    """A picture or table with its captions, each on the side on which it stands in reading order."""
-    body = ""
-    if region.label is Label.TABLE:
-        body = f'<div class="scroll">{_table(region)}</div>'
-    elif crop is not None:
-        width, height = region.bbox[2] - region.bbox[0], region.bbox[3] - region.bbox[1]
-        scale = _PAGE_WIDTH / max(page.width, 1)
-        size = f'width="{max(1, round(width * scale))}" height="{max(1, round(height * scale))}"'
-        body = f'<img src="{quote(crop)}" {size} alt="{region.label.value}" loading="lazy">'
-    if not body and not captions:
-        return _Block("")
-    pieces = {each.index: f"<figcaption>{_text(plain_content(each))}</figcaption>" for each in captions}
-    pieces[region.index] = body
-    return _markup(f"<figure>{''.join(pieces[index] for index in sorted(pieces))}</figure>")
-
-
 def _table(region: Region) -> str:
     """A table rebuilt from rows, cells, spans and text; what cannot be read as one is given as text."""
     table = table_of(region)
-    return table.to_html() if table else f"<pre>{_text(region.content or '')}</pre>"
+    body = table.to_html() if table else f"<pre>{_text(region.content or '')}</pre>"
+    return f'<div class="scroll">{body}</div>'
 
 
 def _paragraphs(text: str) -> str:

@@ -7,15 +7,14 @@ of what an author says: they stand at the end of their page, unless they are not
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from pagemill.document.labels import RUNNING_TEXT, TASK_OF_LABEL, Label, Task
-from pagemill.document.page import ContentFormat, Status
+from pagemill.document.labels import RUNNING_TEXT, Label
+from pagemill.document.page import ContentFormat
 from pagemill.export.html_lists import BULLET, ORDINAL
 from pagemill.export.model_markdown import code_block, fenced, formula, harmless, plain, plain_line
-from pagemill.export.paragraphs import TextPart, joined, stream_joined
+from pagemill.export.parts import PageRenderer, TextPart, joined, page_parts, stream_joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -30,14 +29,6 @@ _BLOCK_START = re.compile(
 )
 _INLINE_MARKUP = re.compile(r"(?<!\\)(\\*+)(?=<[A-Za-z/!?]|&#?[0-9A-Za-z]{1,31};)|(?<=\])(?=\()")
 """Before a tag or character reference, with the backslashes there, and between the text and the address of a link."""
-_FORMULA_NUMBER = re.compile(r"[($（\s]*([\w.\-–'′*]{1,16})[)$）\s]*")
-
-
-@dataclass(slots=True)
-class _Part(TextPart):
-    """A block of Markdown."""
-
-    is_list: bool = False
 
 
 def page_markdown(page: PageResult, *, footnotes: bool = True, crops_root: str = "") -> str:
@@ -48,7 +39,7 @@ def page_markdown(page: PageResult, *, footnotes: bool = True, crops_root: str =
         footnotes: Put footnotes at the page's end; else leave them out.
         crops_root: Put before the paths of crops, such as ``../``.
     """
-    return "\n\n".join(part.text for part in joined(_parts(page, footnotes=footnotes, crops_root=crops_root)))
+    return "\n\n".join(part.text for part in joined(page_parts(_Markdown(page, crops_root), footnotes=footnotes)))
 
 
 def document_markdown(pages: Iterable[PageResult], *, footnotes: bool = True, crops_root: str = "../") -> Iterator[str]:
@@ -62,7 +53,7 @@ def document_markdown(pages: Iterable[PageResult], *, footnotes: bool = True, cr
         crops_root: As in :func:`page_markdown`; the default fits a file one folder below the run directory.
     """
     between = ""
-    for part in stream_joined((page, _parts(page, footnotes=footnotes, crops_root=crops_root)) for page in pages):
+    for part in stream_joined((page, page_parts(_Markdown(page, crops_root), footnotes=footnotes)) for page in pages):
         yield between + part.text
         between = "\n\n"
     yield "\n" if between else ""
@@ -79,60 +70,18 @@ def _comment(text: str) -> str:
     return re.sub("-(?=-)", "- ", text)  # "--" may end a comment
 
 
-def _parts(page: PageResult, *, footnotes: bool, crops_root: str) -> list[_Part]:
-    if page.status is Status.FAILED:
-        reason = _comment("; ".join(error.message for error in page.errors))
-        return [_Part(f"<!-- page {page.page_number or '?'} failed: {reason} -->")]
-    crops = {crop.region: crops_root + crop.path for crop in page.image_crops}
-    captions = captions_of(page.regions)
-    tags = formula_tags(page.regions)
-    unread = {error.region: error.message for error in page.errors if error.region is not None}
-    parts: list[_Part] = []
-    notes: list[_Part] = []
-    for region in page.regions:
-        if region.label is Label.FOOTNOTE and footnotes and region.content:
-            notes.append(_Part(region_markdown(region)))
-        elif TASK_OF_LABEL[region.label] is Task.SKIP and region.index in crops:
-            parts.append(
-                _Part(f"![{_figure_name(region, captions.get(region.index, ()))}]({quote(crops[region.index])})")
-            )
-        elif region.content is None and region.index in unread:
-            reason = _comment(unread[region.index])
-            parts.append(_Part(f"<!-- region {region.index} ({region.label}) could not be read: {reason} -->"))
-        elif region.index in tags:
-            parts.append(_Part(formula(region.content or "", tags[region.index])))
-        elif region.caption_of in tags and region.label is Label.FORMULA_NUMBER:
-            continue
-        elif TASK_OF_LABEL[region.label] not in (Task.ABANDON, Task.SKIP) and region.content:
-            flows = region.label in RUNNING_TEXT and not region.list_item
-            if region.list_item and parts and parts[-1].is_list:  # one list that layout cut apart
-                parts[-1].text += "\n" + region_markdown(region)
-                continue
-            parts.append(_Part(region_markdown(region), flows, flows and region.continues, region.list_item))
-    return parts + notes
+class _Markdown(PageRenderer[TextPart]):
+    def failure(self, reason: str) -> TextPart:
+        return TextPart(f"<!-- {_comment(reason)} -->")
 
+    def picture(self, region: Region) -> TextPart | None:
+        if (crop := self.crops.get(region.index)) is None:
+            return None
+        return TextPart(f"![{_figure_name(region, self.captions.get(region.index, ()))}]({quote(crop)})")
 
-def formula_tags(regions: Sequence[Region]) -> dict[int, str]:
-    """The numbers of display formulas, by the formula's index, as far as LaTeX can say them with the formula."""
-    tags: dict[int, str] = {}
-    for region in regions:
-        if region.label is not Label.FORMULA_NUMBER or region.caption_of is None:
-            continue
-        numbered = regions[region.caption_of]
-        number = _FORMULA_NUMBER.fullmatch(region.content or "")
-        latex = numbered.content if numbered.content_format is ContentFormat.LATEX else None
-        if number and latex and "\\tag" not in latex:
-            tags[numbered.index] = number[1]
-    return tags
-
-
-def captions_of(regions: Iterable[Region]) -> dict[int, list[Region]]:
-    """The captions of figures and tables, by the index of what they belong to."""
-    captions: dict[int, list[Region]] = {}
-    for region in regions:
-        if region.caption_of is not None and region.content:
-            captions.setdefault(region.caption_of, []).append(region)
-    return captions
+    def block(self, region: Region, number: str | None) -> TextPart:
+        flows = region.label in RUNNING_TEXT and not region.list_item
+        return TextPart(region_markdown(region, number), flows, flows and region.continues, region.list_item)
 
 
 def plain_content(region: Region) -> str:
@@ -148,13 +97,13 @@ def table_of(region: Region) -> Table | None:
     return parse_table(region.content or "") if region.content_format is ContentFormat.HTML else None
 
 
-def region_markdown(region: Region) -> str:
-    """The content of one region as Markdown; empty when it has none."""
+def region_markdown(region: Region, number: str | None = None) -> str:
+    """The content of one region as Markdown, a formula with its number; empty when it has none."""
     content = region.content or ""
     if region.content_format is ContentFormat.HTML:
         return table_markdown(content)
     if region.content_format is ContentFormat.LATEX:
-        return formula(content)
+        return formula(content, number)
     if region.content_format is ContentFormat.MARKDOWN:
         if region.level:
             return f"{'#' * region.level} {harmless(plain_line(content.lstrip('#-* ')))}"

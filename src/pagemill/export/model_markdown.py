@@ -16,9 +16,13 @@ from pagemill.export.html_lists import list_html
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_FENCE = re.compile(r"(`{3,}|~{3,})((?<=~).*|[^`]*)")
+_FENCED = re.compile(
+    r"^(?P<fence>(?P<mark>[`~])(?P=mark){2,})(?P<info>(?<=~).*|[^`\n]*)$\n?"
+    r"(?P<code>(?:.*\n)*?.*?)(?:\n?^[^\S\n]*(?P=fence)(?P=mark)*[^\S\n]*$\n?|\Z)",
+    re.MULTILINE,
+)
 """Not indented: what is may end with the list that it stands in, and what follows it would not be code."""
-_INNER_FENCE = re.compile(r"^([\s>\-+*\d.)]+)(?=`{3}|~{3})")
+_INNER_FENCE = re.compile(r"^((?:[^\S\n]|[>\-+*\d.)])+)(?=`{3}|~{3})", re.MULTILINE)
 _NO_INFO = re.compile(r"[^\w+#.\-]")
 _LINE_END = re.compile(r"\r\n?|\n")
 _BLANK = re.compile(r"\n(?:[ \t]*\n)+")
@@ -29,9 +33,10 @@ _KEPT_TAG = re.compile(f"<{_KEPT}")
 _LINK = re.compile(r"\](?=\()(?!\(https?://)")
 _ESCAPED = re.compile(r"(?<!\\)\\(?=[\[<])|(?<=\])\\(?=\()")
 _TICKS = re.compile(r"`+")
+_CODE = re.compile(r"(`+[^`]+`+)")
 _NO_FORMULA = re.compile(r"\$\$|`{3,}|~{3,}")
 """What would end a formula, or swallow what follows it."""
-_BULLET = re.compile(r"(\s*)[•·▪◦●○][ \t]*(?=\S)")
+_BULLET = re.compile(r"^(\s*)[•·▪◦●○][ \t]*(?=\S)")
 _BLOCK_START = re.compile(r"\s*(?:[-+*]\s|\d{1,3}[.)]\s|#{1,6}\s|>|\||`{3}|~{3}|\$\$|[-=*_]{2})")
 _ITEM = re.compile(r"\s*(?:[-+*•·▪◦●○]|\d{1,3}[.)])\s")
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s+")
@@ -116,26 +121,16 @@ def _plain_line(line: str) -> str:
 
 
 def _pieces(text: str) -> Iterator[_Piece]:
-    held: list[str] = []
-    opening: re.Match[str] | None = None
-    for line in _LINE_END.split(text):
-        if opening is None:
-            opening = _FENCE.fullmatch(line.rstrip())
-            if opening is None:
-                held.append(_INNER_FENCE.sub(r"\1\\", line))  # nobody could be sure where it ends
-                continue
-            if held:
-                yield _Piece("\n".join(held))
-            held = []
-        elif line.strip(" ") and not line.strip().strip(opening[1][0]) and len(line.strip()) >= len(opening[1]):
-            yield _Piece("\n".join(held), True, _NO_INFO.sub("", opening[2])[:20], opening[1])
-            held, opening = [], None
-        else:
-            held.append(line)
-    if opening is not None:
-        yield _Piece("\n".join(held), True, _NO_INFO.sub("", opening[2])[:20], opening[1])
-    elif held:
-        yield _Piece("\n".join(held))
+    text = _LINE_END.sub("\n", text)
+    start = 0
+    for block in [*_FENCED.finditer(text), None]:
+        prose = text[start : block.start() if block else len(text)]
+        if prose or not text:
+            # Nobody could be sure where an indented fence ends.
+            yield _Piece(_INNER_FENCE.sub(r"\1\\", prose.removesuffix("\n") if block else prose))
+        if block:
+            yield _Piece(block["code"], True, _NO_INFO.sub("", block["info"])[:20], block["fence"])
+            start = block.end()
 
 
 def _fence(piece: _Piece) -> str:
@@ -144,17 +139,17 @@ def _fence(piece: _Piece) -> str:
 
 def _harmless_paragraph(text: str) -> str:
     lines = text.split("\n")
-    code = [_code_spans(line) for line in lines]
+    code = [_split_at_code(line) for line in lines]
     # In a block of HTML, which a tag may begin, backticks make no code.
-    sure = all(spans is not None for spans in code) and not _KEPT_TAG.search(text)
+    sure = None not in code and not _KEPT_TAG.search(text)
     out: list[str] = []
     in_formula = False
-    for line, spans in zip(lines, code, strict=True):
+    for line, pieces in zip(lines, code, strict=True):
         marks = line.count("$$")
         if in_formula or marks % 2:
             done = _harmless_formula(line)
         else:
-            done = _harmless_line(line, spans if sure and spans else [])
+            done = _harmless_line(pieces if sure and pieces else [line])
         breaks = bool(out) and not in_formula and not marks and bool(line.strip())
         if breaks and not _BLOCK_START.match(done) and _runs_on(out[-1]):
             out[-1] = f"{out[-1].rstrip()}  "
@@ -169,42 +164,22 @@ def _runs_on(line: str) -> bool:
     return bool(start) and not start.startswith(("#", "|", "$$", "```", "~~~"))
 
 
-def _code_spans(line: str) -> list[tuple[int, int]] | None:
-    r"""Start and end of the code spans of a line; None where that is not for sure.
+def _split_at_code(line: str) -> list[str] | None:
+    r"""A line in pieces, every second one a code span; None where that is not for sure.
 
-    Sure is a line on which every run of backticks has its counterpart, none stands behind a backslash, and no span
-    holds a bar, at which a table would cut it.
+    Sure is a line on which all runs of backticks are of one length and come in pairs, none stands behind a backslash,
+    and no span holds a bar, at which a table would cut it.
     """
-    if "`" not in line:
-        return []
-    if "\\`" in line:
+    runs = _TICKS.findall(line)
+    pieces = _CODE.split(line)
+    if len(runs) % 2 or len(set(runs)) > 1 or "\\`" in line or any("|" in piece for piece in pieces[1::2]):
         return None
-    runs = [(run.start(), run.end()) for run in _TICKS.finditer(line)]
-    counterparts: list[int | None] = [None] * len(runs)
-    seen: dict[int, int] = {}
-    for i in range(len(runs) - 1, -1, -1):
-        length = runs[i][1] - runs[i][0]
-        counterparts[i] = seen.get(length)
-        seen[length] = i
-    spans: list[tuple[int, int]] = []
-    i = 0
-    while i < len(runs):
-        closing = counterparts[i]
-        if closing is None or "|" in line[runs[i][0] : runs[closing][1]]:
-            return None
-        spans.append((runs[i][0], runs[closing][1]))
-        i = closing + 1
-    return spans
+    return pieces
 
 
-def _harmless_line(line: str, code: list[tuple[int, int]]) -> str:
-    out: list[str] = []
-    start = 0
-    for begin, end in [*code, (len(line), len(line))]:
-        out.append(_outside_code(line[start:begin]))
-        out.append(line[begin:end])
-        start = end
-    return _BULLET.sub(r"\1- ", "".join(out), count=1) if _BULLET.match(line) else "".join(out)
+def _harmless_line(pieces: list[str]) -> str:
+    line = "".join(piece if i % 2 else _outside_code(piece) for i, piece in enumerate(pieces))
+    return _BULLET.sub(r"\1- ", line)
 
 
 def _outside_code(text: str) -> str:

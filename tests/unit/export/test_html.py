@@ -95,7 +95,7 @@ def test_a_caption_without_its_picture_is_still_said() -> None:
 
 def test_a_failed_page_says_so_and_ends_an_open_paragraph() -> None:
     text = body([sample_pages()[0], failed_page("report", 2, message="<b>no</b>"), sample_pages()[1]])
-    assert '<p class="failed">Page 2 could not be parsed: &lt;b&gt;no&lt;/b&gt;</p>' in text
+    assert '<p class="failed">Page 2 failed: &lt;b&gt;no&lt;/b&gt;</p>' in text
     assert "the bea-</p>" in text
 
 

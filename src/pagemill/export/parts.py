@@ -1,0 +1,162 @@
+"""The parts of a page in any format: what is left out, what stands where, and which paragraphs are one."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
+
+from pagemill.document.joining import goes_on, join_pair
+from pagemill.document.labels import TASK_OF_LABEL, Label, Task
+from pagemill.document.page import ContentFormat, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pagemill.document.page import PageResult, Region
+
+_FORMULA_NUMBER = re.compile(r"[($（\s]*([\w.\-–'′*]{1,16})[)$）\s]*")
+_MOST_HELD = 50
+"""Parts after an open paragraph beyond which it is not held back for its rest."""
+_LONGEST_HELD = 100_000
+"""Characters of a paragraph that is held back."""
+
+
+@dataclass(slots=True)
+class TextPart:
+    """A piece of a document on its way out."""
+
+    text: str
+    flows: bool = False
+    """Running text that may be joined with what comes before or after it."""
+    open: bool = False
+    """The paragraph goes on in the next flowing part."""
+    is_list: bool = False
+    """A list, one item a line."""
+
+    def take_up(self, rest: Self) -> None:
+        """Become one with the part in which this one goes on."""
+        self.text = join_pair(self.text, rest.text)
+        self.open = rest.open
+
+
+PartT = TypeVar("PartT", bound=TextPart)
+
+
+class PageRenderer(ABC, Generic[PartT]):
+    """Writes the regions of a page in one format.
+
+    Args:
+        page: The record.
+        crops_root: Put before the paths of crops.
+    """
+
+    def __init__(self, page: PageResult, crops_root: str) -> None:
+        self.page = page
+        self.crops = {crop.region: crops_root + crop.path for crop in page.image_crops}
+        self.captions = captions_of(page.regions)
+
+    @abstractmethod
+    def failure(self, reason: str) -> PartT:
+        """What stands in place of a page or region that could not be read."""
+
+    @abstractmethod
+    def picture(self, region: Region) -> PartT | None:
+        """An image or chart; None where there is nothing to show."""
+
+    @abstractmethod
+    def block(self, region: Region, number: str | None) -> PartT | None:
+        """Any other region with content, a formula with its number; None where it stands elsewhere."""
+
+
+def page_parts(renderer: PageRenderer[PartT], *, footnotes: bool = True) -> list[PartT]:
+    """The parts of a page in reading order, footnotes at its end if at all; lists that layout cut apart are joined.
+
+    Page numbers, running heads and feet, and marginal notes are left out.
+    """
+    page = renderer.page
+    if page.status is Status.FAILED:
+        reasons = "; ".join(error.message for error in page.errors)
+        return [renderer.failure(f"page {page.page_number or page.page_id} failed: {reasons}")]
+    numbers = formula_numbers(page.regions)
+    unread = {error.region: error.message for error in page.errors}
+    parts: list[PartT] = []
+    notes: list[PartT] = []
+    for region in page.regions:
+        task = TASK_OF_LABEL[region.label]
+        is_note = region.label is Label.FOOTNOTE
+        part = renderer.picture(region) if task is Task.SKIP else None
+        if part is None and region.content is None and region.index in unread:
+            reason = unread[region.index]
+            part = renderer.failure(f"region {region.index} ({region.label}) could not be read: {reason}")
+        elif region.content and (footnotes if is_note else task not in (Task.ABANDON, Task.SKIP)):
+            if region.label is not Label.FORMULA_NUMBER or region.caption_of not in numbers:
+                part = renderer.block(region, numbers.get(region.index))
+        if part is None:
+            continue
+        if part.is_list and parts and parts[-1].is_list:
+            parts[-1].text += f"\n{part.text}"
+        else:
+            (notes if is_note else parts).append(part)
+    return parts + notes
+
+
+def formula_numbers(regions: Sequence[Region]) -> dict[int, str]:
+    """The numbers of display formulas, by the formula's index, as far as LaTeX can say them with the formula."""
+    numbers: dict[int, str] = {}
+    for region in regions:
+        if region.label is not Label.FORMULA_NUMBER or region.caption_of is None:
+            continue
+        formula = regions[region.caption_of]
+        number = _FORMULA_NUMBER.fullmatch(region.content or "")
+        latex = formula.content if formula.content_format is ContentFormat.LATEX else None
+        if number and latex and "\\tag" not in latex:
+            numbers[formula.index] = number[1]
+    return numbers
+
+
+def captions_of(regions: Iterable[Region]) -> dict[int, list[Region]]:
+    """The captions of figures and tables, by the index of what they belong to."""
+    captions: dict[int, list[Region]] = {}
+    for region in regions:
+        if region.caption_of is not None and region.content:
+            captions.setdefault(region.caption_of, []).append(region)
+    return captions
+
+
+def joined(parts: Sequence[PartT]) -> list[PartT]:
+    """Join each open paragraph with the flowing part in which it goes on; what stands between them comes after."""
+    result: list[PartT] = []
+    pending: PartT | None = None
+    for part in parts:
+        if not part.flows:
+            result.append(part)
+        elif pending is not None and goes_on(pending.text, part.text):
+            pending.take_up(part)
+            pending = pending if part.open else None
+        else:
+            result.append(part)
+            pending = part if part.open else None
+    return result
+
+
+def stream_joined(pages: Iterable[tuple[PageResult, Sequence[PartT]]]) -> Iterator[PartT]:
+    """The parts of a document, page by page, joined over page breaks.
+
+    Only what a page leaves open is held back, and not for long: not past a page that failed, nor past many parts.
+    """
+    held: list[PartT] = []
+    for page, own in pages:
+        parts = joined([*held, *own])
+        held = [] if page.status is Status.FAILED else left_open(parts)
+        yield from parts[: len(parts) - len(held)]
+    yield from held
+
+
+def left_open(parts: list[PartT]) -> list[PartT]:
+    """The last flowing part and what follows it, if its rest may come on the next page; bounded in number and size."""
+    keep = next((i for i in range(len(parts) - 1, -1, -1) if parts[i].flows), None)
+    if keep is None or not parts[keep].open:
+        return []
+    return parts[keep:] if len(parts) - keep <= _MOST_HELD and len(parts[keep].text) <= _LONGEST_HELD else []
