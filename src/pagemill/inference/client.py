@@ -86,10 +86,6 @@ class ServerClient:
         """The most requests that can be in flight at once."""
         return sum(server.limit.largest for server in self.servers)
 
-    def has_idle_capacity(self) -> bool:
-        """Whether another request would be sent immediately."""
-        return self._pool.has_room()
-
     async def post(self, path: str, body: bytes, decode: Callable[[bytes], tuple[Decoded, int]]) -> Decoded:
         """Send a request, with retries, and return its decoded answer.
 

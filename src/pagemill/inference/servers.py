@@ -171,11 +171,6 @@ class ServerPool:
             remedy="Start it again; the same command resumes the run.",
         )
 
-    def has_room(self) -> bool:
-        """Whether another request would be sent immediately."""
-        now = asyncio.get_running_loop().time()
-        return not self._waiting and any(server.open(now) for server in self.servers)
-
     def _pick(self, avoid: PooledServer | None) -> PooledServer | None:
         now = asyncio.get_running_loop().time()
         choice = [server for server in self.servers if server.open(now) and server is not avoid]

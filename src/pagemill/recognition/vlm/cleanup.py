@@ -28,7 +28,11 @@ _WHOLE_TABLE = re.compile(r"<table\b.*</table\s{0,9}>", re.IGNORECASE | re.DOTAL
 _UNWRAPPED = frozenset({"markdown", "md", "text", "plaintext"})
 """Languages of a fence that the model, not the page, put around a text. No table or formula is a code block."""
 _LISTING = re.compile(r"(^(?:`{3,}|~{3,}).*?(?:^(?:`{3,}|~{3,})[ \t]*$|\Z)|`[^`\n]{1,500}`)", re.MULTILINE | re.DOTALL)
-_MATH_MARK = re.compile(r"\\[\\$]|\$\$?")
+_IN_FORMULA = r"(?:\\[\\$]|[^$\n]|\n(?!\n))*+"
+_INLINE_FORMULA = re.compile(
+    rf"\\[\\$]|\$\${_IN_FORMULA}\$\$|\$\$|\$(?!\s*\d{_IN_FORMULA}\$\s?\d)({_IN_FORMULA})\$(?!\$)"
+)
+"""In its group what stands between single dollars, in one paragraph; starting and followed by a digit, two prices."""
 _INLINE_DELIMITERS = re.compile(r"(?<!\\)\\([()])")
 _ESCAPED_NUMBER = re.compile(r"(?<!\\)\\\[(\d[\d\s,;.–-]{0,40})\\\]")
 _BRACE_OR_DOLLAR = re.compile(r"\\.|[{}$]", re.DOTALL)
@@ -175,24 +179,5 @@ def _outside_code(text: str, change: Callable[[str], str]) -> str:
 
 
 def _closed_up(text: str) -> str:
-    """Remove blanks inside single dollars. A dollar whose pair is missing is prose.
-
-    A formula ends in its paragraph. One that starts with a digit and has a space before its end is two prices.
-    """
-    pieces: list[str] = []
-    marks = [match for match in _MATH_MARK.finditer(text) if match.group() in ("$", "$$")]
-    done = index = 0
-    while index + 1 < len(marks):
-        opening, closing = marks[index], marks[index + 1]
-        said = text[opening.end() : closing.start()]
-        behind = text[closing.end() : closing.end() + 2]
-        prices = opening.group() == "$" and said.lstrip()[:1].isdigit() and behind.lstrip()[:1].isdigit()
-        if opening.group() != closing.group() or "\n\n" in said or prices:
-            index += 1
-            continue
-        if opening.group() == "$":
-            said = said.strip() or said
-        pieces += [text[done : opening.end()], said, closing.group()]
-        done = closing.end()
-        index += 2
-    return "".join([*pieces, text[done:]])
+    """Remove blanks inside single dollars; a dollar whose pair is missing is prose."""
+    return _INLINE_FORMULA.sub(lambda match: f"${match[1].strip()}$" if (match[1] or "").strip() else match[0], text)

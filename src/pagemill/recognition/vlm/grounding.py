@@ -9,7 +9,7 @@ reported as truncated, not dropped. Grammar and quirks: the model's published sc
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from pagemill.document.geometry import Box
 
@@ -26,8 +26,7 @@ _OPENING = re.compile(r"<table", re.IGNORECASE | re.ASCII)
 _TABLE_TAG = re.compile(r"<(/?)table", re.IGNORECASE | re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class GroundedElement:
+class GroundedElement(NamedTuple):
     """One reference and its content."""
 
     label: str
@@ -40,8 +39,7 @@ class GroundedElement:
     """Markdown, HTML or LaTeX as the model wrote it; empty for images."""
 
 
-@dataclass(frozen=True, slots=True)
-class GroundedPage:
+class GroundedPage(NamedTuple):
     """A page as the model read it."""
 
     elements: tuple[GroundedElement, ...]
@@ -85,18 +83,11 @@ def _box(numbers: tuple[str, ...]) -> Box | None:
 
 def _untangled(elements: list[GroundedElement]) -> list[GroundedElement]:
     """An empty table directly followed by its caption has its HTML after the caption."""
-    result: list[GroundedElement] = []
-    for element in elements:
-        table = result[-1] if result else None
-        start = opening.start() if (opening := _OPENING.search(element.content)) else -1
-        if (
-            table is not None
-            and table.label == "table"
-            and not table.content
-            and element.label == "table_caption"
-            and start >= 0
-        ):
-            result[-1] = GroundedElement(table.label, table.boxes, element.content[start:].strip())
-            element = GroundedElement(element.label, element.boxes, element.content[:start].strip())
-        result.append(element)
+    result = elements[:]
+    for i in range(1, len(result)):
+        table, caption = result[i - 1], result[i]
+        opening = _OPENING.search(caption.content)
+        if opening and not table.content and (table.label, caption.label) == ("table", "table_caption"):
+            result[i - 1] = table._replace(content=caption.content[opening.start() :].strip())
+            result[i] = caption._replace(content=caption.content[: opening.start()].strip())
     return result

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pagemill.document.labels import Task
 from pagemill.recognition.vlm.table_answers import split_tables
@@ -65,25 +65,18 @@ class AnswerCheck:
         return [None, *Flaw].index(self.flaw)
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(NamedTuple):
     """A stretch of text that repeats itself."""
 
     start: int
+    end: int
     period: int
     """Length of the repeated part in characters."""
-    length: int
-    """Length of the whole stretch."""
-
-    @property
-    def end(self) -> int:
-        """Index after the last repeated character."""
-        return self.start + self.length
 
     @property
     def repeats(self) -> float:
         """Number of repetitions; the last may be partial."""
-        return self.length / self.period
+        return (self.end - self.start) / self.period
 
 
 def judge(answer: Answer, task: Task, prompt: str) -> AnswerCheck:
@@ -106,7 +99,7 @@ def judge(answer: Answer, task: Task, prompt: str) -> AnswerCheck:
         message = f"the model repeats itself from character {loop.start} on, {loop.repeats:.0f} times: {said!r}"
         sound = text[: loop.start + loop.period]
         if not unfinished:
-            sound += answer.text[loop.start + loop.length // loop.period * loop.period :]
+            sound += answer.text[loop.start + int(loop.repeats) * loop.period :]
         return AnswerCheck(flaw=Flaw.REPETITION, message=message, sound=sound, finished=not unfinished)
     if answer.finish_reason == "repetition":  # the server saw text that was stripped from the end
         return AnswerCheck(flaw=Flaw.REPETITION, message="the server stopped an answer that repeated itself")
@@ -131,9 +124,9 @@ def find_loop(text: str, *, unfinished: bool, task: Task) -> Run | None:
         task: Equal rows and cells are common in a table, and so on a page.
     """
     for run in repeating_runs(text):
-        if unfinished and run.end >= len(text) - 1 and run.repeats >= 4 and run.length >= 64:
+        if unfinished and run.end >= len(text) - 1 and run.repeats >= 4 and run.end - run.start >= 64:
             return run
-        if run.repeats < 10 or run.length < 200:
+        if run.repeats < 10 or run.end - run.start < 200:
             continue
         spoken = _NOT_SPOKEN.sub("", text[run.start : run.start + run.period])
         letters = sum(character.isalpha() for character in spoken)
@@ -159,7 +152,7 @@ def repeating_runs(text: str) -> list[Run]:
     for position in range(_GRAM - 1, len(text)):
         if period and text[position] != text[position - period]:
             if position - start >= 2 * period:
-                runs.append(Run(start, period, position - start))
+                runs.append(Run(start, position, period))
             period = 0
         gram = text[position - _GRAM + 1 : position + 1]
         if not period and (last := seen.get(gram)) is not None:
@@ -167,7 +160,7 @@ def repeating_runs(text: str) -> list[Run]:
             start = last - _GRAM + 1
         seen[gram] = position
     if period and len(text) - start >= 2 * period:
-        runs.append(Run(start, period, len(text) - start))
+        runs.append(Run(start, len(text), period))
     return runs
 
 

@@ -23,8 +23,6 @@ from pagemill.recognition.vlm.page_answers import read_answer
 from pagemill.recognition.vlm.requests import RequestBuilder
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pagemill.config.model_cards import ModelCard, Sampling
     from pagemill.imaging.types import Pixels
     from pagemill.inference.chat import Answer, ChatClient
@@ -231,36 +229,15 @@ class VlmReader(RegionReader):
         return answer
 
     async def _again(self, prepared: PreparedRegion, flaw: Flaw) -> list[tuple[AnswerCheck, Answer]]:
-        """Further answers until one is good: one at a time, or all at once if servers are idle."""
+        """Further answers until one is good. There is an answer already: a failure does not discard it."""
         found: list[tuple[AnswerCheck, Answer]] = []
-        attempt, most = 1, _ATTEMPTS.get(flaw, _MOST_ATTEMPTS)
-        while attempt < most:
-            end = most if self._client.has_idle_capacity() else attempt + 1
-            samplings = [changed_sampling(self._card.sampling, number, flaw) for number in range(attempt, end)]
-            answers = await self._race(prepared, samplings)
-            found += answers
-            if not answers or any(not verdict.flaw for verdict, _ in answers):
+        for attempt in range(1, _ATTEMPTS.get(flaw, _MOST_ATTEMPTS)):
+            sampling = changed_sampling(self._card.sampling, attempt, flaw)
+            with suppress(RequestRefusedError, RequestFailedError, NetworkError):
+                found.append(await self._candidate(prepared, sampling))
+            if len(found) < attempt or found[-1][0].flaw is None:
                 break
-            attempt, flaw = end, answers[-1][0].flaw or flaw
-        return found
-
-    async def _race(self, prepared: PreparedRegion, samplings: Sequence[Sampling]) -> list[tuple[AnswerCheck, Answer]]:
-        """Send requests at the same time; the first good answer cancels the others.
-
-        There is an answer already: a failure does not discard it.
-        """
-        tasks = [asyncio.create_task(self._candidate(prepared, sampling)) for sampling in samplings]
-        found: list[tuple[AnswerCheck, Answer]] = []
-        try:
-            for finished in asyncio.as_completed(tasks):
-                with suppress(RequestRefusedError, RequestFailedError, NetworkError):
-                    found.append(await finished)
-                    if not found[-1][0].flaw:
-                        break
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            flaw = found[-1][0].flaw
         return found
 
 

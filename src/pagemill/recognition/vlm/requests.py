@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 MAX_ASPECT = 200
 """Longest ratio of sides that image processors of the Qwen2-VL family (GLM-OCR, PaddleOCR-VL) accept."""
-_SMALLER = 0.5
-"""Share of pixels kept when a server refused an image."""
 _MIN_SMALLER_PIXELS = 100_000
 """About 130 tokens: an image this small is not refused for its size."""
 
@@ -42,9 +40,6 @@ class PreparedRegion:
     task: Task
     image: str
     """The JPEG in base64."""
-    width: int
-    """Width and height of the JPEG in pixels."""
-    height: int
 
 
 class RequestBuilder:
@@ -77,11 +72,11 @@ class RequestBuilder:
 
         Made from the JPEG, since the page's pixels are released. Runs on a computing thread.
         """
-        pixels = prepared.width * prepared.height
+        decoded: Pixels = simplejpeg.decode_jpeg(pybase64.b64decode(prepared.image), colorspace="RGB")
+        pixels = decoded.shape[0] * decoded.shape[1]
         if pixels < 2 * _MIN_SMALLER_PIXELS:
             return None
-        decoded: Pixels = simplejpeg.decode_jpeg(pybase64.b64decode(prepared.image), colorspace="RGB")
-        return _encode(shrink(decoded, int(pixels * _SMALLER)), prepared.task, self._card.image.quality)
+        return _encode(shrink(decoded, pixels // 2), prepared.task, self._card.image.quality)
 
     def body(self, prepared: PreparedRegion, sampling: Sampling) -> bytes:
         """The JSON body of a chat completion."""
@@ -128,6 +123,5 @@ def within_aspect(crop: Pixels) -> Pixels:
 
 
 def _encode(pixels: Pixels, task: Task, quality: int) -> PreparedRegion:
-    height, width = pixels.shape[:2]
     jpeg = encode_jpeg(pixels, quality=quality, subsampling="420")
-    return PreparedRegion(task=task, image=pybase64.b64encode_as_string(jpeg), width=width, height=height)
+    return PreparedRegion(task=task, image=pybase64.b64encode_as_string(jpeg))

@@ -16,11 +16,10 @@ _OTSL = re.compile(r"<(fcel|ecel|lcel|ucel|xcel|ched|rhed|srow|nl)>")
 """Optimised Table Structure Language (https://arxiv.org/abs/2305.03393): a full or empty cell; a cell merged with its
 left neighbour, its upper one, or both; the end of a row. The three before the last are Docling's column, row and
 section headers."""
-_OTSL_HEADS = frozenset({"ched"})
-_OTSL_CELLS = frozenset({"fcel", "ecel", "ched", "rhed", "srow"})
-_KNOWN_TAG = re.compile(
-    r"</?(?:table|thead|tbody|tfoot|tr|td|th|caption|colgroup|col|br|p|div|span|sup|sub|b|i|u|s|em|strong|small|font|"
-    r"center|ul|ol|li|a|img|code|pre|h[1-6]|html|head|body|meta|style|script|template|title)(?=[\s/>])|<!(?=--|doctype)",
+_OTSL_MERGED = frozenset({"lcel", "ucel", "xcel"})
+_NO_TAG = re.compile(
+    r"<(?!/?(?:table|thead|tbody|tfoot|tr|td|th|caption|colgroup|col|br|p|div|span|sup|sub|b|i|u|s|em|strong|small|font|"
+    r"center|ul|ol|li|a|img|code|pre|h[1-6]|html|head|body|meta|style|script|template|title)[\s/>]|!--|!doctype)",
     re.IGNORECASE,
 )
 _SCRIPT = re.compile(r"<(su[pb])>\s{0,3}([0-9+\-=()n]{1,12})\s{0,3}</\1>", re.IGNORECASE)
@@ -31,7 +30,7 @@ _TABLE_EDGE = re.compile(r"<(/?)(table|tr|td|th)(?=[\s/>])[^<>]{0,1000}>?", re.I
 _MARK = re.compile(r"<br\s{0,3}/?>", re.IGNORECASE)
 _BAR = re.compile(r"(?<!\\)\|")
 _TAG = re.compile(r"<[^<>]{0,1000}>")
-_RULE = re.compile(r"\|?(?:\s{0,9}:?-{1,200}:?\s{0,9}\|){0,200}\s{0,9}:?-{1,200}:?\s{0,9}\|?")
+_RULE = re.compile(r"(?:\|\s*:?-+:?\s*)+\|?")
 
 
 def read_table(text: str) -> tuple[Table, str] | None:
@@ -90,101 +89,78 @@ def _stacked(tables: Sequence[Table]) -> Table | None:
     """Tables stacked under the caption of the first."""
     if len(tables) < 2:
         return tables[0] if tables else None
-    rows, columns = sum(table.rows for table in tables), max(table.columns for table in tables)
-    if rows * columns > MAX_SLOTS:
-        return None
     cells: list[Cell] = []
     first = 0
     for table in tables:
         cells += [replace(cell, row=first + cell.row) for cell in table.cells]
         first += table.rows
-    return replace(build_table(cells), caption=tables[0].caption)
+    stacked = _built(cells)
+    return stacked and replace(stacked, caption=tables[0].caption)
+
+
+def _built(cells: Sequence[Cell]) -> Table | None:
+    """A table of cells that do not overlap; None of no cells, or beyond the limits of HTML tables."""
+    rows = max((cell.row + cell.row_span for cell in cells), default=0)
+    columns = max((cell.column + cell.column_span for cell in cells), default=0)
+    return build_table(cells) if cells and len(cells) <= MAX_CELLS and rows * columns <= MAX_SLOTS else None
 
 
 def parse_otsl(text: str) -> tuple[Table | None, str]:
-    """A table in OTSL, and the text before its first cell and after the ends of its rows.
-
-    No table if it is beyond the limits of HTML tables.
-    """
+    """A table in OTSL, and the text before its first cell and after the ends of its rows."""
+    before, *marks = _OTSL.split(text)
+    beside = [before]
     grid: list[list[tuple[str, str]]] = [[]]
-    matches = list(_OTSL.finditer(text))
-    if len(matches) > MAX_CELLS:
-        return None, ""
-    beside = [text[: matches[0].start()] if matches else text]
-    ends = [match.start() for match in matches[1:]] + [len(text)]
-    for match, end in zip(matches, ends, strict=True):
-        if match.group(1) == "nl":
+    for kind, said in zip(marks[::2], marks[1::2], strict=True):
+        if kind == "nl":
             grid.append([])
-            beside.append(text[match.end() : end])
+            beside.append(said)
         else:
-            grid[-1].append((match.group(1), text[match.end() : end].strip()))
+            # What says something is a cell, whatever it is called.
+            grid[-1].append(("fcel" if kind in _OTSL_MERGED and said.strip() else kind, said.strip()))
     grid = [row for row in grid if row]
-    columns = max(map(len, grid), default=0)
-    if not columns or len(grid) * columns > MAX_SLOTS:
-        return None, ""
-    kinds = [[kind for kind, _ in row] + ["ecel"] * (columns - len(row)) for row in grid]
+    kinds = [[kind for kind, _ in row] for row in grid]
     cells: list[Cell] = []
-    taken: set[tuple[int, int]] = set()
     for row, entries in enumerate(grid):
         for column, (kind, said) in enumerate(entries):
-            if (row, column) in taken:
-                continue
-            width, height = _spans(kinds, taken, row, column) if kind in _OTSL_CELLS else (1, 1)
-            taken.update((r, c) for r in range(row, row + height) for c in range(column, column + width))
-            header = kind in _OTSL_HEADS
-            cells.append(Cell(row=row, column=column, row_span=height, column_span=width, text=said, header=header))
-    return build_table(cells), " ".join(beside)
+            if kind not in _OTSL_MERGED:
+                width, height = _spans(kinds, row, column)
+                header = kind == "ched"
+                cells.append(Cell(row=row, column=column, row_span=height, column_span=width, text=said, header=header))
+    return _built(cells), " ".join(beside)
 
 
-def _spans(kinds: list[list[str]], taken: set[tuple[int, int]], row: int, column: int) -> tuple[int, int]:
-    """Column and row span of a cell; it never covers another cell."""
-    width = height = 1
-    columns = len(kinds[0])
-    while column + width < columns and kinds[row][column + width] == "lcel" and (row, column + width) not in taken:
-        width += 1
-    while (
-        row + height < len(kinds)
-        and kinds[row + height][column] == "ucel"
-        and all(
-            kinds[row + height][c] not in _OTSL_CELLS and (row + height, c) not in taken
-            for c in range(column, column + width)
-        )
-    ):
-        height += 1
-    return width, height
+def _spans(kinds: list[list[str]], row: int, column: int) -> tuple[int, int]:
+    """Column and row span of a cell: as far as its neighbours are merged with it, and no other cell stands there."""
+    right = range(column + 1, len(kinds[row]))
+    end = next((c for c in right if kinds[row][c] != "lcel"), len(kinds[row]))
+    bottom = row + 1
+    while bottom < len(kinds) and kinds[bottom][column : column + 1] == ["ucel"]:
+        if not _OTSL_MERGED.issuperset(kinds[bottom][column:end]):
+            break
+        bottom += 1
+    return end - column, bottom - row
 
 
 def _protected(html: str) -> str:
     """Protect formulas from the HTML parser: text that only looks like a tag, superscripts and subscripts."""
-    html = _SCRIPT.sub(
-        lambda match: match.group(2).translate(_RAISED if match.group(1).lower() == "sup" else _LOWERED), html
-    )
-    pieces: list[str] = []
-    done = 0
-    for match in re.finditer("<", html):
-        if not _KNOWN_TAG.match(html, match.start()):
-            pieces += [html[done : match.start()], "&lt;"]
-            done = match.end()
-    return "".join([*pieces, html[done:]])
+    html = _SCRIPT.sub(lambda match: match[2].translate(_RAISED if match[1].lower() == "sup" else _LOWERED), html)
+    return _NO_TAG.sub("&lt;", html)
 
 
 def _parse_pipes(text: str) -> tuple[Table | None, str]:
     """A Markdown table and the lines beside it."""
-    lines = text.split("\n")
-    rows = [line.strip() for line in lines if line.strip().startswith("|") and line.count("|") >= 2]
-    if len(rows) < 2 or sum(map(len, rows)) > MAX_CHARACTERS:
+    lines = [line.strip() for line in text.split("\n")]
+    rows = [line for line in lines if line.startswith("|") and line.count("|") >= 2]
+    if len(rows) < 2:
         return None, ""
-    has_rule = len(rows[1]) < 2000 and _RULE.fullmatch(rows[1]) is not None
-    entries = [_entries(row) for row in rows if len(row) >= 2000 or not _RULE.fullmatch(row)]
-    if sum(map(len, entries)) > MAX_CELLS or len(entries) * max(map(len, entries), default=0) > MAX_SLOTS:
-        return None, ""
+    has_rule = _RULE.fullmatch(rows[1]) is not None
     cells = [
         Cell(row=r, column=c, text=_MARK.sub("\n", said.strip().replace("\\|", "|")), header=has_rule and r == 0)
-        for r, row in enumerate(entries)
-        for c, said in enumerate(row)
+        for r, row in enumerate(row for row in rows if not _RULE.fullmatch(row))
+        for c, said in enumerate(_entries(row))
     ]
-    kept = set(rows)
-    return build_table(cells) if cells else None, "\n".join(line for line in lines if line.strip() not in kept)
+    table_lines = set(rows)
+    return _built(cells), "\n".join(line for line in lines if line not in table_lines)
 
 
 def _entries(row: str) -> list[str]:

@@ -149,7 +149,7 @@ def test_a_period_is_found_where_there_is_one(head: str, unit: str, repeats: int
     last = repeating_runs(text)[-1]
     assert last.end == len(text)
     assert len(unit) % last.period == 0 or last.period <= len(unit)
-    assert last.length >= len(unit) * (repeats - 3)
+    assert last.end - last.start >= len(unit) * (repeats - 3)
     assert all(text[i] == text[i - last.period] for i in range(last.start + last.period, last.end))
 
 

@@ -33,10 +33,9 @@ class Stub:
 
     in_flight = 1
 
-    def __init__(self, *replies: Reply, idle: bool = False, wait: Callable[[int], float] | None = None) -> None:
+    def __init__(self, *replies: Reply, wait: Callable[[int], float] | None = None) -> None:
         self.replies = list(replies)
         self.requests: list[dict] = []
-        self.idle = idle
         self.wait = wait
         self.cancelled = 0
         self.all_asked = asyncio.Event()
@@ -55,9 +54,6 @@ class Stub:
         if isinstance(reply, Exception):
             raise reply
         return reply
-
-    def has_idle_capacity(self) -> bool:
-        return self.idle
 
 
 async def read(stub: Stub, task: Task = Task.TEXT, *, side: int = 40) -> RegionReading:
@@ -154,23 +150,14 @@ async def test_a_broken_formula():
     assert reading.problem.category == "unbalanced_formula"
 
 
-async def test_idle_servers_are_asked_at_once_and_the_first_good_answer_cancels_the_others():
-    stub = Stub(LOOP, GOOD, GOOD, GOOD, idle=True, wait=lambda number: [0, 60, 0.01, 60][number])
-    reading = await asyncio.wait_for(read(stub), 5)
-    assert reading.content == "Words of the page."
-    assert len(stub.requests) == 4
-    assert stub.cancelled == 2
-    assert len({request["seed"] for request in stub.requests[1:]}) == 3
-
-
 async def test_cancelling_a_reading_cancels_its_requests():
-    stub = Stub(LOOP, GOOD, GOOD, GOOD, idle=True, wait=lambda number: 60 if number else 0)
+    stub = Stub(LOOP, GOOD, wait=lambda number: 60 if number else 0)
     task = asyncio.create_task(read(stub))
     await stub.all_asked.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert stub.cancelled == 3
+    assert stub.cancelled == 1
 
 
 async def test_a_refused_region_is_sent_smaller():
