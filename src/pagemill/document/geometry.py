@@ -97,13 +97,9 @@ def normalise_1000(box: Box, width: float, height: float) -> tuple[int, int, int
     """Express a pixel box in thousandths of the page, rounded and clipped to 0-1000 (the ``bbox_2d`` of records)."""
     if width <= 0 or height <= 0:
         return (0, 0, 0, 0)
-    x1, y1, x2, y2 = clip(box, width, height)
-    return (
-        round(x1 / width * 1000),
-        round(y1 / height * 1000),
-        round(x2 / width * 1000),
-        round(y2 / height * 1000),
-    )
+    sides = zip(clip(box, width, height), (width, height, width, height), strict=True)
+    x1, y1, x2, y2 = (round(side / extent * 1000) for side, extent in sides)
+    return (x1, y1, x2, y2)
 
 
 def components(count: int, links: list[tuple[int, int]]) -> list[NDArray[np.intp]]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
 
 from pagemill.config.modes import ReadingMode
 from pagemill.document.geometry import Box, Point
@@ -36,10 +39,22 @@ class RecognizedText:
     text: str
     confidence: float
     """Mean over characters, 0-1, finite."""
-    word_spans: tuple[tuple[str, float, float], ...] = ()
-    """Words with their start and end as fractions of the line image's width, where the engine tells."""
     centers: tuple[float, ...] = ()
     """Horizontal middle of each character of ``text`` as a fraction of the line width, where the engine tells."""
+
+    @property
+    def word_spans(self) -> list[tuple[str, float, float]]:
+        """Words with their start and end as fractions of the line's width, as far as ``centers`` tells.
+
+        A character reaches half-way to its neighbours, the first and last of the line half a mean pitch outwards.
+        """
+        if not self.centers:
+            return []
+        centers = np.asarray(self.centers)
+        pitch = np.diff(centers).mean() if len(centers) > 1 else 1.0
+        between = (centers[1:] + centers[:-1]) / 2
+        borders = np.clip([centers[0] - pitch / 2, *between, centers[-1] + pitch / 2], 0.0, 1.0).tolist()
+        return [(word[0], borders[word.start()], borders[word.end()]) for word in re.finditer(r"\S+", self.text)]
 
     def if_sure(self, least: float) -> RecognizedText:
         """Itself, or empty text of its confidence where that is lower: what is read with less is junk."""

@@ -1,8 +1,8 @@
-"""Differentiable Binarization: from a text probability map to line quadrilaterals.
+"""The networks' answers decoded: a map of text probabilities to lines, class probabilities of steps to text.
 
-The network predicts text kernels that are shrunk against the real lines; a kernel's rectangle is grown by
-``area * ratio / perimeter`` on every side (Liao et al., "Real-time Scene Text Detection with Differentiable
-Binarization", AAAI 2020, equation 10).
+Lines: Differentiable Binarization predicts text kernels that are shrunk against the real lines; a kernel's rectangle is
+grown by ``area * ratio / perimeter`` on every side (Liao et al., "Real-time Scene Text Detection with Differentiable
+Binarization", AAAI 2020, equation 10). Text: connectionist temporal classification (CTC).
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 import cv2
 import numpy as np
 
-from pagemill.recognition.base import DetectedLine, Quad
+from pagemill.recognition.base import DetectedLine, Quad, RecognizedText
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-
+BLANK = 0
 _PIXEL_THRESHOLD, _BOX_THRESHOLD, _UNCLIP_RATIO = 0.3, 0.5, 1.6
 """Those PP-OCR models are published with."""
 _MIN_SIDE = 3.0
@@ -66,3 +68,22 @@ def _corners(quad: NDArray[np.float64]) -> Quad:
     ordered = np.roll(quad, -start, axis=0)
     a, b, c, d = ((float(x), float(y)) for x, y in ordered)
     return (a, b, c, d)
+
+
+def decode_greedy(probabilities: NDArray[np.float32], alphabet: Sequence[str], width: float) -> RecognizedText:
+    """Take the best class of every step, merge repeats, drop blanks.
+
+    Args:
+        probabilities: Of a line: shape (steps, classes), softmaxed; class 0 is the blank.
+        alphabet: The text of each class.
+        width: Steps that the line's image really spans (the rest is padding); may be fractional.
+    """
+    best = probabilities.argmax(axis=1)
+    keep = best != BLANK
+    keep[1:] &= best[1:] != best[:-1]
+    steps = np.flatnonzero(keep)
+    text = "".join(alphabet[index] for index in best[steps])
+    confidence = float(probabilities[steps, best[steps]].mean()) if text else 0.0
+    steps = steps[len(text) - len(text.lstrip()) : len(text.rstrip())]
+    centers = np.clip((steps + 0.5) / width, 0.0, 1.0)
+    return RecognizedText(text=text.strip(), confidence=confidence, centers=tuple(centers.tolist()))

@@ -88,8 +88,7 @@ def replace(read: RecognizedText, again: Sequence[tuple[Stretch, RecognizedText]
     text = "".join((*pieces, read.text[kept:])).translate(_MIDDLE_DOTS)
     positions.extend(read.centers[kept:])
     positions = np.maximum.accumulate(positions).tolist()  # a bracket that stayed may overlap its replaced neighbour
-    spans = _spans(text, positions) if positions else read.word_spans
-    return RecognizedText(text=text, confidence=read.confidence, word_spans=spans, centers=tuple(positions))
+    return RecognizedText(text=text, confidence=read.confidence, centers=tuple(positions))
 
 
 def _mends(first: str, second: str) -> bool:
@@ -107,16 +106,3 @@ def _mends(first: str, second: str) -> bool:
         return False
     digits = [sum(character.isdigit() for character in text) for text in (first, second)]
     return digits[1] >= digits[0] or any(character.isalpha() for character in first + second)
-
-
-def _spans(text: str, centers: list[float]) -> tuple[tuple[str, float, float], ...]:
-    """Words with their extent, half a mean character beyond the middles of their first and last characters."""
-    half = (centers[-1] - centers[0]) / (2 * max(1, len(centers) - 1))
-    spans = []
-    start = 0
-    for word in text.split(" "):
-        if word:
-            first, last = centers[start], centers[start + len(word) - 1]
-            spans.append((word, max(0.0, first - half), min(1.0, last + half)))
-        start += len(word) + 1
-    return tuple(spans)

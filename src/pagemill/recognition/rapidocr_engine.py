@@ -18,15 +18,14 @@ import numpy as np
 
 from pagemill.errors import MissingDependencyError
 from pagemill.recognition.base import DetectedLine, RecognizedText, RecognizerOffer
-from pagemill.recognition.ctc import decode_greedy
-from pagemill.recognition.db_postprocess import lines_from_map
+from pagemill.recognition.decoding import decode_greedy, lines_from_map
+from pagemill.recognition.ink import letter_height
 from pagemill.recognition.languages import languages_covered_by
-from pagemill.recognition.onnx import cpu_session, metadata, with_classes
-from pagemill.recognition.text_size import letter_height
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import onnxruntime
     from numpy.typing import NDArray
 
     from pagemill.imaging.types import Pixels
@@ -89,7 +88,46 @@ def model_file(name: str) -> Path:
 @functools.cache
 def dictionary() -> tuple[str, ...]:
     """The recognizer's characters, one a class; the first class, the blank, is empty."""
-    return ("", *metadata(model_file(RECOGNITION_MODEL))["character"].splitlines(), " ")
+    import onnx
+
+    metadata = {entry.key: entry.value for entry in onnx.load_model(model_file(RECOGNITION_MODEL)).metadata_props}
+    return ("", *metadata["character"].splitlines(), " ")
+
+
+def cpu_session(model: Path | bytes) -> onnxruntime.InferenceSession:
+    """Load a model for one compute thread a call; calls from several threads run side by side.
+
+    The memory arena saves a tenth of the detector's time, which went into page faults, and holds less at its peak than
+    the C allocator; with inputs of ever new shapes it stays flat. Memory patterns would be planned
+    again for each shape.
+    """
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.enable_mem_pattern = False
+    options.log_severity_level = 3
+    source = model if isinstance(model, bytes) else str(model)
+    return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+
+
+def with_classes(model: Path, kept: Sequence[int]) -> bytes:
+    """Cut a classifier down to some of its classes, in the order given; the rest of the network stays as it is.
+
+    The weights and biases of the last layer are those whose last axis is as long as the model has classes.
+    """
+    import onnx
+    from onnx import numpy_helper
+
+    loaded = onnx.load_model(model)
+    axis = loaded.graph.output[0].type.tensor_type.shape.dim[-1]
+    for tensor in loaded.graph.initializer:
+        if tensor.dims[-1:] == [axis.dim_value]:
+            fewer = numpy_helper.to_array(tensor)[..., list(kept)]
+            tensor.CopyFrom(numpy_helper.from_array(fewer, tensor.name))
+    axis.dim_value = len(kept)
+    del loaded.graph.value_info[:]  # shapes inside the graph are inferred again
+    return bytes(loaded.SerializeToString())
 
 
 class RapidOcrDetector:

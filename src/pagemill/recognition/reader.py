@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
-from pagemill.document.geometry import union_box
+from pagemill.document.geometry import as_boxes
 from pagemill.document.page import TextLine, Word
 from pagemill.errors import LanguageError
 from pagemill.imaging.transforms import crop_quad, rotate_quarter
 from pagemill.recognition.base import RecognizedText
+from pagemill.recognition.ink import holds_writing, unread_share
 from pagemill.recognition.languages import (
     LANGUAGE_OF_SCRIPT,
     remedy_for,
@@ -21,7 +22,6 @@ from pagemill.recognition.languages import (
     scripts_of_language,
     tags_of_text,
 )
-from pagemill.recognition.legibility import holds_writing, unread_share
 from pagemill.recognition.merge import replace, stretches
 from pagemill.recognition.orientation import (
     evidence,
@@ -36,6 +36,7 @@ from pagemill.recognition.tesseract_engine import detect_script
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from pagemill.document.geometry import Box
     from pagemill.imaging.types import Pixels
     from pagemill.recognition.base import DetectedLine, Quad
     from pagemill.recognition.languages import Plan
@@ -279,18 +280,19 @@ def _reads_below(lines: list[_Line], least: float) -> bool:
 
 def _quality(lines: list[_Line]) -> float | None:
     """As :attr:`ReadPage.quality`."""
-    weights = np.array([size_of(line.quad)[0] for line in lines])
-    if len(lines) < _ENOUGH_LINES or not weights.sum():
-        return None
-    quality = np.array([line.text.confidence * (1 - line.unread) for line in lines])
-    return float((quality * weights).sum() / weights.sum())
+    return _mean(lines, [line.text.confidence * (1 - line.unread) for line in lines])
 
 
 def _is_foreign(lines: list[_Line]) -> bool:
     """Whether most of the text, by length, is unread."""
-    long = [(size_of(line.quad)[0], line.unread) for line in lines if _is_long(line)]
-    total = sum(length for length, _ in long)
-    return len(long) >= _ENOUGH_LINES and sum(length * unread for length, unread in long) > _FOREIGN_PAGE * total
+    long = [line for line in lines if _is_long(line)]
+    return (_mean(long, [line.unread for line in long]) or 0.0) > _FOREIGN_PAGE
+
+
+def _mean(lines: list[_Line], values: list[float]) -> float | None:
+    """Mean weighted by the lengths of lines; None for too few of them."""
+    lengths = [size_of(line.quad)[0] for line in lines]
+    return float(np.average(values, weights=lengths)) if len(lines) >= _ENOUGH_LINES and any(lengths) else None
 
 
 def _is_long(line: _Line) -> bool:
@@ -314,23 +316,21 @@ def _finish(lines: list[_Line], plan: Plan, rotation: int, script: str | None) -
 
 
 def _record(line: _Line) -> TextLine:
-    a, b, c, d = (np.asarray(corner, dtype=np.float64) for corner in line.quad)
-    words = []
-    for text, start, end in line.text.word_spans:
-        corners = (a + (b - a) * start, a + (b - a) * end, d + (c - d) * end, d + (c - d) * start)
-        words.append(Word(text, _box(corners)))
-    box = _box((a, b, c, d))
-    slanted = any(abs(x - y) > 1 for x, y in ((a[1], b[1]), (b[0], c[0]), (c[1], d[1]), (d[0], a[0])))
+    corners = np.asarray(line.quad)
+    edges = np.abs(corners - np.roll(corners, 1, axis=0))
     return TextLine(
         text=line.text.text,
-        box=box,
-        polygon=line.quad if slanted else None,
+        box=_box(line.quad, 0.0, 1.0),
+        polygon=line.quad if (edges > 1).all(axis=1).any() else None,
         confidence=round(line.text.confidence, 4),
         engine=line.engine.split(":")[0],
-        words=tuple(words),
+        words=tuple(Word(text, _box(line.quad, start, end)) for text, start, end in line.text.word_spans),
     )
 
 
-def _box(corners: Sequence[np.ndarray[tuple[int], np.dtype[np.float64]]]) -> tuple[float, float, float, float]:
-    box = union_box([(float(x), float(y), float(x), float(y)) for x, y in corners])
-    return (round(box[0], 1), round(box[1], 1), round(box[2], 1), round(box[3], 1))
+def _box(quad: Quad, start: float, end: float) -> Box:
+    """The box, to a tenth of a pixel, of a line from one fraction of its width to another."""
+    a, b, c, d = np.asarray(quad)
+    shares = np.array([[start], [end]])
+    points = np.concatenate([a + (b - a) * shares, d + (c - d) * shares])
+    return as_boxes(np.round([[*points.min(axis=0), *points.max(axis=0)]], 1))[0]

@@ -15,9 +15,8 @@ import re
 import shutil
 import subprocess
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import cv2
 import numpy as np
@@ -136,7 +135,17 @@ class TesseractRecognizer:
                 path.write_bytes(_grey_map(_enlarged(_grey(line))))
             listing = Path(folder, "lines.txt")
             listing.write_text("".join(f"{path}\n" for path in paths), encoding="utf-8")
-            self._run(listing, Path(folder, "read"), len(lines))
+            limit = START_SECONDS + SECONDS_PER_LINE * len(lines)
+            output = str(Path(folder, "read"))
+            try:
+                ended = _tesseract(
+                    [str(listing), output, "-l", self._tessdata, "--psm", _SINGLE_LINE, "txt", "tsv"], limit
+                )
+            except subprocess.TimeoutExpired as error:
+                raise PageTimeoutError(f"tesseract took longer than {limit:.0f} s for {len(lines)} lines") from error
+            if ended.returncode:
+                said = ended.stderr.decode("utf-8", "replace").strip()[-300:]
+                raise WorkerCrashError(f"tesseract ended with status {ended.returncode}: {said}")
             texts = Path(folder, "read.txt").read_text(encoding="utf-8").split("\f")
             rows = Path(folder, "read.tsv").read_text(encoding="utf-8").splitlines()
         words: list[list[_Word]] = [[] for _ in lines]
@@ -146,21 +155,10 @@ class TesseractRecognizer:
             left, width = float(row["left"]), float(row["width"])
             if row["level"] == "1":
                 widths[page] = max(width, 1.0)
-            elif row["level"] == _WORD_ROW and row["text"].strip():
+            elif row["level"] == _WORD_ROW and (text := "".join(row["text"].split())):
                 span = (left / widths[page], (left + width) / widths[page])
-                words[page].append(_Word(row["text"].strip(), *span, max(0.0, float(row["conf"]) / 100)))
+                words[page].append(_Word(text, *span, max(0.0, float(row["conf"]) / 100)))
         return [_assemble(texts[index], words[index]).if_sure(_MIN_CONFIDENCE) for index in range(len(lines))]
-
-    def _run(self, listing: Path, output: Path, lines: int) -> None:
-        arguments = [str(listing), str(output), "-l", self._tessdata, "--psm", _SINGLE_LINE, "txt", "tsv"]
-        limit = START_SECONDS + SECONDS_PER_LINE * lines
-        try:
-            ended = _tesseract(arguments, limit)
-        except subprocess.TimeoutExpired as error:
-            raise PageTimeoutError(f"tesseract took longer than {limit:.0f} s for {lines} lines") from error
-        if ended.returncode:
-            said = ended.stderr.decode("utf-8", "replace").strip()[-300:]
-            raise WorkerCrashError(f"tesseract ended with status {ended.returncode}: {said}")
 
 
 def _tesseract(arguments: Sequence[str], seconds: float, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
@@ -170,8 +168,7 @@ def _tesseract(arguments: Sequence[str], seconds: float, given: bytes = b"") -> 
     return subprocess.run(command, input=given, env=environment, capture_output=True, timeout=seconds, check=False)
 
 
-@dataclass(frozen=True, slots=True)
-class _Word:
+class _Word(NamedTuple):
     """What a row of the TSV calls a word: in Korean, Chinese and Japanese a single character."""
 
     text: str
@@ -180,34 +177,26 @@ class _Word:
     confidence: float
 
 
-def _assemble(plain: str, pieces: list[_Word]) -> RecognizedText:
+def _assemble(plain: str, words: list[_Word]) -> RecognizedText:
     """Join the plain text, which alone has the right spaces, with the TSV, which alone has positions."""
     text = " ".join(plain.split())
-    solid = [character for piece in pieces for character in piece.text if not character.isspace()]
-    if not text or solid != [character for character in text if character != " "]:
-        text = " ".join(piece.text for piece in pieces)
-        solid = [character for character in text if character != " "]
-    if not text:
-        return RecognizedText(text="", confidence=0.0)
-    borders: list[tuple[float, float]] = []  # of each solid character, its piece's width shared out evenly
-    weights: list[float] = []
-    for piece in pieces:
-        count = len("".join(piece.text.split()))
-        edges = np.linspace(piece.start, piece.end, count + 1)
-        borders.extend((float(a), float(b)) for a, b in itertools.pairwise(edges))
-        weights.extend([piece.confidence] * count)
+    if text.replace(" ", "") != "".join(word.text for word in words):
+        text = " ".join(word.text for word in words)
+    edges: list[tuple[float, float]] = []  # of each character, its word's width shared out evenly
+    confidences: list[float] = []
+    for word in words:
+        edges += itertools.pairwise(np.linspace(word.start, word.end, len(word.text) + 1).tolist())
+        confidences += [word.confidence] * len(word.text)
     centers: list[float] = []
-    spans: list[tuple[str, float, float]] = []
-    used = 0
-    for word in text.split(" "):
-        if centers:
-            centers.append((borders[used - 1][1] + borders[used][0]) / 2)
-        span = borders[used : used + len(word)]
-        centers.extend((a + b) / 2 for a, b in span)
-        spans.append((word, span[0][0], span[-1][1]))
-        used += len(word)
-    confidence = float(np.mean(weights))
-    return RecognizedText(text=text, confidence=confidence, word_spans=tuple(spans), centers=tuple(centers))
+    done = 0
+    for character in text:
+        if character == " ":
+            centers.append((edges[done - 1][1] + edges[done][0]) / 2)
+        else:
+            centers.append(sum(edges[done]) / 2)
+            done += 1
+    confidence = float(np.mean(confidences)) if confidences else 0.0
+    return RecognizedText(text=text, confidence=confidence, centers=tuple(centers))
 
 
 def _has_ink(line: Pixels) -> bool:
@@ -229,7 +218,7 @@ def _grey(image: Pixels) -> Pixels:
 
 def _grey_map(grey: Pixels) -> bytes:
     """Encode a grey image as a binary portable grey map."""
-    return b"P5 %d %d 255\n" % (grey.shape[1], grey.shape[0]) + grey.tobytes()
+    return cv2.imencode(".pgm", grey)[1].tobytes()
 
 
 def offers() -> list[RecognizerOffer]:

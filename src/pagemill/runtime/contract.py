@@ -130,8 +130,8 @@ def checked_text(line: Pixels, text: RecognizedText) -> RecognizedText:
     """Check what a recognition engine read in a line image."""
     _require(isinstance(text.text, str), f"a text is {type(text.text).__name__}")
     confidence = _share("the confidence", text.confidence)
-    for numbers in (text.centers, *(span[1:] for span in text.word_spans)):
-        _finite("positions of characters", numbers, len(numbers))
+    if text.centers:
+        _finite("positions of characters", text.centers, len(text.text))
     return text if confidence is text.confidence else replace(text, confidence=confidence)
 
 

@@ -5,7 +5,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from pagemill.recognition.onnx import cpu_session, metadata, with_classes
+from pagemill.recognition.rapidocr_engine import cpu_session, with_classes
 
 
 @pytest.fixture
@@ -28,7 +28,6 @@ def classifier(tmp_path):
         opset_imports=[helper.make_opsetid("", 17)],
         ir_version=10,
     )
-    helper.set_model_props(model, {"character": "abc"})
     path = tmp_path / "classifier.onnx"
     onnx.save_model(model, path)
     return path
@@ -40,7 +39,3 @@ def test_the_classes_kept_score_as_before(classifier):
     session = cpu_session(with_classes(classifier, [0, 6, 2]))
     assert session.get_outputs()[0].shape == ["n", 3]
     np.testing.assert_allclose(session.run(None, {"x": x})[0], whole[:, [0, 6, 2]], rtol=1e-5)
-
-
-def test_metadata_is_read_without_a_session(classifier):
-    assert metadata(classifier) == {"character": "abc"}

@@ -81,7 +81,7 @@ class RuleEngines:
         text = ("latin text " if engine.startswith("rapidocr") else "한글 문서 ") * 6
         text = text.strip()
         centers = tuple((index + 0.5) / len(text) for index in range(len(text)))
-        return RecognizedText(text=text, confidence=0.98, word_spans=((text, 0.1, 0.9),), centers=centers)
+        return RecognizedText(text=text, confidence=0.98, centers=centers)
 
     async def compute(self, function, *args, **kwargs):
         return function(*args, **kwargs)
@@ -97,7 +97,7 @@ async def test_an_upright_page_the_primary_reads_costs_one_pass():
     assert calls == {"rapidocr": 5}
     assert (result.rotation, result.languages, result.illegible) == (0, ("und-Latn",), 0)
     assert {line.engine for line in result.lines} == {"rapidocr"}
-    assert result.lines[0].words[0].box[0] == pytest.approx(62)
+    assert result.lines[0].words[1].box[0] == pytest.approx(620 * 6 / 65, abs=0.1)
 
 
 async def test_what_the_primary_cannot_read_goes_to_the_other_engine():

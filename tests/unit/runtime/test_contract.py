@@ -119,7 +119,7 @@ def test_detected_lines_that_are_refused(lines, message):
         (RecognizedText(text="a", confidence=None), r"the confidence \[None\]"),
         (RecognizedText(text="a", confidence=-0.5), "the confidence -0.5"),
         (RecognizedText(text="a", confidence=1.0, centers=(NAN,)), "not 1 finite"),
-        (RecognizedText(text="a", confidence=1.0, word_spans=(("a", 0.0, INF),)), "not 2 finite"),
+        (RecognizedText(text="ab", confidence=1.0, centers=(0.5,)), "not 2 finite"),
     ],
 )
 def test_texts_that_are_refused(text, message):
