@@ -102,7 +102,7 @@ def normalise_1000(box: Box, width: float, height: float) -> tuple[int, int, int
     return (x1, y1, x2, y2)
 
 
-def components(count: int, links: list[tuple[int, int]]) -> list[NDArray[np.intp]]:
+def components(count: int, links: Iterable[Sequence[int]]) -> list[NDArray[np.intp]]:
     """Connected components of a graph on ``range(count)``, each sorted, in order of their smallest member."""
     parent = list(range(count))
 

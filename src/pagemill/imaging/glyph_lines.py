@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pagemill.document.geometry import clip, components, union_box
+from pagemill.document.geometry import as_boxes, clip, components, frame_of, union_box
 from pagemill.document.page import ANNOTATION, TextLine, Word
 from pagemill.imaging.glyphs import Glyphs, is_level, is_right_to_left, spell_out
 
@@ -107,10 +107,7 @@ def _turned(points: Floats, angle: NDArray[np.int64]) -> Floats:
     """Turn points (n, 2) by minus their angle, so that writing runs along +x."""
     radians = np.radians(-angle.astype(np.float64))
     cos, sin = np.cos(radians), np.sin(radians)
-    turned: Floats = np.stack(
-        [points[:, 0] * cos - points[:, 1] * sin, points[:, 0] * sin + points[:, 1] * cos], axis=1
-    )
-    return turned
+    return np.stack([points[:, 0] * cos - points[:, 1] * sin, points[:, 0] * sin + points[:, 1] * cos], axis=1)
 
 
 def _runs(glyphs: Glyphs) -> Iterator[_Run]:
@@ -156,18 +153,18 @@ def _runs(glyphs: Glyphs) -> Iterator[_Run]:
     for start, stop in pairwise(starts.tolist()):
         cuts = np.concatenate([[start], np.flatnonzero(word_end[start : stop - 1]) + start + 1, [stop]])
         words = [_word(glyphs.codes[index[i:j]], boxes[i:j]) for i, j in pairwise(cuts.tolist())]
-        big = size[start:stop].max()
-        body = size[start:stop] > 0.85 * big
+        run = slice(start, stop)
+        body = size[run] > 0.85 * size[run].max()
         yield _Run(
             words=words,
-            left=float(left[start:stop].min()),
-            right=float(right[start:stop].max()),
-            baseline=float(np.median(baseline[start:stop][body])),
-            size=float(np.median(size[start:stop])),
+            left=float(left[run].min()),
+            right=float(right[run].max()),
+            baseline=float(np.median(baseline[run][body])),
+            size=float(np.median(size[run])),
             angle=int(angle[start]),
-            bold=float(look["bold"][start:stop].mean()),
-            rtl=bool(rtl[start:stop].mean() > 0.5),
-            annotation=bool(look["annotation"][start:stop].any()),
+            bold=float(look["bold"][run].mean()),
+            rtl=bool(rtl[run].mean() > 0.5),
+            annotation=bool(look["annotation"][run].any()),
             ends_in_space=bool(stop < len(index) and separated[stop - 1] and not reversed_[stop - 1]),
             trailing_space=_drawn_space_after(glyphs, int(index[stop - 1])),
         )
@@ -214,8 +211,8 @@ def _trimmed(glyphs: Glyphs, index: Indices, size: Floats, angle: NDArray[np.int
 
 def _word(codes: NDArray[np.uint32], boxes: Floats) -> Word:
     text = spell_out("".join(map(chr, codes.tolist())))
-    low, high = boxes[:, :2].min(axis=0), boxes[:, 2:].max(axis=0)
-    return Word(text, (float(low[0]), float(low[1]), float(high[0]), float(high[1])))
+    (box,) = as_boxes(frame_of(boxes)[None])
+    return Word(text, box)
 
 
 def _stack_vertical(runs: list[_Run]) -> list[_Run]:
@@ -233,11 +230,10 @@ def _stack_vertical(runs: list[_Run]) -> list[_Run]:
 
 
 def _goes_down(above: _Run, below: _Run) -> bool:
-    if len(below.words) != 1 or len(above.words) != 1 or len(below.words[0].text) != 1 or below.angle or above.angle:
+    texts = [word.text for word in (*above.words, *below.words)]
+    if len(texts) != 2 or len(texts[1]) != 1 or min("".join(texts)) < "\u2e80" or above.angle or below.angle:
         return False
-    if not all(char >= "\u2e80" for char in above.words[0].text + below.words[0].text):
-        return False
-    a, b = above.words[0].box, below.words[0].box
+    a, b = above.box, below.box
     narrow = a[2] - a[0] < 1.5 * above.size
     same_column = abs((a[0] + a[2]) - (b[0] + b[2])) < 0.6 * above.size
     return narrow and same_column and 0.6 * above.size < below.baseline - above.baseline < 1.4 * above.size

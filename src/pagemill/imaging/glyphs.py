@@ -66,8 +66,7 @@ class Glyphs:
     def is_space(self) -> Flags:
         """Which glyphs are white space (or nothing at all)."""
         thin = (self.codes >= 0x2000) & (self.codes <= 0x200B)
-        flags: Flags = (self.codes <= 0x20) | np.isin(self.codes, [0xA0, 0x3000]) | thin
-        return flags
+        return (self.codes <= 0x20) | np.isin(self.codes, [0xA0, 0x3000]) | thin
 
     @property
     def sizes(self) -> Floats:
@@ -220,15 +219,13 @@ def valid_unicode(text: str) -> str:
 
 def is_level(angle: NDArray[np.int64]) -> Flags:
     """Which writing directions run along the rows of the page rather than across them."""
-    flags: Flags = (angle % 180 < 45) | (angle % 180 > 135)
-    return flags
+    return (angle % 180 < 45) | (angle % 180 > 135)
 
 
 def is_right_to_left(codes: NDArray[np.uint32]) -> Flags:
     """Which code points are Hebrew, Arabic or a sister script."""
-    flags: Flags = (
+    return (
         ((codes >= 0x590) & (codes < 0x900))
         | ((codes >= 0xFB1D) & (codes < 0xFDFF))
         | ((codes >= 0xFE70) & (codes < 0xFEFF))
     )
-    return flags

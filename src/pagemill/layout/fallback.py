@@ -172,8 +172,7 @@ def _without_nested(drafts: list[Draft]) -> list[Draft]:
 
 def _shares(boxes: Floats, regions: Floats) -> Floats:
     """Share of every line's area inside every region, shape (lines, regions)."""
-    shares: Floats = intersection_matrix(boxes, regions) / areas(boxes)[:, None]
-    return shares
+    return intersection_matrix(boxes, regions) / areas(boxes)[:, None]
 
 
 def _assign(drafts: list[Draft], boxes: Floats) -> list[int]:
@@ -185,11 +184,11 @@ def _assign(drafts: list[Draft], boxes: Floats) -> list[int]:
     picture = np.array([draft.label in PICTURES for draft in drafts])
     grows = np.array([draft.textual or draft.label is Label.TABLE for draft in drafts])
     background = np.array([draft.background for draft in drafts])
-    inside = (shares >= LAYOUT.line_inside) & ~background[None, :]
+    inside = (shares >= LAYOUT.line_inside) & ~background
     size = areas(frames)
     # Pictures only take what nothing else holds; regions that cut a line come last and by share.
-    cost = np.where(inside, size[None, :] + picture[None, :] * size.sum(), np.inf)
-    cut = ~inside & grows[None, :] & (shares >= LAYOUT.line_cut)
+    cost = np.where(inside, size + picture * size.sum(), np.inf)
+    cut = ~inside & grows & (shares >= LAYOUT.line_cut)
     cost = np.where(cut, (3 - shares) * size.sum(), cost)
     orphans = []
     for line, home in enumerate(cost.argmin(axis=1)):
@@ -283,8 +282,8 @@ def _joined(boxes: Floats, blocks: list[Indices]) -> list[Indices]:
     while len(blocks) > 1:
         frames = np.array([frame_of(boxes[block]) for block in blocks])
         size = areas(frames)
-        overlap = intersection_matrix(frames, frames) > LAYOUT.blocks_overlap * np.minimum(size[:, None], size[None, :])
-        pairs = [(int(a), int(b)) for a, b in np.argwhere(np.triu(overlap, k=1))]
+        overlap = intersection_matrix(frames, frames) > LAYOUT.blocks_overlap * np.minimum.outer(size, size)
+        pairs = np.argwhere(np.triu(overlap, k=1)).tolist()
         if not pairs:
             break
         # All that touch at once: pair by pair, a page of many overlapping lines would take the cube of their number.

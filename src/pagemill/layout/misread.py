@@ -105,8 +105,7 @@ def _ink(pixels: Pixels) -> Flags:
     """Pixels of a cut-out that differ from the shade along its edge, shape (height, width)."""
     grey = cv2.cvtColor(np.ascontiguousarray(pixels), cv2.COLOR_RGB2GRAY).astype(np.int16)
     edge = np.concatenate([grey[0], grey[-1], grey[:, 0], grey[:, -1]])
-    ink: Flags = np.abs(grey - int(np.median(edge))) > LAYOUT.ink_contrast
-    return ink
+    return np.abs(grey - int(np.median(edge))) > LAYOUT.ink_contrast
 
 
 def picture_remainder(box: Floats, text: Floats, pixels: Pixels) -> list[Floats]:

@@ -139,7 +139,7 @@ def _with_hanging_heads(frames: Floats, titles: Sequence[bool]) -> Floats:
         return frames
     same_column, _ = _relations(frames)
     title = np.array(titles)
-    hanging = title & ~(same_column & ~title[None, :]).any(axis=1)
+    hanging = title & ~(same_column & ~title).any(axis=1)
     text = frames[~title]
     hanging &= frames[:, 2] <= text[:, 0].min()
     if hanging.any():
@@ -163,28 +163,15 @@ def _best_order(frames: Floats, units: list[list[int]], numbers: Sequence[int | 
 
 
 def _card_by_card(frames: Floats, leading: list[int | None], by_columns: list[int]) -> list[int]:
-    """Rows first, where a numbered element keeps what stands below it: a grid of cards, each with a numbered head."""
-    same_column, _ = _relations(frames)
-    heads = [unit for unit, number in enumerate(leading) if number is not None]
-    owner: dict[int, int] = {head: head for head in heads}
-
-    def card_of(unit: int, reach: dict[int, list[int]]) -> int | None:
-        above = [
-            head
-            for head, members in reach.items()
-            if frames[head, 1] < frames[unit, 1] and same_column[members, unit].any()
-        ]
-        return max(above, key=lambda head: frames[head, 1], default=None)
-
-    for _ in range(2):  # first what stands below a head, then what stands below it in the width of its card
-        reach = {head: [unit for unit in owner if owner[unit] == head] for head in heads}
-        owner |= {unit: card for unit in by_columns if unit not in owner and (card := card_of(unit, reach)) is not None}
-    cards: dict[int, list[int]] = {}
+    """Rows first, where a numbered element keeps what follows it: a grid of cards, each with a numbered head."""
+    cards: list[list[int]] = []
     for unit in by_columns:
-        cards.setdefault(owner.get(unit, unit), []).append(unit)
-    first = list(cards)
-    order = _topological(frames[first], _before_by_rows(frames[first]))
-    return [unit for place in order for unit in cards[first[place]]]
+        if leading[unit] is None and cards and leading[cards[-1][0]] is not None:
+            cards[-1].append(unit)
+        else:
+            cards.append([unit])
+    heads = frames[[card[0] for card in cards]]
+    return [unit for place in _topological(heads, _before_by_rows(heads)) for unit in cards[place]]
 
 
 def _descents(order: list[int], leading: list[int | None]) -> int:
@@ -196,9 +183,9 @@ def _descents(order: list[int], leading: list[int | None]) -> int:
 def _relations(frames: Floats) -> tuple[Flags, Flags]:
     """Pairs (n, n) that share a column (overlap in x) and pairs that share a row (overlap in y), with slack."""
     size = np.maximum(frames[:, 2:] - frames[:, :2], 1e-9)
-    low = np.maximum(frames[:, None, :2], frames[None, :, :2])
-    high = np.minimum(frames[:, None, 2:], frames[None, :, 2:])
-    shared = (high - low) / np.minimum(size[:, None], size[None, :])
+    low = np.maximum(frames[:, None, :2], frames[:, :2])
+    high = np.minimum(frames[:, None, 2:], frames[:, 2:])
+    shared = (high - low) / np.minimum(size[:, None], size)
     return shared[..., 0] > LAYOUT.side_by_side, shared[..., 1] > LAYOUT.side_by_side
 
 
@@ -206,11 +193,10 @@ def _before(frames: Floats) -> Flags:
     """``before[a, b]``: a must be read before b."""
     same_column, same_row = _relations(frames)
     centre = (frames[:, :2] + frames[:, 2:]) / 2
-    above = centre[:, None, 1] < centre[None, :, 1]
-    left = centre[:, None, 0] < centre[None, :, 0]
+    left, above = np.moveaxis(centre[:, None] < centre, 2, 0)
     # Boxes that overlap in both directions: the larger displacement decides.
     size = np.maximum(frames[:, 2:] - frames[:, :2], 1e-9)
-    shift = np.abs(centre[:, None] - centre[None, :]) / np.minimum(size[:, None], size[None, :])
+    shift = np.abs(centre[:, None] - centre) / np.minimum(size[:, None], size)
     sideways = same_column & same_row & (shift[..., 0] > shift[..., 1])
     column_wise = same_column & ~sideways
     before = column_wise & above
@@ -235,22 +221,20 @@ def _heads_of_columns(frames: Floats, column_wise: Flags, over: Flags) -> Flags:
     apart = ~column_wise
     np.fill_diagonal(apart, val=False)
     crossing = over & _by_way_of(over, apart)  # crossing[a, d]: below a are d and something apart from d
-    clear = (frames[None, :, 1] >= frames[:, None, 3]) & ~column_wise
+    clear = (frames[:, 1] >= frames[:, None, 3]) & ~column_wise
     return clear & _by_way_of(crossing, column_wise)
 
 
 def _by_way_of(first: Flags, second: Flags) -> Flags:
     """``result[a, b]``: ``first[a, c] and second[c, b]`` for some c; as a matrix product, n may be some thousand."""
-    result: Flags = first.astype(np.float32) @ second.astype(np.float32) > 0
-    return result
+    return first.astype(np.float32) @ second.astype(np.float32) > 0
 
 
 def _before_by_rows(frames: Floats) -> Flags:
     """``before[a, b]`` when rows are read first: upper first, in one row the left one."""
     _, same_row = _relations(frames)
     centre = (frames[:, :2] + frames[:, 2:]) / 2
-    above = centre[:, None, 1] < centre[None, :, 1]
-    left = centre[:, None, 0] < centre[None, :, 0]
+    left, above = np.moveaxis(centre[:, None] < centre, 2, 0)
     result: Flags = np.where(same_row, left, above)
     return result
 

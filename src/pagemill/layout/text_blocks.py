@@ -24,12 +24,14 @@ def group_lines(lines: Floats, free: Flags | None = None) -> list[Indices]:
         Indices of every block's lines from top to bottom; every free line is in exactly one block.
     """
     count = len(lines)
+    if not count:
+        return []
     free = np.ones(count, dtype=bool) if free is None else free
     pieces = components(count, _row_links(lines, free))
-    frames = np.array([frame_of(lines[piece]) for piece in pieces]).reshape(-1, 4)
+    frames = np.array([frame_of(lines[piece]) for piece in pieces])
     piece_free = np.array([bool(free[piece].all()) for piece in pieces], dtype=bool)
     blocks = []
-    for members in components(len(pieces), _column_links(frames, piece_free)):
+    for members in components(len(pieces), np.argwhere(_column_links(frames, piece_free)).tolist()):
         if piece_free[members].all():
             block = np.concatenate([pieces[i] for i in members])
             blocks.append(block[np.lexsort((lines[block, 0], lines[block, 1]))])
@@ -118,25 +120,23 @@ def rows_of(lines: Floats) -> list[Indices]:
 
 def _row_links(lines: Floats, free: Flags) -> list[tuple[int, int]]:
     """Pairs of neighbours that are pieces of one line."""
-    if len(lines) < 2:
-        return []
     x1, y1, x2, y2 = lines.T
     height = y2 - y1
-    low = np.minimum(height[:, None], height[None, :])
-    same_row = np.minimum(y2[:, None], y2) - np.maximum(y1[:, None], y1) > LAYOUT.same_row * low
-    to_the_right = (x1[:, None] < x1[None, :]) & (x1[None, :] - x2[:, None] > -LAYOUT.same_row * low)
-    gap = np.where(same_row & to_the_right, x1[None, :] - x2[:, None], np.inf)
+    low = np.minimum.outer(height, height)
+    same_row = np.minimum.outer(y2, y2) - np.maximum.outer(y1, y1) > LAYOUT.same_row * low
+    to_the_right = (x1[:, None] < x1) & (x1 - x2[:, None] > -LAYOUT.same_row * low)
+    gap = np.where(same_row & to_the_right, x1 - x2[:, None], np.inf)
     nearest = gap.argmin(axis=1)
     links = []
-    for i, j in enumerate(nearest):
+    for i, j in enumerate(nearest.tolist()):
         distance, unit = gap[i, j], low[i, j]
-        if not (free[i] and free[j] and np.isfinite(distance)):
+        if not (free[i] and free[j]):
             continue
         marker = x2[i] - x1[i] < LAYOUT.marker_width * unit
         if (marker and distance < LAYOUT.marker_width * unit) or (
-            distance < LAYOUT.word_gap * unit and not _is_gutter(lines, i, int(j), unit)
+            distance < LAYOUT.word_gap * unit and not _is_gutter(lines, i, j, unit)
         ):
-            links.append((i, int(j)))
+            links.append((i, j))
     return links
 
 
@@ -156,27 +156,25 @@ def _is_gutter(lines: Floats, left: int, right: int, unit: float) -> bool:
     return bool(not crossing.any() and before.any() and after.any())
 
 
-def _column_links(pieces: Floats, free: Flags) -> list[tuple[int, int]]:
+def _column_links(pieces: Floats, free: Flags) -> Flags:
     """Pairs of successive lines of one paragraph. A line over or under several side by side links to none of them."""
-    if len(pieces) < 2:
-        return []
     x1, y1, x2, y2 = pieces.T
     width, height, centre = x2 - x1, y2 - y1, (y1 + y2) / 2
-    low = np.minimum(height[:, None], height[None, :])
-    shared = np.minimum(x2[:, None], x2) - np.maximum(x1[:, None], x1)
-    over = shared > LAYOUT.over * np.minimum(width[:, None], width[None, :])
-    below = centre[None, :] - centre[:, None] > LAYOUT.below * low
-    drop = np.where(over & below, centre[None, :] - centre[:, None], np.inf)  # (i, j): j under i
+    low = np.minimum.outer(height, height)
+    shared = np.minimum.outer(x2, x2) - np.maximum.outer(x1, x1)
+    over = shared > LAYOUT.over * np.minimum.outer(width, width)
+    below = centre - centre[:, None] > LAYOUT.below * low
+    drop = np.where(over & below, centre - centre[:, None], np.inf)  # (i, j): j under i
     first_below = drop <= drop.min(axis=1, keepdims=True) + LAYOUT.first_below * height[:, None]
-    first_above = drop <= drop.min(axis=0, keepdims=True) + LAYOUT.first_below * height[None, :]
+    first_above = drop <= drop.min(axis=0, keepdims=True) + LAYOUT.first_below * height
     neighbours = np.isfinite(drop) & first_below & first_above
     single = (neighbours.sum(axis=1, keepdims=True) == 1) & (neighbours.sum(axis=0, keepdims=True) == 1)
-    gap = np.maximum(y1[None, :] - y2[:, None], 0.0) / low
+    gap = np.maximum(y1 - y2[:, None], 0.0) / low
     usual = gap[neighbours & single]
     limit = LAYOUT.leading
     if len(usual):
         of_page = LAYOUT.leading_ratio * float(np.median(usual)) + LAYOUT.leading_slack
         limit = min(max(limit, of_page), LAYOUT.max_leading)
-    alike = low >= LAYOUT.same_size * np.maximum(height[:, None], height[None, :])
-    linked = neighbours & single & alike & (gap < limit) & free[:, None] & free[None, :]
-    return [(int(i), int(j)) for i, j in np.argwhere(linked)]
+    alike = low >= LAYOUT.same_size * np.maximum.outer(height, height)
+    linked: Flags = neighbours & single & alike & (gap < limit) & free[:, None] & free
+    return linked

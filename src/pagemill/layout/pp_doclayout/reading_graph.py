@@ -31,8 +31,7 @@ def decode_order(before: NDArray[np.floating[Any]], successor: NDArray[np.floati
         precedes = 1.0 / (1.0 + np.exp(-before))
     np.fill_diagonal(precedes, 0.0)
     arrows = _acyclic(successor)
-    links = [(int(i), int(j)) for i, j in np.argwhere(arrows)]
-    parts = [_topological(part, arrows, precedes) for part in components(count, links)]
+    parts = [_topological(part, arrows, precedes) for part in components(count, np.argwhere(arrows).tolist())]
     votes = precedes.sum(axis=0)
     parts.sort(key=lambda part: float(np.mean(votes[part])))
     ranks = np.empty(count, dtype=np.intp)
