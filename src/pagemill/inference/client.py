@@ -41,9 +41,6 @@ _FIRST_PROBE_S, _LONGEST_PROBE_S = 0.25, 5.0
 _PROBE_TIMEOUT_S = 10.0
 _PROBE_SHARE = 1 / 40
 """Interval of probes as a share of the outage so far: most outages are short."""
-_STREAK = 5
-"""Consecutive failures after which a server is paused (circuit breaker), longer with each further one."""
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 3.0
 _LAST_WAIT_S = 5.0
 """Seconds to wait for an unreachable server when the run is ending: enough for a restart."""
 
@@ -121,8 +118,8 @@ class ServerClient:
             self._judge(failure, spent, first_failure)
             avoid = server
             # If the server is down, another one takes the request soon, or it waits for this one.
-            longest = _backoff(_FIRST_DELAY_S, _LONGEST_DELAY_S, failures if server.up else 0)
-            await asyncio.sleep(random.uniform(0.0, longest))
+            longest = _FIRST_DELAY_S * 2.0 ** min(failures, 10) if server.up else _FIRST_DELAY_S
+            await asyncio.sleep(random.uniform(0.0, min(longest, _LONGEST_DELAY_S)))
 
     def stop_waiting(self) -> None:
         """Fail requests that wait for an unreachable server within seconds, with ``NetworkError``."""
@@ -219,16 +216,12 @@ class ServerClient:
         attempt, start = server.limit.begin(server.in_flight), loop.time()
         try:
             answer, tokens = decode(await self._open().request(server.root + path, self._request_timeout_s, body))
-        except RequestRefusedError:
-            server.streak = 0  # it answers, so it is healthy
-            raise
         except AttemptFailedError as error:
             failure = error
         except (ValueError, RecursionError) as error:
             failure = AttemptFailedError(Cause.BAD_ANSWER, f"{server.root} returned an invalid response: {error}")
         else:
             self._newest_answered = max(self._newest_answered, start)
-            server.streak = 0
             server.limit.succeeded(attempt, loop.time() - start, tokens)
             return answer
         _log.debug("%s", failure.message)
@@ -236,11 +229,6 @@ class ServerClient:
             server.limit.overloaded(attempt)
         elif failure.cause in (Cause.CONNECTION, Cause.SERVER_ERROR):  # of overload only if the server crashes
             server.limit.failed(attempt)
-        if _COST.get(failure.cause, 1) and start >= server.failed_at:  # a burst of failures counts once
-            server.failed_at = loop.time()
-            server.streak += 1
-            if server.streak >= _STREAK:  # otherwise the server that fails fastest would get most requests
-                self._pool.pause(server, _backoff(_FIRST_PAUSE_S, _LONGEST_PAUSE_S, server.streak - _STREAK))
         if failure.retry_after_s is not None:
             self._pool.pause(server, failure.retry_after_s)
         if failure.cause is Cause.UNREACHABLE:
@@ -317,8 +305,3 @@ class ServerClient:
         except PagemillError:
             pass
         return True
-
-
-def _backoff(first_s: float, longest_s: float, failures: int) -> float:
-    """Seconds that double with every failure."""
-    return min(longest_s, first_s * 2.0 ** min(failures, 10))

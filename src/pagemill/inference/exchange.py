@@ -254,8 +254,6 @@ def _message(body: bytes) -> str:
 def _said(error: BaseException) -> str:
     """The message of a network library on one line."""
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-    if isinstance(cause, ssl.SSLError):  # its errno is not the system's
-        return f"no secure connection ({cause.reason or cause.strerror or cause})"
-    if isinstance(cause, OSError) and cause.errno and cause.errno > 0:
-        return os.strerror(cause.errno)
+    if isinstance(cause, OSError) and not isinstance(cause, ssl.SSLError) and cause.errno and cause.errno > 0:
+        return os.strerror(cause.errno)  # that of an SSLError is not the system's
     return " ".join(str(cause).split())[:_SHOWN] or type(error).__name__

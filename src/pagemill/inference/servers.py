@@ -48,10 +48,6 @@ class PooledServer:
     """Base URL without ``/v1``."""
     limit: InFlightLimit
     in_flight: int = 0
-    streak: int = 0
-    """Consecutive failed attempts since the last answer, each begun after the previous one failed."""
-    failed_at: float = float("-inf")
-    """Event loop time of the last failure."""
     up: bool = True
     rejection: UsageError | None = None
     """Why it rejects all our requests (key, model), with the remedy; such a server is never up again."""
@@ -129,9 +125,9 @@ class ServerPool:
         self._dispatch()
 
     def mark_up(self, server: PooledServer) -> None:
-        """Mark a server as reachable and reset its failures."""
+        """Mark a server as reachable."""
         if not server.up and server.rejection is None:
-            server.up, server.streak, server.paused_until = True, 0, 0.0
+            server.up, server.paused_until = True, 0.0
         self._dispatch()
 
     def count_out(self, server: PooledServer, why: UsageError) -> None:

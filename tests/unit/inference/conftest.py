@@ -29,8 +29,6 @@ def quick(monkeypatch):
     monkeypatch.setattr(client_module, "_FIRST_DELAY_S", 0.001)
     monkeypatch.setattr(client_module, "_LONGEST_DELAY_S", 0.01)
     monkeypatch.setattr(client_module, "_FIRST_PROBE_S", 0.01)
-    monkeypatch.setattr(client_module, "_FIRST_PAUSE_S", 0.001)
-    monkeypatch.setattr(client_module, "_LONGEST_PAUSE_S", 0.01)
 
 
 class CountingClient(ChatClient):
