@@ -52,10 +52,7 @@ def exit_reason(code: int) -> str:
     """How a process ended, in words: its exit status, or, where that is negative, the name of the signal."""
     if code >= 0:
         return f"exit status {code}"
-    try:
-        return signal.Signals(-code).name
-    except ValueError:
-        return f"signal {-code}"
+    return next((known.name for known in signal.Signals if known == -code), f"signal {-code}")
 
 
 def out_of_memory_kills() -> int | None:

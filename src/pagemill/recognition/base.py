@@ -11,13 +11,14 @@ import numpy as np
 
 from pagemill.config.modes import ReadingMode
 from pagemill.document.geometry import Box, Point
+from pagemill.document.labels import Label
+from pagemill.document.page import ContentFormat
 from pagemill.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pagemill.document.labels import Label, Task
-    from pagemill.document.page import ContentFormat
+    from pagemill.document.labels import Task
     from pagemill.imaging.types import Pixels
 
 Quad = tuple[Point, Point, Point, Point]

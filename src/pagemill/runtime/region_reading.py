@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pagemill.config.modes import VLM, ReadingMode
@@ -99,18 +100,12 @@ class CheckedReader(RegionReader):
             NetworkError: No server could be reached for so long that the page should fail and be tried again later.
             UsageError: The servers do not serve this run.
         """
-
-        def unread(problem: Problem) -> RegionReading:
-            return RegionReading(content=None, content_format=ContentFormat.TEXT, engine=self.name, problem=problem)
-
+        unread = partial(RegionReading, content=None, content_format=ContentFormat.TEXT, engine=self.name)
         return await self._answer(self._engine.read(prepared), checked_reading, unread)
 
     async def read_page(self, prepared: Any) -> PageReading:
         """Read one page; an error of this page alone is in the answer. Otherwise as :meth:`read`."""
-
-        def unread(problem: Problem) -> PageReading:
-            return PageReading(elements=None, engine=self.name, problem=problem)
-
+        unread = partial(PageReading, elements=None, engine=self.name)
         return await self._answer(self._engine.read_page(prepared), checked_page_reading, unread)
 
     def stop_waiting(self) -> None:
@@ -122,7 +117,7 @@ class CheckedReader(RegionReader):
         await self._engine.aclose()
 
     async def _answer(
-        self, reading: Awaitable[Answer], check: Callable[[Answer], Answer], unread: Callable[[Problem], Answer]
+        self, reading: Awaitable[Answer], check: Callable[[Answer], Answer], unread: Callable[..., Answer]
     ) -> Answer:
         """Wait for an answer, but not for ever: a page would never end."""
         try:
@@ -137,4 +132,4 @@ class CheckedReader(RegionReader):
                     f"{self._what} did not answer within {self._longest_s:g} s",
                     remedy="Give it more time with --request-timeout, or report to its makers that it hangs.",
                 )
-            return unread(Problem(error.category, error.message, error.remedy))
+            return unread(problem=Problem(error.category, error.message, error.remedy))
