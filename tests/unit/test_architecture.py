@@ -39,7 +39,7 @@ MAY_IMPORT = {
     },
     "store": {"errors", "_version", "document"},
     "embedding": {"errors", "config", "document", "imaging", "inference", "export", "store"},
-    "retrieval": {"errors", "document", "store", "embedding"},
+    "retrieval": {"errors", "document", "recognition", "store", "embedding"},
     "publishing": {"errors", "_version", "config", "document", "embedding", "export", "store"},
     "app": ROOMS - {"api", "cli", "bench", "testing"},
     "testing": {"errors", "document", "imaging", "layout"},

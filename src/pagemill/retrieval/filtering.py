@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pagemill.errors import UsageError
-from pagemill.retrieval.languages import LANGUAGES, is_known, may_be
+from pagemill.recognition.languages import ALPHABETS
+from pagemill.retrieval.languages import is_known, may_be
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,5 +92,5 @@ def _refuse_unknown_codes(languages: Sequence[str], tags: Sequence[str]) -> None
     if unknown:
         raise UsageError(
             f"not a language code: {', '.join(sorted(unknown))}",
-            remedy=f"The codes are: {', '.join(LANGUAGES)}; und-Latn for any in Latin letters.",
+            remedy=f"The codes are: {', '.join(ALPHABETS)}; und-Latn for any in Latin letters.",
         )

@@ -1,7 +1,7 @@
 import pytest
 
 from pagemill.recognition.languages import ALPHABETS
-from pagemill.retrieval.languages import LANGUAGES, is_known, language_of, may_be
+from pagemill.retrieval.languages import is_known, language_of, may_be
 
 
 @pytest.mark.parametrize(
@@ -52,10 +52,6 @@ def test_each_language_that_is_read_is_told(language):
 )
 def test_a_script_may_be_any_language_that_is_written_in_it(tag, language, may):
     assert may_be(tag, language) is may
-
-
-def test_languages_that_are_read_may_be_asked_for():
-    assert sorted(LANGUAGES) == sorted(ALPHABETS)
 
 
 @pytest.mark.parametrize("name", ["en", "EN", "zh-Hant", "und", "und-Latn", "und-cyrl"])
