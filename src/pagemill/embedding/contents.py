@@ -7,6 +7,7 @@ the record. So it can be told without decoding anything whether a vector is up t
 from __future__ import annotations
 
 import hashlib
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,9 +18,9 @@ from pagemill.embedding.vectors import Part, RowKey, VectorRow
 from pagemill.export.embedding_text import embedding_text, is_said, region_text
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Iterator
 
-    from pagemill.document.page import ImageCrop, PageResult, Region
+    from pagemill.document.page import ImageCrop, PageResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,21 +66,17 @@ def _regions(page: PageResult, *, images: bool) -> Iterator[Content]:
     """The regions that say or show something. A caption goes with its figure or table, and is none by itself."""
     crops = {crop.region: crop for crop in page.image_crops} if images else {}
     wanted = {region.index for region in page.regions if is_said(region)}
-    captions: dict[int, list[str]] = {}
+    captions: defaultdict[int | None, list[str]] = defaultdict(list)
+    others = []
     for region in page.regions:
-        if _is_caption(region, wanted) and region.caption_of is not None:
-            captions.setdefault(region.caption_of, []).append(region_text(region))
-    for region in page.regions:
-        if region.index not in wanted or _is_caption(region, wanted):
-            continue
-        said = [*captions.get(region.index, ()), region_text(region)]
+        if region.caption_of in wanted and region.caption_of != region.index:
+            captions[region.caption_of].append(region_text(region))
+        elif region.index in wanted:
+            others.append(region)
+    for region in others:
+        said = [*captions[region.index], region_text(region)]
         text = "\n".join(part.strip() for part in said if part.strip())
         crop = crops.get(region.index)
         if text or crop:
             row = VectorRow(RowKey(page.page_id, region.index), digest("region", text, crop.sha256 if crop else ""))
             yield Content(row=row, text=text, crop=crop)
-
-
-def _is_caption(region: Region, wanted: Collection[int]) -> bool:
-    """Whether a region belongs to another one that is embedded."""
-    return region.caption_of is not None and region.caption_of != region.index and region.caption_of in wanted

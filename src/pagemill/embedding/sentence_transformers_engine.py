@@ -30,10 +30,12 @@ if TYPE_CHECKING:
 _BATCH = 32
 _PROMPTS = {
     Role.QUERY: ("query",),
-    Role.PASSAGE: ("document", "passage", "corpus"),
-    Role.IMAGE: ("image", "document", "passage", "corpus"),
+    Role.PASSAGE: ("corpus", "passage", "document"),
+    Role.IMAGE: ("corpus", "passage", "document", "image"),
 }
-"""What models call the prompts of each role."""
+"""What models call the prompts of each role; of several the last."""
+_PARTS = {Modality.TEXT: "text", Modality.IMAGE: "image", Modality.IMAGE_WITH_TEXT: ("image", "text")}
+"""What the library calls them."""
 _SAMPLES = 64
 _SAMPLE = 2**16
 
@@ -68,19 +70,9 @@ class SentenceTransformersEngine:
             ) from error
         self.max_batch = settings.batch_size or _BATCH
         self.cut_texts = 0
-        self.modalities = frozenset(
-            modality
-            for modality, parts in (
-                (Modality.TEXT, "text"),
-                (Modality.IMAGE, "image"),
-                (Modality.IMAGE_WITH_TEXT, ("image", "text")),
-            )
-            if self._model.supports(parts)
-        )
+        self.modalities = frozenset(modality for modality, parts in _PARTS.items() if self._model.supports(parts))
         prompts: dict[str, str] = self._model.prompts
-        self._prompts = {
-            role: prompt for role, names in _PROMPTS.items() if (prompt := _first(prompts, names)) is not None
-        }
+        self._prompts = {role: prompts[name] for role, names in _PROMPTS.items() for name in names if prompts.get(name)}
         folder = Path(settings.model)
         self._identity = EngineIdentity(
             engine=self.name,
@@ -141,10 +133,6 @@ def _given(each: EmbeddingInput) -> Any:
     return {"image": image, "text": each.text} if each.text else image
 
 
-def _first(prompts: dict[str, str], names: tuple[str, ...]) -> str | None:
-    return next((prompts[name] for name in names if prompts.get(name)), None)
-
-
 def _digest(folder: Path) -> str:
     """SHA-256 over a model's files; of large ones their size and samples all over them, as the whole takes too long."""
     digest = hashlib.sha256()
@@ -153,12 +141,12 @@ def _digest(folder: Path) -> str:
             if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts):
                 size = path.stat().st_size
                 digest.update(f"{path.relative_to(folder).as_posix()}\0{size}\0".encode())
+                starts = list(range(0, size, _SAMPLE))
+                if len(starts) > _SAMPLES:  # from the first byte to the last: models tuned in part differ inside
+                    starts = [index * (size - _SAMPLE) // (_SAMPLES - 1) for index in range(_SAMPLES)]
                 with path.open("rb") as stream:
-                    if size <= _SAMPLES * _SAMPLE:
-                        digest.update(stream.read())
-                        continue
-                    for index in range(_SAMPLES):  # from the first byte to the last: models tuned in part differ inside
-                        stream.seek(index * (size - _SAMPLE) // (_SAMPLES - 1))
+                    for start in starts:
+                        stream.seek(start)
                         digest.update(stream.read(_SAMPLE))
     except OSError as error:
         raise unreadable(str(folder), error) from error
