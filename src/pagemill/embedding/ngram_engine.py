@@ -80,7 +80,7 @@ class NgramEngine:
             raise UsageError(f"the engine 'ngram' makes vectors of 64 to {_MAX_DIMENSION:,} components")
         self.max_batch = settings.batch_size or 64
         self._path = settings.folder / STATISTICS
-        self._texts, self._frequencies, self._digests = _read_statistics(self._path)
+        self._frequencies, self._digests = _read_statistics(self._path)
 
     @property
     def identity(self) -> EngineIdentity:
@@ -96,12 +96,13 @@ class NgramEngine:
     @property
     def statistics(self) -> str:
         """Digest of the statistics."""
-        return hashlib.sha256(self._frequencies.tobytes() + self._texts.to_bytes(8)).hexdigest() if self._texts else ""
+        texts = len(self._digests)
+        return hashlib.sha256(self._frequencies.tobytes() + texts.to_bytes(8)).hexdigest() if texts else ""
 
     def changed(self, texts: Iterable[str]) -> float:
         """How many texts came or went since the statistics were made, as a share of those of then."""
-        now = np.unique(np.fromiter(map(_digest, texts), dtype=np.uint64))
-        return len(np.setxor1d(now, self._digests, assume_unique=True)) / max(1, len(self._digests))
+        now = np.fromiter(map(_digest, texts), dtype=np.uint64)
+        return len(np.setxor1d(now, self._digests)) / max(1, len(self._digests))
 
     def fit(self, texts: Iterable[str]) -> None:
         """Count in how many texts each n-gram occurs, and keep that."""
@@ -110,19 +111,12 @@ class NgramEngine:
         for text in texts:
             frequencies[np.unique(_bucket(_ngrams(text)[0]))] += np.uint32(1)
             digests.append(_digest(text))
-        known = np.unique(np.array(digests, dtype=np.uint64))
+        self._frequencies, self._digests = frequencies, np.array(digests, dtype=np.uint64)
         buffer = io.BytesIO()
-        np.savez_compressed(
-            buffer,
-            texts=np.int64(len(digests)),
-            frequencies=frequencies,
-            digests=known,
-            version=np.int64(_VERSION),
-        )
+        np.savez_compressed(buffer, frequencies=frequencies, digests=self._digests, version=np.int64(_VERSION))
         with output_errors(self._path):
             self._path.parent.mkdir(exist_ok=True)
         write_whole(self._path, [buffer.getvalue()], durable=True)
-        self._texts, self._frequencies, self._digests = len(digests), frequencies, known
 
     def embed(self, inputs: Sequence[EmbeddingInput]) -> Vectors:
         """Make a vector of each text.
@@ -140,7 +134,7 @@ class NgramEngine:
         if not hashes.size:
             raise EngineError("the engine 'ngram' cannot embed an empty text")
         weights = 1 + np.log(counts)
-        if each.role is Role.QUERY and self._texts:
+        if each.role is Role.QUERY and len(self._digests):
             weights *= self._rarity(hashes)
         places = (hashes % np.uint64(self._dimension)).astype(np.int64)
         signs = np.where(hashes >> np.uint64(63), -1.0, 1.0)
@@ -152,7 +146,7 @@ class NgramEngine:
     def _rarity(self, hashes: Hashes) -> NDArray[np.float64]:
         """Inverse document frequency as in BM25, which stays over 0 for what is on every page."""
         frequencies = self._frequencies[_bucket(hashes)].astype(np.float64)
-        rarity: NDArray[np.float64] = np.log1p((self._texts - frequencies + 0.5).clip(0.5) / (frequencies + 0.5))
+        rarity: NDArray[np.float64] = np.log1p((len(self._digests) - frequencies + 0.5).clip(0.5) / (frequencies + 0.5))
         return rarity
 
 
@@ -214,15 +208,14 @@ def _digest(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest())
 
 
-def _read_statistics(path: Path) -> tuple[int, NDArray[np.uint32], Hashes]:
-    """Number of texts, in how many each n-gram occurs, and their digests."""
+def _read_statistics(path: Path) -> tuple[NDArray[np.uint32], Hashes]:
+    """In how many texts each n-gram occurs, and the digest of each text."""
     if not path.exists():
-        return 0, np.zeros(_BUCKETS, dtype=np.uint32), np.empty(0, dtype=np.uint64)
+        return np.zeros(_BUCKETS, dtype=np.uint32), np.empty(0, dtype=np.uint64)
     try:
         with reading_errors(path), np.load(path, allow_pickle=False) as stored:
-            texts, frequencies, version = int(stored["texts"]), stored["frequencies"], int(stored["version"])
-            digests = stored["digests"]
-        whole = frequencies.shape == (_BUCKETS,) and frequencies.dtype == np.uint32 and texts >= 0
+            frequencies, digests, version = stored["frequencies"], stored["digests"], int(stored["version"])
+        whole = frequencies.shape == (_BUCKETS,) and frequencies.dtype == np.uint32
         if version != _VERSION or not whole or digests.ndim != 1 or digests.dtype != np.uint64:
             raise ValueError("it is of another version")
     except (TypeError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
@@ -230,4 +223,4 @@ def _read_statistics(path: Path) -> tuple[int, NDArray[np.uint32], Hashes]:
             f"{path} cannot be used: {error}",
             remedy=f"Delete it: the next pagemill embed {path.parent.parent} makes it again.",
         ) from error
-    return texts, frequencies, digests
+    return frequencies, digests
