@@ -97,9 +97,10 @@ class HubDataset:
             before = self._listed(api)
             earlier = self._published_before(api, before)
             self._refuse_mixing(before, earlier, manifest)
-            stale = set(before) & (earlier or set()) - {file.path for file in manifest.files}
+            files = (*manifest.files, *described(folder, [folder / MANIFEST]))
+            stale = set(before) & (earlier or set()) - {file.path for file in files}
             operations: list[Any] = [CommitOperationDelete(path) for path in sorted(stale)]
-            for file in manifest.files:
+            for file in files:
                 tell(file, 0)
                 if not _is_same(before.get(file.path), file, folder):
                     operation = CommitOperationAdd(file.path, folder / file.path)
@@ -109,16 +110,15 @@ class HubDataset:
                     )
                     operations.append(operation)
                 tell(file, file.size)
-            own = described(folder, [folder / MANIFEST])
-            if operations or not _is_same(before.get(MANIFEST), own[0], folder):
+            if operations:
                 api.create_commit(
                     **repository,
-                    operations=[*operations, CommitOperationAdd(MANIFEST, folder / MANIFEST)],
+                    operations=operations,
                     commit_message=f"{manifest.pages} pages by pagemill {__version__}",
                     revision=self.revision,
                 )
             there = self._listed(api)
-            wrong = [f.path for f in (*manifest.files, *own) if not _is_same(there.get(f.path), f, folder)]
+            wrong = [file.path for file in files if not _is_same(there.get(file.path), file, folder)]
             if wrong:
                 raise DamagedRunError(
                     f"{len(wrong)} files of {self.repository} differ from what was uploaded, first: {wrong[0]}",
