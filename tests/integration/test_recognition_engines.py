@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -230,21 +229,6 @@ def test_a_missing_model_names_what_to_install():
     with pytest.raises(MissingDependencyError) as caught:
         rapidocr_engine.model_file("no-such-model.onnx")
     assert "pip install" in (caught.value.remedy or "")
-
-
-def test_a_missing_program_names_what_to_install(monkeypatch):
-    monkeypatch.setattr(tesseract_engine, "PROGRAM", "no-such-program")
-    with pytest.raises(MissingDependencyError) as caught:
-        tesseract_engine.TesseractRecognizer("ko")
-    assert "tesseract-ocr-kor" in (caught.value.remedy or "")
-
-
-@pytest.mark.skipif(shutil.which("tesseract") is None, reason="tesseract is not installed")
-def test_missing_language_data_names_its_package():
-    absent = next(code for code in ("sw", "km", "ru") if code not in tesseract_engine.installed_languages())
-    with pytest.raises(LanguageError) as caught:
-        tesseract_engine.TesseractRecognizer(absent)
-    assert "apt-get install" in (caught.value.remedy or "")
 
 
 @needs_korean

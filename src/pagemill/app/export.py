@@ -217,7 +217,7 @@ class Exporter:
                 folder, title, ((doc_id, self._with_crops(folder, pages)) for doc_id, pages in self._documents())
             )
             return
-        from pagemill.export.docjson import document_json
+        from pagemill.document.docjson import document_json
         from pagemill.export.markdown import document_markdown
 
         for doc_id, pages in self._documents():

@@ -9,7 +9,7 @@ import hashlib
 import math
 from collections import defaultdict
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import numpy as np
@@ -36,8 +36,8 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     """A question and the pages that answer it."""
 
     id: str
-    query: str
-    relevant: dict[str, int]
+    query: Annotated[str, msgspec.Meta(pattern=r"\S")]
+    relevant: dict[str, Annotated[int, msgspec.Meta(ge=-1000, le=1000)]]
     """Grade by page id: over 0 for a page that answers."""
     type: str = ""
     domain: str = ""

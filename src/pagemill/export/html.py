@@ -6,6 +6,8 @@ policy lets nothing but the one style and the pictures beside the file take effe
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from collections import Counter
 from dataclasses import dataclass, field
@@ -24,7 +26,6 @@ from pagemill.export.html_lists import list_html
 from pagemill.export.markdown import plain_content, table_of
 from pagemill.export.model_markdown import markdown_html
 from pagemill.export.parts import PageRenderer, TextPart, page_parts, stream_joined
-from pagemill.export.report import source_hash
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -149,11 +150,16 @@ def _counted(pages: Iterable[PageResult], counts: Counter[Status]) -> Iterator[P
         yield page
 
 
-def _head(title: str, language: str | None) -> str:
-    style = _STYLE.read_text(encoding="utf-8")
-    policy = (
-        f"default-src 'none'; img-src 'self'; style-src '{source_hash(style)}'; base-uri 'none'; form-action 'none'"
-    )
+def html_head(title: str, language: str | None, style: str, policy: str) -> str:
+    """An HTML page up to its body.
+
+    Args:
+        title: Of the page.
+        language: Its BCP-47 tag, where it is known.
+        style: The text of its one style sheet.
+        policy: What the content security policy allows beside that.
+    """
+    policy = f"default-src 'none'; {policy}; style-src '{source_hash(style)}'; base-uri 'none'; form-action 'none'"
     lang = f' lang="{language}"' if language else ""
     return (
         f'<!doctype html>\n<html{lang}>\n<head>\n<meta charset="utf-8">\n'
@@ -162,6 +168,15 @@ def _head(title: str, language: str | None) -> str:
         f'<meta name="generator" content="pagemill {__version__}">\n'
         f"<title>{_text(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
     )
+
+
+def source_hash(text: str) -> str:
+    """Hash of an inline element's text as a content security policy names it."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}"
+
+
+def _head(title: str, language: str | None) -> str:
+    return html_head(title, language, _STYLE.read_text(encoding="utf-8"), "img-src 'self'")
 
 
 class _Html(PageRenderer[_Block]):

@@ -8,7 +8,6 @@ that one script and that one style take effect and nothing be fetched, whatever 
 from __future__ import annotations
 
 import base64
-import hashlib
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from msgspec.structs import replace
 
 from pagemill.document.labels import TITLES, Label
 from pagemill.document.page import Status, TextLine
+from pagemill.export.html import html_head, source_hash
 from pagemill.export.markdown import plain_content
 
 if TYPE_CHECKING:
@@ -46,16 +46,7 @@ def report_html(
     style = _template("style.css")
     scripts = sorted(entry.name for entry in _TEMPLATE.iterdir() if entry.name.endswith(".js"))
     script = "".join(map(_template, scripts))
-    policy = (
-        f"default-src 'none'; img-src data:; style-src '{source_hash(style)}'; script-src '{source_hash(script)}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
-    yield (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>pagemill report</title>\n'
-        f"<style>{style}</style>\n</head>\n<body>\n"
-    )
+    yield html_head("pagemill report", "en", style, f"img-src data:; script-src '{source_hash(script)}'")
     yield _template("page.html")
     yield _block("summary", summary)
     yield from _page_blocks(pages, previews, int(summary.get("pages", 0)))
@@ -139,8 +130,3 @@ def _image_block(identifier: str, image: bytes) -> str:
 
 def _template(name: str) -> str:
     return (_TEMPLATE / name).read_text(encoding="utf-8")
-
-
-def source_hash(text: str) -> str:
-    """Hash of an inline element's text as a content security policy names it."""
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}"

@@ -65,8 +65,7 @@ def _corners(quad: NDArray[np.float64]) -> Quad:
     """Order a rectangle's corners clockwise from its top-left, supposing it is turned by less than 45 degrees."""
     # cv2.boxPoints goes round clockwise (y down), so only the start has to be found.
     start = int(np.argmin(quad.sum(axis=1)))
-    ordered = np.roll(quad, -start, axis=0)
-    a, b, c, d = ((float(x), float(y)) for x, y in ordered)
+    a, b, c, d = ((x, y) for x, y in np.roll(quad, -start, axis=0).tolist())
     return (a, b, c, d)
 
 

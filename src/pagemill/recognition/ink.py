@@ -65,9 +65,7 @@ def unread_share(line: Pixels, read: RecognizedText) -> float:
     if not read.centers:
         return 1.0 if _is_writing(ink) else 0.0
     centers = np.asarray(read.centers) * width
-    right = np.searchsorted(centers, inked).clip(0, len(centers) - 1)
-    nearest = np.minimum(np.abs(centers[right] - inked), np.abs(centers[(right - 1).clip(0)] - inked))
-    unexplained = nearest > _REACH * height
+    unexplained = np.abs(inked[:, None] - centers).min(axis=1) > _REACH * height
     ink[:, inked[~unexplained]] = False
     return float(unexplained.mean()) if _is_writing(ink) else 0.0
 

@@ -100,12 +100,11 @@ def languages_covered_by(characters: frozenset[str]) -> frozenset[str]:
     if not characters >= _LATIN:
         return frozenset()
     return frozenset(
-        language for language, alphabet in ALPHABETS.items() if characters.issuperset(alphabet + _capitals(alphabet))
+        language
+        for language, alphabet in ALPHABETS.items()
+        if characters.issuperset(alphabet)
+        and characters.issuperset(upper for upper in map(str.upper, alphabet) if len(upper) == 1)
     )
-
-
-def _capitals(alphabet: str) -> str:
-    return "".join(upper for upper in (letter.upper() for letter in alphabet) if len(upper) == 1)
 
 
 TESSDATA_NAMES: dict[str, str] = {

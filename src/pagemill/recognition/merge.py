@@ -7,6 +7,7 @@ Hangul, which it leaves blank. So the stretches without Hangul are cut out of th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,16 +47,14 @@ class Stretch:
 
 def stretches(read: RecognizedText, scripts: frozenset[str]) -> list[Stretch]:
     """The stretches worth a second reading: two characters or more, among them a letter or digit."""
-    found = []
-    start, text = 0, read.text
-    for index in range(len(text) + 1):
-        if index < len(text) and script_of(text[index]) not in scripts:
+    text, found = read.text, []
+    for own, run in groupby(range(len(text)), key=lambda index: script_of(text[index]) in scripts):
+        solid = [index for index in run if not text[index].isspace()]
+        if own or not read.centers or not any(text[index].isalnum() for index in solid):
             continue
-        run = text[start:index]
-        first, last = start + len(run) - len(run.lstrip()), start + len(run.rstrip())
-        if read.centers and last - first >= 2 and any(character.isalnum() for character in run):
+        first, last = solid[0], solid[-1] + 1
+        if last - first >= 2:
             found.append(Stretch(first, last, _border(read, first - 1, first), _border(read, last, last - 1)))
-        start = index + 1
     return found
 
 

@@ -77,12 +77,13 @@ def model_file(name: str) -> Path:
         MissingDependencyError: The package is not installed, or this version ships other models.
     """
     spec = importlib.util.find_spec("rapidocr")
-    for folder in (spec.submodule_search_locations or ()) if spec else ():
-        path = Path(folder) / "models" / name
-        if path.is_file():
-            return path
-    what = "the package rapidocr is not installed" if spec is None else f"the installed rapidocr ships no {name}"
-    raise MissingDependencyError(f"cannot read text: {what}", remedy="Install it: pip install 'rapidocr>=3.10,<4'")
+    path = Path(spec.origin).parent / "models" / name if spec and spec.origin else None
+    if path is None or not path.is_file():
+        raise MissingDependencyError(
+            f"cannot read text: no rapidocr with the model {name} is installed",
+            remedy="Install it: pip install 'rapidocr>=3.10,<4'",
+        )
+    return path
 
 
 @functools.cache
@@ -153,9 +154,7 @@ class RapidOcrDetector:
         """The scale at which to look for text."""
         height, width = page.shape[:2]
         scale: float = min(LONG_SIDE / max(height, width), 2.0)
-        if scale >= 1:
-            return scale
-        letters = letter_height(page)
+        letters = letter_height(page) if scale < 1 else None
         if letters is None or letters * scale >= _SMALL_LETTERS:
             return scale
         most = math.sqrt(_MAX_DETECTION_PIXELS / (height * width))

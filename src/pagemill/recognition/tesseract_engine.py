@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import cv2
 import numpy as np
 
-from pagemill.errors import LanguageError, MissingDependencyError, PageTimeoutError, WorkerCrashError
+from pagemill.errors import PageTimeoutError, WorkerCrashError
 from pagemill.imaging.transforms import fit
 from pagemill.recognition.base import RecognizedText, RecognizerOffer
-from pagemill.recognition.languages import LANGUAGE_OF_SCRIPT, TESSDATA_NAMES, remedy_for
+from pagemill.recognition.languages import LANGUAGE_OF_SCRIPT, TESSDATA_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,22 +96,12 @@ class TesseractRecognizer:
     """Reads line images with Tesseract.
 
     Args:
-        language: BCP-47 primary subtag.
-
-    Raises:
-        MissingDependencyError: The program is not installed.
-        LanguageError: Data of the language is not installed.
+        language: BCP-47 primary subtag, one of :func:`installed_languages`.
     """
 
     max_batch = 32
 
     def __init__(self, language: str) -> None:
-        if shutil.which(PROGRAM) is None:
-            raise MissingDependencyError("the program tesseract is not installed", remedy=remedy_for([language]))
-        if language not in installed_languages():
-            raise LanguageError(
-                f"Tesseract's language data is not installed for: {language}", remedy=remedy_for([language])
-            )
         self._tessdata = TESSDATA_NAMES[language]
 
     def recognize(self, lines: Sequence[Pixels]) -> list[RecognizedText]:

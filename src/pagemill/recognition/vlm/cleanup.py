@@ -162,13 +162,7 @@ def center(text: str, task: Task) -> str:
 
 
 STEPS: Mapping[str, Callable[[str, Task], str]] = {
-    "reasoning": reasoning,
-    "fences": fences,
-    "delimiters": delimiters,
-    "inline_math": inline_math,
-    "leaders": leaders,
-    "special_tokens": special_tokens,
-    "center": center,
+    step.__name__: step for step in (reasoning, fences, delimiters, inline_math, leaders, special_tokens, center)
 }
 """Steps that ``cleanup`` in a model card may name."""
 

@@ -8,10 +8,9 @@ import msgspec
 import pytest
 from json_schemas import as_text, schemas
 
-from pagemill.document.docjson import DocJSON
+from pagemill.document.docjson import DocJSON, document_json
 from pagemill.document.labels import Label
 from pagemill.document.page import ContentFormat, ImageCrop, PageError, PageResult, Region, Status, TextLine
-from pagemill.export.docjson import document_json
 
 PUBLISHED = Path(__file__).parents[3] / "docs" / "schema"
 
