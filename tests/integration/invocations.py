@@ -14,7 +14,6 @@ from PIL import Image
 
 from pagemill.document.catalogue import Catalogue
 from pagemill.document.identity import KnownSource, PageKey, WaitingPage
-from pagemill.document.names import UniqueNames
 from pagemill.errors import CorruptInputError
 from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.page import PdfInfo, PdfRepair
@@ -69,11 +68,11 @@ class RememberingCatalogue(Catalogue):
     def begin(self) -> None:
         self.calls.clear()
         self._met: list[MetSource] = []
-        self._document_names, self._page_names = UniqueNames(), UniqueNames()
+        super().__init__()
         for name in self.documents.values():
-            self._document_names.claim(name)
+            self._unique("documents", name)
         for name in [*self.ended.values(), *(page.page_id for page in self.waiting.values())]:
-            self._page_names.claim(name)
+            self._unique("pages", name)
 
     def end(self, ref: PageRef) -> None:
         self.waiting.pop(ref.key, None)
@@ -112,11 +111,8 @@ class RememberingCatalogue(Catalogue):
 
     def document_id(self, key: str, wanted: str) -> str:
         if key not in self.documents:
-            self.documents[key] = self._document_names.claim(wanted)
+            self.documents[key] = self._unique("documents", wanted)
         return self.documents[key]
-
-    def page_id(self, wanted: str) -> str:
-        return self._page_names.claim(wanted)
 
 
 def write(path: Path, data: bytes) -> Path:

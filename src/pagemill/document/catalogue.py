@@ -7,9 +7,9 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from pagemill.document.identity import KnownSource
-from pagemill.document.names import UniqueNames
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -26,8 +26,8 @@ class Catalogue:
         self._lock = threading.Lock()
         self._copies: Counter[str] = Counter()
         self._document_ids: dict[str, str] = {}
-        self._documents = UniqueNames()
-        self._pages = UniqueNames()
+        self._given: set[tuple[str, str]] = set()
+        self._tried: dict[tuple[str, str], int] = {}  # last number given to a name that more than one wanted
 
     def remembered_digest(self, path: Path, size: int, modified_ns: int) -> str | None:
         """The digest of a file that has kept its path, size and time of modification; None for any other."""
@@ -53,10 +53,25 @@ class Catalogue:
         """The id of a document: the one it has (``key`` says which document), else ``wanted`` made unique."""
         with self._lock:
             if key not in self._document_ids:
-                self._document_ids[key] = self._documents.claim(wanted)
+                self._document_ids[key] = self._unique("documents", wanted)
             return self._document_ids[key]
 
     def page_id(self, wanted: str) -> str:
         """An id for a page that has none yet: ``wanted`` made unique."""
         with self._lock:
-            return self._pages.claim(wanted)
+            return self._unique("pages", wanted)
+
+    def _unique(self, kind: str, wanted: str) -> str:
+        """A name that nobody has yet; upper and lower case count as the same."""
+        name = next(name for name in self._candidates(kind, wanted) if (kind, name.casefold()) not in self._given)
+        self._given.add((kind, name.casefold()))
+        return name
+
+    def _candidates(self, kind: str, wanted: str) -> Iterator[str]:
+        """``wanted``, ``wanted-2``, ``wanted-3`` and so on, without those that were tried before."""
+        place = (kind, wanted.casefold())
+        number = self._tried.get(place, 1)
+        while True:
+            yield wanted if number == 1 else f"{wanted}-{number}"
+            number += 1
+            self._tried[place] = number

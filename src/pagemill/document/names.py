@@ -28,24 +28,6 @@ def safe_name(raw: str) -> str:
     return text or "document"
 
 
-class UniqueNames:
-    """Hands out names, each once: the second ``a`` becomes ``a-2``. Upper and lower case count as the same."""
-
-    def __init__(self) -> None:
-        self._counts: dict[str, int] = {}
-
-    def claim(self, name: str) -> str:
-        """A name nobody has yet, made from ``name``, which should be safe already."""
-        count = self._counts.get(name.casefold(), 0)
-        candidate = name
-        while candidate.casefold() in self._counts:
-            count += 1
-            candidate = f"{name}-{count}"
-        self._counts[name.casefold()] = max(count, 1)
-        self._counts.setdefault(candidate.casefold(), 1)
-        return candidate
-
-
 def file_stem(identifier: str) -> str:
     """The file name of a document or page id: the id itself where it is safe, as those made by sources are.
 

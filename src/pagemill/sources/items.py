@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 MAX_SUFFIXES = 20
 """Suffixes of skipped files that are counted apart."""
-_MAX_SUFFIX = 16
-"""Characters of a suffix; a longer one is rather the end of a sentence."""
 _DIGITS = re.compile(r"(\d+)")
 
 
@@ -52,9 +50,9 @@ class SkippedFiles:
         self.by_suffix: Counter[str] = Counter()
 
     def add(self, name: str) -> None:
-        """Count a file by its name, which is untrusted: there may be any number of suffixes, of any length."""
+        """Count a file by its name, which is untrusted: there may be any number of suffixes."""
         suffix = PurePosixPath(name).suffix.lower() or "no suffix"
-        if suffix not in self.by_suffix and (len(self.by_suffix) >= MAX_SUFFIXES or len(suffix) > _MAX_SUFFIX):
+        if suffix not in self.by_suffix and len(self.by_suffix) >= MAX_SUFFIXES:
             suffix = "other"
         self.by_suffix[suffix] += 1
 

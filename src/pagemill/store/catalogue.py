@@ -11,7 +11,7 @@ from pagemill.store.rows import PageState
 from pagemill.store.run_database import MAX_URI, plain, short
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from pagemill.store.run_database import RunDatabase
@@ -54,7 +54,6 @@ class RunCatalogue(Catalogue):
         self._replace = replace
         self._met = Numbers()  # sources that the input of this process holds
         self._taken: dict[bytes, int] = {}  # of contents met more than once: the copies up to this one are met
-        self._tried: dict[tuple[str, str], int] = {}  # last number given to a name that more than one wanted
 
     def remembered_digest(self, path: Path, size: int, modified_ns: int) -> str | None:
         """The digest of a file that has kept its path, size and time of modification; None for any other."""
@@ -111,14 +110,13 @@ class RunCatalogue(Catalogue):
         """An id for a page that has none yet: ``wanted`` made unique."""
         wanted = plain(wanted)
         with self._run.lock:
-            for candidate in self._candidates("pages", wanted):
-                name = candidate.casefold()
-                if name in self._run.new_names:
-                    continue
-                if self._run.one("SELECT 1 FROM pages WHERE name = ?", (name,)) is None:
-                    self._run.new_names.add(name)
-                    return candidate
-        raise AssertionError("there is no end of candidates")
+            page_id = next(filter(self._is_free, self._candidates("pages", wanted)))
+            self._run.new_names.add(page_id.casefold())
+            return page_id
+
+    def _is_free(self, page_id: str) -> bool:
+        name = page_id.casefold()
+        return name not in self._run.new_names and not self._run.query("SELECT 1 FROM pages WHERE name = ?", (name,))
 
     def _new_document(self, key: str, wanted: str) -> str:
         """A name for a document that has none, or one whose key was lost with an earlier database."""
@@ -134,15 +132,6 @@ class RunCatalogue(Catalogue):
                 self._run.change("UPDATE documents SET key = ? WHERE name = ?", (key, name))
                 return str(rows[0][1])
         raise AssertionError("there is no end of candidates")
-
-    def _candidates(self, kind: str, wanted: str) -> Iterator[str]:
-        """``wanted``, ``wanted-2``, ``wanted-3`` and so on, without those that were tried before."""
-        place = (kind, wanted.casefold())
-        number = self._tried.get(place, 1)
-        while True:
-            yield wanted if number == 1 else f"{wanted}-{number}"
-            number += 1
-            self._tried[place] = number
 
     def _free_copy(self, content: bytes) -> int:
         """The first copy of a content that this process has not met, or the next number."""

@@ -1,5 +1,8 @@
 from pathlib import Path
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from pagemill.document.catalogue import Catalogue
 
 
@@ -16,3 +19,16 @@ def test_a_new_catalogue_remembers_no_file():
     catalogue.counted("d", 1, 5)
     assert catalogue.remembered_digest(Path("a"), 1, 2) is None
     assert catalogue.meet("d", "u").pages is None
+
+
+def test_duplicates_get_numbers():
+    catalogue = Catalogue()
+    given_names = [catalogue.page_id(name) for name in ("a", "a", "A", "a-2", "b", "a")]
+    assert given_names == ["a", "a-2", "A-3", "a-2-2", "b", "a-4"]
+
+
+@given(st.lists(st.sampled_from(["a", "A", "a-2", "a-3", "a-2-2", "b"]), max_size=30))
+def test_names_are_unique(wanted: list[str]):
+    catalogue = Catalogue()
+    claimed = [catalogue.page_id(name).casefold() for name in wanted]
+    assert len(set(claimed)) == len(claimed)

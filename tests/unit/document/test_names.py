@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pagemill.document.names import MAX_BYTES, UniqueNames, crop_path, file_stem, safe_name
+from pagemill.document.names import MAX_BYTES, crop_path, file_stem, safe_name
 
 identifiers = st.text(st.characters(), max_size=400) | st.text(string.ascii_letters + "-_./\\", max_size=8)
 
@@ -42,18 +42,6 @@ def test_any_text_becomes_one_path_component(raw: str):
     assert not name.startswith(".")
     assert len(name.encode("utf-8")) <= MAX_BYTES + 1
     assert safe_name(name) == name
-
-
-def test_duplicates_get_numbers():
-    names = UniqueNames()
-    assert [names.claim(n) for n in ("a", "a", "A", "a-2", "b", "a")] == ["a", "a-2", "A-3", "a-2-2", "b", "a-4"]
-
-
-@given(st.lists(st.sampled_from(["a", "A", "a-2", "a-3", "a-2-2", "b"]), max_size=30))
-def test_claimed_names_are_unique(wanted: list[str]):
-    names = UniqueNames()
-    claimed = [names.claim(name).casefold() for name in wanted]
-    assert len(set(claimed)) == len(claimed)
 
 
 @pytest.mark.parametrize("name", ["report_1", "보고서_3", "Annual Report v1.2"])
