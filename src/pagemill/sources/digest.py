@@ -95,27 +95,14 @@ class Identifier:
         file_format = _format_of_head(data, item.name)
         return Source(item=item, digest=hashlib.sha256(data).hexdigest(), file_format=file_format)
 
-    def remembered(self, item: Item) -> Source | None:
-        """What is known of a file that has not changed since its digest was taken; None for any other.
-
-        Raises:
-            OSError: It is a local file that cannot be looked up.
-        """
-        if not isinstance(path := item.content, Path):
-            return None
-        status = os.stat(path)  # noqa: PTH116 - in the loop over all files of a resumed run
-        digest = self._catalogue.remembered_digest(path.absolute(), status.st_size, status.st_mtime_ns)
-        if digest is None:
-            return None
-        return Source(item=item, digest=digest, file_format=SUFFIXES.get(path.suffix.lower()))
-
     def _identify_local(self, item: Item, path: Path) -> Source:
-        if (known := self.remembered(item)) is not None:
-            return known
+        status = os.stat(path)  # noqa: PTH116 - in the loop over all files of a resumed run
         promised = SUFFIXES.get(path.suffix.lower())
+        known = self._catalogue.remembered_digest(path.absolute(), status.st_size, status.st_mtime_ns)
+        if known is not None:
+            return Source(item=item, digest=known, file_format=promised)
         started = time.time_ns()
         with FileIO(path) as file:
-            status = os.fstat(file.fileno())
             head = file.read(HEAD_BYTES)
             digest = self._digest(file)
             after = os.fstat(file.fileno())
@@ -142,13 +129,9 @@ class Identifier:
         if file_format.is_table:  # read in pieces
             return Source(item=item, digest=by_address, file_format=file_format)
         if file_format.is_image:
-            data = read_all(file, self._max_bytes)
-            digest = hashlib.sha256(data).hexdigest()
-            return Source(item=replace(item, content=data), digest=digest, file_format=file_format)
+            return self.identify(replace(item, content=read_all(file, self._max_bytes)))
         copy = copy_to_disk(file, self._catalogue.temporary)
-        with FileIO(copy.path) as opened:
-            digest = self._digest(opened)
-        return Source(item=replace(item, content=copy.path), digest=digest, file_format=file_format, keep=copy)
+        return replace(self.identify(replace(item, content=copy.path)), keep=copy)
 
     def _digest(self, file: FileIO) -> str:
         digest = hashlib.sha256()

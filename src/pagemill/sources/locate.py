@@ -130,24 +130,22 @@ class _Search:
         """
         try:
             with os.scandir(folder) as scanned:
-                entries = list(scanned)
-                is_run = any(entry.name == _RUN and entry.is_dir(follow_symlinks=False) for entry in entries)
-                if is_run and not named:
-                    return
-                visible = [
-                    (entry.name, entry.is_dir(follow_symlinks=False), _may_be_file(entry))
-                    for entry in entries
-                    if not entry.name.startswith(".") and not (is_run and entry.name == _CROPS)
-                ]
+                entries = sorted(scanned, key=lambda entry: natural_key(entry.name))
+                folders = {entry.name for entry in entries if entry.is_dir(follow_symlinks=False)}
         except OSError as error:  # of one folder: the others are read all the same
             yield self._broken(str(folder), unreadable(repr(str(folder)), error))
             return
-        for name, is_folder, is_file in sorted(visible, key=lambda entry: natural_key(entry[0])):
-            path = folder / name
-            if is_folder:
+        is_run = _RUN in folders
+        if is_run and not named:
+            return
+        for entry in entries:
+            name, path = entry.name, folder / entry.name
+            if name.startswith(".") or (is_run and name == _CROPS):
+                continue
+            if name in folders:
                 if self.recursive:
                     yield from self._walk(path)
-            elif not is_file:
+            elif not (entry.is_file(follow_symlinks=False) or os.path.isfile(path)):  # noqa: PTH113
                 yield from self._lost(path)
             elif path.suffix.lower() in SUFFIXES or (not path.suffix and _begins_like_document(path)):
                 yield self._file(path, str(path))
@@ -183,14 +181,6 @@ def _without_runs(matches: list[str], pattern: Path) -> Iterator[str]:
 
 def _is_run(folder: Path) -> bool:
     return (folder / _RUN).is_dir()
-
-
-def _may_be_file(entry: os.DirEntry[str]) -> bool:
-    """Whether it is a file or a link to one. What cannot be told is: reading it will say what is wrong."""
-    try:
-        return entry.is_file()
-    except OSError:
-        return True
 
 
 def _begins_like_document(path: Path) -> bool:

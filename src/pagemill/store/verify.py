@@ -327,14 +327,15 @@ class Examination:
             if not (summary.finished or written):
                 continue
             exports = (self._exporters.document_markdown, self._exporters.document_json)
-            for path, export in zip(paths.document_files(self._path, doc_id), exports, strict=True):
+            for name, export in zip(paths.document_names(doc_id), exports, strict=True):
+                path = self._path / name
                 if not path.is_file():
                     kind = Kind.MISSING_DOCUMENT
                 elif self._compares and _is_other(path, encoded(export(reader.document(doc_id)))):
                     kind = Kind.OTHER_DOCUMENT
                 else:
                     continue
-                self._add(kind, path.relative_to(self._path).as_posix())
+                self._add(kind, name)
                 if doc_id not in self.stale_documents[-1:]:
                     self.stale_documents.append(doc_id)
 
