@@ -274,7 +274,7 @@ def _refuse_unfinished(reader: RunReader, options: BuildOptions) -> None:
 
 def _fingerprint(reader: RunReader, options: BuildOptions) -> str:
     """A fingerprint that changes with the records, the vectors, the options and the version."""
-    run = (reader.summary.started.isoformat(), reader.stamp(), reader.summary.counters().decode())
+    run = (reader.summary.started.isoformat(), reader.stamp(), reader.summary.counters())
     state: list[Any] = [__version__, msgspec.to_builtins(options), *run]
     for path in sorted((reader.path / EMBEDDINGS).glob("*")):
         with contextlib.suppress(OSError):

@@ -245,23 +245,11 @@ def _stream_batches(
 
 
 def _columns(schema: pa.Schema, options: SourceOptions) -> Columns:
+    """The columns to read. Images are in one of structs with ``bytes`` (Image of `datasets`), or in a binary one."""
     for name in (options.image_column, options.id_column):
         if name is not None and name not in schema.names:
             raise UsageError(f"there is no column {name!r}", remedy=f"The columns are: {', '.join(schema.names)}.")
-    image, other_images = _image_column(schema, options.image_column)
-    row_id = options.id_column or next(
-        (name for name in _ID_COLUMNS if name in schema.names and _is_scalar(schema.field(name).type)), None
-    )
-    metadata = tuple(f.name for f in schema if f.name not in (image, row_id) and _is_scalar(f.type))
-    return Columns(image, row_id, metadata, other_images)
-
-
-def _image_column(schema: pa.Schema, wanted: str | None) -> tuple[str, tuple[str, ...]]:
-    """The struct column with encoded ``bytes`` (the `datasets` library's Image feature), or a binary column.
-
-    Returns:
-        The column, and others that may hold images where none is ``wanted``.
-    """
+    wanted = options.image_column
     fields = list(schema) if wanted is None else [schema.field(wanted)]
     structs = [f.name for f in fields if _is_image_struct(f.type)]
     candidates = structs or [f.name for f in fields if _is_binary(f.type) and (wanted or f.name in _IMAGE_NAMES)]
@@ -273,7 +261,14 @@ def _image_column(schema: pa.Schema, wanted: str | None) -> tuple[str, tuple[str
         columns = ", ".join(schema.names)
         raise error(f"{holder} encoded page images", remedy=f"Name one that does with --image-column: {columns}.")
     image = next((name for name in _IMAGE_NAMES if name in candidates), candidates[0])
-    return image, tuple(f.name for f in fields if f.name != image and _holds_binary(f.type))
+    scalars = [f.name for f in schema if f.name != image and _is_scalar(f.type)]
+    row_id = options.id_column or next((name for name in _ID_COLUMNS if name in scalars), None)
+    return Columns(
+        image,
+        row_id,
+        metadata=tuple(name for name in scalars if name != row_id),
+        other_images=tuple(f.name for f in fields if f.name != image and _holds_binary(f.type)),
+    )
 
 
 def _is_image_struct(kind: pa.DataType) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import time
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,7 +16,7 @@ from pagemill.store.holding import require_run
 from pagemill.store.lock import Owner, owner_of
 from pagemill.store.records import decode_page, decompress
 from pagemill.store.rows import PAGE_ROWS, PageRow, PageState, page_row, state_is
-from pagemill.store.summary import Counters, RunSummary
+from pagemill.store.summary import RunSummary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -86,20 +85,15 @@ class RunReader(Database):
     @property
     def summary(self) -> RunSummary:
         """Settings and counts as of now."""
-        ((identity, settings, version, started, finished, interrupted, counters),) = self.query(
-            "SELECT identity, settings, version, started, finished, interrupted, counters FROM run, counts"
+        names = ("version", "started", "finished", "interrupted")
+        ((counters, identity, settings, *others),) = self.query(
+            f"SELECT counters, identity, settings, {', '.join(names)} FROM run, counts"
         )
-        summary = RunSummary(
-            version=version,
-            identity=msgspec.json.decode(identity),
-            settings=msgspec.json.decode(settings),
-            started=datetime.fromisoformat(started),
-            finished=datetime.fromisoformat(finished) if finished else None,
-            interrupted=bool(interrupted),
-        )
-        summary.restore(msgspec.json.decode(counters, type=Counters))
-        summary.documents = self.one("SELECT count(*) FROM documents WHERE written = 1")
-        return summary
+        fields = msgspec.json.decode(counters) | dict(zip(names, others, strict=True))
+        fields["identity"] = msgspec.json.decode(identity)
+        fields["settings"] = msgspec.json.decode(settings)
+        fields["documents"] = self.one("SELECT count(*) FROM documents WHERE written = 1")
+        return msgspec.convert(fields, RunSummary, strict=False)
 
     def stamp(self) -> tuple[int, int]:
         """Changes whenever a record does: the number of records, and that of the last one. Cheap."""

@@ -61,7 +61,7 @@ class RunDatabase(RunReader):
                 "INSERT INTO run (identity, settings, version, started) VALUES (?, ?, ?, ?)",
                 (_json(summary.identity), _json(summary.settings), summary.version, summary.started.isoformat()),
             )
-            connection.execute("INSERT INTO counts VALUES (?)", (summary.counters().decode(),))
+            connection.execute("INSERT INTO counts VALUES (?)", (summary.counters(),))
             connection.executemany("INSERT INTO derived VALUES (?, 0, 0)", [(paths.RESULTS,), (paths.TEXTS,)])
 
     def is_fruitless(self) -> bool:
@@ -208,7 +208,7 @@ class RunDatabase(RunReader):
 
     def count(self, connection: sqlite3.Connection, summary: Counters) -> None:
         """Store the counts, inside a transaction."""
-        connection.execute("UPDATE counts SET counters = ?", (summary.counters().decode(),))
+        connection.execute("UPDATE counts SET counters = ?", (summary.counters(),))
 
     def drop(self, summary: RunSummary, rows: Iterable[PageRow], *, forget: bool, keep_documents: bool = False) -> None:
         """Remove the records of pages, with all that belongs to them; their files become garbage.

@@ -43,9 +43,9 @@ class Counters(msgspec.Struct, kw_only=True):
         self.skipped += pages
         _count(self.skipped_by_kind, reason.split(" of ")[0], pages)
 
-    def counters(self) -> bytes:
+    def counters(self) -> str:
         """The counts alone, as JSON."""
-        return msgspec.json.encode({name: getattr(self, name) for name in Counters.__struct_fields__})
+        return msgspec.json.encode({name: getattr(self, name) for name in Counters.__struct_fields__}).decode()
 
     def restore(self, counters: Counters) -> None:
         """Take over the counts of another one."""
