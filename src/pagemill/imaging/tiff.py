@@ -120,15 +120,16 @@ def is_damaged(file: IO[bytes], tags: Mapping[int, Any]) -> bool:
         return False
     across, down = tags.get(kind[2]) or tags[_WIDTH], tags.get(kind[3]) or tags[_HEIGHT]
     pieces = math.ceil(tags[_WIDTH] / across) * math.ceil(tags[_HEIGHT] / down)
+    height = tags[_HEIGHT] if kind is _STRIPS else down * pieces
     places, lengths = tags[kind[0]], tags.get(kind[1], ())
     planes, samples = (tags.get(_SAMPLES, 1), 1) if tags.get(_PLANES) == 2 else (1, tags.get(_SAMPLES, 1))
     if len(places) < pieces * planes:
         return True
     if compression in _DEFLATE:
         row = math.ceil(across * samples * max(tags.get(_BITS, (1,))) / 8)
-        most = down if kind is _TILES else min(down, tags[_HEIGHT])
+        most = min(down, height)
         for index, (place, length) in enumerate(zip(places[: pieces * planes], lengths, strict=False)):
-            rows = down if kind is _TILES else min(down, tags[_HEIGHT] - index % pieces * down)
+            rows = min(down, height - index % pieces * down)
             file.seek(place)
             if _is_damaged_stream(file, length, rows * row, 2 * most * row, tags.get(_FILL_ORDER) == 2):
                 return True
@@ -139,7 +140,6 @@ def is_damaged(file: IO[bytes], tags: Mapping[int, Any]) -> bool:
     from PIL.TiffImagePlugin import ImageFileDirectory_v2
 
     pyvips.cache_set_max(0)  # nothing is read twice
-    height = tags[_HEIGHT] if kind is _STRIPS else down * pieces
     starts = tuple(itertools.accumulate(lengths[:-1], initial=0))  # Pillow adds where the directory ends
     kept = {tag: tags.get(tag) for tag in _CODING} | {_HEIGHT: height}
     kept |= dict(zip(_STRIPS, (starts, lengths, across, down), strict=True))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pagemill.document.geometry import area, areas, as_array, as_boxes, components, frame_of, intersection_matrix
-from pagemill.document.labels import FLOWING, FORMULAS, PICTURES, Label
+from pagemill.document.labels import FIGURES, FLOWING, FORMULAS, PICTURES, Label
 from pagemill.layout.base import DetectedRegion
 from pagemill.layout.misread import (
     fills_page,
@@ -99,20 +99,15 @@ def _dissolve(regions: Iterable[DetectedRegion], boxes: Floats, pixels: Pixels) 
     for region in regions:
         box = np.array(region.box, dtype=np.float64)
         inside = boxes[_shares(boxes, box[None])[:, 0] >= LAYOUT.line_inside]
-        draft = Draft(region.label, box, region)
-        logo = logo_label(box, pixels.shape[0]) if region.label is Label.IMAGE else None
-        if logo is not None:
-            drafts.append(Draft(logo, box, region))
-        elif region.label in (Label.IMAGE, Label.CHART):
+        label = logo_label(box, pixels.shape[0]) if region.label is Label.IMAGE else region.label
+        draft = Draft(label, box, region)
+        if label in FIGURES:
             drafts += _real_pictures(draft, inside, pixels)
-        elif region.label is Label.DISPLAY_FORMULA:
+        elif label is Label.DISPLAY_FORMULA:
             drafts += _real_formulas(draft, inside, pixels)
-        else:
-            if region.label is Label.TABLE:
-                if is_columns_of_text(box, inside, pixels):
-                    continue
-                if is_no_table(inside):
-                    draft.label = Label.TEXT
+        elif label is not Label.TABLE or not is_columns_of_text(box, inside, pixels):
+            if label is Label.TABLE and is_no_table(inside):
+                draft.label = Label.TEXT
             drafts.append(draft)
     return drafts
 
@@ -138,13 +133,12 @@ def _real_formulas(draft: Draft, inside: Floats, pixels: Pixels) -> list[Draft]:
     text = paragraphs_in_formula(draft.box, inside)
     if not text.any():
         return [draft]
-    parts = []
-    for top, bottom in free_spans(draft.box[1], draft.box[3], inside[text]):
-        centre = (inside[~text, 1] + inside[~text, 3]) / 2
-        members = inside[~text][(centre > top) & (centre < bottom)]
-        if len(members):
-            parts.append(Draft(draft.label, frame_of(members), draft.origin))
-    return parts
+    rest = inside[~text]
+    centre = (rest[:, 1] + rest[:, 3]) / 2
+    parts = [
+        rest[(centre > top) & (centre < bottom)] for top, bottom in free_spans(draft.box[1], draft.box[3], inside[text])
+    ]
+    return [Draft(draft.label, frame_of(part), draft.origin) for part in parts if len(part)]
 
 
 def _with_table_heads(drafts: list[Draft]) -> list[Draft]:
@@ -190,13 +184,10 @@ def _assign(drafts: list[Draft], boxes: Floats) -> list[int]:
     cost = np.where(inside, size + picture * size.sum(), np.inf)
     cut = ~inside & grows & (shares >= LAYOUT.line_cut)
     cost = np.where(cut, (3 - shares) * size.sum(), cost)
-    orphans = []
-    for line, home in enumerate(cost.argmin(axis=1)):
-        if np.isfinite(cost[line, home]):
-            drafts[home].lines.append(line)
-        else:
-            orphans.append(line)
-    return orphans
+    held = np.isfinite(cost).any(axis=1)
+    for line in np.flatnonzero(held).tolist():
+        drafts[cost[line].argmin()].lines.append(line)
+    return np.flatnonzero(~held).tolist()
 
 
 def _adopt(drafts: list[Draft], boxes: Floats, orphans: list[int]) -> list[int]:
@@ -224,30 +215,23 @@ def _in_row(line: Floats, others: Floats) -> bool:
 
 
 def _restore_headings(drafts: list[Draft], boxes: Floats) -> None:
-    """Turn a doubtful "header" back into a heading: alone in its row, flush with the text close below."""
+    """Turn a doubtful "header" back into a heading: above all other lines, flush with the text close below."""
     for draft in drafts:
         if draft.label is not Label.HEADER or len(draft.lines) != 1:
             continue
-        if draft.origin is None or (draft.origin.score or 0.0) >= LAYOUT.header_doubt:
+        others = np.delete(boxes, draft.lines, axis=0)
+        if draft.origin is None or (draft.origin.score or 0.0) >= LAYOUT.header_doubt or not len(others):
             continue
-        line = boxes[draft.lines[0]]
-        size = line[3] - line[1]
-        others = np.delete(boxes, draft.lines[0], axis=0)
-        below = others[others[:, 1] > line[3] - LAYOUT.heading_clearance * size]
-        in_row = len(others) and _in_row(line, others)
-        if in_row or not len(below) or len(below) < len(others):
-            continue
-        following = below[below[:, 1].argmin()]
+        line, following = boxes[draft.lines[0]], others[others[:, 1].argmin()]
+        size, gap = line[3] - line[1], following[1] - line[3]
         flush = min(abs(following[0] - line[0]), abs(following[2] - line[2])) < size  # right-to-left pages, too
-        if following[1] - line[3] < LAYOUT.heading_gap * size and flush:
+        if -LAYOUT.heading_clearance * size < gap < LAYOUT.heading_gap * size and flush:
             draft.label = Label.PARAGRAPH_TITLE
 
 
 def _complete_heads(drafts: list[Draft], boxes: Floats, height: float) -> None:
     """Mark the other pieces of a running head: single lines at the top in one row with a header."""
     heads = [line for draft in drafts if draft.label is Label.HEADER for line in draft.lines]
-    if not heads:
-        return
     for draft in drafts:
         if draft.label is Label.TEXT and len(draft.lines) == 1:
             line = boxes[draft.lines[0]]

@@ -16,13 +16,14 @@ if TYPE_CHECKING:
     from pagemill.imaging.types import Flags, Floats, Indices, Pixels
 
 
-def logo_label(box: Floats, page_height: float) -> Label | None:
-    """Header or footer image for a small picture, box of shape (4,), at the edge of the page; else None."""
-    if box[3] - box[1] > LAYOUT.logo * page_height:
-        return None
-    if box[3] < LAYOUT.head_band * page_height:
+def logo_label(box: Floats, page_height: float) -> Label:
+    """Header or footer image for a small picture, box of shape (4,), at the edge of the page; else image."""
+    is_small = box[3] - box[1] <= LAYOUT.logo * page_height
+    if is_small and box[3] < LAYOUT.head_band * page_height:
         return Label.HEADER_IMAGE
-    return Label.FOOTER_IMAGE if box[1] > (1 - LAYOUT.head_band) * page_height else None
+    if is_small and box[1] > (1 - LAYOUT.head_band) * page_height:
+        return Label.FOOTER_IMAGE
+    return Label.IMAGE
 
 
 def page_area(pixels: Pixels) -> int:

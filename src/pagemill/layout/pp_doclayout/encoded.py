@@ -97,16 +97,12 @@ def load_inputs(
         decoders: Threads for what the CPU decodes.
         jpeg_decoder: Takes the plain JPEGs; None where there is none.
     """
-    sizes = [plain_jpeg_size(page) if jpeg_decoder else None for page in pages]
-    on_cpu = {i: decoders.submit(_load, page, interpolation) for i, page in enumerate(pages) if sizes[i] is None}
     loaded: dict[int, ModelInput | PagemillError] = {}
-    plain = {i: size for i, size in enumerate(sizes) if size is not None}
-    if jpeg_decoder and plain:
-        tensors = jpeg_decoder.inputs([pages[i] for i in plain], interpolation)
-        if tensors is None:
-            on_cpu |= {i: decoders.submit(_load, pages[i], interpolation) for i in plain}
-        else:
-            loaded = {i: ModelInput(tensor, plain[i]) for i, tensor in zip(plain, tensors, strict=True)}
+    if jpeg_decoder:
+        plain = {i: size for i, page in enumerate(pages) if (size := plain_jpeg_size(page))}
+        tensors = jpeg_decoder.inputs([pages[i] for i in plain], interpolation) if plain else None
+        loaded |= {i: ModelInput(tensor, plain[i]) for i, tensor in zip(plain, tensors or (), strict=False)}
+    on_cpu = {i: decoders.submit(_load, page, interpolation) for i, page in enumerate(pages) if i not in loaded}
     loaded |= {i: future.result() for i, future in on_cpu.items()}
     return [loaded[i] for i in range(len(pages))]
 
