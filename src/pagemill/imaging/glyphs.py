@@ -28,14 +28,7 @@ _DOTTED = {"\u0131": "i", "\u0237": "j"}
 
 
 STYLE = np.dtype(
-    [
-        ("size", np.float64),
-        ("angle", np.int64),
-        ("bold", np.bool_),
-        ("invisible", np.bool_),
-        ("annotation", np.bool_),
-        ("replacement", np.bool_),
-    ]
+    [("size", "f8"), ("angle", "i8"), ("bold", "?"), ("invisible", "?"), ("annotation", "?"), ("replacement", "?")]
 )
 """What the glyphs of one text object share: the font size in pixels, 0 when unknown; the writing direction in degrees
 clockwise from left-to-right, 0-359; whether an annotation draws them rather than the page itself; whether they are a

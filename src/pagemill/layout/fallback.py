@@ -244,7 +244,7 @@ def _split(draft: Draft, boxes: Floats) -> list[Draft]:
     if draft.label not in FLOWING or len(draft.lines) < 2:
         return [draft]
     tables, members = _tables(boxes, np.array(sorted(draft.lines), dtype=np.intp), draft.origin)
-    blocks = [members[block] for block in split_lines(boxes[members])] if len(members) else []
+    blocks = split_lines(boxes, members) if len(members) else []
     return tables + [_part(draft.origin, draft.label, boxes, block) for block in _joined(boxes, blocks)]
 
 

@@ -43,38 +43,39 @@ def line_height(lines: Floats) -> float:
     return float(np.median(lines[:, 3] - lines[:, 1]))
 
 
-def split_lines(lines: Floats) -> list[Indices]:
-    """Cut the lines of one region at gutters between columns and at paragraph gaps (recursive XY-cut).
+def split_lines(lines: Floats, members: Indices) -> list[Indices]:
+    """Cut some lines, those of one region, at gutters between columns and at paragraph gaps (recursive XY-cut).
 
     More careful than ``group_lines``: the region is known to belong together, so only clear gaps cut.
 
     Args:
         lines: Boxes of shape (n, 4).
+        members: Indices of the region's lines.
 
     Returns:
         Indices of every part's lines; parts from top to bottom, columns from left to right.
     """
-    return _cut(lines, np.arange(len(lines), dtype=np.intp))
-
-
-def _cut(lines: Floats, members: Indices) -> list[Indices]:
-    if len(members) < 2:
+    first = _first_part(lines[members]) if len(members) > 1 else None
+    if first is None:
         return [members]
-    own = lines[members]
-    unit = line_height(own)
-    gaps = _projection_gaps(own[:, 0], own[:, 2])
+    return split_lines(lines, members[first]) + split_lines(lines, members[~first])
+
+
+def _first_part(lines: Floats) -> Flags | None:
+    """Which lines are before the first gap that cuts them; None where none does."""
+    unit = line_height(lines)
+    gaps = _projection_gaps(lines[:, 0], lines[:, 2])
     for gap, left in sorted(gaps, key=lambda item: -item[0]):
-        if gap >= LAYOUT.gutter * unit and _are_columns(own[left], own[~left], unit):
-            return _cut(lines, members[left]) + _cut(lines, members[~left])
+        if gap >= LAYOUT.gutter * unit and _are_columns(lines[left], lines[~left], unit):
+            return left
     slack = LAYOUT.paragraph_box_slack * unit
-    gaps = _projection_gaps(own[:, 1] + slack, own[:, 3] - slack)
-    positive = [gap for gap, _ in gaps]
-    usual = LAYOUT.paragraph_gap_ratio * float(np.median(positive)) if positive else 0.0
-    limit = min(max(LAYOUT.paragraph_gap * unit, usual), LAYOUT.clear_gap * unit)
+    gaps = _projection_gaps(lines[:, 1] + slack, lines[:, 3] - slack)
+    usual = float(np.median([gap for gap, _ in gaps])) if gaps else 0.0
+    limit = min(max(LAYOUT.paragraph_gap * unit, LAYOUT.paragraph_gap_ratio * usual), LAYOUT.clear_gap * unit)
     for gap, above in gaps:
-        if gap >= limit or _is_spread_row(own[above], own[~above]) or _is_spread_row(own[~above], own[above]):
-            return _cut(lines, members[above]) + _cut(lines, members[~above])
-    return [members]
+        if gap >= limit or _is_spread_row(lines[above], lines[~above]) or _is_spread_row(lines[~above], lines[above]):
+            return above
+    return None
 
 
 def _is_spread_row(row: Floats, rest: Floats) -> bool:

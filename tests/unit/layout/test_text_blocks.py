@@ -39,18 +39,21 @@ def test_every_line_is_in_one_block() -> None:
     random = np.random.default_rng(3)
     corner = random.uniform(0, 1000, (300, 2))
     lines = np.concatenate([corner, corner + random.uniform(5, 200, (300, 2)) * [1, 0.1]], axis=1)
-    for blocks in (group_lines(lines), split_lines(lines)):
+    for blocks in (group_lines(lines), split_lines(lines, np.arange(len(lines)))):
         assert sorted(np.concatenate(blocks).tolist()) == list(range(300))
 
 
 def test_a_region_over_two_columns_is_cut_between_them_left_first() -> None:
     lines = np.concatenate([column(215, 400, 0, 6), column(0, 200, 0, 6)])
-    assert [sorted(part.tolist()) for part in split_lines(lines)] == [[6, 7, 8, 9, 10, 11], [0, 1, 2, 3, 4, 5]]
+    assert [sorted(part.tolist()) for part in split_lines(lines, np.arange(len(lines)))] == [
+        [6, 7, 8, 9, 10, 11],
+        [0, 1, 2, 3, 4, 5],
+    ]
 
 
 def test_ragged_pieces_do_not_cut_a_region() -> None:
     lines = np.concatenate([column(0, 200, 0, 6), np.array([[215.0, 31, 225, 39]])])
-    assert len(split_lines(lines)) == 1
+    assert len(split_lines(lines, np.arange(len(lines)))) == 1
 
 
 def test_rows_run_from_left_to_right() -> None:
@@ -60,5 +63,6 @@ def test_rows_run_from_left_to_right() -> None:
 
 def test_a_running_foot_of_three_pieces_is_cut_off_its_paragraph() -> None:
     foot = np.array([[0.0, 80, 60, 90], [170, 80, 230, 90], [340, 80, 400, 90]])
-    parts = split_lines(np.concatenate([column(0, 400, 0, 5), foot]))
+    lines = np.concatenate([column(0, 400, 0, 5), foot])
+    parts = split_lines(lines, np.arange(len(lines)))
     assert [sorted(part.tolist()) for part in parts] == [[0, 1, 2, 3, 4], [5, 6, 7]]

@@ -59,16 +59,15 @@ def _mask_span(start: int, stop: int, extent: int, mask_extent: int) -> slice:
 def _trace(mask: NDArray[np.uint8], width: int, height: int) -> NDArray[np.int32]:
     """Simplified outline, shape (n, 2), of the largest part of a mask drawn at ``width`` x ``height`` pixels."""
     rows, columns = mask.shape
-    if width >= 2 * columns and height >= 2 * rows:
-        blocks = np.repeat(np.repeat(mask, 2, axis=0), 2, axis=1)
-        ends = (_block_ends(columns, width), _block_ends(rows, height))
-        contours = [
-            np.stack([ends[0][contour[:, 0, 0]], ends[1][contour[:, 0, 1]]], axis=1)[:, None]
-            for contour in cv2.findContours(blocks, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)[0]
-        ]
+    is_drawn_by_blocks = width >= 2 * columns and height >= 2 * rows
+    if is_drawn_by_blocks:
+        drawn = np.repeat(np.repeat(mask, 2, axis=0), 2, axis=1)
     else:
-        drawn = cv2.resize(mask, (width, height), interpolation=cv2.INTER_NEAREST)
-        contours = list(cv2.findContours(drawn, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)[0])
+        drawn = np.asarray(cv2.resize(mask, (width, height), interpolation=cv2.INTER_NEAREST), dtype=np.uint8)
+    contours = [contour[:, 0] for contour in cv2.findContours(drawn, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)[0]]
+    if is_drawn_by_blocks:
+        x, y = _block_ends(columns, width), _block_ends(rows, height)
+        contours = [np.stack([x[contour[:, 0]], y[contour[:, 1]]], axis=1) for contour in contours]
     if not contours:  # all that was set fell between the pixels of a smaller drawing
         return np.empty((0, 2), dtype=np.int32)
     largest = max(contours, key=cv2.contourArea)
