@@ -85,16 +85,13 @@ class CheckResult:
     remedy: str | None
 
 
-def examine(
-    areas: Iterable[Area], *, servers: Sequence[str] = (), vllm: str | None = None, token: str | None = None
-) -> Iterator[CheckResult]:
+def examine(areas: Iterable[Area], *, servers: Sequence[str] = (), vllm: str | None = None) -> Iterator[CheckResult]:
     """Check what the areas need, one after the other.
 
     Args:
         areas: The tasks.
         servers: Base URLs of model servers that should answer.
         vllm: Where vLLM is, as for ``serve-model --vllm``.
-        token: For the Hub; None for that of the environment or of a login.
     """
     checks: dict[Area, list[_Check]] = {
         Area.MACHINE: [
@@ -114,7 +111,7 @@ def examine(
         Area.SERVE: [("vLLM", partial(_vllm, vllm)), ("GPU", _graphics_cards), _model("glm-ocr")],
         Area.EMBED: [("sentence-transformers", _local_models), _model("qwen3-vl-embedding-2b")],
         Area.SEARCH: [("full text", _full_text)],
-        Area.PUBLISH: [_package("huggingface-hub", "hub"), ("login", partial(_hub_login, token))],
+        Area.PUBLISH: [_package("huggingface-hub", "hub"), ("login", _hub_login)],
     }
     for area in areas:
         for what, check in checks[area]:
@@ -288,12 +285,12 @@ def _full_text() -> str:
     return f"SQLite {sqlite3.sqlite_version} with FTS5"
 
 
-def _hub_login(token: str | None) -> str:
+def _hub_login() -> str:
     try:
         from huggingface_hub import get_token
     except ImportError as error:
         raise MissingDependencyError("unknown", remedy="pip install 'pagemill[hub]'") from error
-    if token or get_token():
+    if get_token():
         return "there is a token (not verified)"
     raise MissingDependencyError("there is no token", remedy="hf auth login, or set HF_TOKEN")
 

@@ -9,7 +9,7 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -42,8 +42,8 @@ class Step(StrEnum):
 class Done:
     """There is nothing to do."""
 
-    why: str | None
-    """Such as ``all 6 pages are parsed``; None if the step cannot be done, which has been reported."""
+    why: str
+    """Such as ``all 6 pages are parsed``."""
     status: int = ExitCode.OK
     """The exit status that the step would have."""
 
@@ -78,18 +78,14 @@ class StepRunner:
         steps: The steps, in order.
         say: Called with what happens, in a sentence.
         tell: Called with the events of servers.
-        secrets: Variables for the steps alone, such as a token: everybody on the machine can see command lines.
     """
 
     _working: asyncio.Task[int]
 
-    def __init__(
-        self, steps: Sequence[PlannedStep], say: Callable[[str], object], tell: Tell, secrets: Mapping[str, str]
-    ) -> None:
+    def __init__(self, steps: Sequence[PlannedStep], say: Callable[[str], object], tell: Tell) -> None:
         self._steps = steps
         self._say = say
         self._tell = tell
-        self._secrets = secrets
         self._child: asyncio.subprocess.Process | None = None
         self._child_since = 0.0
         self._servers: ModelServers | None = None
@@ -130,8 +126,7 @@ class StepRunner:
             if planned.serving is None:
                 code = await self._do(planned, ())
             elif planned.done and (done := await self._look(planned.done)):
-                if done.why is not None:
-                    self._say(f"[{planned.step}] Nothing to do, and no server started: {done.why}.")
+                self._say(f"[{planned.step}] Nothing to do, and no server started: {done.why}.")
                 code = done.status
             else:
                 code = await self._do_served(planned, planned.serving)
@@ -178,7 +173,7 @@ class StepRunner:
             return ExitCode.INTERRUPTED
         command = planned.command(urls)
         self._say(f"[{planned.step}] {shlex.join(command)}")
-        child = self._child = await _start(command, self._secrets)
+        child = self._child = await _start(command)
         self._child_since = time.monotonic()
         if self._requests:  # a signal came while it was started
             child.terminate()
@@ -240,34 +235,7 @@ class StepRunner:
                 self._child.send_signal(number)
 
 
-async def check(arguments: Sequence[str], environment: Mapping[str, str]) -> Done | None:
-    """Ask a command with ``--check`` whether there is work left.
-
-    Args:
-        arguments: Of ``pagemill``.
-        environment: What the step alone may know.
-
-    Returns:
-        None where there is.
-    """
-    child = await _start(["pagemill", *arguments, "--check"], environment, stdout=asyncio.subprocess.PIPE)
-    try:
-        output, _ = await child.communicate()
-    except asyncio.CancelledError:
-        child.kill()
-        await child.wait()
-        raise
-    assert child.returncode is not None
-    if child.returncode == ExitCode.WORK_LEFT:
-        return None
-    if child.returncode in _GOES_ON_AFTER:
-        return Done(output.decode("utf-8", "replace").strip(), child.returncode)
-    return Done(None, child.returncode if child.returncode > 0 else ExitCode.CRASH)
-
-
-async def _start(
-    command: Sequence[str], environment: Mapping[str, str], stdout: int | None = None
-) -> asyncio.subprocess.Process:
+async def _start(command: Sequence[str]) -> asyncio.subprocess.Process:
     """Start a command as a child process, which the kernel kills when this one dies (Linux)."""
     parent = os.getpid()
 
@@ -278,9 +246,7 @@ async def _start(
 
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", *command),
-        env={**os.environ, **environment},
         stdin=asyncio.subprocess.DEVNULL,
-        stdout=stdout,
         process_group=0,  # the terminal's Ctrl-C comes to this process alone, which passes it on once
         preexec_fn=prepare,
     )

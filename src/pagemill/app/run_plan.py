@@ -12,9 +12,9 @@ from pathlib import Path
 from pagemill.app.doctor import Area, CheckResult, Readiness, examine
 from pagemill.app.embed import embedded_already
 from pagemill.app.options import DirectoryOptions, ParseOptions
+from pagemill.app.parse import find_nothing_to_do
 from pagemill.app.publish import check_names
 from pagemill.app.run import Done, PlannedStep, Step
-from pagemill.app.run import check as check_step
 from pagemill.config.hardware import Dtype
 from pagemill.config.model_cards import ModelKind, load_card
 from pagemill.config.model_files import find_model
@@ -169,7 +169,7 @@ def check(options: RunOptions, steps: Sequence[PlannedStep], report: Callable[[C
     lacking = []
     areas = dict.fromkeys(area for each in steps for area in each.areas)
     servers = dict.fromkeys(url for each in steps for url in each.asked)
-    for finding in examine(areas, servers=list(servers), token=options.hf_token):
+    for finding in examine(areas, servers=list(servers)):
         report(finding)
         if finding.verdict is Readiness.MISSING:
             lacking.append(finding)
@@ -208,7 +208,7 @@ def _recognition(options: RunOptions, dry: bool) -> PlannedStep:
         step=Step.OCR,
         arguments=arguments,
         serving=serving,
-        done=lambda: check_step(arguments, options.secrets),
+        done=lambda: _parsed_already(options, parse),
         areas=tuple(areas),
         asked=recognition.servers,
         notes=notes,
@@ -270,6 +270,12 @@ def _upload(options: RunOptions, dry: bool) -> PlannedStep:
     build = BuildOptions(licence=options.licence or "", crops=options.parse.settings.crops)
     arguments = ("publish", str(options.out), *words(place), *words(build))
     return PlannedStep(step=Step.UPLOAD, arguments=arguments, areas=(Area.PUBLISH,))
+
+
+async def _parsed_already(options: RunOptions, parse: ParseOptions) -> Done | None:
+    """Whether ``pagemill parse`` would find nothing to do."""
+    outcome = await find_nothing_to_do(options.out, options.inputs, parse, options.directory)
+    return None if outcome is None else Done(f"all {outcome.summary.pages:,} pages are parsed", outcome.exit_code)
 
 
 async def _embedded_already(options: RunOptions, model: str) -> Done | None:

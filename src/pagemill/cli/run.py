@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -94,8 +95,9 @@ def command(dry_run: bool, options: RunOptions, **more: Any) -> int:
         for line in commands(steps):
             click.echo(line)
         return ExitCode.OK
+    os.environ.update(wanted.secrets)
     check(wanted, steps, lambda finding: _print_finding(finding, console))
-    runner = StepRunner(steps, lambda text: console.note((text, "bold")), ServerDisplay(console), wanted.secrets)
+    runner = StepRunner(steps, lambda text: console.note((text, "bold")), ServerDisplay(console))
     return asyncio.run(runner.run())
 
 

@@ -33,7 +33,7 @@ def served(step: Step, done: Callable[[], Awaitable[Done | None]]) -> PlannedSte
 
 
 def run(steps: list[PlannedStep], told: list[str]) -> int:
-    runner = StepRunner(steps, told.append, lambda event: None, {})
+    runner = StepRunner(steps, told.append, lambda event: None)
     return asyncio.run(asyncio.wait_for(runner.run(), PATIENCE_S))
 
 
