@@ -36,7 +36,7 @@ def command() -> None:
 @json_option
 def layout_preprocess(pages: int, as_json: bool) -> None:
     """Measure the CPU time from a page to the layout model's input, for pagemill and the published processor."""
-    from pagemill.bench.layout_preprocess import preprocess_rows
+    from pagemill.bench.layout import preprocess_rows
 
     missing = _missing("torch", "torchvision", "transformers")
     rows = preprocess_rows(pages=pages, stock=not missing)
@@ -88,7 +88,7 @@ def layout_inference(
 
     if missing := _missing("torch", "transformers"):
         raise MissingDependencyError(f"layout-inference needs {missing}", remedy=INSTALL)
-    from pagemill.bench.layout_inference import inference_rows, stage_rows
+    from pagemill.bench.layout import inference_rows, stage_rows
     from pagemill.layout.pp_doclayout.settings import TorchDevice
     from pagemill.testing.random_layout_model import save_random_model
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
-from pagemill.bench import layout_inference, layout_preprocess
+from pagemill.bench import layout
 from pagemill.bench.table import FigureTable, show
 from pagemill.cli.bench import command
 from pagemill.errors import MissingDependencyError
@@ -71,7 +71,7 @@ def test_json_has_every_figure_and_the_machine(capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize("missing", [set(), {"torchvision"}, {"torch", "torchvision", "transformers"}])
 def test_preprocessing_leaves_out_what_is_not_installed(monkeypatch: pytest.MonkeyPatch, missing: set[str]):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name in missing else object())
-    asked = replace(monkeypatch, layout_preprocess, "preprocess_rows", [("ours", 80.0, 12.5)])
+    asked = replace(monkeypatch, layout, "preprocess_rows", [("ours", 80.0, 12.5)])
     output = run("layout-preprocess", "--pages", "1")
     assert asked["stock"] == (not missing)
     assert ("left out: it needs" in output) == bool(missing)
@@ -88,8 +88,8 @@ def test_inference_needs_torch(monkeypatch: pytest.MonkeyPatch):
 def test_inference_makes_a_random_model_and_takes_a_given_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
     made = replace(monkeypatch, random_layout_model, "save_random_model", tmp_path / "made")
-    model = replace(monkeypatch, layout_inference, "inference_rows", [("float32", 100.0, 12.5)])
-    stage = replace(monkeypatch, layout_inference, "stage_rows", [("JPEG to regions", 200.0, 12.5, None)])
+    model = replace(monkeypatch, layout, "inference_rows", [("float32", 100.0, 12.5)])
+    stage = replace(monkeypatch, layout, "stage_rows", [("JPEG to regions", 200.0, 12.5, None)])
     options = ["--pages", "3", "--batch", "2", "--device", "cpu", "--threads", "2", "--repeats", "1", "--no-compile"]
     output = run("layout-inference", *options)
     assert "JPEG to regions        200.00         12.50             -" in output
@@ -102,7 +102,7 @@ def test_inference_makes_a_random_model_and_takes_a_given_one(monkeypatch: pytes
     run("layout-inference", "--weights", str(tmp_path))
     assert model["arguments"][0] == tmp_path
     assert not made
-    replace(monkeypatch, layout_inference, "stage_rows", [("JPEG to regions", 200.0, 12.5, 0.5)])
+    replace(monkeypatch, layout, "stage_rows", [("JPEG to regions", 200.0, 12.5, 0.5)])
     output = run("layout-inference", *options)
     assert "0.50" in output
     assert "nvidia-ml-py" not in output

@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from pagemill.bench.layout_inference import gpu_samples  # noqa: E402
+from pagemill.bench.layout import gpu_samples  # noqa: E402
 
 
 def test_without_cuda_there_is_no_share():

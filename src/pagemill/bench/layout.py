@@ -1,29 +1,35 @@
-"""Inference of PP-DocLayout step by step: float32, inference mode, mixed precision, bfloat16, compiled; and the stage.
+"""The layout model: from encoded pages to its input, its inference step by step, and the whole stage.
 
-Every row is measured on the same weights and pages. On a GPU a row ends when the device has finished.
+Preprocessing is measured for the published processor and for ours. Inference is measured in float32, in inference mode,
+in mixed precision, in bfloat16 and compiled, on the same weights and pages; on a GPU a row ends when the device has
+finished.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import io
+import itertools
 import statistics
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from itertools import cycle, islice
 from typing import TYPE_CHECKING, Any
 
 import cv2
+import numpy as np
 
 from pagemill.errors import PagemillError
+from pagemill.imaging.decode import decode_image, decode_reduced
 from pagemill.layout.pp_doclayout.inference import ModelChoice, Predictor, load_predictor
-from pagemill.layout.pp_doclayout.preprocess import resize_pages
+from pagemill.layout.pp_doclayout.preprocess import INPUT_SIDE, resize_pages
 from pagemill.layout.pp_doclayout.settings import Interpolation, PPDocLayoutSettings, Precision, TorchDevice
 from pagemill.layout.pp_doclayout_engine import PPDocLayoutEngine
 from pagemill.testing.drawn_pages import A4_300DPI, draw_page
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import torch
@@ -35,6 +41,8 @@ Speed = tuple[str, float, float]
 """Name, milliseconds, pages per second."""
 
 _SAMPLE_S = 0.05
+_DISTINCT = 4
+"""Different pages whose preprocessing is measured."""
 
 
 def inference_rows(
@@ -103,7 +111,7 @@ def stage_rows(
     rows = []
     with ThreadPoolExecutor(threads) as decoders, ThreadPoolExecutor(3) as callers:
         for kind in ("JPEG", "PNG"):
-            data = list(islice(cycle(encode_pages(drawn, kind)), pages))
+            data = list(itertools.islice(itertools.cycle(encode_pages(drawn, kind)), pages))
 
             def detect(chunk: Sequence[bytes]) -> None:
                 for answer in engine.detect_encoded(chunk, decoders):
@@ -162,3 +170,76 @@ def _fastest(call: Callable[[], None], repeats: int) -> float:
         call()
         times.append(time.perf_counter() - start)
     return min(times) * 1000
+
+
+def preprocess_rows(*, pages: int, stock: bool) -> list[Speed]:
+    """CPU time for A4 pages at 300 dpi: the resize alone, then from encoded bytes; page by page in turn.
+
+    Args:
+        pages: How many.
+        stock: Measure the published processor, too; it needs torchvision.
+
+    Returns:
+        The name of each way, its milliseconds and its pages per second.
+    """
+    drawn = [draw_page(seed, A4_300DPI) for seed in range(_DISTINCT)]
+    ways: list[tuple[str, Callable[[bytes], Any], Callable[[Any], Any]]] = [
+        (f"ours, {interpolation}", _decode, functools.partial(_ours, interpolation=interpolation))
+        for interpolation in Interpolation
+    ]
+    if stock:
+        import transformers
+
+        processor = transformers.PPDocLayoutV3ImageProcessor()
+        ways.append(("the published processor", _pillow, functools.partial(_published, processor=processor)))
+    rows = _in_turn("resize", {name: resize for name, _, resize in ways}, drawn, pages)
+    for kind in ("JPEG", "PNG"):
+        whole = {name: _after(decode, resize) for name, decode, resize in ways}
+        if kind == "JPEG":
+            name, _, resize = ways[0]
+            whole[f"{name}, from half size"] = _after(_decode_reduced, resize)
+        rows += _in_turn(f"{kind} to input", whole, encode_pages(drawn, kind), pages)
+    return rows
+
+
+def _after(decode: Callable[[bytes], Any], resize: Callable[[Any], Any]) -> Callable[[bytes], Any]:
+    return lambda page: resize(decode(page))
+
+
+def _ours(page: Pixels, interpolation: Interpolation) -> Any:
+    """Resized, channels first, over 255; the last two happen on the device in a run."""
+    batch = resize_pages([page], interpolation)
+    return np.ascontiguousarray(batch.transpose(0, 3, 1, 2)).astype(np.float32) / np.float32(255)
+
+
+def _published(page: Any, processor: Any) -> Any:
+    return processor(images=[page], return_tensors="pt")
+
+
+def _decode(page: bytes) -> Pixels:
+    return decode_image(page).pixels
+
+
+def _decode_reduced(page: bytes) -> Pixels:
+    """As the layout model gets pages that nothing else looks at."""
+    return decode_reduced(page, INPUT_SIDE)[0]
+
+
+def _pillow(page: bytes) -> Any:
+    from PIL import Image
+
+    with Image.open(io.BytesIO(page)) as image:
+        return image.convert("RGB")
+
+
+def _in_turn(what: str, ways: Mapping[str, Callable[[Any], Any]], distinct: Sequence[Any], pages: int) -> list[Speed]:
+    """CPU milliseconds of each way for all pages, after a warm-up; page by page in turn, so that all meet the same."""
+    spent = dict.fromkeys(ways, 0.0)
+    for call in ways.values():
+        call(distinct[0])
+    for page in itertools.islice(itertools.cycle(distinct), pages):
+        for name, call in ways.items():
+            start = time.process_time()
+            call(page)
+            spent[name] += time.process_time() - start
+    return [(f"{what}: {name}", seconds * 1000, pages / seconds) for name, seconds in spent.items()]
