@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from rich.console import Console
-from rich.control import Control
 from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.segment import ControlType
 from rich.text import Text
 
 from pagemill.app.parse import ParseDisplay, RunOutcome
@@ -23,11 +21,10 @@ from pagemill.runtime.supervisor import Life, Vitals
 from pagemill.serving.spec import Event, What
 
 LOG_EVERY_S = 10.0
-SERVER_LOG_EVERY_S = 15.0
+SERVER_LOG_EVERY_S = 5.0
 MAX_FAILURE_LINES = 20
 """Failed pages that are named as they come; the others are counted."""
 _INDENT = 10
-_ERASE_LINE = Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2))
 
 
 class LenientConsole(Console):
@@ -188,6 +185,7 @@ class ParseProgress(ProgressBar, ParseDisplay):
 
 _EVENTS = {
     What.STARTING: "Starting {url}: {text}",
+    What.PROGRESS: "{passed:4.0f} s  {text}",
     What.READY: "Ready after {passed:.0f} s: {url} ({text})",
     What.REUSED: "Using a running server: {url} ({text})",
     What.DIED: "Server {url}: {text}",
@@ -198,7 +196,7 @@ _TROUBLE = (What.DIED, What.GIVEN_UP)
 
 
 class ServerDisplay:
-    """Shows the events of servers: a changing line on a terminal, plain lines in a log.
+    """Prints the events of servers; lines of their logs now and then, to show that a start goes on.
 
     An instance is what :class:`pagemill.serving.servers.ModelServers` calls.
     """
@@ -209,27 +207,18 @@ class ServerDisplay:
         self._last_progress = time.monotonic()
 
     def __call__(self, event: Event) -> None:
-        """Show an event."""
+        """Print an event."""
         now = time.monotonic()
-        passed = now - self._starts.get(event.url, self._last_progress)
-        if event.what is What.PROGRESS:
-            self._progress(f"{passed:4.0f} s  {event.text}", now)
-            return
-        self._console.control(_ERASE_LINE)
         if event.what is What.STARTING:
             self._starts[event.url] = self._last_progress = now
-        say = self._console.say if event.what in _TROUBLE else self._console.note
-        text = _EVENTS[event.what].format(url=event.url, text=event.text, passed=passed)
-        for line in text.splitlines():  # with the end of a server's log
-            say(line)
-
-    def _progress(self, text: str, now: float) -> None:
-        if self._console.is_terminal and not self._console.failures_only:
-            self._console.control(_ERASE_LINE)
-            self._console.print(Text(printable(text)), end="", no_wrap=True, overflow="crop")
-        elif now - self._last_progress >= SERVER_LOG_EVERY_S:
+        elif event.what is What.PROGRESS:
+            if now - self._last_progress < SERVER_LOG_EVERY_S:
+                return
             self._last_progress = now
-            self._console.note(text)
+        passed = now - self._starts.get(event.url, now)
+        say = self._console.say if event.what in _TROUBLE else self._console.note
+        for line in _EVENTS[event.what].format(url=event.url, text=event.text, passed=passed).splitlines():
+            say(line)
 
 
 def print_summary(
