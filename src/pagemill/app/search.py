@@ -27,7 +27,7 @@ from pagemill.embedding.vectors import FOLDER, VectorsInfo
 from pagemill.errors import DifferentRunError, UsageError
 from pagemill.evaluation.retrieval import DEPTH, FUSED
 from pagemill.imaging.decode import decode_image
-from pagemill.retrieval.hits import EVERYTHING, Filters, IndexPart, Rankings, SearchHit
+from pagemill.retrieval.hits import EVERYTHING, Filters, IndexPart, SearchHit
 from pagemill.retrieval.index import SearchIndex
 from pagemill.runtime import engines as engine_registry
 
@@ -63,16 +63,33 @@ class Searcher(ExitStack):
         top: int = 10,
     ) -> list[SearchHit]:
         """Find the pages for a query; see :func:`search`."""
+        if image is None and not (query and query.strip()):
+            raise UsageError("the query is empty", remedy="Give words to look for, or an image.")
         if not 1 <= top <= MAX_TOP:
             raise UsageError(f"top is {top}; it can be 1 to {MAX_TOP:,}")
         chosen = self._chosen(parts)
         vectors = self._vectors(query, image, chosen, named=parts is not None)
         return self.index.search(query, vectors=vectors, parts=chosen, filters=filters, top=top)
 
-    def rankings(self, query: str, *, parts: Collection[str] | None = None) -> Rankings:
+    def rankings(self, query: str) -> Rankings:
         """The ranking of each part for a text query."""
-        chosen = self._chosen(parts)
-        return self.index.rankings(query, vectors=self._vectors(query, None, chosen, named=False), parts=chosen)
+        return self.index.rankings(query, vectors=self._vectors(query, None, self.index.parts, named=False))
+
+    def ranked_names(self, query: str) -> dict[str, list[str]]:
+        """Page ids found for a text query by each part of the index, and by all of them fused, as they are scored."""
+        index, rankings = self.index, self.rankings(query)
+        pages = {str(part): [ranked.page for ranked in found[:DEPTH]] for part, found in rankings.items()}
+        pages[FUSED] = [page for page, _ in index.fused(query, rankings, top=DEPTH)]
+        return {name: index.names(found) for name, found in pages.items()}
+
+    def description(self) -> dict[str, Any]:
+        """What a result of an evaluation depends on."""
+        return {
+            "path": str(self.index.path),
+            "pagemill": __version__,
+            "pages": len(self.index.page_ids()),
+            "vectors": {part: msgspec.to_builtins(info) for part, info in self.index.vectors.items()},
+        }
 
     def _chosen(self, parts: Collection[str] | None) -> list[IndexPart]:
         there = self.index.parts
@@ -197,8 +214,6 @@ def search(
         UsageError: A filter names something unknown, or the query is empty.
         DifferentRunError: Index, vectors and engine do not fit together; the remedy says what to do.
     """
-    if image is None and not (query and query.strip()):
-        raise UsageError("the query is empty", remedy="Give words to look for, or an image.")
     filters = Filters(tuple(documents), tuple(pages), tuple(languages), tuple(labels))
     with Searcher(out, QueryEngineSettings(servers=tuple(servers), model=model, device=device)) as searcher:
         return searcher.search(query, image=image, parts=parts, filters=filters, top=top)
@@ -207,22 +222,3 @@ def search(
 def _pixels(image: str | Path | bytes) -> NDArray[np.uint8]:
     source = Path(image) if isinstance(image, str) else image
     return decode_image(source, name=str(source) if isinstance(source, Path) else "the image").pixels
-
-
-def ranked_names(searcher: Searcher, query: str) -> dict[str, list[str]]:
-    """Page ids found for a query by each part of the index, and by all of them fused, as they are scored."""
-    index, rankings = searcher.index, searcher.rankings(query)
-    pages = {str(part): [ranked.page for ranked in found[:DEPTH]] for part, found in rankings.items()}
-    pages[FUSED] = [page for page, _ in index.fused(query, rankings, top=DEPTH)]
-    return {name: index.names(found) for name, found in pages.items()}
-
-
-def index_description(searcher: Searcher) -> dict[str, Any]:
-    """What a result of an evaluation depends on."""
-    index = searcher.index
-    return {
-        "path": str(index.path),
-        "pagemill": __version__,
-        "pages": len(index.page_ids()),
-        "vectors": {part: msgspec.to_builtins(info) for part, info in index.vectors.items()},
-    }

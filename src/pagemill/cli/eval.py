@@ -11,7 +11,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from pagemill.app.search import Searcher, index_description, ranked_names
+from pagemill.app.search import Searcher
 from pagemill.cli.options import FILE, choice, json_option, run_directory, takes
 from pagemill.cli.progress import ProgressBar, messages
 from pagemill.config.settings import QueryEngineSettings
@@ -95,8 +95,8 @@ def retrieval(
         with ProgressBar(messages(), len(queries), "searching") as bar:
             result = scoring.evaluate(
                 queries,
-                lambda query: ranked_names(searcher, query.query),
-                index=index_description(searcher),
+                lambda query: searcher.ranked_names(query.query),
+                index=searcher.description(),
                 known_pages=index.page_ids(),
                 duplicates_of=lambda page: index.near_duplicates(page, similarity=similarity),
                 tell=lambda done: bar.update(done, len(queries)),

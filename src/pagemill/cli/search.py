@@ -11,10 +11,9 @@ import click
 import msgspec
 from click.formatting import wrap_text
 
-from pagemill.app.search import MAX_TOP, Searcher
+from pagemill.app.search import Searcher
 from pagemill.cli.options import FILE, choice, run_directory, takes
 from pagemill.config.settings import QueryEngineSettings
-from pagemill.errors import UsageError
 from pagemill.retrieval.hits import Filters, IndexPart, SearchHit
 from pagemill.retrieval.marking import Snippet
 
@@ -25,7 +24,7 @@ from pagemill.retrieval.marking import Snippet
 @click.option("--by-image", type=FILE, metavar="FILE", help="Search by an image, with or without words.")
 @click.option(
     *("-n", "--top"),
-    type=click.IntRange(1, MAX_TOP),
+    type=int,
     default=10,
     show_default=True,
     metavar="N",
@@ -67,8 +66,6 @@ def command(
     pagemill search out "loss of fibre" --label table --documents 'report*' --json
     pagemill search out --by-image photo.jpg
     """  # noqa: D301 - click wants the control character
-    if by_image is None and not (query and query.strip()):
-        raise UsageError("there is no query", remedy="Give words to look for, or an image with --by-image.")
     with Searcher(out, engines) as searcher:
         hits = searcher.search(query, image=by_image, parts=parts or None, filters=Filters(**filters), top=top)
         behind = searcher.index.behind
