@@ -143,15 +143,20 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app_run, "ModelServers", functools.partial(ModelServers, patience=QUICK))
 
 
+def use_environment(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in mill.environment().items():
+        monkeypatch.setenv(name, value)
+
+
 @pytest.mark.usefixtures("impatient")
-def test_servers_that_give_up_end_the_step_and_keep_what_was_done(mill: Mill, capfd):
+def test_servers_that_give_up_end_the_step_and_keep_what_was_done(mill: Mill, capfd, monkeypatch: pytest.MonkeyPatch):
+    use_environment(mill, monkeypatch)
     mill.words = ("dies-after=7", "dies-again")
     spec = mill.world.spec(*mill.words, served_name="glm-ocr", command=lambda port: command_of(mill, port))
     step = PlannedStep(
         step=Step.OCR,
         arguments=("parse", str(mill.scans), "-o", str(mill.out), "--layout-engine", "fast", *READING),
         serving=SimpleNamespace(specs=(spec,)),
-        environment=mill.environment(),
     )
     with pytest.raises(ServerError, match="died 4 times") as raised:
         asyncio.run(asyncio.wait_for(StepRunner([step], lambda text: None, mill.world.tell).run(), 120))
@@ -162,14 +167,14 @@ def test_servers_that_give_up_end_the_step_and_keep_what_was_done(mill: Mill, ca
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_step_that_is_killed_is_told_and_its_server_ended(mill: Mill):
+def test_a_step_that_is_killed_is_told_and_its_server_ended(mill: Mill, monkeypatch: pytest.MonkeyPatch):
+    use_environment(mill, monkeypatch)
     mill.words = (NEVER,)
     spec = mill.world.spec(*mill.words, served_name="glm-ocr", command=lambda port: command_of(mill, port))
     step = PlannedStep(
         step=Step.OCR,
         arguments=("parse", str(mill.scans), "-o", str(mill.out), "--layout-engine", "fast", *READING),
         serving=SimpleNamespace(specs=(spec,)),
-        environment=mill.environment(),
     )
     pipeline = StepRunner([step], lambda text: None, mill.world.tell)
 

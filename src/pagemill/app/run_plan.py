@@ -114,8 +114,6 @@ def _refuse(options: RunOptions) -> None:
     chosen, directory = options.chosen, options.directory
     if Step.OCR in chosen and not options.inputs:
         raise UsageError("there is no INPUT to parse", remedy="Name files, folders or hf://datasets/OWNER/NAME.")
-    if "" in options.inputs:
-        raise UsageError("an INPUT is empty", remedy="Is a shell variable unset?")
     if Step.OCR not in chosen and (directory.fresh or directory.retry_failed):
         flag = "--fresh" if directory.fresh else "--retry-failed"
         remedy = "To make all vectors again: pagemill embed OUT --fresh"

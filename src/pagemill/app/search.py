@@ -27,7 +27,7 @@ from pagemill.embedding.vectors import FOLDER, VectorsInfo
 from pagemill.errors import DifferentRunError, UsageError
 from pagemill.evaluation.retrieval import DEPTH, FUSED
 from pagemill.imaging.decode import decode_image
-from pagemill.retrieval.hits import EVERYTHING, Filters, IndexPart, SearchHit
+from pagemill.retrieval.hits import EVERYTHING, Filters, IndexPart, Rankings, SearchHit
 from pagemill.retrieval.index import SearchIndex
 from pagemill.runtime import engines as engine_registry
 

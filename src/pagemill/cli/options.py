@@ -45,17 +45,23 @@ def under(heading: str) -> dict[str, Any]:
     return {"cls": GroupedOption, "heading": heading}
 
 
-class DirectoryName(click.Path):
-    """The name of an output directory. An empty one would mean the current directory, which nobody wants."""
+class Name(click.ParamType[Any]):
+    """The name of an input or an output directory. An empty one would mean the current directory: nobody wants that.
 
-    def __init__(self) -> None:
-        super().__init__(path_type=Path)
+    Args:
+        kind: The type of the value.
+    """
+
+    name = "path"
+
+    def __init__(self, kind: type[str] | type[Path]) -> None:
+        self.kind = kind
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Refuse an empty name."""
         if value == "":
             self.fail("the name is empty: is a shell variable unset?", param, ctx)
-        return super().convert(value, param, ctx)
+        return self.kind(value)
 
 
 FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)

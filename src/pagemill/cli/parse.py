@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from pagemill.app.options import DirectoryOptions, ParseOptions
-from pagemill.cli.options import DirectoryName, GroupedCommand, given, require_model_engine, takes, under
+from pagemill.cli.options import GroupedCommand, Name, given, require_model_engine, takes, under
 from pagemill.config.modes import VLM, ReadingMode
 from pagemill.config.settings import OUTPUT, RESUME, RecognitionSettings
 
@@ -18,9 +18,9 @@ SILENCE_MARGIN_S = 5.0
 
 
 @click.command(name="parse", cls=GroupedCommand)
-@click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
+@click.argument("inputs", metavar="INPUT...", nargs=-1, required=True, type=Name(str))
 @takes(options=ParseOptions, directory=DirectoryOptions)
-@click.option(*("-o", "--output"), type=DirectoryName(), required=True, help="Directory to write to.", **under(OUTPUT))
+@click.option(*("-o", "--output"), type=Name(Path), required=True, help="Directory to write to.", **under(OUTPUT))
 @click.option(
     *("-q", "--quiet"), is_flag=True, help="Print failures only, neither progress nor a summary.", **under(OUTPUT)
 )
@@ -50,7 +50,7 @@ def command(
     from pagemill.runtime.supervisor import BUSY_DEATHS, RECYCLE, Life, supervise
 
     start = time.monotonic()
-    _refuse(inputs, options, needs_server=not check)
+    _refuse(options, needs_server=not check)
     if check:
         return _check(output, inputs, options, directory)
     recognition = options.settings.recognition
@@ -111,14 +111,12 @@ def _check(out: Path, inputs: tuple[str, ...], options: ParseOptions, directory:
     return outcome.exit_code
 
 
-def _refuse(inputs: tuple[str, ...], options: ParseOptions, *, needs_server: bool) -> None:
+def _refuse(options: ParseOptions, *, needs_server: bool) -> None:
     """Refuse what does not go together on the command line.
 
     Raises:
         click.UsageError: Something does not.
     """
-    if "" in inputs:
-        raise click.UsageError("an INPUT is empty: is a shell variable unset?")
     recognition = options.settings.recognition
     require_model_engine(recognition.engine, given(RecognitionSettings))
     if recognition.engine == VLM and not recognition.servers and needs_server:

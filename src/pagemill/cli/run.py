@@ -14,8 +14,8 @@ from pagemill.app.doctor import CheckResult
 from pagemill.app.run import StepRunner
 from pagemill.app.run_plan import EMBEDDING, RunOptions, check, commands, plan
 from pagemill.cli.options import (
-    DirectoryName,
     GroupedCommand,
+    Name,
     given,
     queries_option,
     require_model_engine,
@@ -34,7 +34,7 @@ _OF_THE_MODEL = ("weights", "dtype", "max_model_len")
 
 
 @click.command(name="run", cls=GroupedCommand)
-@click.argument("inputs", metavar="INPUT...", nargs=-1)
+@click.argument("inputs", metavar="INPUT...", nargs=-1, type=Name(str))
 @click.option(
     *("--step", "steps"),
     multiple=True,
@@ -66,7 +66,7 @@ _OF_THE_MODEL = ("weights", "dtype", "max_model_len")
 )
 @click.option(
     *("-o", "--output", "--output-dir", "out"),
-    type=DirectoryName(),
+    type=Name(Path),
     default=Path("output"),
     help="Directory to write to.  [default: output]",
     **under(OUTPUT),

@@ -6,7 +6,6 @@ build the settings with :func:`build`.
 
 from __future__ import annotations
 
-import math
 import operator
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from enum import StrEnum
@@ -47,8 +46,6 @@ class Option:
     maximum: float | None = None
     above: float | None = None
     """Values must be larger than this."""
-    finite: bool = False
-    """Infinity is not valid."""
     folder_exists: bool = False
     """On the command line the folder must exist."""
     comma_separated: bool = False
@@ -94,8 +91,6 @@ class Option:
             # No comparison holds for NaN.
             if bound is not None and not (isinstance(value, (int, float)) and holds(value, bound)):
                 raise UsageError(f"{self.key} is {value!r}", remedy=f"It must be {relation} {bound:g}.")
-        if self.finite and not math.isfinite(value):
-            raise UsageError(f"{self.key} is {value!r}", remedy="It must be finite.")
         return value
 
 

@@ -20,7 +20,7 @@ class Wishes(Settings):
     HEADING: ClassVar = SERVING
 
     memory_gib: float | None = option(
-        "--memory", metavar="GIB", above=0, finite=True, help="Memory of the accelerator.", shown_default="detected"
+        "--memory", metavar="GIB", above=0, maximum=1e6, help="Memory of the accelerator.", shown_default="detected"
     )
     memory_share: float | None = option(
         "--gpu-mem-util",

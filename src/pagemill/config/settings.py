@@ -73,7 +73,7 @@ class RecognitionSettings(Settings):
         shown_default="adaptive: raised until throughput stops improving",
     )
     request_timeout_s: float = option(
-        "--request-timeout", default=300.0, above=0, finite=True, help="Time limit of one request."
+        "--request-timeout", default=300.0, above=0, maximum=1e6, help="Time limit of one request."
     )
     server_wait_s: float = option(
         "--server-wait",

@@ -172,7 +172,7 @@ def test_without_vllm_and_with_a_server_the_embedded_engine_embeds():
     ("arguments", "said"),
     [
         ((), "no INPUT"),
-        (("",), "INPUT is empty"),
+        (("",), "is a shell variable unset"),
         (("x", "--fresh", "--resume"), "--fresh starts over"),
         (("--step", "upload"), "--hf-repo"),
         (("--step", "upload", "--hf-repo", "me/x"), "--licence"),
