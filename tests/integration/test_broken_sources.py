@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import struct
 from pathlib import Path
@@ -230,3 +231,18 @@ def test_a_broken_frame_in_the_middle_fails_alone(tmp_path: Path):
     ended = run(tmp_path / "out", path)
     assert ended.done == ["fax_1", "fax_2", "fax_4", "fax_5"]
     assert list(ended.failed) == ["fax_3"]
+
+
+def test_a_row_with_a_tiff_whose_directory_is_cut_fails_alone(tmp_path: Path):
+    buffer = io.BytesIO()
+    Image.new("L", (60, 20), 255).save(buffer, "TIFF", compression="tiff_deflate")
+    data = buffer.getvalue()
+    (first,) = struct.unpack_from("<I", data, 4)
+    (entries,) = struct.unpack_from("<H", data, first)
+    table = rows(3)
+    images = table["image"].to_pylist()
+    images[1]["bytes"] = data[: first + 2 + 12 * entries - 5]
+    table = table.set_column(1, "image", pa.array(images, table["image"].type))
+    ended = run(tmp_path / "out", parquet(tmp_path / "shard.parquet", table, rows_of_group=3))
+    assert ended.exit_code is ExitCode.PAGES_FAILED
+    assert (ended.done, list(ended.failed)) == (["law_1", "law_3"], ["law_2"])

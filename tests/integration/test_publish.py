@@ -17,7 +17,7 @@ from pagemill.document.labels import Label
 from pagemill.document.page import PageError
 from pagemill.embedding.vectors import Part, VectorFile, VectorPaths, VectorRow
 from pagemill.embedding.writing import VectorWriter
-from pagemill.errors import ExitCode
+from pagemill.errors import DifferentRunError, ExitCode
 from pagemill.publishing.build import build
 from pagemill.publishing.options import BuildOptions, Shape
 from pagemill.store.reading import RunReader
@@ -185,6 +185,18 @@ def test_vectors_that_are_not_up_to_date_are_not_published(run, tmp_path):
     assert published.rows == rows[1:]
     assert pq.read_table(published.paths.ids)["row"].to_pylist() == list(range(len(rows) - 1))
     assert "lack a vector: 2" in (target / "README.md").read_text()
+
+
+def test_vectors_are_looked_at_before_all_pages_are_decoded_for_their_images(run):
+    files = VectorPaths(run / "embeddings", Part.TEXT)
+    file = VectorFile.open_in(files)
+    rows = [VectorRow(file.rows[0].key, "0" * 64), *file.rows[1:]]
+    with VectorWriter(files, file.info, fresh=True) as writer:
+        writer.append(rows, file.vectors.copy())
+        writer.publish(rows)
+    options = BuildOptions(licence="other", title="t", page_images=True)
+    with RunReader.open(run) as reader, pytest.raises(DifferentRunError):
+        build(reader, options, open_images=lambda: pytest.fail("page images were read"))
 
 
 def test_pages_without_a_vector_are_counted_in_the_card(run, tmp_path):

@@ -40,7 +40,7 @@ from pagemill.embedding.vectors import (
     VectorRow,
     VectorsInfo,
 )
-from pagemill.embedding.writing import VectorWriter
+from pagemill.embedding.writing import VectorWriter, delete_vectors
 from pagemill.errors import (
     DamagedRunError,
     DifferentRunError,
@@ -212,10 +212,10 @@ class _Embedding:
     async def make(self, part: Part) -> None:
         """Bring one part up to date."""
         outcome = self.outcome.parts.setdefault(part, PartOutcome())
-        vectors = VectorPaths(self._out / FOLDER, part)
-        with VectorWriter(vectors, self._info(part), fresh=self._options.fresh) as writer:
-            if part in (Part.TEXT, Part.QUERIES):
-                await self._fit()
+        vectors, info = VectorPaths(self._out / FOLDER, part), self._info(part)
+        if part in (Part.TEXT, Part.QUERIES):
+            await self._fit()
+        with VectorWriter(vectors, info, fresh=self._options.fresh) as writer:
             rows = await self._embed_missing(part, writer)
             outcome.gone = writer.publish(rows)
             outcome.rows = len(rows)
@@ -353,6 +353,9 @@ class _Embedding:
             return
         self._fitted = True
         if self._options.fresh or await asyncio.to_thread(lambda: engine.changed(self._texts())) > _STALE:
+            queries = VectorPaths(self._out / FOLDER, Part.QUERIES)  # made with the statistics that go now
+            self.outcome.lost_queries = queries.vectors.is_file() and not self._options.queries
+            delete_vectors(queries)
             await asyncio.to_thread(engine.fit, self._texts())
 
     def _texts(self) -> Iterator[str]:

@@ -57,5 +57,7 @@ def _summary(outcome: EmbedOutcome) -> Iterator[str]:
         counts += [f"{each.gone:,} removed"] if each.gone else []
         counts += [f"{each.failed:,} failed"] if each.failed else []
         yield f"{part}.npy  {number(each.rows, 'vector')} of {part.plural} ({', '.join(counts)})"
+    if outcome.lost_queries:
+        yield "queries.npy  deleted: the texts have changed too much; make it again with --queries"
     if outcome.cut_texts:
         yield f"{number(outcome.cut_texts, 'text')} truncated to the maximum length of the model"

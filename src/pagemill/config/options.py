@@ -170,7 +170,10 @@ class Settings:
         """
         for name, _, declared in _fields(type(self)):
             value = getattr(self, name)
-            if declared is not None and value is not None and value != declared.default:
+            if declared is None or value is None:
+                continue
+            # "parquet" equals the default of an enumeration, and is none of its members.
+            if value != declared.default or type(value) is not type(declared.default):
                 object.__setattr__(self, name, declared.convert(value))
 
 

@@ -34,6 +34,8 @@ class EmbedOutcome:
     """Name, message and remedy of the first ``MAX_FAILURES`` items that failed."""
     causes: set[str] = field(default_factory=set)
     """Categories of all failures."""
+    lost_queries: bool = False
+    """Vectors of queries were deleted, as the statistics with which they were made have changed."""
     cut_texts: int = 0
     """Texts that were longer than the model takes, and were cut."""
 

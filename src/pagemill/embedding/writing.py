@@ -63,10 +63,8 @@ class VectorWriter:
         with output_errors(paths.folder):
             paths.folder.mkdir(exist_ok=True)
             _end_renames(paths)
-            if fresh:
-                paths.ids.unlink(missing_ok=True)
-                paths.vectors.unlink(missing_ok=True)
-                self._delete_partial()
+        if fresh:
+            delete_vectors(paths)
         self._published = self._open_published()
         with contextlib.ExitStack() as stack, self._partial_errors():
             self._partial = sqlite3.connect(paths.partial, check_same_thread=False)
@@ -118,7 +116,7 @@ class VectorWriter:
             write_vectors(self._paths, self._info, rows, map(self._vector, rows))
         self.close()
         with output_errors(self._paths.partial):
-            self._delete_partial()
+            _delete_partial(self._paths)
         return len({row.key for row in before} - {row.key for row in rows})
 
     def close(self) -> None:
@@ -181,12 +179,26 @@ class VectorWriter:
         except msgspec.DecodeError as error:
             raise DamagedRunError(f"{self._paths.partial} is damaged: {error}", remedy=_ANEW) from error
 
-    def _delete_partial(self) -> None:
-        for suffix in ("", "-wal", "-shm"):
-            self._paths.partial.with_name(self._paths.partial.name + suffix).unlink(missing_ok=True)
-
     def _partial_errors(self) -> contextlib.AbstractContextManager[None]:
         return database_errors(self._paths.partial, repair=_ANEW)
+
+
+def delete_vectors(paths: VectorPaths) -> None:
+    """Delete all files of a part.
+
+    Raises:
+        OutputError: They cannot be deleted.
+    """
+    with output_errors(paths.folder):
+        _end_renames(paths)
+        paths.ids.unlink(missing_ok=True)
+        paths.vectors.unlink(missing_ok=True)
+        _delete_partial(paths)
+
+
+def _delete_partial(paths: VectorPaths) -> None:
+    for suffix in ("", "-wal", "-shm"):
+        paths.partial.with_name(paths.partial.name + suffix).unlink(missing_ok=True)
 
 
 def write_vectors(paths: VectorPaths, info: VectorsInfo, rows: list[VectorRow], vectors: Iterable[bytes]) -> None:

@@ -192,6 +192,8 @@ class _Html(PageRenderer[_Block]):
             scale = _PAGE_WIDTH / max(self.page.width, 1)
             size = f'width="{max(1, round(width * scale))}" height="{max(1, round(height * scale))}"'
             body = f'<img src="{quote(crop)}" {size} alt="{region.label.value}" loading="lazy">'
+        elif region.content:
+            body = _paragraphs(plain_content(region))
         return self._figure(region, body) if body or region.index in self.captions else None
 
     def block(self, region: Region, number: str | None) -> _Block | None:

@@ -76,7 +76,7 @@ class _Markdown(PageRenderer[TextPart]):
 
     def picture(self, region: Region) -> TextPart | None:
         if (crop := self.crops.get(region.index)) is None:
-            return None
+            return TextPart(region_markdown(region)) if region.content else None
         return TextPart(f"![{_figure_name(region, self.captions.get(region.index, ()))}]({quote(crop)})")
 
     def block(self, region: Region, number: str | None) -> TextPart:

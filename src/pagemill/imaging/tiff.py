@@ -24,8 +24,8 @@ _BIG = 43
 _REQUIRED = {256, 257}
 """Tags of width and height; what lacks them is no page, but bytes that the chain led to by mistake."""
 _MAX_COPIED = 2
-"""Strips that have more bytes in all than so many times the file overlap: they are not checked, as a copy of them may
-not fit into memory."""
+"""Strips that have more bytes in all than so many times the file overlap: they are not checked, as that may take
+for ever, and a copy of them may not fit into memory."""
 _REMEDY = "Get the file again, or open it in an image editor and save it again to keep what is left."
 
 _WIDTH, _HEIGHT, _BITS, _COMPRESSION, _FILL_ORDER, _SAMPLES, _PLANES = 256, 257, 258, 259, 266, 277, 284
@@ -125,6 +125,8 @@ def is_damaged(file: IO[bytes], tags: Mapping[int, Any]) -> bool:
     planes, samples = (tags.get(_SAMPLES, 1), 1) if tags.get(_PLANES) == 2 else (1, tags.get(_SAMPLES, 1))
     if len(places) < pieces * planes:
         return True
+    if sum(lengths) > _MAX_COPIED * size:
+        return False
     if compression in _DEFLATE:
         row = math.ceil(across * samples * max(tags.get(_BITS, (1,))) / 8)
         most = min(down, height)
@@ -134,7 +136,7 @@ def is_damaged(file: IO[bytes], tags: Mapping[int, Any]) -> bool:
             if _is_damaged_stream(file, length, rows * row, 2 * most * row, tags.get(_FILL_ORDER) == 2):
                 return True
         return False
-    if compression == _UNCOMPRESSED or sum(lengths) > _MAX_COPIED * size:
+    if compression == _UNCOMPRESSED:
         return False
     import pyvips  # importing it takes 0.2 s, and few pages need it
     from PIL.TiffImagePlugin import ImageFileDirectory_v2

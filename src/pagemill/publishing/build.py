@@ -97,8 +97,10 @@ def build(
         folder.mkdir(parents=True)
         with contextlib.ExitStack() as stack:
             stack.callback(shutil.rmtree, staging, ignore_errors=True)
-            with contextlib.nullcontext() if open_images is None else open_images() as image:
-                manifest = _DatasetBuilder(reader, options, folder, tell, image).build(fingerprint)
+            builder = _DatasetBuilder(reader, options, folder, tell)
+            vectors = builder.copy_embeddings()  # it may refuse the run: before all pages are decoded for their images
+            with contextlib.nullcontext() if open_images is None else open_images() as builder.image:
+                manifest = builder.build(fingerprint, vectors)
             stack.pop_all()
     return folder, manifest
 
@@ -111,13 +113,12 @@ class _DatasetBuilder:
     options: BuildOptions
     folder: Path
     tell: Callable[[PageResult], None]
-    image: Callable[[PageResult], bytes | None] | None
+    image: Callable[[PageResult], bytes | None] | None = None
     languages: Counter[str] = field(default_factory=Counter)
     pages: int = 0
     without_image: int = 0
 
-    def build(self, fingerprint: str) -> Manifest:
-        vectors = self._copy_embeddings()  # first: it may refuse the run
+    def build(self, fingerprint: str, vectors: dict[str, int]) -> Manifest:
         if self.options.shape is Shape.PARQUET:
             self._write_shards()
         else:
@@ -197,7 +198,7 @@ class _DatasetBuilder:
         self.without_image += data is None and page.status is Status.DONE
         return data
 
-    def _copy_embeddings(self) -> dict[str, int]:
+    def copy_embeddings(self) -> dict[str, int]:
         """Add arrays, their ids and an engine's corpus statistics, if any.
 
         Returns:

@@ -204,15 +204,16 @@ class PageReferences:
             if row.data is None:
                 raise CorruptInputError(f"the row {row.problem}", remedy="Repair or drop the row in the dataset.")
             stored = stored_pixels(row.data, limits=self._limits, name="the row's image")
+            found = (
+                count_pages(row.data, "the row's image") if sniff(row.data) is FileFormat.TIFF else TiffPages(1, None)
+            )
         except PagemillError as error:
             where = f"{item.uri}#{row.number}"
             fields |= {"error": _as_data(error, where), "missing": int(row.lost)}
         else:
             fields |= {"payload": EncodedImage(source=row.data), "estimated_bytes": self._decoded_bytes(stored)}
-            if sniff(row.data) is FileFormat.TIFF:
-                found = count_pages(row.data)
-                left_out = found.pages - 1 + (found.problem is not None)
-                fields["warning"] = frames_warning(left_out) if left_out else None
+            left_out = found.pages - 1 + (found.problem is not None)
+            fields["warning"] = frames_warning(left_out) if left_out else None
         wanted_id = safe_name(row.row_id) if row.row_id else f"{document.doc_id}_{number}"
         return self._page(source, document, row.number, wanted_id, **fields)
 

@@ -271,3 +271,16 @@ def test_statistics_follow_the_corpus(tmp_path: Path) -> None:
     made, after = embed_again()
     assert made == 1
     assert np.abs(after - before).max() > 0.01
+
+
+def test_vectors_of_queries_go_with_the_statistics_that_made_them(tmp_path: Path) -> None:
+    out, other = tmp_path / "run", tmp_path / "other"
+    for folder, words in ((out, "the mill"), (other, "the sluice")):
+        write_run(folder, [page("d", n, [region(0, Label.TEXT, f"{words} {n}")]) for n in range(1, 21)])
+    queries = (("q", "the sluice of the mill"),)
+    assert not run_embed(out, open_engine(EngineSettings(folder=out / FOLDER)), queries=queries).lost_queries
+    assert not run_embed(out, open_engine(EngineSettings(folder=out / FOLDER))).lost_queries
+    assert "queries" in made(out)
+    (out / FOLDER).rename(other / FOLDER)
+    assert run_embed(other, open_engine(EngineSettings(folder=other / FOLDER))).lost_queries
+    assert made(other) == {"corpus_ocr_text", "corpus_regions"}

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from pagemill.api import ParseKeywords, StreamKeywords
+from pagemill.app.embed import EmbedOptions
 from pagemill.app.options import DirectoryOptions, ParseOptions
 from pagemill.config.options import Settings, build, option, options_of
 from pagemill.config.serving import ServingOptions
 from pagemill.config.settings import RecognitionSettings
+from pagemill.embedding.vectors import StoredType
 from pagemill.errors import UsageError
 from pagemill.sources.options import PageRanges
 
@@ -114,3 +116,7 @@ def test_help_in_python_lists_every_keyword():
     assert "max_attempts: Attempts at a page" in (pagemill.parse.__doc__ or "")
     with pytest.raises(TypeError, match="unexpected keyword argument 'page'"):
         pagemill.parse(b"", page="1")  # type: ignore[call-arg]
+
+
+def test_a_default_given_by_name_is_the_member_of_its_enumeration():
+    assert build(EmbedOptions, {"dtype": "float32"}).dtype is StoredType.FLOAT32

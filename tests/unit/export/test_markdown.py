@@ -57,6 +57,13 @@ def test_each_kind_of_region():
     assert "A note" not in page_markdown(result, footnotes=False)
 
 
+def test_the_words_of_a_picture_stand_where_its_crop_is_missing():
+    figure = make(0, Label.IMAGE, "Gate *open*")
+    crop = ImageCrop(path="crops/d_1_0.jpg", bbox=(0, 0, 10, 10), label=Label.IMAGE, region=0)
+    assert page_markdown(page(figure)) == escape("Gate *open*")
+    assert page_markdown(page(figure, image_crops=[crop])) == "![image](crops/d_1_0.jpg)"
+
+
 def test_a_list_cut_apart_is_one_list():
     result = page(make(0, Label.TEXT, "• one", list_item=True), make(1, Label.TEXT, "• two", list_item=True))
     assert page_markdown(result) == "- one\n- two"
