@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from pagemill.document.geometry import Box, Point
+from pagemill.document.labels import Label
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pagemill.document.geometry import Box, Point
-    from pagemill.document.labels import Label
     from pagemill.imaging.types import Pixels
 
 

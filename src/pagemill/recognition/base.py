@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
+import msgspec
 import numpy as np
 
 from pagemill.config.modes import ReadingMode
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
     from pagemill.imaging.types import Pixels
 
 Quad = tuple[Point, Point, Point, Point]
+LONGEST_CONTENT = 2_000_000
+"""Characters: far above what a page can hold, and what a record of a page bears."""
+Content = Annotated[str, msgspec.Meta(max_length=LONGEST_CONTENT)]
+Attempts = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+"""As many as Parquet files hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,12 +118,12 @@ class Problem:
 class RegionReading:
     """What a model read in a region."""
 
-    content: str | None
+    content: Content | None
     """None when the region failed; ``problem`` says why then."""
     content_format: ContentFormat
     engine: str
     """Who read it, for the record: ``vlm:glm-ocr``."""
-    attempts: int = 1
+    attempts: Attempts = 1
     """How often the model was asked, one that refused or whose answer was no good included. From 1."""
     problem: Problem | None = None
 
@@ -130,7 +136,7 @@ class PageElement:
     boxes: tuple[Box, ...]
     """Where it stands, as shares (0-1) of the page's width and height, corners in order; several where it is spread
     over columns; none where the model did not tell."""
-    content: str | None
+    content: Content | None
     """None for what is not read, such as a picture."""
     content_format: ContentFormat
     problem: Problem | None = None
@@ -144,7 +150,7 @@ class PageReading:
     """In reading order. None when the page failed; ``problem`` says why then."""
     engine: str
     """As in :attr:`RegionReading.engine`."""
-    attempts: int = 1
+    attempts: Attempts = 1
     """As in :attr:`RegionReading.attempts`."""
     problem: Problem | None = None
     """Of the page as a whole: its answer is cut off, repeats itself, tells no places, ..."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -33,31 +34,31 @@ def region(box=(10.0, 10.0, 50.0, 40.0), label=Label.TEXT, **more) -> DetectedRe
 @pytest.mark.parametrize(
     ("regions", "message"),
     [
-        (None, "NoneType instead of a list"),
-        ([(1, 2, 3, 4)], "'tuple' object has no attribute"),
-        ([region((NAN, 0.0, 1.0, 1.0))], "not 4 finite numbers"),
-        ([region((0.0, 0.0, INF, 1.0))], "not 4 finite numbers"),
-        ([region((0.0, 0.0, 1.0))], "not 4 finite numbers"),
-        ([region(None)], "not 4 finite numbers"),
-        ([region(("a", 0, 1, 1))], "not 4 finite numbers"),
+        (None, "Expected `array`, got `null`"),
+        ([(1, 2, 3, 4)], "Expected `object`, got `array`"),
+        ([region((NAN, 0.0, 1.0, 1.0))], "inverted"),
+        ([region((0.0, 0.0, INF, 1.0))], "outside of the page"),
+        ([region((0.0, 0.0, 1.0))], "Expected `array` of length 4, got 3"),
+        ([region(None)], "Expected `array`, got `null`"),
+        ([region(("a", 0, 1, 1))], "Expected `float`, got `str`"),
         ([region((50.0, 10.0, 10.0, 40.0))], "inverted"),
         ([region((10.0, 40.0, 50.0, 10.0))], "inverted"),
         ([region((10.0, 10.0, 307.0, 40.0))], "outside of the page of 300 x 400 pixels"),
         ([region((10.0, -9.0, 50.0, 40.0))], "outside of the page"),
         ([region((1000.0, 10.0, 1050.0, 40.0))], "outside of the page"),
-        ([region(label="text")], "the label 'text' is no layout class"),
-        ([region(label=3)], "the label 3"),
-        ([region(score=NAN)], r"the score \[nan\] is not 1 finite"),
+        ([region(label="texts")], "Invalid enum value 'texts'"),
+        ([region(label=3)], "Expected `str`, got `int`"),
+        ([region(score=NAN)], "the score nan"),
         ([region(score=1.5)], "the score 1.5"),
-        ([region(), region(polygon=((0, 0), (1, NAN), (1, 1)))], "not 2 finite numbers"),
+        ([region(), region(polygon=((0, 0), (1, NAN), (1, 1)))], "not a finite number"),
         ([region(polygon=((0, 0), (1, 1)))], "fewer than three points"),
-        ([region(polygon=3)], "not iterable"),
-        ({}, "dict instead of a list"),
-        ("", "str instead of a list"),
+        ([region(polygon=3)], "Expected `array | null`, got `int`"),
+        ({}, "Expected `array`, got `object`"),
+        ("", "Expected `array`, got `str`"),
     ],
 )
 def test_regions_that_are_refused(regions, message):
-    with pytest.raises(EngineError, match=message) as caught:
+    with pytest.raises(EngineError, match=re.escape(message)) as caught:
         checked("the layout engine 'x'", checked_regions, PAGE, regions)
     assert caught.value.message.startswith("the layout engine 'x' gave ")
     assert caught.value.retryable
@@ -94,16 +95,16 @@ SQUARE = ((0.0, 0.0), (9.0, 0.0), (9.0, 5.0), (0.0, 5.0))
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (None, "NoneType instead of a list"),
-        ((line for line in [DetectedLine(polygon=SQUARE, score=1.0)]), "generator instead of a list"),
-        ([SQUARE], "'tuple' object has no attribute"),
-        ([DetectedLine(polygon=SQUARE[:3], score=1.0)], "has not four points"),
-        ([DetectedLine(polygon=((NAN, 0.0), *SQUARE[1:]), score=1.0)], "not 2 finite numbers"),
+        (None, "Expected `array`, got `null`"),
+        ((line for line in [DetectedLine(polygon=SQUARE, score=1.0)]), "'generator' object has no attribute"),
+        ([SQUARE], "Expected `object`, got `array`"),
+        ([DetectedLine(polygon=SQUARE[:3], score=1.0)], "Expected `array` of length 4, got 3"),
+        ([DetectedLine(polygon=((NAN, 0.0), *SQUARE[1:]), score=1.0)], "far outside of the page"),
         ([DetectedLine(polygon=((1e9, 0.0), *SQUARE[1:]), score=1.0)], "far outside of the page"),
     ],
 )
 def test_detected_lines_that_are_refused(lines, message):
-    with pytest.raises(EngineError, match=f"the detector gave .*{message}"):
+    with pytest.raises(EngineError, match=f"the detector gave .*{re.escape(message)}"):
         checked("the detector", checked_lines, PAGE, lines)
     line = DetectedLine(polygon=SQUARE, score=1.0)
     assert checked("the detector", checked_lines, PAGE, [line]) == [line]
@@ -112,24 +113,24 @@ def test_detected_lines_that_are_refused(lines, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("text", "'str' object has no attribute"),
-        (None, "'NoneType' object has no attribute"),
-        (RecognizedText(text=None, confidence=0.5), "a text is NoneType"),
-        (RecognizedText(text="a", confidence=NAN), r"the confidence \[nan\]"),
-        (RecognizedText(text="a", confidence=None), r"the confidence \[None\]"),
+        ("text", "Expected `object`, got `str`"),
+        (None, "Expected `object`, got `null`"),
+        (RecognizedText(text=None, confidence=0.5), "Expected `str`, got `null`"),
+        (RecognizedText(text="a", confidence=NAN), "the confidence nan"),
+        (RecognizedText(text="a", confidence=None), "Expected `float`, got `null`"),
         (RecognizedText(text="a", confidence=-0.5), "the confidence -0.5"),
-        (RecognizedText(text="a", confidence=1.0, centers=(NAN,)), "not 1 finite"),
-        (RecognizedText(text="ab", confidence=1.0, centers=(0.5,)), "not 2 finite"),
+        (RecognizedText(text="a", confidence=1.0, centers=(NAN,)), "not a finite number"),
+        (RecognizedText(text="ab", confidence=1.0, centers=(0.5,)), "1 positions of 2 characters"),
     ],
 )
 def test_texts_that_are_refused(text, message):
-    with pytest.raises(EngineError, match=f"the reader gave .*{message}"):
+    with pytest.raises(EngineError, match=f"the reader gave .*{re.escape(message)}"):
         checked("the reader", checked_text, PAGE, text)
 
 
 def test_good_texts_stay():
     for text in (RecognizedText(text="", confidence=0.0), RecognizedText(text="a", confidence=1.0, centers=(0.5,))):
-        assert checked("x", checked_text, PAGE, text) is text
+        assert checked("x", checked_text, PAGE, text) == text
     assert checked("x", checked_text, PAGE, RecognizedText(text="a", confidence=1.0000001)).confidence == 1.0
 
 
