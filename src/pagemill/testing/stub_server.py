@@ -99,9 +99,8 @@ class StubServer:
         self.settings = settings or StubSettings()
         """May be replaced while the server runs."""
         self.counts: Counter[str] = Counter()
-        """``requests`` (completions), ``embeddings``, ``connections``, ``answered``, ``max_in_flight``, ``refused``,
-        ``unauthorized``, ``wrong_model``, ``given_up`` (by the client), ``deaths``, and each :class:`Fault` by its
-        value."""
+        """``requests`` (completions), ``connections``, ``answered``, ``max_in_flight``, ``given_up`` (by the client),
+        ``deaths``, and each :class:`Fault` by its value."""
         self.bodies: deque[bytes] = deque(maxlen=self.settings.keep_bodies)
         """The last bodies of completions: :attr:`StubSettings.keep_bodies`."""
         self.in_flight = 0
@@ -174,7 +173,6 @@ class StubServer:
             return _error(404, "Not Found")
         key = self.settings.api_key
         if key and request.path.startswith("/v1") and request.headers.get("Authorization") != f"Bearer {key}":
-            self.counts["unauthorized"] += 1
             return _json(b'{"error":"Unauthorized"}', 401)
         return await route(request)
 
@@ -217,9 +215,8 @@ class StubServer:
         body = await request.read()
         self.bodies.append(body)
         if f'"{settings.model}"'.encode() not in body:
-            return self._wrong_model(msgspec.json.decode(body)["model"])
+            return _wrong_model(msgspec.json.decode(body)["model"])
         if settings.max_image_pixels and (pixels := stub_answers.image_pixels(body)) > settings.max_image_pixels:
-            self.counts["refused"] += 1
             return _error(400, stub_answers.too_large_message(pixels, settings.max_image_pixels))
         if fault is not None:
             self.counts[fault] += 1
@@ -258,19 +255,18 @@ class StubServer:
         return settings.by_image.get(digest) or text.replace(_IMAGE, digest[:16])
 
     async def _embeddings(self, request: web.BaseRequest) -> web.Response:
-        self.counts["embeddings"] += 1
         asked = msgspec.json.decode(await request.read())
         if asked.get("model") != self.settings.model:
-            return self._wrong_model(asked.get("model"))
+            return _wrong_model(asked.get("model"))
         await asyncio.sleep(self.settings.latency_ms / 1000)
         data = stub_answers.embeddings(asked["messages"], self.settings.dimension)
         usage = {"prompt_tokens": 300 * len(data), "total_tokens": 300 * len(data), "completion_tokens": 0}
         reply = {"id": "embd-0", "object": "list", "created": 1_700_000_000, "model": self.settings.model}
         return _json(msgspec.json.encode(reply | {"data": data, "usage": usage}))
 
-    def _wrong_model(self, asked: object) -> web.Response:
-        self.counts["wrong_model"] += 1
-        return _error(404, f"The model `{asked}` does not exist.")
+
+def _wrong_model(asked: object) -> web.Response:
+    return _error(404, f"The model `{asked}` does not exist.")
 
 
 def _error(status: int, message: str) -> web.Response:
@@ -293,16 +289,15 @@ async def _serve(arguments: argparse.Namespace) -> None:
     end = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, end.set)
-    died = asyncio.create_task(server.died.wait())
-    ended = asyncio.create_task(end.wait())
+    dies_for_good = not settings.returns_after_s
+    if dies_for_good:
+        server.died = end
     async with server:
         print(server.url, flush=True)
-        ways = [ended] if server.settings.returns_after_s else [ended, died]
-        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        await end.wait()
         print(msgspec.json.encode(dict(server.counts)).decode(), flush=True)
-        if not ended.done():
+        if server.counts["deaths"] and dies_for_good:
             os._exit(1)  # as one that was killed
-    died.cancel()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
