@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
 
 from pagemill.embedding.base import DEFAULT_ENGINE
 from pagemill.embedding.vectors import FOLDER, VectorPaths, VectorsInfo
-from pagemill.errors import DamagedRunError, DifferentRunError
+from pagemill.errors import DifferentRunError
 from pagemill.retrieval import database
 from pagemill.retrieval.building import vectors_stamp
 from pagemill.retrieval.filtering import allowed
@@ -48,7 +48,7 @@ class MappedVectors(NamedTuple):
     """Number of the region of each row; 0 for a whole page."""
 
 
-class SearchIndex:
+class SearchIndex(ExitStack):
     """The index of a run directory as it is when it is opened. A context manager; for one thread at a time.
 
     Args:
@@ -62,23 +62,20 @@ class SearchIndex:
     """
 
     def __init__(self, out: str | Path) -> None:
+        super().__init__()
         self.path = Path(out)
         self._mapped: dict[IndexPart, MappedVectors] = {}
         with ExitStack() as stack:
-            self._view = database.open_for_reading(self.path / database.FILE)
-            stack.callback(self._view.close)
+            self._view = stack.enter_context(database.open_for_reading(self.path / database.FILE))
             stack.enter_context(self._view.moment())  # whatever is added to the index meanwhile
             state = self._view.query("SELECT run_started, records_size, records_end, complete FROM state")
-            if not state:
-                raise DamagedRunError(
-                    f"the index of {self.path} was never finished", remedy=f"Finish it: pagemill index {self.path}"
-                )
-            started, *stamp, self._complete = state[0]
+            started, *stamp, complete = state[0] if state else ("", 0, 0, False)
+            self._complete = bool(complete)
             with RunReader.open(self.path) as reader:
                 self._is_current = reader.stamp() == tuple(stamp)
                 if reader.summary.started.isoformat() != started:
                     raise DifferentRunError(
-                        f"the index of {self.path} is of an earlier run",
+                        f"the index of {self.path} is of an earlier run, or was never finished",
                         remedy=f"Rebuild it: pagemill index {self.path}",
                     )
             stored = {
@@ -87,7 +84,7 @@ class SearchIndex:
             }
             self.vectors = {part: stored[part.vectors] for part in IndexPart if part.vectors in stored}
             """The engine of the vectors, by part."""
-            self._stack = stack.pop_all()
+            self.push(stack.pop_all())
 
     @property
     def parts(self) -> list[IndexPart]:
@@ -210,17 +207,6 @@ class SearchIndex:
                     near = similarities(dense.vectors, dense.vectors[row].astype(np.float32)) >= similarity
                     same.update(map(int, dense.pages[near]))
         return self.names(sorted(same - {page}))
-
-    def close(self) -> None:
-        """Close all files. Idempotent."""
-        self._mapped.clear()
-        self._stack.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _vectors_of(self, part: IndexPart) -> MappedVectors:
         """The vectors of a part, memory-mapped; the rows were verified when the index was built.
