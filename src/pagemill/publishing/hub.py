@@ -127,8 +127,7 @@ class HubDataset:
         return str(url)
 
     def _check_visibility(self, api: Any) -> None:
-        private = bool(api.repo_info(self.repository, repo_type="dataset").private)
-        if self.private and not private:
+        if self.private and not api.repo_info(self.repository, repo_type="dataset").private:
             raise OutputError(
                 f"{self.repository} exists and is public",
                 remedy="Make it private on its page, publish under another name, or leave --private out.",
