@@ -150,9 +150,8 @@ class NgramEngine:
         return rarity
 
 
-def create(settings: EngineSettings) -> NgramEngine:
-    """The engine; its entry point."""
-    return NgramEngine(settings)
+create = NgramEngine
+"""The entry point."""
 
 
 def _ngrams(text: str) -> tuple[Hashes, NDArray[np.int64]]:

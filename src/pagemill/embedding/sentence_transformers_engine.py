@@ -118,9 +118,8 @@ class SentenceTransformersEngine:
             self.cut_texts += sum(len(tokens) > limit for tokens in lengths)
 
 
-def create(settings: EngineSettings) -> SentenceTransformersEngine:
-    """The engine; its entry point."""
-    return SentenceTransformersEngine(settings)
+create = SentenceTransformersEngine
+"""The entry point."""
 
 
 def _given(each: EmbeddingInput) -> Any:

@@ -135,10 +135,7 @@ class VllmEngine:
             self._loop.close()
 
     def _conversation(self, each: EmbeddingInput) -> list[dict[str, Any]]:
-        messages: list[dict[str, Any]] = []
         instruction = self._instructions.get(each.role, "")
-        if instruction:
-            messages.append({"role": "system", "content": [{"type": "text", "text": instruction}]})
         content: list[dict[str, Any]] = []
         room = self._max_tokens - _TEMPLATE_TOKENS - len(instruction.encode())
         if each.image is not None:
@@ -147,10 +144,9 @@ class VllmEngine:
             content.append({"type": "image_url", "image_url": {"url": f"data:image/jpeg;base64,{data}"}})
             room -= image.shape[0] * image.shape[1] // self._card.image.multiple**2 + 2
         if each.text:
-            content.append({"type": "text", "text": self._within(each.text, max(1, room))})
-        messages.append({"role": "user", "content": content})
-        messages.append({"role": "assistant", "content": [{"type": "text", "text": ""}]})
-        return messages
+            content.append(_text_part(self._within(each.text, max(1, room))))
+        messages = [{"role": "user", "content": content}, {"role": "assistant", "content": [_text_part("")]}]
+        return [{"role": "system", "content": [_text_part(instruction)]}, *messages] if instruction else messages
 
     def _within(self, text: str, room: int) -> str:
         """Cut a text to so many tokens of the model. Who has no more bytes than that needs not be counted."""
@@ -193,19 +189,21 @@ def create(settings: EngineSettings) -> VllmEngine:
     return VllmEngine(card, settings)
 
 
+def _text_part(text: str) -> dict[str, str]:
+    return {"type": "text", "text": text}
+
+
 def _vectors(reply: bytes, count: int) -> NDArray[np.float32]:
     """The vectors in a server's answer, in the order of what was asked.
 
     Raises:
         ValueError: It is none: not one vector for each, or of other lengths.
     """
-    data = msgspec.json.decode(reply, type=_Embeddings).data
-    if sorted(each.index for each in data) != list(range(count)):
+    data = sorted(msgspec.json.decode(reply, type=_Embeddings).data, key=lambda each: each.index)
+    if [each.index for each in data] != list(range(count)):
         raise ValueError(f"{len(data)} vectors for {count} inputs")
-    rows = [
-        np.frombuffer(base64.b64decode(each.embedding, validate=True), dtype="<f4")
-        for each in sorted(data, key=lambda each: each.index)
-    ]
-    if len({row.size for row in rows}) != 1 or not rows[0].size:
-        raise ValueError("vectors of different lengths")
-    return np.stack(rows).astype(np.float32)
+    rows = [np.frombuffer(base64.b64decode(each.embedding, validate=True), dtype="<f4") for each in data]
+    vectors = np.stack(rows).astype(np.float32)
+    if not vectors.size:
+        raise ValueError("vectors without components")
+    return vectors

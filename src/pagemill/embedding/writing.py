@@ -16,7 +16,7 @@ import io
 import sqlite3
 import time
 import zlib
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -43,8 +43,10 @@ CREATE TABLE IF NOT EXISTS vectors (name BLOB PRIMARY KEY, vector BLOB NOT NULL,
 """
 
 
-class VectorWriter:
+class VectorWriter(contextlib.ExitStack):
     """Brings the files of a part up to date. A context manager; for one thread at a time, and one process.
+
+    What was appended stays when it is closed.
 
     Args:
         paths: Where the files are.
@@ -58,6 +60,7 @@ class VectorWriter:
     """
 
     def __init__(self, paths: VectorPaths, info: VectorsInfo, *, fresh: bool = False) -> None:
+        super().__init__()
         self._paths = paths
         self._info = info
         with output_errors(paths.folder):
@@ -70,7 +73,7 @@ class VectorWriter:
             self._partial = sqlite3.connect(paths.partial, check_same_thread=False)
             stack.callback(self._partial.close)
             self._new = self._read_partial()
-            stack.pop_all()
+            self.push(stack.pop_all())
         self._synced = time.monotonic()
 
     def has(self, row: VectorRow) -> bool:
@@ -88,8 +91,6 @@ class VectorWriter:
             OutputError: They cannot be written, and are not there; NoSpaceError when the disk is full.
         """
         stored = np.asarray(vectors, dtype=self._info.stored)
-        if stored.shape != (len(rows), self._info.dimension):
-            raise ValueError(f"{len(rows)} rows and vectors of shape {stored.shape}")
         named = [_kept(_name(row), vector.tobytes()) for row, vector in zip(rows, stored, strict=True)]
         with self._partial_errors(), self._partial:
             self._partial.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", named)
@@ -118,16 +119,6 @@ class VectorWriter:
         with output_errors(self._paths.partial):
             _delete_partial(self._paths)
         return len({row.key for row in before} - {row.key for row in rows})
-
-    def close(self) -> None:
-        """Close all files; what was appended stays. A second call does nothing."""
-        self._partial.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _vector(self, row: VectorRow) -> bytes:
         if row in self._new:
