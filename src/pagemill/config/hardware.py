@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import math
 from enum import StrEnum
+from pathlib import Path
 
 import msgspec
 
 from pagemill.config.builtin import builtin
 from pagemill.errors import UsageError
 
+_COUNTS = (
+    *("memory_gib", "batch_size", "workers", "max_num_seqs", "max_num_batched_tokens", "encoder_cache_tokens"),
+    "max_model_len",
+)
 AUTO = "auto"
 """The name for the profile of this machine."""
 
@@ -64,8 +71,21 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Why that many."""
     encoder_cache_tokens: int
     """Minimum size of vLLM's encoder cache, in image tokens."""
+    max_model_len: int | None = None
+    """Longest request of a recognition model, response included, in tokens; None: that of its card."""
+    measured: bool = False
+    """The number of sequences was measured on this machine: it is not lowered to what the cache should hold."""
     note: str | None = None
     """A remark for the user."""
+
+    def __post_init__(self) -> None:
+        """Check what types do not express; msgspec adds where it is."""
+        if not 0 < self.memory_share <= 1:
+            raise ValueError("memory_share must be larger than 0 and at most 1")
+        for name in _COUNTS:
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise ValueError(f"{name} must be larger than 0")
 
 
 def profile_names() -> list[str]:
@@ -74,12 +94,32 @@ def profile_names() -> list[str]:
 
 
 def load_profile(name: str) -> Profile:
-    """A profile by its name.
+    """A profile by its name, or from a TOML file such as ``pagemill bench sweep --write-profile`` writes.
 
     Raises:
-        UsageError: There is no such profile.
+        UsageError: There is no such profile, or the file is not valid; the message names the field.
     """
     profiles = builtin("profiles")
-    if name not in profiles:
-        raise UsageError(f"there is no hardware profile {name!r}", remedy=f"Known: {AUTO}, {', '.join(profiles)}.")
-    return msgspec.toml.decode(profiles[name], type=Profile)
+    if name in profiles:
+        return msgspec.toml.decode(profiles[name], type=Profile)
+    if not name.endswith(".toml"):
+        known = f"Known: {AUTO}, {', '.join(profiles)}; or pass the path of your own, PROFILE.toml."
+        raise UsageError(f"there is no hardware profile {name!r}", remedy=known)
+    try:
+        return msgspec.toml.decode(Path(name).read_bytes(), type=Profile)
+    except OSError as error:
+        why = f"the hardware profile {name} cannot be read: {error.strerror or error}"
+        raise UsageError(why, remedy="Check --profile.") from error
+    except msgspec.DecodeError as error:
+        raise UsageError(
+            f"the hardware profile {name} is not valid: {error}", remedy="See those in pagemill/config/profiles."
+        ) from error
+
+
+def profile_text(profile: Profile) -> str:
+    """A profile as TOML, which :func:`load_profile` reads."""
+    # JSON's texts, numbers and lists are TOML as well.
+    fields = msgspec.to_builtins(profile)
+    return "".join(
+        f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in fields.items() if value is not None
+    )

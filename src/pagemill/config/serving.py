@@ -33,6 +33,12 @@ class Wishes(Settings):
     max_model_len: int | None = option(
         metavar="TOKENS", minimum=1, help="Longest request, response included.", shown_default="by the card"
     )
+    max_num_seqs: int | None = option(
+        minimum=1, help="Requests that a server computes at once.", shown_default="by the profile and the cache"
+    )
+    max_num_batched_tokens: int | None = option(
+        metavar="TOKENS", minimum=1, help="Tokens per step of a server.", shown_default="by the profile"
+    )
     workers: int | None = option(minimum=1, help="Requests in flight per server.", shown_default="by the profile")
     dtype: Dtype | None = option("--ocr-dtype", help="Data type of the weights.", shown_default="by the profile")
     sequence_tokens: int | None = option(minimum=1, help="Tokens of a typical request, response included.")
@@ -47,7 +53,7 @@ class ServingOptions(Settings):
 
     model: str = option(default="glm-ocr", help="Model card: a name, or a file CARD.toml.")
     weights: Path | None = option(folder_exists=True, help="Folder of a checkpoint to use instead of the card's.")
-    profile: str = option(default=AUTO, help=f"Hardware profile: {AUTO}, {', '.join(profile_names())}.")
+    profile: str = option(default=AUTO, help=f"Hardware profile: {AUTO}, {', '.join(profile_names())}, or a file PROFILE.toml.")
     wishes: Wishes = Wishes()
     replicas: int = option(default=1, minimum=1, help="Number of servers, one per GPU.")
     host: str = option(default="127.0.0.1", metavar="ADDRESS", help="Address to listen on.")

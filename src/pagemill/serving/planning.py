@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from pagemill.config.hardware import Device, Dtype, Fp8
 from pagemill.config.model_cards import ModelKind
@@ -81,12 +83,14 @@ def make_plan(
         UsageError: The model does not fit, or a wish makes no sense; the remedy says what would fit.
     """
     wishes = wishes or Wishes()
+    profile = _as_asked(profile, wishes)
     weights = weights or weights_of(card)
     dtype = wishes.dtype or profile.dtype
     if dtype is Dtype.FP8 and profile.fp8 is Fp8.NO:
         raise UsageError(f"fp8 does not run on {profile.title}", remedy="Use --ocr-dtype auto or bf16.")
     longest = weights.architecture.max_position
-    max_model_len = wishes.max_model_len or min(card.server.max_model_len, longest)
+    usual = profile.max_model_len if card.kind is ModelKind.RECOGNITION else None
+    max_model_len = wishes.max_model_len or min(usual or card.server.max_model_len, longest)
     if max_model_len > longest:
         raise UsageError(
             f"{card.name} reads at most {longest:,} tokens, not {max_model_len:,}", remedy="Lower --max-model-len."
@@ -103,7 +107,7 @@ def make_plan(
     in_cache = max(1, math.floor(budget.typical_sequences))
     bounds = Bounds(
         client=workers,
-        max_num_seqs=max(1, min(profile.max_num_seqs, in_cache)),
+        max_num_seqs=profile.max_num_seqs if profile.measured else max(1, min(profile.max_num_seqs, in_cache)),
         kv_cache=in_cache,
         batched_tokens=max(1, profile.max_num_batched_tokens // workload.prefill_tokens),
     )
@@ -126,6 +130,16 @@ def make_plan(
     )
 
 
+def _as_asked(profile: Profile, wishes: Wishes) -> Profile:
+    """The profile with the limits of the server that the user asks for, which are used as they are."""
+    asked: dict[str, Any] = {}
+    if wishes.max_num_seqs:
+        asked |= {"max_num_seqs": wishes.max_num_seqs, "measured": True}
+    if wishes.max_num_batched_tokens:
+        asked |= {"max_num_batched_tokens": wishes.max_num_batched_tokens, "batched_tokens_reason": "asked for"}
+    return msgspec.structs.replace(profile, **asked)
+
+
 def _flags(kind: ModelKind, plan: ServingPlan, wishes: Wishes, *, is_fp8: bool) -> Iterator[Flag]:
     """The flags of a server, each with its reason."""
     profile, budget = plan.profile, plan.budget
@@ -136,9 +150,11 @@ def _flags(kind: ModelKind, plan: ServingPlan, wishes: Wishes, *, is_fp8: bool) 
     else:  # on the CPU, vLLM claims a share of all memory and refuses to start if less is free
         reason = f"{budget.slots:,} tokens; the machine's other memory stays free"
         yield Flag("--kv-cache-memory-bytes", str(math.floor(budget.kv_gib * GIB)), reason)
-    asked = "asked for" if wishes.max_model_len else "the longest request of the model card, image and answer"
+    asked = "the longest request of the model card, image and answer"
+    if wishes.max_model_len or (kind is ModelKind.RECOGNITION and profile.max_model_len):
+        asked = "asked for" if wishes.max_model_len else "the profile's"
     yield Flag("--max-model-len", str(budget.max_model_len), asked)
-    limit = "the profile's limit"
+    limit = "asked for" if wishes.max_num_seqs else "the profile's limit"
     if plan.bounds.max_num_seqs != profile.max_num_seqs:
         limit = f"as many typical sequences of {plan.workload.sequence_tokens:,} tokens as the cache holds"
     yield Flag("--max-num-seqs", str(plan.bounds.max_num_seqs), limit)

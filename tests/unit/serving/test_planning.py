@@ -215,3 +215,24 @@ def test_a_memory_that_is_none_is_refused(memory: float):
 def test_a_length_that_leaves_no_room_for_an_answer_is_refused():
     with pytest.raises(UsageError, match="nothing is left for an answer"):
         make_plan(load_card("glm-ocr"), load_profile("l4"), Wishes(max_model_len=450))
+
+
+def value(plan: ServingPlan, flag: str) -> str | None:
+    return next(each.value for each in plan.flags if each.name == flag)
+
+
+def test_limits_that_are_asked_for_are_used_as_they_are():
+    plan = plan_of("l4", max_num_seqs=2000, max_num_batched_tokens=16_384)
+    assert plan.bounds.kv_cache < 2000, "the cache holds fewer"
+    assert (value(plan, "--max-num-seqs"), value(plan, "--max-num-batched-tokens")) == ("2000", "16384")
+    assert [each.reason for each in plan.flags if "max-num" in each.name] == ["asked for", "asked for"]
+    assert plan.bounds.batched_tokens == 16_384 // 450
+
+
+def test_a_measured_profile_gives_the_flags_that_were_measured():
+    found = msgspec.structs.replace(load_profile("l4"), max_num_seqs=2000, max_model_len=8192, measured=True)
+    plan = make_plan(GLM, found)
+    assert (value(plan, "--max-num-seqs"), value(plan, "--max-model-len")) == ("2000", "8192")
+    assert value(make_plan(GLM, found, Wishes(max_model_len=4096)), "--max-model-len") == "4096"
+    embedding = load_card("qwen3-vl-embedding-2b")
+    assert value(make_plan(embedding, found), "--max-model-len") == str(embedding.server.max_model_len)
