@@ -53,7 +53,9 @@ class ServingOptions(Settings):
 
     model: str = option(default="glm-ocr", help="Model card: a name, or a file CARD.toml.")
     weights: Path | None = option(folder_exists=True, help="Folder of a checkpoint to use instead of the card's.")
-    profile: str = option(default=AUTO, help=f"Hardware profile: {AUTO}, {', '.join(profile_names())}, or a file PROFILE.toml.")
+    profile: str = option(
+        default=AUTO, help=f"Hardware profile: {AUTO}, {', '.join(profile_names())}, or a file PROFILE.toml."
+    )
     wishes: Wishes = Wishes()
     replicas: int = option(default=1, minimum=1, help="Number of servers, one per GPU.")
     host: str = option(default="127.0.0.1", metavar="ADDRESS", help="Address to listen on.")
