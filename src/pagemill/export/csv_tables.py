@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from pagemill.document.page import PageResult, Region
+    from pagemill.document.page import PageResult
     from pagemill.tables.table import Table
 
 INDEX = "tables.csv"
@@ -67,7 +67,11 @@ def write_tables(folder: Path, pages: Iterable[PageResult], *, byte_order_mark: 
                     with (folder / name).open("w", encoding=encoding, errors="replace", newline="") as file:
                         csv.writer(file).writerows(table_rows(table))
                 said = [*map(plain_content, captions.get(region.index, ())), table.caption if table else ""]
-                index.writerow(_entry(name, page, region, table, " ".join(filter(None, said))))
+                merged = [cell for cell in table.cells if cell.row_span * cell.column_span > 1] if table else []
+                sizes = [table.rows, table.columns, table.header_rows, len(merged)] if table else [0] * 4
+                caption = inert(" ".join(filter(None, said)))
+                where = [inert(page.page_id), inert(page.doc_id), page.page_number, region.index]
+                index.writerow([name, *where, *sizes, caption])
 
 
 def table_rows(table: Table) -> Iterator[list[str]]:
@@ -86,12 +90,3 @@ def inert(text: str) -> str:
     Numbers (``-5.2``, ``+3 %``) and dashes stay as they are. Source: OWASP, "CSV Injection".
     """
     return f"'{text}" if _FORMULA_START.match(text) and not _NUMBER.fullmatch(text.strip()) else text
-
-
-def _entry(name: str, page: PageResult, region: Region, table: Table | None, caption: str) -> list[str | int]:
-    sizes = [0, 0, 0, 0]
-    if table:
-        merged = sum(cell.row_span * cell.column_span > 1 for cell in table.cells)
-        sizes = [table.rows, table.columns, table.header_rows, merged]
-    number = "" if page.page_number is None else page.page_number
-    return [name, inert(page.page_id), inert(page.doc_id), number, region.index, *sizes, inert(caption)]

@@ -75,7 +75,7 @@ class _Block(TextPart):
             pieces += [_text(self.text[start:place]), mark]
             start = place
         opening = f'<p class="{self.style}">' if self.style else "<p>"
-        return before + opening + re.sub(r"\n\s*\n", f"</p>\n{opening}", "".join(pieces)) + "</p>"
+        return before + _paragraphs("".join(pieces), opening)
 
 
 def write_html(folder: Path, title: str, documents: Iterable[tuple[str, Iterable[PageResult]]]) -> None:
@@ -203,7 +203,7 @@ class _Html(PageRenderer[_Block]):
         if region.label is Label.TABLE:
             return self._figure(region, _table(region))
         if region.label is Label.FOOTNOTE:
-            return _markup(f"<aside>{_paragraphs(content)}</aside>")
+            return _markup(f"<aside>{_paragraphs(_text(content))}</aside>")
         if region.content_format is ContentFormat.HTML:  # a table where layout saw text
             return _markup(_table(region))
         if region.content_format in _FORMULA_CLASS:
@@ -247,8 +247,8 @@ def _table(region: Region) -> str:
     return f'<div class="scroll">{body}</div>'
 
 
-def _paragraphs(text: str) -> str:
-    return "".join(f"<p>{_text(paragraph)}</p>" for paragraph in re.split(r"\n\s*\n", text))
+def _paragraphs(markup: str, opening: str = "<p>") -> str:
+    return opening + re.sub(r"\n\s*\n", f"</p>\n{opening}", markup) + "</p>"
 
 
 def _text(text: str) -> str:

@@ -46,9 +46,8 @@ class _Piece(NamedTuple):
     """A piece of Markdown: a fenced block of code, without its fences, or anything else."""
 
     text: str
-    is_code: bool = False
-    info: str = ""
     fence: str = ""
+    info: str = ""
 
 
 def harmless(text: str) -> str:
@@ -59,16 +58,16 @@ def harmless(text: str) -> str:
     """
     out: list[str] = []
     for piece in _pieces(text):
-        if piece.is_code and out and out[-1].rpartition("\n")[2].strip():
+        if piece.fence and out and out[-1].rpartition("\n")[2].strip():
             out.append("")  # an empty line ends a block of HTML, in which a fence would be none
-        out.append(_fence(piece) if piece.is_code else "\n\n".join(map(_harmless_paragraph, _BLANK.split(piece.text))))
+        out.append(_fence(piece) if piece.fence else "\n\n".join(map(_harmless_paragraph, _BLANK.split(piece.text))))
     return "\n".join(out)
 
 
 def code_block(text: str) -> str:
     """A listing that a model wrote, fenced by the model or not, as one fenced block."""
     pieces = [piece for piece in _pieces(text) if piece.text.strip()]
-    if len(pieces) == 1 and pieces[0].is_code:
+    if len(pieces) == 1 and pieces[0].fence:
         return _fence(pieces[0])
     return fenced(text)
 
@@ -89,7 +88,7 @@ def formula(latex: str, number: str | None = None) -> str:
 def plain(text: str) -> str:
     """The text without marks of headings, emphasis and code; formulas stay LaTeX."""
     return "\n".join(
-        piece.text if piece.is_code else "\n".join(map(_plain_line, piece.text.split("\n"))) for piece in _pieces(text)
+        piece.text if piece.fence else "\n".join(map(_plain_line, piece.text.split("\n"))) for piece in _pieces(text)
     )
 
 
@@ -102,7 +101,7 @@ def markdown_html(text: str) -> str:
     """The text as HTML of paragraphs, lists and listings; everything inside is escaped text."""
     blocks: list[str] = []
     for piece in _pieces(text):
-        if piece.is_code:
+        if piece.fence:
             blocks.append(f"<pre>{escape(piece.text)}</pre>")
             continue
         for paragraph in _BLANK.split(piece.text):
@@ -129,7 +128,7 @@ def _pieces(text: str) -> Iterator[_Piece]:
             # Nobody could be sure where an indented fence ends.
             yield _Piece(_INNER_FENCE.sub(r"\1\\", prose.removesuffix("\n") if block else prose))
         if block:
-            yield _Piece(block["code"], True, _NO_INFO.sub("", block["info"])[:20], block["fence"])
+            yield _Piece(block["code"], block["fence"], _NO_INFO.sub("", block["info"])[:20])
             start = block.end()
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 import unicodedata
 from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pagemill.errors import LanguageError
 
@@ -164,8 +163,7 @@ def tags_of_text(text: str) -> tuple[str, ...]:
     return tuple(tag for tag, count in shares.most_common() if count > 0.02 * total)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """Which engine reads what on a page."""
 
     primary: str

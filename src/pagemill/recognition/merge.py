@@ -6,9 +6,8 @@ Hangul, which it leaves blank. So the stretches without Hangul are cut out of th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -27,8 +26,7 @@ _BRACKETS = frozenset("()[]{}<>「」『』《》〈〉")
 _MIDDLE_DOTS = str.maketrans("ㆍ・", "··")  # Hangul letter araea and katakana dot, which fonts draw alike
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
+class Stretch(NamedTuple):
     """A part of a line without letters of the line's script."""
 
     start: int
@@ -69,10 +67,8 @@ def _border(read: RecognizedText, outer: int, inner: int) -> float:
 
 def replace(read: RecognizedText, again: Sequence[tuple[Stretch, RecognizedText]]) -> RecognizedText:
     """Put the sure second readings into the line; middle dots are unified on the way."""
-    pieces: list[str] = []
-    positions: list[float] = []
-    kept = 0
-    for stretch, second in again:
+    characters, positions = list(read.text), list(read.centers)
+    for stretch, second in reversed(again):
         first = read.text[stretch.start : stretch.end]
         if second.confidence < SURE or not second.centers or not _mends(first, second.text):
             continue
@@ -80,12 +76,9 @@ def replace(read: RecognizedText, again: Sequence[tuple[Stretch, RecognizedText]
         before = stretch.start + (first[0] in _BRACKETS and first[0] not in second.text[:2])
         after = stretch.end - (first[-1] in _BRACKETS and first[-1] not in second.text[-2:])
         extent = stretch.right - stretch.left
-        pieces.extend((read.text[kept:before], second.text))
-        positions.extend(read.centers[kept:before])
-        positions.extend(stretch.left + center * extent for center in second.centers)
-        kept = after
-    text = "".join((*pieces, read.text[kept:])).translate(_MIDDLE_DOTS)
-    positions.extend(read.centers[kept:])
+        characters[before:after] = second.text
+        positions[before:after] = [stretch.left + center * extent for center in second.centers]
+    text = "".join(characters).translate(_MIDDLE_DOTS)
     positions = np.maximum.accumulate(positions).tolist()  # a bracket that stayed may overlap its replaced neighbour
     return RecognizedText(text=text, confidence=read.confidence, centers=tuple(positions))
 

@@ -152,12 +152,12 @@ class PageReader:
             script = None  # its engine has tried
         # A low quality alone fails no page: handwriting and bad scans have it, too.
         if self._plan.languages is None and (foreign or script is not None):
-            named = f"{script} script, which" if script else "a script that"
-            example = "" if script else "for Korean: "
+            named, remedy = "a script that", f"for Korean: {remedy_for(['ko'])}"
+            if script is not None:
+                named, remedy = f"{script} script, which", remedy_for([LANGUAGE_OF_SCRIPT[script]])
             raise LanguageError(
                 f"the page is in {named} no installed engine reads",
-                remedy="Install its language and name it with --lang; "
-                f"{example}{remedy_for([LANGUAGE_OF_SCRIPT[script] if script else 'ko'])}",
+                remedy=f"Install its language and name it with --lang; {remedy}",
             )
         return script
 

@@ -121,8 +121,11 @@ class TesseractRecognizer:
     def _read(self, lines: list[Pixels]) -> list[RecognizedText]:
         with tempfile.TemporaryDirectory(prefix="pagemill-") as folder:  # mode 0700
             paths = [Path(folder, f"{index}.pgm") for index in range(len(lines))]
+            widths = []
             for path, line in zip(paths, lines, strict=True):
-                path.write_bytes(_grey_map(_enlarged(_grey(line))))
+                image = _enlarged(_grey(line))
+                path.write_bytes(_grey_map(image))
+                widths.append(image.shape[1])
             listing = Path(folder, "lines.txt")
             listing.write_text("".join(f"{path}\n" for path in paths), encoding="utf-8")
             limit = START_SECONDS + SECONDS_PER_LINE * len(lines)
@@ -139,15 +142,11 @@ class TesseractRecognizer:
             texts = Path(folder, "read.txt").read_text(encoding="utf-8").split("\f")
             rows = Path(folder, "read.tsv").read_text(encoding="utf-8").splitlines()
         words: list[list[_Word]] = [[] for _ in lines]
-        widths = [1.0] * len(lines)
         for row in csv.DictReader(rows, delimiter="\t", quoting=csv.QUOTE_NONE):
-            page = int(row["page_num"]) - 1
-            left, width = float(row["left"]), float(row["width"])
-            if row["level"] == "1":
-                widths[page] = max(width, 1.0)
-            elif row["level"] == _WORD_ROW and (text := "".join(row["text"].split())):
-                span = (left / widths[page], (left + width) / widths[page])
-                words[page].append(_Word(text, *span, max(0.0, float(row["conf"]) / 100)))
+            if row["level"] == _WORD_ROW and (text := "".join(row["text"].split())):
+                page = int(row["page_num"]) - 1
+                start, width = float(row["left"]) / widths[page], float(row["width"]) / widths[page]
+                words[page].append(_Word(text, start, start + width, max(0.0, float(row["conf"]) / 100)))
         return [_assemble(texts[index], words[index]).if_sure(_MIN_CONFIDENCE) for index in range(len(lines))]
 
 

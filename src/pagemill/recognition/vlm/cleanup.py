@@ -8,14 +8,14 @@ and text; text and formulas are recorded as the model wrote them and sanitised w
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from pagemill.document.labels import Task
 from pagemill.document.page import ContentFormat
 from pagemill.recognition.base import Problem
 from pagemill.recognition.vlm.grounding import parse_grounded
-from pagemill.recognition.vlm.guard import MAX_CHARACTERS, Flaw
+from pagemill.recognition.vlm.guard import Flaw
 from pagemill.recognition.vlm.table_answers import read_table
 
 if TYPE_CHECKING:
@@ -43,8 +43,7 @@ _SPECIAL = re.compile(r"<[|｜]/?[\w▁]{1,30}[|｜]>")
 _CENTER = re.compile(r"</?center>|<div\s{1,3}align=[\"']?center[\"']?>|(?<=\n)</div>|</div>$", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Cleaned:
+class Cleaned(NamedTuple):
     """The content of a region."""
 
     content: str
@@ -65,7 +64,7 @@ def clean(text: str, task: Task, steps: Iterable[str]) -> Cleaned:
         formula. An answer without the requested table becomes text, with a problem. A few words beside a table become
         its caption; more are reported as a problem.
     """
-    text = _CONTROL.sub("", text[:MAX_CHARACTERS].replace("\r\n", "\n").replace("\r", "\n"))
+    text = _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
     for step in steps:
         text = STEPS[step](text, task)
     text = text.strip()

@@ -8,7 +8,6 @@ token limit while repeating itself is a loop, whatever it repeats.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from pagemill.inference.chat import Answer
 
 MAX_CHARACTERS = 400_000
-"""An answer of 8,192 tokens has about 40,000 characters; only this much of a longer one is checked."""
+"""An answer of 8,192 tokens has about 40,000 characters; only this much of a longer one is read."""
 _UNFINISHED = frozenset({"length", "max_tokens", "repetition", "abort", "error", "content_filter"})
 """Finish reasons of answers that the model did not finish. Servers use several names for one that it did."""
 _GRAM = 8
@@ -48,8 +47,7 @@ class Flaw(StrEnum):
     EMPTY = "empty_text"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerCheck:
+class AnswerCheck(NamedTuple):
     """The result of checking an answer."""
 
     flaw: Flaw | None = None

@@ -15,7 +15,7 @@ from pagemill.document.page import ContentFormat
 from pagemill.recognition.base import PageElement, Problem
 from pagemill.recognition.vlm.cleanup import LONGEST_CAPTION, STEPS, clean
 from pagemill.recognition.vlm.grounding import MAX_ELEMENTS, parse_grounded
-from pagemill.recognition.vlm.guard import MAX_CHARACTERS, Flaw, latex_fault
+from pagemill.recognition.vlm.guard import Flaw, latex_fault
 from pagemill.recognition.vlm.table_answers import split_tables
 
 if TYPE_CHECKING:
@@ -59,7 +59,6 @@ def read_answer(text: str, steps: Sequence[str]) -> tuple[tuple[PageElement, ...
         Its elements in the order of the answer, which is reading order. An answer without references is one text
         without a box, reported as a problem.
     """
-    text = text[:MAX_CHARACTERS]
     for step in steps:
         if step in _WHOLE_ANSWER:
             text = STEPS[step](text, Task.TEXT)

@@ -18,7 +18,7 @@ from pagemill.errors import NetworkError, UsageError
 from pagemill.inference.exchange import RequestFailedError, RequestRefusedError
 from pagemill.recognition.base import PageReading, Problem, RegionReader, RegionReading
 from pagemill.recognition.vlm.cleanup import STEPS, clean
-from pagemill.recognition.vlm.guard import AnswerCheck, Flaw, judge
+from pagemill.recognition.vlm.guard import MAX_CHARACTERS, AnswerCheck, Flaw, judge
 from pagemill.recognition.vlm.page_answers import read_answer
 from pagemill.recognition.vlm.requests import RequestBuilder
 
@@ -192,9 +192,9 @@ class VlmReader(RegionReader):
                 first = await self._candidate(prepared, self._card.sampling)
                 break
             except (RequestRefusedError, RequestFailedError) as error:
-                smaller = None
-                if isinstance(error, RequestRefusedError) and error.status in (400, 413) and shrinks < MAX_SHRINKS:
-                    smaller = await asyncio.to_thread(self._builder.smaller, prepared)
+                too_large = isinstance(error, RequestRefusedError) and error.status in (400, 413)
+                may_shrink = too_large and shrinks < MAX_SHRINKS
+                smaller = await asyncio.to_thread(self._builder.smaller, prepared) if may_shrink else None
                 shrinks += 1
                 if smaller is None:
                     return None, Problem(error.category, error.message, error.remedy), shrinks
@@ -207,7 +207,7 @@ class VlmReader(RegionReader):
         # If several finished answers agree, the repetition is on the page.
         is_said = verdict.finished and sum(other.text == answer.text for _, other in candidates) > 1
         text = answer.text if verdict.sound is None or is_said else verdict.sound
-        return text, _problem(verdict, attempts, is_cut=text != answer.text), attempts
+        return text[:MAX_CHARACTERS], _problem(verdict, attempts, is_cut=text != answer.text), attempts
 
     async def _candidate(self, prepared: PreparedRegion, sampling: Sampling) -> tuple[AnswerCheck, Answer]:
         answer = await self._ask(prepared, sampling)

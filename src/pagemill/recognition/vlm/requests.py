@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cv2
 import msgspec
@@ -33,8 +32,7 @@ _MIN_SMALLER_PIXELS = 100_000
 """About 130 tokens: an image this small is not refused for its size."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedRegion:
+class PreparedRegion(NamedTuple):
     """A region ready to be sent any number of times; its pixels are no longer needed."""
 
     task: Task

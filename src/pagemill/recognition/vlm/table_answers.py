@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pagemill.tables.html import MAX_CELLS, MAX_CHARACTERS, MAX_SLOTS, parse_table
+from pagemill.tables.html import MAX_CELLS, MAX_SLOTS, parse_table
 from pagemill.tables.table import Cell, Table, build_table
 
 if TYPE_CHECKING:
@@ -38,8 +38,6 @@ def read_table(text: str) -> tuple[Table, str] | None:
 
     None if it contains no table, or one over the limits.
     """
-    if len(text) > MAX_CHARACTERS:
-        return None
     if _OPENING.search(text):
         pieces = split_tables(text)
         # A model may split a table, or see several in one region: keep all of their rows.
