@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 from published_run import PATIENCE_S, publish
 
-from pagemill.app import published_images
+from pagemill.app import publish as making
 from pagemill.app.options import ImageSources
 from pagemill.errors import ExitCode, NoSpaceError
 from pagemill.publishing.build import STAGING, build
@@ -68,10 +68,10 @@ def test_a_disk_too_small_for_the_images_is_told_early(tmp_path, monkeypatch):
     out = tmp_path / "out"
     parse = [sys.executable, "-m", "pagemill", "parse", str(source), "-o", str(out), "-q", "--no-report"]
     subprocess.run(parse, check=True, timeout=PATIENCE_S)
-    monkeypatch.setattr(published_images, "_SAMPLE", 2)
-    monkeypatch.setattr(published_images.shutil, "disk_usage", lambda path: SimpleNamespace(free=100))
+    monkeypatch.setattr(making, "_SAMPLE", 2)
+    monkeypatch.setattr(making.shutil, "disk_usage", lambda path: SimpleNamespace(free=100))
     with RunReader.open(out) as reader:
-        images = published_images.PublishedImages(reader, lambda: None, ImageSources())
+        images = making.PublishedImages(reader, lambda: None, ImageSources())
         options = BuildOptions(licence="other", title="t", page_images=True)
         with pytest.raises(NoSpaceError, match="GB"):
             build(reader, options, open_images=images.opened)
@@ -83,8 +83,8 @@ def test_an_image_that_was_shrunk_to_be_parsed_fits_its_boxes(tmp_path):
     Image.new("RGB", (300, 200), "white").save(stored, "PNG")
     payload = EncodedImage(source=stored.getvalue())
     found = SimpleNamespace(payload=payload, wanted=SimpleNamespace(rotation=0))
-    assert published_images._stored(found, (300, 200)) == stored.getvalue()
-    assert published_images._stored(found, (150, 100)) is None
+    assert making._stored(found, (300, 200)) == stored.getvalue()
+    assert making._stored(found, (150, 100)) is None
 
 
 @pytest.mark.slow

@@ -2,26 +2,45 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import io
+import itertools
 import re
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import count
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
+
+from PIL import Image
 
 from pagemill.app.options import ImageSources
-from pagemill.app.published_images import PublishedImages
-from pagemill.errors import ExitCode, PagemillError, UsageError
+from pagemill.app.page_images import FoundPage, PageImages, WantedPage
+from pagemill.document.page import PageResult, Status
+from pagemill.errors import ExitCode, NoSpaceError, PagemillError, UsageError, first_of
+from pagemill.imaging.encode import encode_jpeg
 from pagemill.publishing.build import LOCK, build
 from pagemill.publishing.hub import HubDataset
 from pagemill.publishing.manifest import Manifest
 from pagemill.publishing.options import BuildOptions
 from pagemill.publishing.storage import StoredDataset
+from pagemill.sources.base import EncodedImage
+from pagemill.store import paths
+from pagemill.store.files import output_errors
 from pagemill.store.lock import RunLock
 from pagemill.store.reading import RunReader
 
 _LICENCE = re.compile(r"[a-z0-9][a-z0-9.+\-]{0,63}")
 _REPOSITORY = re.compile(r"[\w.\-]{1,96}/[\w.\-]{1,96}")
+_AS_STORED = ("JPEG", "PNG")
+"""A page that is such a file is published byte for byte."""
+_MAX_AS_STORED = 64 * 2**20
+"""Larger files, in bytes, are encoded again: the Hub's viewer refuses large rows."""
+_SAMPLE = 100
+"""Number of images after which the disk space for all is estimated, again and again."""
+_ORIENTATION = 0x0112  # EXIF: 1 is upright
 
 
 def check_names(repository: str | None, licence: str, *, option: str) -> None:
@@ -51,7 +70,7 @@ class Dataset:
         return ExitCode.PAGES_FAILED if self.problems else ExitCode.OK
 
 
-@contextmanager
+@contextlib.contextmanager
 def made_dataset(
     out: Path,
     options: BuildOptions,
@@ -76,7 +95,7 @@ def made_dataset(
             target.check(out)
         # With page images two steps per page: its image is read, its row is written.
         steps = reader.summary.pages * (2 if options.page_images else 1)
-        done = count(1)
+        done = itertools.count(1)
 
         def advance(*_: object) -> None:
             tell(next(done), steps)
@@ -84,3 +103,120 @@ def made_dataset(
         images = PublishedImages(reader, advance, sources)
         folder, manifest = build(reader, options, advance, images.opened if options.page_images else None)
         yield Dataset(folder, manifest, images.problems)
+
+
+@dataclass(slots=True)
+class PublishedImages:
+    """Images by page.
+
+    Args:
+        reader: The run.
+        tell: Called when the image of a page has been read, or cannot be.
+        sources: Where the parsed files are now.
+    """
+
+    reader: RunReader
+    tell: Callable[[], object]
+    sources: ImageSources
+    problems: list[tuple[str, PagemillError]] = field(default_factory=list)
+    """Pages without an image, and why."""
+    _file: BinaryIO = field(init=False)
+    _places: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _sizes: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Width and height of the images that boxes refer to."""
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[PublishedImages]:
+        """Read all images from the sources and keep them until the end of the block.
+
+        Raises:
+            NoSpaceError: The disk is full, or will be: it has to hold the images twice, here and in the files that
+                are made of them.
+        """
+        folder = self.reader.path / paths.FOLDER
+        with output_errors(folder), tempfile.TemporaryFile(dir=folder) as self._file:
+            try:
+                asyncio.run(self._take())
+            except BaseExceptionGroup as group:  # of tasks
+                raise first_of(group) from group
+            yield self
+
+    def __call__(self, page: PageResult) -> bytes | None:
+        """The image of a page; None if there is none."""
+        if page.page_id not in self._places:
+            return None
+        start, size = self._places[page.page_id]
+        self._file.seek(start)
+        return self._file.read(size)
+
+    async def _take(self) -> None:
+        wanted = []
+        for page in self.reader.pages():
+            if page.status is Status.DONE:
+                wanted.append(WantedPage.of(page))
+                self._sizes[page.page_id] = page.width, page.height
+        async with (
+            PageImages.opened(self.reader, self.sources) as images,
+            asyncio.TaskGroup() as tasks,
+            contextlib.aclosing(images.find(wanted)) as pages,
+        ):
+            async for found in pages:
+                tasks.create_task(self._keep(images, found))
+
+    async def _keep(self, images: PageImages, found: FoundPage) -> None:
+        page_id = found.wanted.page_id
+        try:
+            data = await asyncio.to_thread(_stored, found, self._sizes[page_id])
+            if data is None:
+                data = await asyncio.to_thread(encode_jpeg, await images.pixels(found))
+        except PagemillError as error:
+            self.problems.append((page_id, error))
+        else:
+            self._places[page_id] = self._file.seek(0, 2), len(data)
+            self._file.write(data)
+            if len(self._places) % _SAMPLE == 0:
+                self._check_space()
+        finally:
+            found.leave()
+        self.tell()
+
+    def _check_space(self) -> None:
+        """Report early that the disk is too small, not after hours.
+
+        Raises:
+            NoSpaceError: It cannot hold the remaining images and the files made of all.
+        """
+        self._file.flush()
+        here, pages = self._file.tell(), len(self._sizes)
+        whole = here // len(self._places) * (pages - len(self.problems))
+        free = shutil.disk_usage(self.reader.path).free
+        if 2 * whole - here > free:
+            raise NoSpaceError(
+                f"the images of {pages:,} pages take about {2 * whole / 1e9:,.0f} GB below {self.reader.path}"
+                f" while the dataset is made, and {free / 1e9:,.0f} GB are free",
+                remedy="Free some space, move the run directory to a larger disk, or leave out --page-images.",
+            )
+
+
+def _stored(found: FoundPage, size: tuple[int, int]) -> bytes | None:
+    """The bytes of a page stored in its source as an upright JPEG or PNG; else None.
+
+    Args:
+        found: The page.
+        size: Width and height that the boxes of its record refer to: an image of another size (one that was shrunk to
+            be parsed) would not fit them.
+    """
+    payload = found.payload
+    if found.wanted.rotation or not isinstance(payload, EncodedImage):
+        return None
+    try:
+        data = payload.source
+        if not isinstance(data, bytes):
+            if data.stat().st_size > _MAX_AS_STORED:
+                return None
+            data = data.read_bytes()
+        with Image.open(io.BytesIO(data), formats=_AS_STORED) as image:  # reads the header alone
+            fits = image.getexif().get(_ORIENTATION, 1) == 1 and image.size == size
+    except Exception:  # decoding reports what is wrong with it
+        return None
+    return data if fits and len(data) <= _MAX_AS_STORED else None
