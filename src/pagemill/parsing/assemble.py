@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -65,8 +66,7 @@ def assemble_regions(
         tables: Recognized tables by the index of their region; their ``line_indices`` refer to ``lines``.
     """
     width, height = record.width, record.height
-    blocks = _blocks(regions, lines, tables, width, height)
-    blocks = join_fields(blocks)
+    blocks = join_fields(_blocks(regions, lines, tables, width, height))
     body = body_size(blocks)
     mark_formulas(blocks)
     blocks = join_names(gather_formulas(blocks))
@@ -107,24 +107,21 @@ def _blocks(
 ) -> list[Block]:
     """Give every line to a block, in input order of the regions; orphans form blocks at the end."""
     boxes = [clip(region.box, width, height) for region in regions]
-    in_table = {line: region for region, table in tables.items() for line in table.line_indices if line < len(lines)}
+    in_table = {line: region for region, table in tables.items() for line in table.line_indices}
     weak = {i for i, region in enumerate(regions) if region.label in FIGURES}
     owners = assign_lines(as_array(line.box for line in lines), as_array(boxes), weak)
-    filled_in = {owner for line, owner in enumerate(owners) if owner in weak and is_filled_in([lines[line]])}
-    background = {i for i in weak if area(boxes[i]) > PARSING.background * width * height} | filled_in
-    orphans: list[int] = []
-    owned: dict[int, list[int]] = {}
-    for line, nearest in enumerate(owners):
-        owner = in_table.get(line, nearest)
+    background = {i for i in weak if area(boxes[i]) > PARSING.background * width * height}
+    background |= {owner for line, owner in zip(lines, owners, strict=True) if owner in weak and is_filled_in([line])}
+    owned: defaultdict[int, list[TextLine]] = defaultdict(list)
+    for index, line in enumerate(lines):
+        owner = in_table.get(index, owners[index])
         # Text beside the cells of a table, or printed over a background picture, must not vanish in it.
         # So must fields that were filled in, and their labels: layout models take forms for pictures.
-        if owner < 0 or owner in background or (owner in tables and line not in in_table):
-            orphans.append(line)
-        else:
-            owned.setdefault(owner, []).append(line)
+        orphan = owner in background or (owner in tables and index not in in_table)
+        owned[-1 if orphan else owner].append(line)
     blocks: list[Block] = []
     for i, region in enumerate(regions):
-        own = [lines[line] for line in owned.get(i, [])]
+        own = owned[i]
         if not own and region.label not in _READ_LATER | FIGURES:
             continue
         # "reference" frames a bibliography, which its items fill; one that holds lines itself is to be read.
@@ -136,8 +133,8 @@ def _blocks(
         else:
             block.rows = rows_of(own)
         blocks.append(block)
-    for group in group_lines(as_array(lines[line].box for line in orphans)):
-        own = [lines[orphans[i]] for i in group]
+    for group in group_lines(as_array(line.box for line in owned[-1])):
+        own = [owned[-1][i] for i in group]
         box = union_box(line.box for line in own)
         blocks.append(Block(box, Label.TEXT, rows_of(own), source="orphan-lines"))
     return blocks

@@ -173,14 +173,9 @@ class _PageRun:
     seconds: dict[str, float] = field(default_factory=dict)
     """Spent in each stage, waiting for a shared service included."""
     limit: asyncio.Timeout = field(default_factory=lambda: asyncio.timeout(None))
-    decoded: DecodedPage | None = None
+    page: DecodedPage = field(init=False)
+    """From its decoding until its pixels are released."""
     unserved: bool = False
-
-    @property
-    def page(self) -> DecodedPage:
-        """The decoded page; not to be asked for once its pixels are released."""
-        assert self.decoded is not None
-        return self.decoded
 
     @property
     def last_stage(self) -> str:
@@ -200,7 +195,7 @@ class _PageRun:
         """Decode the page, and start its time limit: decoding has a limit of its own, waiting for it has none."""
         assert self.ref.payload is not None
         with self.stage(_DECODE):
-            self.decoded = await self.services.decode(self.ref.payload)
+            self.page = await self.services.decode(self.ref.payload)
         self.start_limit()
 
     def start_limit(self) -> None:
@@ -219,7 +214,7 @@ class _PageRun:
         limits of their own, and a restarting server is no fault of the page. An error that concerns the whole page
         cancels the other requests.
         """
-        self.decoded = None
+        del self.page
         self.limit.reschedule(None)
         if self.ticket is not None:
             self.ticket.pixels_gone(kept_bytes=prepared.kept_bytes, requests=len(prepared.requests))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pagemill.tables.thresholds import TABLES
+from pagemill.tables.words import runs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,10 +57,10 @@ def shaded_header_rows(
     # Even dense print covers less than the darkest or lightest third of its line.
     shades = np.array([np.percentile(strip, TABLES.ground_percentile) for strip in strips])
     same = np.abs(shades - shades[0]) < TABLES.shade / 2
-    count = int(np.argmin(same)) if not same.all() else 0
+    count = int(np.argmin(same))  # 0 where all are
     # In striped tables the shade comes back.
-    own = count > 0 and abs(shades[count] - shades[0]) >= TABLES.shade and same[count:].mean() <= TABLES.shade_returns
-    return count if own and count <= max(1, len(rows) // 2) else 0
+    own = abs(shades[count] - shades[0]) >= TABLES.shade and same[count:].mean() <= TABLES.shade_returns
+    return count if own and count <= len(rows) // 2 else 0
 
 
 def shade_edges(gray: NDArray[np.uint8], across: tuple[float, float], least: float) -> list[float]:
@@ -78,12 +79,6 @@ def shade_edges(gray: NDArray[np.uint8], across: tuple[float, float], least: flo
     ground = np.percentile(gray[:, left:right], TABLES.ground_percentile, axis=1)
     windows = np.lib.stride_tricks.sliding_window_view(ground, height)
     shade, even = np.median(windows, axis=1), np.ptp(np.sort(windows, axis=1)[:, 1:-1], axis=1) < TABLES.shade
-    step = np.abs(shade[height:] - shade[:-height])  # at y: the rows above y + height against those from there on
-    step = np.where(even[height:] & even[:-height], step, 0.0)
-    edges: list[float] = []
-    while step.size and step.max() >= TABLES.shade:
-        most = np.flatnonzero(step == step.max())
-        y = int(most[len(most) // 2])
-        edges.append(float(y + height))
-        step[max(0, y - height) : y + height] = 0.0
-    return sorted(edges)
+    change = np.abs(shade[height:] - shade[:-height])  # at y: the rows above y + height against those from there on
+    changes = runs(even[height:] & even[:-height] & (change >= TABLES.shade))
+    return [float((start + end) // 2 + height) for start, end in changes]

@@ -38,37 +38,36 @@ def recognize_table(pixels: Pixels, box: Box, lines: Sequence[TextLine]) -> Tabl
     """
     height, width = pixels.shape[:2]
     box = clip(box, width, height)
-    inside = [
+    inside = {
         index
         for index, line in enumerate(lines)
         if line.text.strip() and intersection(line.box, box) > TABLES.line_inside * max(area(line.box), 1e-6)
-    ]
-    taken = set(inside)
+    }
     if not inside or area(box) < 1:
         return None
     text_height = max(4.0, float(np.median([line_height(lines[index]) for index in inside])))
-    reach = union_box([box, *(lines[index].box for index in inside)])
+    left, top, right, bottom = union_box([box, *(lines[index].box for index in inside)])
     margin = text_height / 2
-    reach = clip((reach[0] - margin, reach[1] - margin, reach[2] + margin, reach[3] + margin), width, height)
-    x1, y1, x2, y2 = (int(reach[0]), int(reach[1]), int(np.ceil(reach[2])), int(np.ceil(reach[3])))
-    gray = cv2.cvtColor(np.ascontiguousarray(pixels[y1:y2, x1:x2]), cv2.COLOR_RGB2GRAY).astype(np.uint8)
+    reach = clip((left - margin, top - margin, right + margin, bottom + margin), width, height)
+    x, y = int(reach[0]), int(reach[1])
+    cut = pixels[y : int(np.ceil(reach[3])), x : int(np.ceil(reach[2]))]
+    gray = np.asarray(cv2.cvtColor(np.ascontiguousarray(cut), cv2.COLOR_RGB2GRAY), np.uint8)
 
-    words = [word for index in inside for word in words_of_line(lines[index], index, (x1, y1), gray)]
     # Lines beside the table (its caption) are in the image too.
-    beside = [
+    seen = [
         word
         for index, line in enumerate(lines)
-        if index not in taken and intersection(line.box, reach) > 0
-        for word in words_of_line(line, index, (x1, y1), gray)
+        if intersection(line.box, reach) > 0
+        for word in words_of_line(line, index, (x, y), gray)
     ]
-    boxes = as_array((word.x1, word.y1, word.x2, word.y2) for word in words + beside)
-    rules = find_rules(gray, text_height, boxes)
+    rules = find_rules(gray, text_height, as_array(word.box for word in seen))
+    words = [word for word in seen if word.line in inside]
     grid = lattice_grid(words, rules, text_height, gray) or stream_grid(words, rules, text_height, gray)
     if grid is None:
         return None
     cells = []
     for cell in grid.cells:
-        left, top, right, bottom = cell.box or union_box([(w.x1, w.y1, w.x2, w.y2) for w in cell.words])
+        left, top, right, bottom = cell.box or union_box(word.box for word in cell.words)
         cells.append(
             Cell(
                 row=cell.row,
@@ -77,9 +76,9 @@ def recognize_table(pixels: Pixels, box: Box, lines: Sequence[TextLine]) -> Tabl
                 column_span=cell.column_span,
                 text=clean_text(join_words(cell.words, text_height)),
                 header=cell.row < grid.header_rows,
-                box=clip((x1 + left, y1 + top, x1 + right, y1 + bottom), width, height),
+                box=clip((x + left, y + top, x + right, y + bottom), width, height),
             )
         )
     placed = {word.line for cell in grid.cells for word in cell.words}
-    table = build_table(cells, box=box, line_indices=sorted(placed))
+    table = build_table(cells, box=box, line_indices=placed)
     return table if table.columns > 1 else None

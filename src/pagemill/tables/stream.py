@@ -72,9 +72,13 @@ def stream_grid(words: Sequence[TableWord], rules: Rules, text_height: float, gr
     """Build a grid from the words' places; None without at least two columns and two rows."""
     lines = text_rows(words, text_height)
     top, bottom = lines[0][0].y, lines[-1][0].y
-    ruled = [rule.position for rule in rules.vertical if rule.length >= TABLES.rule_is_border * (bottom - top)]
     left, right = extent(words)
-    ruled = [x for x in ruled if left + text_height < x < right - text_height]
+    ruled = [
+        rule.position
+        for rule in rules.vertical
+        if rule.length >= TABLES.rule_is_border * (bottom - top)
+        and left + text_height < rule.position < right - text_height
+    ]
     separators = find_separators(lines, text_height, ruled)
     separators = _without_currency_columns(separators, words)
     if not separators:

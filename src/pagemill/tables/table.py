@@ -6,11 +6,11 @@ import html
 import re
 from bisect import bisect_left
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, product
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from pagemill.document.geometry import Box
 
@@ -81,7 +81,7 @@ class Table:
         return "\n".join(f"| {' | '.join(texts)} |" for texts in rows)
 
 
-def build_table(cells: Iterable[Cell], *, box: Box | None = None, line_indices: Sequence[int] = ()) -> Table:
+def build_table(cells: Iterable[Cell], *, box: Box | None = None, line_indices: Iterable[int] = ()) -> Table:
     """Make a table of cells that do not overlap.
 
     Rows and columns in which no cell starts are squeezed out, slots that no cell covers become empty cells.
@@ -90,18 +90,15 @@ def build_table(cells: Iterable[Cell], *, box: Box | None = None, line_indices: 
     row_starts = sorted({cell.row for cell in given})
     column_starts = sorted({cell.column for cell in given})
     squeezed: list[Cell] = []
-    taken: set[tuple[int, int]] = set()
+    holes = set(product(range(len(row_starts)), range(len(column_starts))))
     for cell in given:
         row, column = bisect_left(row_starts, cell.row), bisect_left(column_starts, cell.column)
         row_end = bisect_left(row_starts, cell.row + cell.row_span)
         column_end = bisect_left(column_starts, cell.column + cell.column_span)
         squeezed.append(replace(cell, row=row, column=column, row_span=row_end - row, column_span=column_end - column))
-        taken.update((r, c) for r in range(row, row_end) for c in range(column, column_end))
+        holes.difference_update(product(range(row, row_end), range(column, column_end)))
     header_rows = {cell.row for cell in squeezed if cell.header} - {cell.row for cell in squeezed if not cell.header}
-    for row in range(len(row_starts)):
-        for column in range(len(column_starts)):
-            if (row, column) not in taken:
-                squeezed.append(Cell(row=row, column=column, header=row in header_rows))
+    squeezed += [Cell(row=row, column=column, header=row in header_rows) for row, column in holes]
     squeezed.sort(key=lambda cell: (cell.row, cell.column))
     return Table(
         cells=tuple(squeezed),

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pagemill.document.geometry import Box
     from pagemill.document.page import TextLine
 
 
@@ -29,6 +30,11 @@ class TableWord:
     line: int
     glued: bool = False
     """No space stood between this word and the one before it on the line."""
+
+    @property
+    def box(self) -> Box:
+        """As of all that has a place."""
+        return self.x1, self.y1, self.x2, self.y2
 
     @property
     def x(self) -> float:
