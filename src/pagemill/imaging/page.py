@@ -22,14 +22,10 @@ class TextLayer:
     """Visible characters, spaces excluded."""
     unmapped: int
     """Visible characters without a usable Unicode mapping (U+FFFD, private use, control characters)."""
-    invisible: int
-    """Characters drawn in the invisible rendering mode or hidden below a page-filling image (an OCR layer)."""
     hidden_lines: tuple[TextLine, ...] = ()
-    """Lines of the invisible characters."""
+    """Lines of characters drawn in the invisible rendering mode or hidden below a page-filling image (an OCR layer)."""
     marks: tuple[TextLine, ...] = ()
     """Check boxes and values of form fields that no glyph of the page shows."""
-    image_coverage: float
-    """Share of the page area covered by raster images, 0-1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,7 +68,6 @@ def extract_text_layer(flat: FlattenedPage, width: int, height: int) -> tuple[Te
     """
     page = flat.page
     affine = page_to_pixels(page, width, height)
-    images: list[Box] = []
     own_images: list[Box] = []
     drawn: dict[int, tuple[int, bool, Floats]] = {}
     cover = -1
@@ -80,7 +79,6 @@ def extract_text_layer(flat: FlattenedPage, width: int, height: int) -> tuple[Te
             points = _UNIT_SQUARE @ _compose(matrix, handle).T
             box = clip((*points.min(axis=0).tolist(), *points.max(axis=0).tolist()), width, height)
             if area(box) > 0:
-                images.append(box)
                 own_images += [box] if is_own else []
                 fills = area(box) >= _PAGE_FILLING * width * height
                 cover = rank if fills and not pdfium.FPDFPageObj_HasTransparency(handle) else cover
@@ -99,8 +97,6 @@ def extract_text_layer(flat: FlattenedPage, width: int, height: int) -> tuple[Te
         marks=tuple(_marks(flat.marks, glyphs.boxes[printing], affine, width, height)),
         characters=int(printing.sum()),
         unmapped=int((printing & (glyphs.codes == _UNMAPPED)).sum()),
-        invisible=int((hidden & ~glyphs.is_space).sum()),
-        image_coverage=image_coverage(images, width, height),
     )
     return layer, tuple(own_images)
 
@@ -144,15 +140,6 @@ def page_to_pixels(page: PdfPage, width: int, height: int) -> Floats:
         device.append((column.value * width / _DEVICE, row.value * height / _DEVICE))
     origin, along_x, along_y = np.array(device)
     return np.stack([(along_x - origin) / 1000.0, (along_y - origin) / 1000.0, origin], axis=1)
-
-
-def image_coverage(boxes: list[Box], width: int, height: int) -> float:
-    """Share of the page below at least one box, 0-1, on a grid of 100 by 100 cells."""
-    grid = np.zeros((100, 100), dtype=bool)
-    for x1, y1, x2, y2 in boxes:
-        rows = slice(round(y1 / height * 100), round(y2 / height * 100))
-        grid[rows, round(x1 / width * 100) : round(x2 / width * 100)] = True
-    return float(grid.mean())
 
 
 def _objects(page: Any, affine: Floats) -> Iterator[tuple[Any, int, Floats, int]]:

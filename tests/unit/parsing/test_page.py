@@ -86,7 +86,7 @@ async def test_a_text_layer_that_runs_sideways_turns_the_page():
     async def decode(payload):
         return DecodedPage(
             pixels=pixels,
-            text_layer=TextLayer(lines=lines, characters=220, unmapped=0, invisible=0, image_coverage=0.0),
+            text_layer=TextLayer(lines=lines, characters=220, unmapped=0),
         )
 
     services.decode = decode

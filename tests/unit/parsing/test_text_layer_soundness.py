@@ -17,10 +17,10 @@ def line(text, box=(50.0, 50.0, 700.0, 70.0)):
     return TextLine(text=text, box=box)
 
 
-def layer(text, *, unmapped=0, invisible=0):
+def layer(text, *, unmapped=0):
     count = sum(not char.isspace() for char in text)
     lines = (line(text),) if text else ()
-    return TextLayer(lines=lines, characters=count, unmapped=unmapped, invisible=invisible, image_coverage=0.0)
+    return TextLayer(lines=lines, characters=count, unmapped=unmapped)
 
 
 def page_with_strips(tops):
@@ -77,16 +77,14 @@ def test_garbled_text(text):
 
 def test_a_stamp_over_a_scan_is_partial():
     pixels = page_with_strips(range(50, 500, 30))
-    stamp = TextLayer(
-        lines=(line(PROSE, (55, 48, 610, 66)),), characters=90, unmapped=0, invisible=0, image_coverage=1.0
-    )
+    stamp = TextLayer(lines=(line(PROSE, (55, 48, 610, 66)),), characters=90, unmapped=0)
     assert judge(stamp, pixels) == "partial"
 
 
 def test_a_layer_that_covers_the_ink_is_sound():
     tops = range(50, 500, 30)
     lines = tuple(line(PROSE, (55, top - 2, 610, top + 16)) for top in tops)
-    whole = TextLayer(lines=lines, characters=1000, unmapped=0, invisible=0, image_coverage=1.0)
+    whole = TextLayer(lines=lines, characters=1000, unmapped=0)
     assert judge(whole, page_with_strips(tops)) == "sound"
 
 
@@ -99,8 +97,6 @@ def layer_with_hidden(lines, hidden):
         hidden_lines=tuple(hidden),
         characters=sum(len(one.text) for one in lines),
         unmapped=0,
-        invisible=sum(len(one.text) for one in hidden),
-        image_coverage=0.0,
     )
 
 
@@ -154,9 +150,7 @@ def test_merging_keeps_the_layer_where_both_have_a_line():
 
 def test_memory_does_not_grow_with_the_square_of_the_lines():
     lines = tuple(line("word", (x, y, x + 20.0, y + 10.0)) for x in range(0, 700, 14) for y in range(0, 590, 20))
-    crowded = TextLayer(
-        lines=lines, hidden_lines=lines, characters=4 * len(lines), unmapped=0, invisible=0, image_coverage=0.0
-    )
+    crowded = TextLayer(lines=lines, hidden_lines=lines, characters=4 * len(lines), unmapped=0)
     tracemalloc.start()
     try:
         assert judge(crowded, BLANK) == "sound"

@@ -50,8 +50,6 @@ def page(pixels: np.ndarray) -> DecodedPage:
         lines=(TextLine(text="한글 ok", box=(0.0, 1.0, 2.0, 3.0), words=(Word("한글", (0.0, 1.0, 1.0, 3.0)),)),),
         characters=4,
         unmapped=0,
-        invisible=0,
-        image_coverage=0.5,
     )
     return DecodedPage(
         pixels=pixels,
