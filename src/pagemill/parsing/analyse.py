@@ -24,7 +24,8 @@ from pagemill.tables.find import find_tables
 from pagemill.tables.recognize import recognize_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections import defaultdict
+    from collections.abc import Sequence
 
     from pagemill.document.geometry import Box
     from pagemill.document.page import PageResult, TextLine
@@ -100,12 +101,12 @@ def _is_grid(pixels: Pixels, box: Box, lines: Sequence[TextLine]) -> bool:
 
 
 def _without_lists(
-    regions: Sequence[DetectedRegion], members: Mapping[int, Sequence[TextLine]]
+    regions: Sequence[DetectedRegion], members: defaultdict[int, list[TextLine]]
 ) -> list[DetectedRegion]:
     """Tables of bullets and texts are lists."""
     return [
         replace(region, label=Label.TEXT)
-        if region.label is Label.TABLE and region.source != "ruling-lines" and is_bulleted(rows_of(members.get(i, [])))
+        if region.label is Label.TABLE and region.source != "ruling-lines" and is_bulleted(rows_of(members[i]))
         else region
         for i, region in enumerate(regions)
     ]

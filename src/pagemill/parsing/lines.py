@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -108,34 +108,34 @@ def is_vertical(line: TextLine) -> bool:
     return 45 < abs(direction(line)) < 135 or (len(line.text.strip()) > 2 and y2 - y1 > 2.0 * (x2 - x1))
 
 
-def assign_lines(boxes: NDArray[np.float64], regions: NDArray[np.float64], weak: Collection[int] = ()) -> list[int]:
+def assign_lines(lines: Sequence[TextLine], regions: Sequence[Box], weak: Collection[int] = ()) -> list[int]:
     """Give every line the region that holds most of it.
 
     Args:
-        boxes: Lines, shape (n, 4), in pixels.
-        regions: Regions, shape (m, 4), in pixels.
+        lines: Of the page.
+        regions: Boxes in pixels.
         weak: Regions (pictures) that get a line only when no other region holds a third of it.
 
     Returns:
         For every line the index of its region; -1 where none overlaps it enough.
     """
-    if not len(regions):
-        return [-1] * len(boxes)
-    size = areas(regions)
+    if not regions:
+        return [-1] * len(lines)
+    boxes, region_boxes = as_array(line.box for line in lines), as_array(regions)
+    size = areas(region_boxes)
     smaller_first = size / max(float(size.max()), 1.0) * 1e-3
     weakness = np.array([PARSING.weak_share if i in weak else 0.0 for i in range(len(regions))])
-    share = intersection_matrix(boxes, regions) / np.maximum(areas(boxes), 1e-9)[:, None]
+    share = intersection_matrix(boxes, region_boxes) / np.maximum(areas(boxes), 1e-9)[:, None]
     preference = np.where(share >= PARSING.own_share, share - smaller_first - weakness, -np.inf)
     owners: list[int] = np.where(np.isfinite(preference.max(axis=1)), preference.argmax(axis=1), -1).tolist()
     return owners
 
 
-def lines_of_regions(regions: Sequence[DetectedRegion], lines: Sequence[TextLine]) -> dict[int, list[TextLine]]:
+def lines_of_regions(regions: Sequence[DetectedRegion], lines: Sequence[TextLine]) -> defaultdict[int, list[TextLine]]:
     """The lines of each region by its index; those of none at -1."""
-    owners = assign_lines(as_array(line.box for line in lines), as_array(region.box for region in regions))
-    members: dict[int, list[TextLine]] = {}
-    for line, owner in zip(lines, owners, strict=True):
-        members.setdefault(owner, []).append(line)
+    members: defaultdict[int, list[TextLine]] = defaultdict(list)
+    for line, owner in zip(lines, assign_lines(lines, [region.box for region in regions]), strict=True):
+        members[owner].append(line)
     return members
 
 
@@ -148,7 +148,7 @@ def rows_of(lines: Sequence[TextLine]) -> list[Row]:
     weights: Counter[int] = Counter()
     for line in lines:
         weights[round(direction(line) / 90) * 90 % 360] += len(line.text)
-    degrees = -max(weights, key=lambda quarter: weights[quarter], default=0) % 360
+    degrees = -max(weights, key=weights.__getitem__, default=0) % 360
     if not degrees:
         return _level_rows(lines)
     turned = [moved(line, quarter_turn(degrees)) for line in lines]
@@ -293,8 +293,8 @@ def clean_lines(lines: Sequence[TextLine]) -> tuple[list[TextLine], list[PageErr
         if len(corners) not in (0, 4) or not all(math.isfinite(value) for corner in corners for value in corner):
             line = msgspec.structs.replace(line, polygon=None)
         if _UNPRINTABLE.search(line.text):
-            words = tuple(msgspec.structs.replace(word, text=_printable(word.text)) for word in line.words)
-            line = msgspec.structs.replace(line, text=_printable(line.text), words=words)
+            words = tuple(msgspec.structs.replace(word, text=_UNPRINTABLE.sub("", word.text)) for word in line.words)
+            line = msgspec.structs.replace(line, text=_UNPRINTABLE.sub("", line.text), words=words)
         if line.text.strip():
             kept.append(line)
     errors = []
@@ -302,7 +302,3 @@ def clean_lines(lines: Sequence[TextLine]) -> tuple[list[TextLine], list[PageErr
         message = f"{broken} lines of text are left out: their boxes are no numbers"
         errors.append(PageError(component="recognition", category="invalid_geometry", message=message))
     return kept, errors
-
-
-def _printable(text: str) -> str:
-    return _UNPRINTABLE.sub("", text)

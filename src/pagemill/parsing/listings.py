@@ -15,7 +15,8 @@ from pagemill.parsing.blocks import merge_neighbours
 from pagemill.parsing.thresholds import PARSING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections import defaultdict
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -31,7 +32,7 @@ _ADDRESS = re.compile(r"https?://|\bwww\.|\S@\S+\.\w")
 _MARKUP = re.compile(r"\s*</?[A-Za-z][\w.:-]*(?:\s[^<>]*)?/?>|\s*<!--")
 
 
-def mark_listings(regions: Sequence[DetectedRegion], members: Mapping[int, Sequence[TextLine]]) -> list[DetectedRegion]:
+def mark_listings(regions: Sequence[DetectedRegion], members: defaultdict[int, list[TextLine]]) -> list[DetectedRegion]:
     """Label regions of fixed-width text as listings; only a text layer tells word widths well enough.
 
     On a page that is all of fixed width, only what is full of a program's signs is a listing.
@@ -43,7 +44,7 @@ def mark_listings(regions: Sequence[DetectedRegion], members: Mapping[int, Seque
     fixed = _is_fixed([line for own in members.values() for line in own])
     result = list(regions)
     for index, region in enumerate(regions):
-        own = members.get(index, [])
+        own = members[index]
         if region.label not in _CANDIDATES or not own or not _is_fixed(own):
             continue
         if sum(bool(_ADDRESS.search(line.text)) for line in own) * 2 >= len(own):
@@ -55,10 +56,10 @@ def mark_listings(regions: Sequence[DetectedRegion], members: Mapping[int, Seque
     return result
 
 
-def _mark_short_rests(regions: list[DetectedRegion], members: Mapping[int, Sequence[TextLine]]) -> None:
+def _mark_short_rests(regions: list[DetectedRegion], members: defaultdict[int, list[TextLine]]) -> None:
     """Label single short lines right below a listing, in its letters, that say too little by themselves."""
     for index, region in enumerate(regions):
-        own = members.get(index, [])
+        own = members[index]
         if region.label not in _CANDIDATES or len(own) != 1 or len(own[0].text) >= 2 * PARSING.code_characters:
             continue
         x1, y1, x2, y2 = region.box
@@ -67,7 +68,7 @@ def _mark_short_rests(regions: list[DetectedRegion], members: Mapping[int, Seque
             if listing.label is not Label.ALGORITHM or not nearest < (y1 - listing.box[3]) / (y2 - y1) < farthest:
                 continue
             over = min(x2, listing.box[2]) > max(x1, listing.box[0])
-            if over and other in members and _is_fixed([*own, *members[other]]):
+            if over and members[other] and _is_fixed(own + members[other]):
                 regions[index] = replace(region, label=Label.ALGORITHM)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -172,50 +172,42 @@ def _parts(paragraph: list[Row], region: Sequence[Row], body_size: float) -> lis
 
     A list begins with a bullet, or is all of the text, where that begins with a number that another one confirms.
     """
-    heading = _heading_rows(paragraph, region, body_size)
-    rest = paragraph[heading:]
+    heading = _heading(paragraph, region, body_size)
+    rest = paragraph[len(heading) :]
     bullet = next((i for i, row in enumerate(rest) if BULLET.match(row.text)), len(rest))
     numbered = [i for i, row in enumerate(rest) if NUMBER.match(row.text)]
     text = 0 if len(numbered) > 1 and numbered[0] == 0 else bullet
-    parts = [(RunKind.HEADING, paragraph[:heading]), (RunKind.TEXT, rest[:text]), (RunKind.LIST, rest[text:])]
+    parts = [(RunKind.HEADING, heading), (RunKind.TEXT, rest[:text]), (RunKind.LIST, rest[text:])]
     return [Passage(kind, [rows]) for kind, rows in parts if rows]
 
 
 def _is_marked_heading(paragraph: Sequence[Row], rest: Sequence[Row]) -> bool:
     """Whether a paragraph that starts with a number is set a little larger there, as a text layer tells for sure."""
     others = paragraph[1:] or rest
-    if not others:
-        return False
     measured = all(line.font_size for row in (*paragraph, *others) for line in row.lines)
-    return measured and paragraph[0].size > PARSING.marked_heading_size * float(np.median([row.size for row in others]))
+    usual = float(np.median([row.size for row in others or paragraph]))
+    return measured and paragraph[0].size > PARSING.marked_heading_size * usual
 
 
-def _heading_rows(paragraph: list[Row], region: Sequence[Row], body_size: float) -> int:
-    """How many rows at a paragraph's start are a heading inside a larger region of running text."""
+def _heading(paragraph: list[Row], region: Sequence[Row], body_size: float) -> list[Row]:
+    """The rows at a paragraph's start that are a heading inside a larger region of running text."""
     first = paragraph[0]
     stands_out = first.bold or first.size > PARSING.heading_size * body_size
     numbered = len(region) <= PARSING.max_compared and NUMBER.match(first.text) and HAS_WORD.search(first.text)
     if not stands_out and not numbered:
-        return 0
+        return []
     own = set(map(id, paragraph))
     rest = [row for row in region if id(row) not in own]
     marked = numbered and _is_marked_heading(paragraph, rest)
     if not marked and not (rest and stands_out):
-        return 0
+        return []
     usual = max(body_size, float(np.median([row.size for row in rest or paragraph[1:]])))
-    all_bold = sum(row.bold for row in region) > 0.5 * len(region)
-    count = 0
-    for row in paragraph[: PARSING.heading_rows + 1]:
-        larger = row.size > (PARSING.marked_heading_size if marked else PARSING.heading_size) * usual
-        if not (larger or (row.bold and not all_bold)):
-            break
-        count += 1
-    text = " ".join(row.text for row in paragraph[:count])
-    if not count or count > PARSING.heading_rows:
-        return 0
-    if text.endswith((".", ",", ";")) or BULLET.match(text) or not any(char.isalpha() for char in text):
-        return 0
-    return count
+    largest = (PARSING.marked_heading_size if marked else PARSING.heading_size) * usual
+    bold_tells = sum(row.bold for row in region) <= 0.5 * len(region)
+    heading = list(takewhile(lambda row: row.size > largest or (row.bold and bold_tells), paragraph))
+    text = " ".join(row.text for row in heading)
+    says = any(char.isalpha() for char in text) and not BULLET.match(text) and not text.endswith((".", ",", ";"))
+    return heading if says and len(heading) <= PARSING.heading_rows else []
 
 
 BULLET = re.compile(r"^[•‣◦▪▫■□●○◆◇▶►➢➤✓✔∙⁃※❖❍◎☐☒\uf0b7\u00b7](?=\s|\w)\s*|^[-–—*ㅇ\ufffd\uf06c-\uf0fc]\s+(?=\S)")

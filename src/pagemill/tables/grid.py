@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pagemill.document.geometry import Box
     from pagemill.tables.words import TableWord
 
 
@@ -28,8 +27,6 @@ class GridCell:
     row_span: int = 1
     column_span: int = 1
     words: list[TableWord] = field(default_factory=list)
-    box: Box | None = None
-    """Box in the table's image where rules tell; None for the words' own."""
 
 
 @dataclass(frozen=True, slots=True)

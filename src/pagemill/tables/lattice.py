@@ -39,8 +39,6 @@ def lattice_grid(words: Sequence[TableWord], rules: Rules, text_height: float, g
     if len(framed) < TABLES.framed_words * len(words):
         return None
     cells, owner = _merge(_borders(rules.vertical, xs, ys, text_height), _borders(horizontal, ys, xs, text_height))
-    for cell in cells:
-        cell.box = (xs[cell.column], ys[cell.row], xs[cell.column + cell.column_span], ys[cell.row + cell.row_span])
     for word in _with_rest_of_lines(framed, words, ys):
         row = int(np.clip(np.searchsorted(ys, word.y) - 1, 0, len(ys) - 2))
         column = int(np.clip(np.searchsorted(xs, word.x) - 1, 0, len(xs) - 2))
@@ -155,15 +153,12 @@ def _split_stacked(cells: Sequence[GridCell], text_height: float) -> list[GridCe
     for cell in cells:
         first, last = int(ends[cell.row]), int(ends[cell.row + cell.row_span])
         lines = text_rows(cell.words, text_height)
-        if cell.row_span > 1 or len(lines) != parts.get(cell.row) or cell.box is None:
-            result.append(GridCell(first, cell.column, last - first, cell.column_span, cell.words, cell.box))
-            continue
-        x1, y1, x2, y2 = cell.box
-        edges = np.linspace(y1, y2, len(lines) + 1).tolist()
-        result += [
-            GridCell(first + index, cell.column, 1, cell.column_span, line, (x1, edges[index], x2, edges[index + 1]))
-            for index, line in enumerate(lines)
-        ]
+        if cell.row_span > 1 or len(lines) != parts.get(cell.row):
+            result.append(GridCell(first, cell.column, last - first, cell.column_span, cell.words))
+        else:
+            result += [
+                GridCell(first + index, cell.column, 1, cell.column_span, line) for index, line in enumerate(lines)
+            ]
     return result
 
 

@@ -65,20 +65,16 @@ def recognize_table(pixels: Pixels, box: Box, lines: Sequence[TextLine]) -> Tabl
     grid = lattice_grid(words, rules, text_height, gray) or stream_grid(words, rules, text_height, gray)
     if grid is None:
         return None
-    cells = []
-    for cell in grid.cells:
-        left, top, right, bottom = cell.box or union_box(word.box for word in cell.words)
-        cells.append(
-            Cell(
-                row=cell.row,
-                column=cell.column,
-                row_span=cell.row_span,
-                column_span=cell.column_span,
-                text=clean_text(join_words(cell.words, text_height)),
-                header=cell.row < grid.header_rows,
-                box=clip((x + left, y + top, x + right, y + bottom), width, height),
-            )
+    cells = [
+        Cell(
+            row=cell.row,
+            column=cell.column,
+            row_span=cell.row_span,
+            column_span=cell.column_span,
+            text=clean_text(join_words(cell.words, text_height)),
+            header=cell.row < grid.header_rows,
         )
-    placed = {word.line for cell in grid.cells for word in cell.words}
-    table = build_table(cells, box=box, line_indices=placed)
+        for cell in grid.cells
+    ]
+    table = build_table(cells, {word.line for cell in grid.cells for word in cell.words})
     return table if table.columns > 1 else None

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pagemill.document.geometry import Box
-
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _MARKUP = re.compile(r"<[A-Za-z/!?]|&#?[0-9A-Za-z]{1,31};|\]\(|[|\n\\]")
 
@@ -31,8 +29,6 @@ class Cell:
     text: str = ""
     """Plain text; a newline is a line break that is meant."""
     header: bool = False
-    box: Box | None = None
-    """Box in page pixels; None where the table does not come from an image."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +40,6 @@ class Table:
     columns: int
     caption: str = ""
     """What its HTML says in ``caption``, plain text in one line."""
-    box: Box | None = None
-    """Box in page pixels; None where the table does not come from an image."""
     line_indices: tuple[int, ...] = ()
     """Which of the lines handed to recognition stand in the table, ascending."""
 
@@ -81,7 +75,7 @@ class Table:
         return "\n".join(f"| {' | '.join(texts)} |" for texts in rows)
 
 
-def build_table(cells: Iterable[Cell], *, box: Box | None = None, line_indices: Iterable[int] = ()) -> Table:
+def build_table(cells: Iterable[Cell], line_indices: Iterable[int] = ()) -> Table:
     """Make a table of cells that do not overlap.
 
     Rows and columns in which no cell starts are squeezed out, slots that no cell covers become empty cells.
@@ -104,7 +98,6 @@ def build_table(cells: Iterable[Cell], *, box: Box | None = None, line_indices: 
         cells=tuple(squeezed),
         rows=len(row_starts),
         columns=len(column_starts),
-        box=box,
         line_indices=tuple(sorted(line_indices)),
     )
 
