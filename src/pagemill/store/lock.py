@@ -32,12 +32,6 @@ class Owner(msgspec.Struct, kw_only=True):
     started: str
     """When it opened the directory, ISO 8601."""
 
-    @classmethod
-    def this_process(cls) -> Owner:
-        """The one that runs this."""
-        started = datetime.now(UTC).isoformat(timespec="seconds")
-        return cls(pid=os.getpid(), host=socket.gethostname(), started=started)
-
     def __str__(self) -> str:
         return f"process {self.pid} on {self.host}, since {self.started}"
 
@@ -71,7 +65,9 @@ class RunLock:
             self._acquire(wait_s)
             with output_errors(path):
                 os.ftruncate(self._fd, 0)
-                os.write(self._fd, msgspec.json.encode(Owner.this_process()))
+                started = datetime.now(UTC).isoformat(timespec="seconds")
+                owner = Owner(pid=os.getpid(), host=socket.gethostname(), started=started)
+                os.write(self._fd, msgspec.json.encode(owner))
         except BaseException:
             os.close(self._fd)
             raise

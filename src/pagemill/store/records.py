@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import json
+from typing import TYPE_CHECKING
 
 import msgspec
 import zstandard
@@ -38,7 +39,8 @@ def encode_line(record: PageResult | ParsedText) -> bytes:
     try:
         return _encoder.encode(record) + b"\n"
     except UnicodeEncodeError:
-        return _encoder.encode(_without_surrogates(msgspec.to_builtins(record))) + b"\n"
+        text = json.dumps(msgspec.to_builtins(record), ensure_ascii=False, separators=(",", ":"))
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode() + b"\n"
 
 
 def decode_page(line: bytes) -> PageResult:
@@ -80,13 +82,3 @@ def text_line(page: PageResult, embedding_text: Callable[[PageResult], str]) -> 
     """The line of ``parsed_texts.jsonl`` that belongs to a record."""
     text = embedding_text(page)
     return encode_line(ParsedText(page_id=page.page_id, page_idx=page.page_idx, doc_id=page.doc_id, text=text))
-
-
-def _without_surrogates(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, dict):
-        return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_surrogates(item) for item in value]
-    return value

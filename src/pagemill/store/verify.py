@@ -147,7 +147,14 @@ def verify(path: Path, *, exporters: Exporters, quick: bool = False) -> Verdict:
     Raises:
         OutputError: There is no run in the directory, or it cannot be read.
     """
-    with _idle(path) as owner:
+    owner, held = None, contextlib.ExitStack()
+    try:
+        held.enter_context(RunLock(path / paths.LOCK))
+    except OutputError as error:  # without the right to write, nobody is kept from the directory
+        owner = owner_of(path / paths.LOCK)
+        if owner is None and isinstance(error, LockedError):  # it has just come, or just gone
+            raise
+    with held:
         for _ in range(_TRIES):
             verdict = Examination(path, exporters, quick=quick, owner=owner).verdict()
             if owner is None or not verdict.damaged:
@@ -431,17 +438,3 @@ def _wrong_count(told: Counters, right: Counters, names: Iterable[str]) -> str |
         if getattr(told, name) != getattr(right, name):
             return f"{name} is {getattr(told, name)} and should be {getattr(right, name)}"
     return None
-
-
-@contextlib.contextmanager
-def _idle(path: Path) -> Iterator[Owner | None]:
-    """Lock the directory, or tell who works on it. Without the right to write, nobody is kept from it."""
-    with contextlib.ExitStack() as held:
-        owner = None
-        try:
-            held.enter_context(RunLock(path / paths.LOCK))
-        except OutputError as error:
-            owner = owner_of(path / paths.LOCK)
-            if owner is None and isinstance(error, LockedError):  # it has just come, or just gone
-                raise
-        yield owner

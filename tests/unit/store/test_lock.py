@@ -84,7 +84,9 @@ def test_a_dying_owner_is_waited_for(tmp_path: Path) -> None:
 
 def test_who_asks_keeps_nobody_out(tmp_path: Path) -> None:
     path = tmp_path / "lock"
-    path.write_bytes(msgspec.json.encode(Owner.this_process()))  # left by a process that was killed
+    path.write_bytes(
+        msgspec.json.encode(Owner(pid=os.getpid(), host="here", started="then"))
+    )  # left by a process that was killed
     assert owner_of(path) is None
     RunLock(path, wait_s=0).release()
 
