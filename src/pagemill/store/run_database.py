@@ -257,9 +257,9 @@ class RunDatabase(RunReader):
         """Note how far a derived file goes; what it says is on the disk."""
         self.change("INSERT OR REPLACE INTO derived VALUES (?, ?, ?)", (name, record, size))
 
-    def unsynced_crops(self) -> list[tuple[int, str, int, str]]:
-        """Record number, path, size and SHA-256 of crops that may not be on the disk, although a record names them."""
-        return self.query("SELECT record, path, size, sha256 FROM crops WHERE record > (SELECT synced FROM run)")
+    def unsynced_crops(self) -> list[tuple[int, str, str]]:
+        """Record number, path and SHA-256 of crops that may not be on the disk, although a record names them."""
+        return self.query("SELECT record, path, sha256 FROM crops WHERE record > (SELECT synced FROM run)")
 
     def synced(self, ended: int, *, crops: bool) -> None:
         """Make all that was committed before durable, and note how many pages have ended by now.

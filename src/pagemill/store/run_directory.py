@@ -336,13 +336,13 @@ class RunDirectory:
     def _check_crops(self) -> None:
         """Let pages wait whose crops did not come to the disk before a power cut: those since the last sync."""
         lost: dict[int, None] = {}
-        for record, name, size, sha256 in self._run.unsynced_crops():
+        for record, name, sha256 in self._run.unsynced_crops():
             path = paths.crop_file(self.path, name)
             try:
                 content = path.read_bytes()
             except FileNotFoundError:
                 content = b""
-            if len(content) == size and hashlib.sha256(content).hexdigest() == sha256:
+            if hashlib.sha256(content).hexdigest() == sha256:
                 self._unsynced_crops.add(path)  # the process that wrote it may have died before the sync
             else:
                 lost[record] = None

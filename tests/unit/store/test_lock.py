@@ -84,9 +84,8 @@ def test_a_dying_owner_is_waited_for(tmp_path: Path) -> None:
 
 def test_who_asks_keeps_nobody_out(tmp_path: Path) -> None:
     path = tmp_path / "lock"
-    path.write_bytes(
-        msgspec.json.encode(Owner(pid=os.getpid(), host="here", started="then"))
-    )  # left by a process that was killed
+    killed = Owner(pid=os.getpid(), host="here", started="then")
+    path.write_bytes(msgspec.json.encode(killed))
     assert owner_of(path) is None
     RunLock(path, wait_s=0).release()
 

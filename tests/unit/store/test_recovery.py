@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pagemill.errors import DamagedRunError
+from pagemill.sources.remote import copy_to_disk
 from pagemill.store.repair import repair
 from pagemill.store.run_directory import RunDirectory
 from pagemill.store.verify import verify
@@ -80,6 +81,15 @@ def test_a_killed_process_loses_what_was_in_flight(store) -> None:
 
 
 @pytest.mark.usefixtures("run")
+def test_copies_of_files_that_a_killed_process_left_are_deleted(store) -> None:
+    run = store.open()
+    copy = copy_to_disk(b"%PDF-1.7", run.catalogue.temporary)
+    kill(store, run)
+    assert copy.path.exists()
+    with store.open():
+        assert not copy.path.exists()
+
+
 def test_the_line_of_a_page_that_was_committed_and_not_yet_appended_follows(store) -> None:
     results = store.out / "ocr_results.jsonl"
     lines = results.read_bytes().splitlines(keepends=True)
