@@ -43,6 +43,7 @@ _PARAGRAPH_CLASS = {
 }
 _FORMULA_CLASS = {ContentFormat.LATEX: "formula latex", ContentFormat.FORMULA_TEXT: "formula"}
 _LANGUAGE = re.compile(r"(?!und)[a-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
+_BLANK = re.compile(r"\n\s*\n")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")
 _PAGE_WIDTH = 760
 """CSS pixels for the width of a page, by which the width of a figure is measured: about that of A4."""
@@ -75,7 +76,7 @@ class _Block(TextPart):
             pieces += [_text(self.text[start:place]), mark]
             start = place
         opening = f'<p class="{self.style}">' if self.style else "<p>"
-        return before + _paragraphs("".join(pieces), opening)
+        return before + opening + _BLANK.sub(f"</p>\n{opening}", "".join(pieces)) + "</p>"
 
 
 def write_html(folder: Path, title: str, documents: Iterable[tuple[str, Iterable[PageResult]]]) -> None:
@@ -197,13 +198,13 @@ class _Html(PageRenderer[_Block]):
         return self._figure(region, body) if body or region.index in self.captions else None
 
     def block(self, region: Region, number: str | None) -> _Block | None:
+        if region.label is Label.TABLE:
+            return self._figure(region, _table(region))
         if region.caption_of is not None and _has_figure(self.page.regions[region.caption_of]):
             return None
         content = plain_content(region)
-        if region.label is Label.TABLE:
-            return self._figure(region, _table(region))
         if region.label is Label.FOOTNOTE:
-            return _markup(f"<aside>{_paragraphs(_text(content))}</aside>")
+            return _markup(f"<aside>{_paragraphs(content)}</aside>")
         if region.content_format is ContentFormat.HTML:  # a table where layout saw text
             return _markup(_table(region))
         if region.content_format in _FORMULA_CLASS:
@@ -247,8 +248,8 @@ def _table(region: Region) -> str:
     return f'<div class="scroll">{body}</div>'
 
 
-def _paragraphs(markup: str, opening: str = "<p>") -> str:
-    return opening + re.sub(r"\n\s*\n", f"</p>\n{opening}", markup) + "</p>"
+def _paragraphs(text: str) -> str:
+    return f"<p>{_BLANK.sub('</p><p>', _text(text))}</p>"
 
 
 def _text(text: str) -> str:

@@ -81,7 +81,8 @@ class _Markdown(PageRenderer[TextPart]):
 
     def block(self, region: Region, number: str | None) -> TextPart:
         flows = region.label in RUNNING_TEXT and not region.list_item
-        return TextPart(region_markdown(region, number), flows, flows and region.continues, region.list_item)
+        is_list = region.list_item and not number
+        return TextPart(region_markdown(region, number), flows, flows and region.continues, is_list)
 
 
 def plain_content(region: Region) -> str:

@@ -95,10 +95,12 @@ def page_parts(renderer: PageRenderer[PartT], *, footnotes: bool = True) -> list
                 part = renderer.block(region, numbers.get(region.index))
         if part is None:
             continue
-        if part.is_list and parts and parts[-1].is_list:
+        if is_note:
+            notes.append(part)
+        elif part.is_list and parts and parts[-1].is_list:
             parts[-1].text += f"\n{part.text}"
         else:
-            (notes if is_note else parts).append(part)
+            parts.append(part)
     return parts + notes
 
 
