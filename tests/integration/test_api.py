@@ -172,7 +172,7 @@ def test_leaving_a_stream_early_leaves_nothing_behind(png: Path, tmp_path: Path,
 
 @pytest.mark.slow
 async def test_the_decoding_processes_end_with_the_stream(png: Path, monkeypatch: pytest.MonkeyPatch):
-    from pagemill.runtime.decoding_process import DecodingProcess
+    from pagemill.runtime.decoding import DecodingProcess
 
     started: list[DecodingProcess] = []
     receive = DecodingProcess.receive

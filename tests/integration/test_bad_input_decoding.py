@@ -35,8 +35,7 @@ from pagemill.errors import (
     WorkerCrashError,
 )
 from pagemill.imaging.decode import decode_image, stored_pixels
-from pagemill.runtime.decoding import DecodingService
-from pagemill.runtime.decoding_process import DecodingProcess
+from pagemill.runtime.decoding import DecodingProcess, DecodingService
 from pagemill.runtime.threads import ComputeThreads
 from pagemill.sources.base import EncodedImage, PdfPage
 

@@ -1,6 +1,6 @@
 """A decoding process: renders pages of PDFs and decodes huge images on request, one at a time, until its input ends.
 
-Started by :mod:`pagemill.runtime.decoding_process`. It may crash, hang or be killed at any time: nobody else is hurt.
+Started by :mod:`pagemill.runtime.decoding`. It may crash, hang or be killed at any time: nobody else is hurt.
 """
 
 from __future__ import annotations

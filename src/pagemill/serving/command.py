@@ -28,8 +28,14 @@ class Vllm:
 
     path: Path
     """The program."""
-    version: str | None
-    """None if it cannot be determined without running vLLM."""
+
+    @property
+    def version(self) -> str | None:
+        """Its version by its metadata, as running it takes ten seconds of imports; None without any."""
+        for entry in sorted(self.path.parent.parent.glob("lib/python3*/site-packages/vllm*.dist-info")):
+            if version := re.match(r"vllm(?:_\w+)?-(\d+(?:\.\d+)*)", entry.name):
+                return version[1]
+        return None
 
     def environment(self) -> dict[str, str]:
         """The environment of a server: ours, without telemetry and colours, with its own programs first on PATH.
@@ -46,7 +52,7 @@ class Vllm:
         }
 
 
-WHEREVER_IT_IS = Vllm(Path("vllm"), None)
+WHEREVER_IT_IS = Vllm(Path("vllm"))
 """Placeholder for vLLM in commands that are only shown, on a machine without it."""
 
 
@@ -64,7 +70,7 @@ def find_vllm(given: str | None = None) -> Vllm:
             return _at(Path(place).expanduser(), source)
     own = Path(sys.executable).parent / "vllm"
     if found := shutil.which(own) or shutil.which("vllm"):
-        return _program(Path(found))
+        return Vllm(Path(found).absolute())
     raise MissingDependencyError(
         "vLLM is not installed",
         remedy=f"It needs an environment of its own: {INSTALL}; then --vllm vllm-env, or {VARIABLE}=vllm-env.",
@@ -123,19 +129,7 @@ def _at(place: Path, source: str) -> Vllm:
             f"{source}: {place} is neither a program nor the folder of an environment with vLLM",
             remedy=f"Run: {INSTALL}",
         )
-    return _program(program)
-
-
-def _program(path: Path) -> Vllm:
-    return Vllm(path.absolute(), _version(path.absolute().parent.parent))
-
-
-def _version(folder: Path) -> str | None:
-    """The version of vLLM from its metadata: running it takes ten seconds of imports."""
-    for entry in sorted(folder.glob("lib/python3*/site-packages/vllm*.dist-info")):
-        if version := re.match(r"vllm(?:_\w+)?-(\d+(?:\.\d+)*)", entry.name):
-            return version[1]
-    return None
+    return Vllm(program.absolute())
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -77,11 +77,6 @@ class ServerProcess:
             raise ServerError(f"{command[0]} cannot be started: {said or 'its watchdog died'}", remedy="Check --vllm.")
         return cls(process, int(rest), grace_s)
 
-    @property
-    def ended(self) -> bool:
-        """Whether it and all its processes are gone."""
-        return self._ending.done()
-
     async def wait(self, timeout_s: float | None = None) -> int | None:
         """Wait until it and all its processes are gone.
 
@@ -101,7 +96,7 @@ class ServerProcess:
 
     def kill(self) -> None:
         """Kill its process group at once; the watchdog kills what has left that."""
-        if not self.ended:
+        if not self._ending.done():
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
 

@@ -77,7 +77,9 @@ class TestFinding:
 
 @pytest.mark.parametrize(("version", "ok"), [("0.18.9", False), ("0.19.0", True), ("1.0", True), (None, True)])
 def test_a_version_that_is_too_old_for_the_model_is_refused(tmp_path: Path, version: str | None, ok: bool):
-    vllm = Vllm(tmp_path / "vllm", version)
+    vllm = Vllm(tmp_path / "bin" / "vllm")
+    if version is not None:
+        (tmp_path / "lib" / "python3.12" / "site-packages" / f"vllm-{version}.dist-info").mkdir(parents=True)
     if ok:
         check_version(vllm, GLM)
     else:
@@ -88,7 +90,7 @@ def test_a_version_that_is_too_old_for_the_model_is_refused(tmp_path: Path, vers
 class TestArguments:
     @staticmethod
     def of(tmp_path: Path, card: ModelCard = GLM, model: str = "zai-org/GLM-OCR", **options: object) -> list[str]:
-        vllm = Vllm(Path("vllm"), None)
+        vllm = Vllm(Path("vllm"))
         return server_arguments(vllm, card, PLAN, ServingOptions(**options), model=model, port=8123)
 
     def test_begin_with_the_model_and_end_with_the_place(self, tmp_path: Path):
