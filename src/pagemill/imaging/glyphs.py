@@ -118,11 +118,11 @@ def with_spans_spread(glyphs: Glyphs, left: NDArray[np.float32]) -> Glyphs:
     linked &= (np.abs(np.diff(extent, axis=0)) < _SLICE_TOLERANCE).all(axis=1) & (left[1:] != left[:-1])
     if not linked.any():
         return glyphs
-    start = np.flatnonzero(np.concatenate([[True], ~linked]))
-    span = np.cumsum(np.concatenate([[True], ~linked])) - 1
-    count = np.bincount(span)
-    rtl = (np.add.reduceat(is_right_to_left(glyphs.codes), start, dtype=np.int64) > 0.5 * count)[span]
-    order = np.lexsort((np.where(rtl & (count[span] > 1), left, 0.0), span))
+    begins = np.concatenate([[True], ~linked])
+    start, span = np.flatnonzero(begins), np.cumsum(begins) - 1
+    count = np.bincount(span)[span]
+    rtl = np.add.reduceat(is_right_to_left(glyphs.codes), start, dtype=np.int64)[span] > 0.5 * count
+    order = np.lexsort((np.where(rtl & (count > 1), left, 0.0), span))
     place = np.arange(len(span)) - start[span]
 
     radians = np.radians(glyphs.look["angle"].astype(np.float64))
@@ -130,11 +130,11 @@ def with_spans_spread(glyphs: Glyphs, left: NDArray[np.float32]) -> Glyphs:
     low = np.minimum.reduceat(boxes[:, :2], start)[span]
     high = np.maximum.reduceat(boxes[:, 2:], start)[span]
     length = ((high - low) / np.maximum(np.abs(along), 1e-9)).min(axis=1)
-    step = along * (length / count[span])[:, None]
-    extent = high - low - np.abs(step) * (count[span] - 1)[:, None]
-    place = np.where(rtl, count[span] - 1 - place, place)[:, None]
+    step = along * (length / count)[:, None]
+    extent = high - low - np.abs(step) * (count - 1)[:, None]
+    place = np.where(rtl, count - 1 - place, place)[:, None]
     first = np.where(along >= 0, low, high - extent) + step * place
-    several = (count[span] > 1)[:, None]
+    several = (count > 1)[:, None]
     boxes = np.where(several, np.concatenate([first, first + extent], axis=1), boxes)
     origins = np.where(several, origins + step * place, origins)
     styles = glyphs.styles.copy()
@@ -172,8 +172,6 @@ def in_logical_order(glyphs: Glyphs) -> Glyphs:
     An alef before a lam in one place is their ligature, which reads lam-alef (no ligature reads the other way); a vowel
     mark inside the box of the next letter, and not of the one before, belongs after it.
     """
-    if len(glyphs.codes) < 2:
-        return glyphs
     codes, boxes = glyphs.codes, glyphs.boxes
     middle = (boxes[:, 0] + boxes[:, 2]) / 2
     ligature = (
@@ -181,7 +179,7 @@ def in_logical_order(glyphs: Glyphs) -> Glyphs:
     )
     mark = (codes >= _ARABIC_MARKS[0]) & (codes <= _ARABIC_MARKS[1])
     over_next = (boxes[1:, 0] < middle[:-1]) & (middle[:-1] < boxes[1:, 2])
-    over_last = np.zeros(len(codes) - 1, dtype=bool)
+    over_last = np.zeros_like(over_next)
     over_last[1:] = (boxes[:-2, 0] < middle[1:-1]) & (middle[1:-1] < boxes[:-2, 2])
     late = mark[:-1] & ~mark[1:] & is_right_to_left(codes[1:]) & over_next & ~over_last
     order = np.arange(len(codes))

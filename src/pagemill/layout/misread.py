@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import cv2
 import numpy as np
 
-from pagemill.document.geometry import area, areas
+from pagemill.document.geometry import area, areas, frame_of
 from pagemill.document.labels import Label
 from pagemill.layout.text_blocks import group_lines, line_height, rows_of
 from pagemill.layout.thresholds import LAYOUT
@@ -193,12 +193,12 @@ def find_table(lines: Floats) -> Indices | None:
     start, end = max(runs, key=lambda run: run[1] - run[0])
     full = [row for row in rows[start:end] if len(row) >= 3]
     cells = lines[np.concatenate(full)]
-    tops = np.array([lines[row, 1].min() for row in full])
-    bottoms = np.array([lines[row, 3].max() for row in full])
+    frames = np.array([frame_of(lines[row]) for row in full])
     unit = line_height(cells)
-    extent = cells[:, 2].max() - cells[:, 0].min()
+    extent = frames[:, 2].max() - frames[:, 0].min()
     filled = np.median([(lines[row, 2] - lines[row, 0]).sum() for row in full]) / extent
-    apart = (tops[1:] >= bottoms[:-1] - LAYOUT.rows_apart * unit).all()  # pieces of a formula lie across each other
+    # Pieces of a formula lie across each other.
+    apart = (frames[1:, 1] >= frames[:-1, 3] - LAYOUT.rows_apart * unit).all()
     if len(full) < 3 or not apart or filled > LAYOUT.table_filled or _gutters(cells, unit) < 2:
         return None
     return np.concatenate(rows[start:end])

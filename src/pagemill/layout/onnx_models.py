@@ -68,7 +68,7 @@ class LayoutModel(ABC):
 
     def _known(self, rows: Floats, score: int, label: int, threshold: float) -> Floats:
         """Rows, with these columns for score and class, whose score reaches the threshold and whose class exists."""
-        classes = np.nan_to_num(rows[:, label], nan=-1, posinf=-1, neginf=-1).astype(np.intp)
+        classes = rows[:, label]
         return rows[(rows[:, score] >= threshold) & (classes >= 0) & (classes < len(self.labels))]
 
 
@@ -133,10 +133,9 @@ class PaddleDetector(LayoutModel):
         if len(outputs) > 1 and outputs[1].size == 1:
             rows = rows[: int(outputs[1].reshape(-1)[0])]
         rows = self._known(rows, 1, 0, threshold)
-        rank: Indices | None = None
+        rank = None
         if (columns := rows.shape[1]) > 6:  # ascending by the first, then descending by the second
-            rank = np.empty(len(rows), dtype=np.intp)
-            rank[np.lexsort([rows[:, 6]] if columns == 7 else [-rows[:, 7], rows[:, 6]])] = np.arange(len(rows))
+            rank = np.argsort(np.lexsort([rows[:, 6]] if columns == 7 else [-rows[:, 7], rows[:, 6]]))
         return Candidates(rows[:, 2:6], rows[:, 1], rows[:, 0].astype(np.intp), rank)
 
 

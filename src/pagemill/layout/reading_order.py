@@ -117,16 +117,15 @@ def _owner(boxes: Floats, caption: int, owners: list[int], members: list[int], p
     box = boxes[caption]
     for owner in owners:
         figure = boxes[owner]
-        overlap = min(box[2], figure[2]) - max(box[0], figure[0])
-        gap = max(figure[1] - box[3], box[1] - figure[3])
+        overlap, beside = np.minimum(box[2:], figure[2:]) - np.maximum(box[:2], figure[:2])
         narrow = min(box[2] - box[0], figure[2] - figure[0])
-        if overlap < LAYOUT.caption_over * narrow or gap > LAYOUT.caption_gap * page_height:
+        if overlap < LAYOUT.caption_over * narrow or -beside > LAYOUT.caption_gap * page_height:
             continue
         frame = frame_of(boxes[[owner, caption]])
         others = boxes[[i for i in members if i not in (owner, caption)]]
         centres = (others[:, :2] + others[:, 2:]) / 2
         if not ((centres > frame[:2]) & (centres < frame[2:])).all(axis=1).any():
-            found.append((max(gap, 0.0), figure[1], figure[0], owner))
+            found.append((max(-beside, 0.0), figure[1], figure[0], owner))
     return min(found)[-1] if found else None
 
 

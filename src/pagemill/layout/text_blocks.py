@@ -98,24 +98,21 @@ def _are_columns(left: Floats, right: Floats, unit: float) -> bool:
     """Whether both sides are text of two lines or more, wider than numbers, that stand side by side."""
     if len(left) < 2 or len(right) < 2:
         return False
-    if min(float(side[:, 2].max() - side[:, 0].min()) for side in (left, right)) < LAYOUT.column_width * unit:
-        return False
-    shared = min(left[:, 3].max(), right[:, 3].max()) - max(left[:, 1].min(), right[:, 1].min())
-    lower = min(float(side[:, 3].max() - side[:, 1].min()) for side in (left, right))
-    return bool(shared > LAYOUT.columns_beside * lower)
+    a, b = frame_of(left), frame_of(right)
+    width, height = np.minimum(a[2:] - a[:2], b[2:] - b[:2])
+    shared = min(a[3], b[3]) - max(a[1], b[1])
+    return bool(width >= LAYOUT.column_width * unit and shared > LAYOUT.columns_beside * height)
 
 
 def rows_of(lines: Floats) -> list[Indices]:
     """Lines of one column set gathered into visual rows, rows from top to bottom, pieces from left to right."""
     rows: list[list[int]] = []
-    bottom_centre = -np.inf
-    for index in np.argsort((lines[:, 1] + lines[:, 3]) / 2, kind="stable"):
-        centre = (lines[index, 1] + lines[index, 3]) / 2
-        if rows and centre - bottom_centre < LAYOUT.same_row * (lines[index, 3] - lines[index, 1]):
-            rows[-1].append(int(index))
+    centre, height = (lines[:, 1] + lines[:, 3]) / 2, lines[:, 3] - lines[:, 1]
+    for i in np.argsort(centre, kind="stable").tolist():
+        if rows and centre[i] - centre[rows[-1][0]] < LAYOUT.same_row * height[i]:
+            rows[-1].append(i)
         else:
-            rows.append([int(index)])
-            bottom_centre = centre
+            rows.append([i])
     return [np.array(sorted(row, key=lambda i: lines[i, 0]), dtype=np.intp) for row in rows]
 
 

@@ -149,9 +149,7 @@ class PostProcessor:
 def _ranks(page: RawPage, queries: Indices) -> Indices:
     """Rank in reading order of the queries of detections."""
     if page.order.ndim == 1:
-        ranks = np.empty(len(page.order), dtype=np.intp)
-        ranks[np.argsort(page.order, kind="stable")] = np.arange(len(page.order))
-        return ranks[queries]
+        return np.argsort(np.argsort(page.order, kind="stable"))[queries]
     distinct, place = np.unique(queries, return_inverse=True)
     before, successor = page.order[:, distinct[:, None], distinct[None, :]]
     return decode_order(before, successor)[place]

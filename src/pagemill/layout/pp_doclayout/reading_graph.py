@@ -34,9 +34,7 @@ def decode_order(before: NDArray[np.floating[Any]], successor: NDArray[np.floati
     parts = [_topological(part, arrows, precedes) for part in components(count, np.argwhere(arrows).tolist())]
     votes = precedes.sum(axis=0)
     parts.sort(key=lambda part: float(np.mean(votes[part])))
-    ranks = np.empty(count, dtype=np.intp)
-    ranks[np.array([node for part in parts for node in part], dtype=np.intp)] = np.arange(count)
-    return ranks
+    return np.argsort([node for part in parts for node in part])
 
 
 def _acyclic(successor: NDArray[np.floating[Any]]) -> Flags:
