@@ -274,8 +274,7 @@ def _line(runs: Sequence[_Run]) -> _Run:
     length = [sum(len(word.text) for word in run.words) for run in runs]
     rtl = bool(np.average([run.rtl for run in runs], weights=length) > 0.5)
     placed = sorted(runs, key=lambda run: run.left, reverse=rtl)
-    first = placed[0]
-    words = list(first.words)
+    words = [*placed[0].words]
     for before, run in pairwise(placed):
         gap = max(run.left - before.right, before.left - run.right)
         glued = gap < _WORD_GAP * max(run.size, before.size) and not (before.ends_in_space and gap > 0)

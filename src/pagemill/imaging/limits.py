@@ -47,8 +47,7 @@ class DecodeLimits:
             Width and height in pixels, both at least 1, and the resolution in dots per inch.
         """
         longest = max(width, height) / POINTS_PER_INCH
-        dpi = max(self.dpi, min(self.max_dpi, self.min_side / longest))
-        dpi = min(dpi, self.max_side / longest)
-        dpi = min(dpi, math.sqrt(self.max_pixels / (width * height)) * POINTS_PER_INCH)
+        most = min(self.max_side / longest, math.sqrt(self.max_pixels / (width * height)) * POINTS_PER_INCH)
+        dpi = min(max(self.dpi, min(self.max_dpi, self.min_side / longest)), most)
         scale = dpi / POINTS_PER_INCH
         return max(1, round(width * scale)), max(1, round(height * scale)), dpi

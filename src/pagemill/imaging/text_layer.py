@@ -268,6 +268,6 @@ def _is_bold(font: Any) -> bool:
     if not font:
         return False
     buffer = ctypes.create_string_buffer(128)
-    length = pdfium.FPDFFont_GetBaseFontName(font, buffer, 128)
-    name = buffer.raw[: max(0, min(length, 128) - 1)].decode("utf-8", "replace").lower()
+    pdfium.FPDFFont_GetBaseFontName(font, buffer, len(buffer))
+    name = buffer.value.decode("utf-8", "replace").lower()
     return any(part in name for part in _BOLD_NAMES) or pdfium.FPDFFont_GetWeight(font) >= 600

@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
     from pagemill.imaging.types import Flags, Floats
 
-_FIRST = frozenset({Label.HEADER, Label.HEADER_IMAGE})
-_NOTES = frozenset({Label.FOOTNOTE, Label.VISION_FOOTNOTE})
-_ASIDE = frozenset({Label.ASIDE_TEXT})
-_LAST = frozenset({Label.FOOTER, Label.FOOTER_IMAGE})
+_BODY = 1
+_PARTS = {Label.HEADER: 0, Label.HEADER_IMAGE: 0, Label.FOOTNOTE: 2, Label.ASIDE_TEXT: 3}
+_PARTS |= {Label.FOOTER: 4, Label.FOOTER_IMAGE: 4}
+"""Parts of a page in reading order."""
+_CAPTIONS = frozenset({Label.FIGURE_TITLE, Label.FOOTNOTE, Label.VISION_FOOTNOTE})
 _CAPTIONED = FIGURES | {Label.TABLE}
 _NUMBER = re.compile(r"^[#\s]*(?:\(?)(\d{1,3})[.)]\s")
 
@@ -61,9 +62,9 @@ def reading_order(
     Returns:
         A permutation of ``range(n)``.
     """
-    boxes = np.asarray(boxes, dtype=np.float64).reshape(-1, 4)
+    boxes = np.array(boxes, dtype=np.float64).reshape(-1, 4)
     if right_to_left:
-        boxes = np.stack([page_size[0] - boxes[:, 2], boxes[:, 1], page_size[0] - boxes[:, 0], boxes[:, 3]], axis=1)
+        boxes[:, [0, 2]] = page_size[0] - boxes[:, [2, 0]]
     groups: list[list[int]] = [[], [], [], [], []]
     for index, (label, box) in enumerate(zip(labels, boxes, strict=True)):
         groups[_group(label, box, page_size)].append(index)
@@ -90,20 +91,16 @@ def _by_rank(order: list[int], ranks: Sequence[int | None]) -> list[int]:
 
 def _group(label: Label, box: Floats, page_size: tuple[float, float]) -> int:
     """Which part of the page a region belongs to, in reading order."""
-    if label in _FIRST:
-        return 0
     if label is Label.NUMBER:
         return 0 if box[1] + box[3] < page_size[1] else 4
-    return 2 if label is Label.FOOTNOTE else 3 if label in _ASIDE else 4 if label in _LAST else 1
+    return _PARTS.get(label, _BODY)
 
 
 def _units(boxes: Floats, labels: Sequence[Label], members: list[int], page_height: float) -> list[list[int]]:
     """Regions that travel together: a figure or table with its captions and notes, from top to bottom."""
     owners = [i for i in members if labels[i] in _CAPTIONED]
     units = {i: [i] for i in members}
-    for caption in members:
-        if labels[caption] is not Label.FIGURE_TITLE and labels[caption] not in _NOTES:
-            continue
+    for caption in [i for i in members if labels[i] in _CAPTIONS]:
         owner = _owner(boxes, caption, owners, members, page_height)
         if owner is not None:
             units[owner].append(caption)

@@ -29,7 +29,7 @@ def group_lines(lines: Floats, free: Flags | None = None) -> list[Indices]:
     free = np.ones(count, dtype=bool) if free is None else free
     pieces = components(count, _row_links(lines, free))
     frames = np.array([frame_of(lines[piece]) for piece in pieces])
-    piece_free = np.array([bool(free[piece].all()) for piece in pieces], dtype=bool)
+    piece_free = np.array([free[piece].all() for piece in pieces])
     blocks = []
     for members in components(len(pieces), np.argwhere(_column_links(frames, piece_free)).tolist()):
         if piece_free[members].all():
