@@ -126,11 +126,7 @@ class ExportOutcome:
     pages: int = 0
     documents: int = 0
     damages: list[str] = field(default_factory=list)
-    """Messages about damaged pieces of the run, at most ``MAX_DAMAGES``."""
-    damaged: int = 0
-    """Number of all of them."""
-
-    MAX_DAMAGES = 20
+    """Messages about damaged pieces of the run."""
 
 
 class Exporter:
@@ -249,9 +245,7 @@ class Exporter:
         self._refuse_nothing()
 
     def _damaged(self, error: DamagedRunError) -> None:
-        self.outcome.damaged += 1
-        if self.outcome.damaged <= self.outcome.MAX_DAMAGES:
-            self.outcome.damages.append(error.message)
+        self.outcome.damages.append(error.message)
 
     def _counted(self, page: PageResult) -> PageResult:
         self.outcome.pages += 1

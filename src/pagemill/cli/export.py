@@ -7,15 +7,17 @@ from pathlib import Path
 
 import click
 
-from pagemill.app.export import Exporter, ExportOptions, ExportOutcome
+from pagemill.app.export import Exporter, ExportOptions
 from pagemill.app.exporters import default_exporters
 from pagemill.cli.options import quiet_option, run_directory, takes
-from pagemill.cli.progress import LenientConsole, ProgressBar, messages
+from pagemill.cli.progress import ProgressBar, messages
 from pagemill.cli.wording import number, short
 from pagemill.errors import ExitCode
 from pagemill.store.reading import RunReader
 from pagemill.store.repair import refresh
 from pagemill.store.rows import PageState
+
+_MAX_DAMAGES = 20
 
 
 @click.command(name="export")
@@ -62,17 +64,11 @@ def command(out: Path, options: ExportOptions, output: Path | None, quiet: bool)
     console.note(f"{number(exporter.outcome.pages, 'page')}{of} to {target or 'standard output'}")
     if unfinished := states[PageState.RUNNING] + states[PageState.WAITING]:
         console.note(f"The run is not finished: {number(unfinished, 'page')} in flight or waiting.")
-    return _report_damage(exporter.outcome, console)
-
-
-def _report_damage(outcome: ExportOutcome, console: LenientConsole) -> ExitCode:
-    for message in outcome.damages:
+    damages = exporter.outcome.damages
+    for message in damages[:_MAX_DAMAGES]:
         console.say(("damaged", "red"), f" {short(message)}")
-    if not outcome.damaged:
-        return ExitCode.OK
-    if outcome.damaged > len(outcome.damages):
-        console.say(f"... and {outcome.damaged - len(outcome.damages):,} more")
-    console.say(
-        f"{number(outcome.damaged, 'piece')} of the run left out of the export. To repair it: pagemill verify --repair"
-    )
-    return ExitCode.DAMAGED
+    if damages:
+        console.say(
+            f"{number(len(damages), 'piece')} of the run left out of the export. To repair it: pagemill verify --repair"
+        )
+    return ExitCode.DAMAGED if damages else ExitCode.OK

@@ -69,16 +69,13 @@ async def _serve(serving: Serving, patience: Patience, console: LenientConsole) 
     """Run the servers until a signal is received (a second one kills them), or all have been given up."""
     servers = ModelServers(serving.specs, patience=patience, tell=ServerDisplay(console))
     work = asyncio.create_task(_keep(servers))
-    asked = 0
 
     def end() -> None:
-        nonlocal asked
-        asked += 1
-        if asked == 1:
-            console.note("Stopping; press Ctrl-C again to kill the servers.")
-            work.cancel()
-        else:
+        if work.cancelling():
             servers.kill()
+            return
+        console.note("Stopping; press Ctrl-C again to kill the servers.")
+        work.cancel()
 
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -67,7 +67,7 @@ def test_one_markdown_file_links_to_the_pictures_of_the_run(run: Path, tmp_path:
 
 def test_html_shows_the_pictures_beside_it(run: Path, tmp_path: Path) -> None:
     outcome = export(run, format=Format.HTML)
-    assert (outcome.pages, outcome.documents, outcome.damaged) == (4, 2, 0)
+    assert (outcome.pages, outcome.documents, outcome.damages) == (4, 2, [])
     text = (tmp_path / "run-html" / "documents" / "report.html").read_text(encoding="utf-8")
     assert 'src="../crops/report_1_2.jpg"' in text
     assert (tmp_path / "run-html" / "crops" / "report_1_2.jpg").read_bytes() == JPEG
@@ -147,7 +147,7 @@ def test_missing_and_changed_crops_are_named_and_left_out(tmp_path: Path) -> Non
     assert outcome.pages == 3
     assert (tmp_path / "md" / "d.md").read_text(encoding="utf-8") == "![image](crops/d_3_0.jpg)\n"
     outcome = export(tmp_path / "run", format=Format.PARQUET, crops=True)
-    assert outcome.damaged == 2
+    assert len(outcome.damages) == 2
 
 
 def test_damaged_lines_are_named_and_the_others_exported(run: Path, tmp_path: Path) -> None:
