@@ -84,8 +84,8 @@ class Document:
         (folder / "crops" if self.crops else folder).mkdir(parents=True, exist_ok=True)
         for name, data in self.crops.items():
             (folder / "crops" / PurePosixPath(name).name).write_bytes(data)
-        stem = folder / file_stem(self.doc_id)
-        stem.with_name(f"{stem.name}.json").write_bytes(self.to_json().encode("utf-8", "replace"))
-        markdown = stem.with_name(f"{stem.name}.md")
+        stem = file_stem(self.doc_id)
+        (folder / f"{stem}.json").write_bytes(self.to_json().encode("utf-8", "replace"))
+        markdown = folder / f"{stem}.md"
         markdown.write_bytes(self.markdown.encode("utf-8", "replace"))
         return markdown
