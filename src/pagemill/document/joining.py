@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _HYPHENS = "-\u2010\u2011"
 _KEPT_PREFIXES = frozenset(
@@ -24,16 +20,6 @@ _KOREAN_PARTICLE = re.compile(
     "되어|다|이다|한다|된다|합니다|됩니다|입니다|습니다|니다)(?=[\\s.,;:)」』”’]|$)"
 )
 """What cannot stand as a word of its own at the start of a line: the word was broken there."""
-
-
-def join_text(texts: Sequence[str]) -> str:
-    """Join the lines of a paragraph: words that were broken become whole again, scripts without spaces get none."""
-    joined = ""
-    for text in texts:
-        piece = " ".join(text.split())
-        if piece:
-            joined = join_pair(joined, piece) if joined else piece
-    return joined
 
 
 def join_pair(before: str, after: str) -> str:

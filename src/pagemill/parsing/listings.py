@@ -79,11 +79,11 @@ def _is_fixed(lines: Sequence[TextLine]) -> bool:
     """
     pitch, length = _pitches(lines)
     printed = _printed(lines)
-    if length.sum() < PARSING.code_characters or sum(char.isascii() for char in printed) < PARSING.code_ascii * len(
-        printed
+    if (
+        length.sum() < PARSING.code_characters
+        or sum(char.isascii() for char in printed) < PARSING.code_ascii * len(printed)
+        or sum(char.isdecimal() for char in printed) > 0.5 * len(printed)
     ):
-        return False
-    if 2 * sum(char.isdecimal() for char in printed) > len(printed):
         return False
     middle = float(np.median(pitch))
     near = np.abs(pitch - middle) < PARSING.code_spread * middle

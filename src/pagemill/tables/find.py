@@ -20,7 +20,7 @@ from pagemill.document.geometry import (
 )
 from pagemill.tables.rules import find_rules, has_rules
 from pagemill.tables.thresholds import TABLES
-from pagemill.tables.words import is_number, line_height
+from pagemill.tables.words import is_number, usual_height
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,7 +59,7 @@ def find_tables(pixels: Pixels, lines: Sequence[TextLine]) -> list[Box]:
     if not lines:
         return []
     gray = cv2.cvtColor(np.ascontiguousarray(pixels), cv2.COLOR_RGB2GRAY).astype(np.uint8)
-    text_height = max(4.0, float(np.median([line_height(line) for line in lines])))
+    text_height = usual_height(lines)
     if not has_rules(gray, text_height):
         return []
     rules = find_rules(gray, text_height, as_array(line.box for line in lines), whole_page=True)

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 def lattice_grid(words: Sequence[TableWord], rules: Rules, text_height: float, gray: NDArray[np.uint8]) -> Grid | None:
     """Build the grid that the rules draw; None if they draw none, or a coarser one than the text has."""
+    if not (rules.vertical and rules.horizontal and words):
+        return None
     horizontal = _with_shade_edges(rules, text_height, gray)
     xs = _positions(rules.vertical, text_height)
     ys = _positions(horizontal, text_height)
-    if not xs or not ys or not words:
-        return None
     # Many tables are open at the sides: there the reach of the rules across closes them.
     near = TABLES.same_line * text_height
     xs, ys = _close(xs, horizontal, text_height), _close(ys, rules.vertical, text_height)
@@ -64,8 +64,6 @@ def _with_rest_of_lines(
 
 def _with_shade_edges(rules: Rules, text_height: float, gray: NDArray[np.uint8]) -> list[Rule]:
     """The horizontal rules, and the edges of shaded rows where none is drawn."""
-    if not rules.horizontal or not rules.vertical:
-        return list(rules.horizontal)
     left, right = min(rule.start for rule in rules.horizontal), max(rule.end for rule in rules.horizontal)
     edges = [
         Rule(y, left, right)

@@ -13,7 +13,7 @@ from pagemill.tables.rules import find_rules
 from pagemill.tables.stream import stream_grid
 from pagemill.tables.table import Cell, Table, build_table, clean_text
 from pagemill.tables.thresholds import TABLES
-from pagemill.tables.words import join_words, line_height, words_of_line
+from pagemill.tables.words import join_words, usual_height, words_of_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +45,7 @@ def recognize_table(pixels: Pixels, box: Box, lines: Sequence[TextLine]) -> Tabl
     }
     if not inside or area(box) < 1:
         return None
-    text_height = max(4.0, float(np.median([line_height(lines[index]) for index in inside])))
+    text_height = usual_height(lines[index] for index in inside)
     left, top, right, bottom = union_box([box, *(lines[index].box for index in inside)])
     margin = text_height / 2
     reach = clip((left - margin, top - margin, right + margin, bottom + margin), width, height)

@@ -117,13 +117,9 @@ def _without_currency_columns(separators: Sequence[float], words: Sequence[Table
 def _pieces(words: Sequence[TableWord], separators: Sequence[float], text_height: float) -> list[Piece]:
     """Cut a run of words at column borders where there is a gap; else it lies across the border."""
     columns = np.searchsorted(separators, [word.x for word in words]).tolist()
-    gaps = [word.x1 - before.x2 for before, word in pairwise(words)]
-    spaces = [gap for gap, (before, column) in zip(gaps, pairwise(columns), strict=True) if before == column]
-    # A gap that is like the spaces in the run is a space too, though a border happens to lie in it.
-    least = max(TABLES.gap_at_border * text_height, TABLES.space_ratio * float(np.median(spaces)) if spaces else 0.0)
     pieces = [Piece(columns[0], columns[0], [words[0]])]
-    for word, gap, (before, column) in zip(words[1:], gaps, pairwise(columns), strict=True):
-        if column > before and gap >= least:
+    for (before, column), (left, word) in zip(pairwise(columns), pairwise(words), strict=True):
+        if column > before and word.x1 - left.x2 >= TABLES.gap_at_border * text_height:
             pieces.append(Piece(column, column, [word]))
         else:
             pieces[-1].words.append(word)
@@ -239,16 +235,15 @@ def _body_rows(rows: Sequence[TextRow], across: Sequence[float], text_height: fl
         return []
     bands = [sum(y < row.y for y in across) for row in rows]
     inner = len(set(bands)) - 1
-    # Every row is ruled off: what stands between two rules is one row, unless figures stand under figures.
+    # Every row is ruled off: what stands between two rules is one row.
     all_ruled = inner >= 3 and inner >= TABLES.rows_ruled_off * len(rows)
     joined = [rows[0]]
     for index in range(1, len(rows)):
         row, above = rows[index], joined[-1]
         after = rows[index + 1].y - row.y if index + 1 < len(rows) else np.inf
         if bands[index] == bands[index - 1] and (
-            not _figures_below(above, row)
-            if all_ruled
-            else _continues(above, row, after, text_height)
+            all_ruled
+            or _continues(above, row, after, text_height)
             or (index > 1 and _completes(above, row, rows[index - 2], text_height))
         ):
             above.absorb(row.pieces, row.end)
@@ -272,12 +267,6 @@ def _widen_title(row: TextRow, left: float, right: float, last: int) -> None:
         off = abs(piece.middle - (left + right) / 2)
         if off < TABLES.title_off_centre * (right - left) and not are_number(piece.words):
             piece.first, piece.last = 0, last
-
-
-def _figures_below(above: TextRow, row: TextRow) -> bool:
-    """Whether at least two columns, or all, have figures in both rows."""
-    both = [are_number(a.words) and are_number(b.words) for a in above.pieces for b in row.pieces if a.first == b.first]
-    return sum(both) >= min(2, len(row.pieces))
 
 
 def _continues(above: TextRow, row: TextRow, after: float, text_height: float) -> bool:

@@ -100,8 +100,6 @@ class TableThresholds:
     """Share of the table's height from which a vertical rule is a column border."""
     gap_at_border = 0.4
     """Gap that cuts a run of words where a column border crosses it."""
-    space_ratio = 1.4
-    """Factor over the run's median space from which a gap at a border is not just another space."""
     overhang = 0.15
     """Share of a piece's width that may reach over a border without making it span columns."""
 

@@ -47,11 +47,16 @@ class TableWord:
         return (self.y1 + self.y2) / 2
 
 
-def line_height(line: TextLine) -> float:
+def _line_height(line: TextLine) -> float:
     """Height of a line across its direction, in pixels."""
     if line.polygon:
         return float(np.hypot(*np.subtract(line.polygon[3], line.polygon[0])))
     return line.box[3] - line.box[1]
+
+
+def usual_height(lines: Iterable[TextLine]) -> float:
+    """Median height of lines in pixels: the yardstick for what else is drawn."""
+    return max(4.0, float(np.median([_line_height(line) for line in lines])))
 
 
 def words_of_line(line: TextLine, index: int, origin: tuple[float, float], gray: NDArray[np.uint8]) -> list[TableWord]:
@@ -59,7 +64,7 @@ def words_of_line(line: TextLine, index: int, origin: tuple[float, float], gray:
 
     A line without words is cut at its spaces, which the image tells.
     """
-    height = line_height(line)
+    height = _line_height(line)
     left, right = line.box[0] - origin[0], line.box[2] - origin[0]
     middle = (line.box[1] + line.box[3]) / 2 - origin[1]
     y1, y2 = middle - height / 2, middle + height / 2
