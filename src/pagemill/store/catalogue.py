@@ -102,9 +102,22 @@ class RunCatalogue(Catalogue):
     def document_id(self, key: str, wanted: str) -> str:
         """The id of a document: the one it has (``key`` says which document), else ``wanted`` made unique."""
         key, wanted = plain(key), plain(wanted)
+        new = self._run.new_documents
         with self._run.lock:
-            known = self._run.one("SELECT doc_id FROM documents WHERE key = ?", (key,))
-            return str(known or self._run.new_documents.get(key) or self._new_document(key, wanted))
+            known = self._run.one("SELECT doc_id FROM documents WHERE key = ?", (key,)) or new.get(key)
+            if known is not None:
+                return str(known)
+            given = {name.casefold() for name in new.values()}
+            for candidate in self._candidates("documents", wanted):
+                name = candidate.casefold()
+                rows = self._run.query("SELECT key, doc_id FROM documents WHERE name = ?", (name,))
+                if not rows and name not in given:
+                    new[key] = candidate
+                    return candidate
+                if rows and rows[0][0] is None:  # its key was lost with an earlier database
+                    self._run.change("UPDATE documents SET key = ? WHERE name = ?", (key, name))
+                    return str(rows[0][1])
+        raise AssertionError("there is no end of candidates")
 
     def page_id(self, wanted: str) -> str:
         """An id for a page that has none yet: ``wanted`` made unique."""
@@ -117,21 +130,6 @@ class RunCatalogue(Catalogue):
     def _is_free(self, page_id: str) -> bool:
         name = page_id.casefold()
         return name not in self._run.new_names and not self._run.query("SELECT 1 FROM pages WHERE name = ?", (name,))
-
-    def _new_document(self, key: str, wanted: str) -> str:
-        """A name for a document that has none, or one whose key was lost with an earlier database."""
-        for candidate in self._candidates("documents", wanted):
-            name = candidate.casefold()
-            if name in map(str.casefold, self._run.new_documents.values()):
-                continue
-            rows = self._run.query("SELECT key, doc_id FROM documents WHERE name = ?", (name,))
-            if not rows:
-                self._run.new_documents[key] = candidate
-                return candidate
-            if rows[0][0] is None:
-                self._run.change("UPDATE documents SET key = ? WHERE name = ?", (key, name))
-                return str(rows[0][1])
-        raise AssertionError("there is no end of candidates")
 
     def _free_copy(self, content: bytes) -> int:
         """The first copy of a content that this process has not met, or the next number."""

@@ -170,10 +170,8 @@ class Database:
         self._errors = functools.partial(database_errors, file, repair=repair)
         try:
             self._open("mode=ro" if read_only else "mode=rwc", read_only=read_only)
-        except NoSpaceError:
-            raise
-        except OutputError:
-            if not read_only:
+        except OutputError as error:
+            if not read_only or isinstance(error, NoSpaceError):
                 raise
             require_no_journal(file)
             self._open("mode=ro&immutable=1", read_only=True)

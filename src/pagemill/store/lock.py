@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import socket
 import sys
@@ -75,8 +74,6 @@ class RunLock:
     def release(self) -> None:
         """Release the lock. Idempotent."""
         if self._fd >= 0:
-            with contextlib.suppress(OSError):  # then it names a process that is gone, which counts as nobody
-                os.ftruncate(self._fd, 0)
             os.close(self._fd)
             self._fd = -1
 

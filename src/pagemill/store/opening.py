@@ -211,23 +211,18 @@ def delete_own(out: Path, names: Iterable[str]) -> None:
 
 
 def _named(out: Path) -> Iterator[str]:
-    """Files that a run names."""
+    """Files that a run names, among them crops that a page in flight may have written."""
     try:
-        yield from _named_in_database(out)
+        with Database(out / paths.DATABASE, read_only=True) as view:
+            in_flight = view.query("SELECT page_id FROM pages WHERE state = ?", (PageState.RUNNING,))
+            yield from crops_of(out, (page_id for (page_id,) in in_flight))
+            yield from (path for (path,) in view.each("SELECT path FROM crops UNION ALL SELECT path FROM garbage"))
+            for (doc_id,) in view.each("SELECT doc_id FROM documents"):
+                yield from paths.document_names(doc_id)
     except OutputError:  # missing, damaged somewhere, or of another format
         for page in written_pages(out / paths.RESULTS):
             yield from (crop.path for crop in page.image_crops)
             yield from paths.document_names(page.doc_id)
-
-
-def _named_in_database(out: Path) -> Iterator[str]:
-    """Files that the database names, among them crops that a page in flight may have written."""
-    with Database(out / paths.DATABASE, read_only=True) as view:
-        in_flight = view.query("SELECT page_id FROM pages WHERE state = ?", (PageState.RUNNING,))
-        yield from crops_of(out, (page_id for (page_id,) in in_flight))
-        yield from (path for (path,) in view.each("SELECT path FROM crops UNION ALL SELECT path FROM garbage"))
-        for (doc_id,) in view.each("SELECT doc_id FROM documents"):
-            yield from paths.document_names(doc_id)
 
 
 def crops_of(out: Path, page_ids: Iterable[str]) -> list[str]:
