@@ -1,10 +1,11 @@
-"""Reading a page: find its lines, read them, find out what is not legible to the first engine, ask the others."""
+"""Reading a page: find its lines, turn it upright, read them, find what the first engine cannot read, ask others."""
 
 from __future__ import annotations
 
 import asyncio
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
@@ -23,14 +24,6 @@ from pagemill.recognition.languages import (
     tags_of_text,
 )
 from pagemill.recognition.merge import replace, stretches
-from pagemill.recognition.orientation import (
-    evidence,
-    longest,
-    reading_quad,
-    runs_vertically,
-    size_of,
-    turned,
-)
 from pagemill.recognition.tesseract_engine import detect_script
 
 if TYPE_CHECKING:
@@ -62,6 +55,11 @@ POORLY_READ = 0.82
 """Quality of a page under which its text is not to be relied upon: pages of scripts of which the engine reads Latin
 look-alikes (Thai, Hebrew, Armenian, Khmer) have 0.36 to 0.78, print and legible handwriting 0.87 and more."""
 
+SAMPLES = 6
+"""Lines read to decide."""
+
+_TALL = 1.8  # height over width of a line that may run vertically
+_SURELY_TALL = 2.5  # a single upright character ("1", "l") reaches about 2.5
 
 _NOT_READ = RecognizedText(text="", confidence=0.0)
 
@@ -82,8 +80,7 @@ class ReadingServices(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadPage:
+class ReadPage(NamedTuple):
     """What was read on a page."""
 
     lines: list[TextLine]
@@ -334,3 +331,49 @@ def _box(quad: Quad, start: float, end: float) -> Box:
     shares = np.array([[start], [end]])
     points = np.concatenate([a + (b - a) * shares, d + (c - d) * shares])
     return as_boxes(np.round([[*points.min(axis=0), *points.max(axis=0)]], 1))[0]
+
+
+def size_of(quad: Quad) -> tuple[float, float]:
+    """Length of the top edge and of the left edge, in pixels."""
+    return math.dist(quad[0], quad[1]), math.dist(quad[0], quad[3])
+
+
+def runs_vertically(lines: Sequence[DetectedLine]) -> bool:
+    """Whether most of the text, by length, stands on its side."""
+    flat = tall = 0.0
+    for line in lines:
+        width, height = size_of(line.polygon)
+        if width > _TALL * height:
+            flat += width
+        elif height > _TALL * width:
+            tall += height
+    return tall > 2 * flat
+
+
+def reading_quad(quad: Quad) -> Quad:
+    """Start a line that stands on its side at its bottom left: most such text (axis labels, margins) runs upwards."""
+    width, height = size_of(quad)
+    return (quad[3], quad[0], quad[1], quad[2]) if height > _SURELY_TALL * width else quad
+
+
+def turned(quad: Quad, degrees: int) -> Quad:
+    """The corners named as they lie once the page is turned clockwise by a multiple of 90 degrees."""
+    steps = degrees // 90 % 4
+    a, b, c, d = quad[-steps:] + quad[:-steps] if steps else quad
+    return (a, b, c, d)
+
+
+def longest(quads: Sequence[Quad], count: int = SAMPLES) -> list[int]:
+    """Indices of the longest lines, the middle half of them skipped over evenly when there are many."""
+    order = sorted(range(len(quads)), key=lambda index: -max(size_of(quads[index])))
+    pool = order[: 4 * count]
+    step = max(1, len(pool) // count)
+    return pool[::step][:count]
+
+
+def evidence(texts: Sequence[RecognizedText]) -> float:
+    """How much legible text a sample holds: letters and digits weighted by the square of their line's confidence."""
+    return sum(
+        text.confidence**2 * sum(character.isdigit() or script_of(character) is not None for character in text.text)
+        for text in texts
+    )

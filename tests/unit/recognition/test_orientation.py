@@ -1,7 +1,7 @@
 import pytest
 
 from pagemill.recognition.base import DetectedLine, RecognizedText
-from pagemill.recognition.orientation import (
+from pagemill.recognition.reader import (
     evidence,
     longest,
     reading_quad,
