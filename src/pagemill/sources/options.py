@@ -55,10 +55,7 @@ class PageRanges:
 
     def select(self, count: int) -> list[int]:
         """The page numbers of a document of ``count`` pages, ascending, each once."""
-        pages: set[int] = set()
-        for first, last in self.ranges:
-            pages.update(range(first, min(count, last) + 1))
-        return sorted(pages)
+        return sorted({page for first, last in self.ranges for page in range(first, min(count, last) + 1)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

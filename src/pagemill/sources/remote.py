@@ -24,7 +24,6 @@ from pagemill.sources.items import Item, RemoteFile, SkippedFiles, base_name, na
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_CHUNK = 4 * 2**20
 _GONE = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
 
 
@@ -154,5 +153,5 @@ def copy_to_disk(source: RemoteFile | bytes, folder: Path | None) -> TemporaryCo
             target.write(source)
         else:
             with source.filesystem.open(source.path, "rb") as opened:
-                shutil.copyfileobj(opened, target, _CHUNK)
+                shutil.copyfileobj(opened, target)
     return copy

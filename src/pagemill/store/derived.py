@@ -11,7 +11,7 @@ import msgspec
 from pagemill.errors import DamagedRunError
 from pagemill.store import paths
 from pagemill.store.database import REPAIR
-from pagemill.store.files import BINARY, encoded, output_errors, size_of, sync, sync_directory, write_whole
+from pagemill.store.files import encoded, output_errors, size_of, sync, sync_directory, write_whole
 from pagemill.store.records import decode_page, decompress, text_line
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     Report = Callable[[Iterator[PageResult], Callable[[str], bytes | None], Mapping[str, Any]], Iterable[str]]
 
+_BINARY = getattr(os, "O_BINARY", 0)
 Line = tuple[int, bytes]
 """Number of a record, and its line in a file."""
 
@@ -100,7 +101,7 @@ class LineFile:
         if self._size >= 0:
             self.update()
         with output_errors(self._path):
-            self._fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | BINARY, 0o666)
+            self._fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _BINARY, 0o666)
 
     def append(self, record: int, line: bytes) -> None:
         """Add the line of a record that was just committed: a convenience for those who follow the file.

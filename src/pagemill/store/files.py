@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 NO_SPACE_REMEDY = "Free some space and run the same command again: it goes on where it stopped."
 _MANY_FILES = 1_000  # that are synced one by one; the whole system is, instead of more
-BINARY = getattr(os, "O_BINARY", 0)
 
 
 @contextlib.contextmanager
@@ -109,7 +108,7 @@ def sync(path: Path, flags: int = os.O_RDWR) -> None:
         OutputError: The disk does not take it.
     """
     with output_errors(path), contextlib.suppress(FileNotFoundError):
-        fd = os.open(path, flags | BINARY)
+        fd = os.open(path, flags)
         try:
             os.fsync(fd)
         finally:

@@ -7,7 +7,7 @@ import hashlib
 import os
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -296,11 +296,10 @@ class Examination:
         ids = (name for (name,) in reader.each("SELECT page_id FROM pages UNION ALL SELECT doc_id FROM documents"))
         odd = {file_stem(name): name for name in ids if file_stem(name) != name}  # none, as a rule
 
-        def look_up(statement: str, stem: str) -> int | None:
+        def look_up(statement: str, stem: str) -> Any:
             """What a statement says of the page or document whose files have this stem; None if there is none."""
             name = odd.get(stem, stem)
-            found: int | None = reader.one(statement, (name.casefold(), name))
-            return found
+            return reader.one(statement, (name.casefold(), name))
 
         for folder in (paths.CROPS, paths.DOCUMENTS, "", paths.FOLDER):
             for name, is_file in _entries(self._path / folder):
