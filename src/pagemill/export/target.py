@@ -106,9 +106,7 @@ class _Manifest(msgspec.Struct):
 
 def _files(folder: Path) -> Iterator[str]:
     """All files below a folder, relative to it, with forward slashes."""
-    for place, _, names in os.walk(folder):
-        for name in names:
-            yield (Path(place) / name).relative_to(folder).as_posix()
+    return (place.relative_to(folder).as_posix() for place in folder.rglob("*") if not place.is_dir())
 
 
 @contextlib.contextmanager
