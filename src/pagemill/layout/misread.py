@@ -69,11 +69,10 @@ def running_text(box: Floats, lines: Floats, pixels: Pixels) -> Flags:
     width = box[2] - box[0]
     if fills_page(box, pixels) or areas(lines).sum() >= LAYOUT.dense * area(box):
         return ~result
+    of_three, of_two = LAYOUT.paragraph_width
     for block in group_lines(lines):
         extent = lines[block, 2].max() - lines[block, 0].min()
-        of_three, of_two = LAYOUT.paragraph_width
-        if (len(block) >= 3 and extent >= of_three * width) or (len(block) >= 2 and extent >= of_two * width):
-            result[block] = True
+        result[block] = len(block) > 1 and extent >= (of_two if len(block) == 2 else of_three) * width
     result |= _text_only(box, lines, pixels)
     if result.any():  # headings and single lines between the paragraphs, above or below them
         result |= lines[:, 2] - lines[:, 0] >= LAYOUT.stray_width * width

@@ -11,7 +11,7 @@ import onnxruntime
 
 from pagemill.document.geometry import as_boxes
 from pagemill.document.labels import Label
-from pagemill.errors import InputError, MissingDependencyError, MissingInputError, UnsupportedInputError
+from pagemill.errors import MissingDependencyError, MissingInputError, UnsupportedInputError
 from pagemill.layout.base import DetectedRegion
 from pagemill.layout.filters import BoxFilter
 from pagemill.layout.label_map import labels_of
@@ -47,11 +47,10 @@ class OnnxLayoutEngine:
     name = "onnx"
     max_batch = 1  # the published exports are traced for one page; pages run in parallel in threads instead
 
-    def __init__(self, session: onnxruntime.InferenceSession, model: LayoutModel, threshold: float) -> None:
+    def __init__(self, session: onnxruntime.InferenceSession, model: LayoutModel) -> None:
         """Wrap a loaded session; use ``create`` to make one."""
         self._session: Any = session
         self._model = model
-        self._threshold = threshold
 
     def detect(self, pages: Sequence[Pixels]) -> list[list[DetectedRegion]]:
         """Find the regions of every page, one list a page."""
@@ -59,7 +58,7 @@ class OnnxLayoutEngine:
         for page in pages:
             height, width = page.shape[:2]
             outputs = self._session.run(None, self._model.inputs(page))
-            candidates = self._model.decode(outputs, width, height, self._threshold)
+            candidates = self._model.decode(outputs, width, height, self._model.default_threshold)
             found.append(to_regions(candidates, self._model.labels, (width, height)))
         return found
 
@@ -100,16 +99,11 @@ def create(settings: LayoutSettings | None = None) -> OnnxLayoutEngine:
         MissingInputError: The user's model file does not exist.
         MissingDependencyError: The package was built without its model.
         UnsupportedInputError: The file is no ONNX model, or of a kind that is not known.
-        InputError: The score threshold is not between 0 and 1.
     """
     settings = settings or LayoutSettings()
-    if settings.score_threshold is not None and not 0 <= settings.score_threshold < 1:
-        raise InputError(f"the layout score threshold must be in [0, 1), not {settings.score_threshold}")
     path = settings.model_path or PACKAGED_MODEL
     session = _load(path, settings)
-    model = _recognise(session, path)
-    threshold = model.default_threshold if settings.score_threshold is None else settings.score_threshold
-    return OnnxLayoutEngine(session, model, threshold)
+    return OnnxLayoutEngine(session, _recognise(session, path))
 
 
 def _load(path: Path, settings: LayoutSettings) -> onnxruntime.InferenceSession:
@@ -122,7 +116,7 @@ def _load(path: Path, settings: LayoutSettings) -> onnxruntime.InferenceSession:
             )
         raise MissingInputError(f"there is no layout model at {path}", remedy="Check the path of the ONNX file.")
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = settings.threads
+    options.intra_op_num_threads = 1  # pages run in parallel in threads of ours
     options.inter_op_num_threads = 1
     options.log_severity_level = 3  # errors only; exports warn about unused initialisers
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")

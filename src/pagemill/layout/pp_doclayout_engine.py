@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pagemill.errors import EngineError, InputError, MissingDependencyError
+from pagemill.errors import EngineError, MissingDependencyError
 from pagemill.layout.pp_doclayout.encoded import ModelInput, load_inputs
 from pagemill.layout.pp_doclayout.inference import ModelChoice, Predictor, shared_predictor
 from pagemill.layout.pp_doclayout.postprocess import PostProcessor
@@ -90,7 +90,6 @@ def create(settings: LayoutSettings | None = None) -> PPDocLayoutEngine:
         MissingInputError: The weights are not there; the remedy says how to get them.
         UnsupportedInputError: The folder holds no PP-DocLayoutV3 or V4.
         UsageError: The settings file is not valid, or PyTorch does not see the device.
-        InputError: The score threshold is not between 0 and 1.
     """
     settings = settings or LayoutSettings()
     chosen = _choose(settings)
@@ -110,7 +109,7 @@ def create(settings: LayoutSettings | None = None) -> PPDocLayoutEngine:
         )
     )
     if predictor.device.type == "cpu":
-        torch.set_num_threads(settings.threads)  # of one inference; pages run in parallel in threads of ours
+        torch.set_num_threads(1)  # of one inference; pages run in parallel in threads of ours
     return PPDocLayoutEngine(predictor, chosen)
 
 
@@ -122,7 +121,6 @@ def deciding(settings: LayoutSettings) -> tuple[dict[str, Any], list[Path]]:
     Raises:
         MissingInputError: The settings file or the weights are not there.
         UsageError: The settings file is not valid.
-        InputError: The score threshold is not between 0 and 1.
     """
     chosen = _choose(settings)
     values = {"precision": chosen.precision, "interpolation": chosen.interpolation, "filters": chosen.filters}
@@ -139,9 +137,4 @@ def _choose(settings: LayoutSettings) -> PPDocLayoutSettings:
             chosen = msgspec.structs.replace(chosen, model=str(path.parent / chosen.model))
     elif path is not None:
         chosen = msgspec.structs.replace(chosen, model=str(path))
-    if settings.score_threshold is None:
-        return chosen
-    if not 0 <= settings.score_threshold < 1:
-        raise InputError(f"the layout score threshold must be in [0, 1), not {settings.score_threshold}")
-    filters = msgspec.structs.replace(chosen.filters, threshold=settings.score_threshold)
-    return msgspec.structs.replace(chosen, filters=filters)
+    return chosen

@@ -16,10 +16,6 @@ class LayoutSettings:
     model_path: Path | None = None
     """The user's own model, as the engine takes it: an ONNX file, a folder of weights, a settings file that names one;
     None for the engine's own."""
-    threads: int = 1
-    """Threads of one inference. Pages already run in parallel, so more only helps single pages."""
     max_batch: int | None = None
     """Most pages in one microbatch; None for what suits the engine's device. An engine that takes pages one by one, as
     the embedded one does, has no use for it."""
-    score_threshold: float | None = None
-    """Lowest score of a region, 0-1; None for the model's own default."""

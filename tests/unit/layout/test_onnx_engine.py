@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from pagemill.document.labels import Label
-from pagemill.errors import InputError, MissingInputError, UnsupportedInputError
+from pagemill.errors import MissingInputError, UnsupportedInputError
 from pagemill.layout.onnx_engine import create
 from pagemill.layout.settings import LayoutSettings
 
@@ -37,8 +37,8 @@ def save(path: Path, inputs: dict[str, list], outputs: dict[str, np.ndarray], me
 PADDLE = {"im_shape": [1, 2], "image": [1, 3, 800, 800], "scale_factor": [1, 2]}
 
 
-def detect(path: Path, **settings: float) -> list:
-    return create(LayoutSettings(model_path=path, **settings)).detect([PAGE])[0]
+def detect(path: Path) -> list:
+    return create(LayoutSettings(model_path=path)).detect([PAGE])[0]
 
 
 def test_pp_doclayout_v3_with_its_reading_order(tmp_path: Path) -> None:
@@ -102,8 +102,3 @@ def test_files_that_are_no_models(tmp_path: Path) -> None:
         detect(tmp_path / "text.onnx")
     with pytest.raises(MissingInputError):
         detect(tmp_path / "missing.onnx")
-
-
-def test_a_threshold_must_be_a_share(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="threshold"):
-        create(LayoutSettings(score_threshold=1.5))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pagemill.document.labels import Label
-from pagemill.errors import EngineError, InputError
+from pagemill.errors import EngineError
 from pagemill.layout.pp_doclayout.outputs import RawPage
 from pagemill.layout.pp_doclayout.preprocess import INPUT_SIDE, resize_pages
 from pagemill.layout.pp_doclayout.settings import Interpolation, PPDocLayoutSettings
@@ -74,13 +74,10 @@ def test_a_settings_file_stands_in_for_the_model(tmp_path):
     path.write_text("model = 'weights'\n[filters]\nthreshold = 0.2\n")
     assert _choose(LayoutSettings(model_path=path)).model == "weights"
     (tmp_path / "weights").mkdir()
-    chosen = _choose(LayoutSettings(model_path=path, score_threshold=0.5))
+    chosen = _choose(LayoutSettings(model_path=path))
     assert chosen.model == str(tmp_path / "weights")
-    assert chosen.filters.threshold == 0.5
-    assert _choose(LayoutSettings(model_path=path)).filters.threshold == 0.2
+    assert chosen.filters.threshold == 0.2
 
 
-def test_a_folder_is_the_model_and_a_threshold_is_a_share(tmp_path):
+def test_a_folder_is_the_model(tmp_path):
     assert _choose(LayoutSettings(model_path=tmp_path)).model == str(tmp_path)
-    with pytest.raises(InputError, match=r"\[0, 1\)"):
-        _choose(LayoutSettings(score_threshold=1.5))

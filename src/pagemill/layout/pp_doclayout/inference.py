@@ -81,7 +81,8 @@ class Predictor:
 
         if not 1 <= len(pages) <= self.max_batch:
             raise ValueError(f"{len(pages)} pages for a model that takes 1 to {self.max_batch}")
-        shape = (self._padded(len(pages)), INPUT_SIDE, INPUT_SIDE, 3)
+        count = self.max_batch if self.compiled and len(pages) > 1 else len(pages)
+        shape = (count, INPUT_SIDE, INPUT_SIDE, 3)
         host = torch.empty(shape, dtype=torch.uint8, pin_memory=self._copies is not None)
         host[len(pages) :] = 0
         for row, page in zip(host.numpy(), pages, strict=False):
@@ -137,9 +138,6 @@ class Predictor:
             return self._model(pixel_values=pixels.to(self._input_type))
         with torch.compiler.set_stance("eager_on_recompile"):  # the middle of a run is no time for compiling
             return self._model(pixel_values=pixels.to(self._input_type))
-
-    def _padded(self, count: int) -> int:
-        return count if count == 1 or not self.compiled else self.max_batch
 
     @contextlib.contextmanager
     def _copying(self) -> Iterator[None]:
