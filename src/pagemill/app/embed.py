@@ -212,10 +212,10 @@ class _Embedding:
     async def make(self, part: Part) -> None:
         """Bring one part up to date."""
         outcome = self.outcome.parts.setdefault(part, PartOutcome())
-        vectors, info = VectorPaths(self._out / FOLDER, part), self._info(part)
-        if part in (Part.TEXT, Part.QUERIES):
-            await self._fit()
-        with VectorWriter(vectors, info, fresh=self._options.fresh) as writer:
+        vectors = VectorPaths(self._out / FOLDER, part)
+        with VectorWriter(vectors, self._info(part), fresh=self._options.fresh) as writer:
+            if part in (Part.TEXT, Part.QUERIES):  # now that the vectors there are known to be of this engine
+                await self._fit(part)
             rows = await self._embed_missing(part, writer)
             outcome.gone = writer.publish(rows)
             outcome.rows = len(rows)
@@ -346,16 +346,21 @@ class _Embedding:
             raise EngineError(f"{self._name} returned an invalid vector: {error}") from error
         return row
 
-    async def _fit(self) -> None:
-        """Compute the statistics of an engine that has some, if the corpus has changed too much."""
+    async def _fit(self, part: Part) -> None:
+        """Compute the statistics of an engine that has some, if the corpus has changed too much.
+
+        Vectors of queries were made with the statistics that go then. When they are the part that is made, none of them
+        is taken for a new one, as their digests tell the statistics.
+        """
         engine = self._engine
         if not isinstance(engine, CorpusEngine) or self._fitted:
             return
         self._fitted = True
         if self._options.fresh or await asyncio.to_thread(lambda: engine.changed(self._texts())) > _STALE:
-            queries = VectorPaths(self._out / FOLDER, Part.QUERIES)  # made with the statistics that go now
-            self.outcome.lost_queries = queries.vectors.is_file() and not self._options.queries
-            delete_vectors(queries)
+            if part is not Part.QUERIES:
+                queries = VectorPaths(self._out / FOLDER, Part.QUERIES)
+                self.outcome.lost_queries = queries.vectors.is_file() and not self._options.queries
+                delete_vectors(queries)
             await asyncio.to_thread(engine.fit, self._texts())
 
     def _texts(self) -> Iterator[str]:

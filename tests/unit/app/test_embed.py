@@ -284,3 +284,14 @@ def test_vectors_of_queries_go_with_the_statistics_that_made_them(tmp_path: Path
     (out / FOLDER).rename(other / FOLDER)
     assert run_embed(other, open_engine(EngineSettings(folder=other / FOLDER))).lost_queries
     assert made(other) == {"corpus_ocr_text", "corpus_regions"}
+
+
+@pytest.mark.parametrize("parts", [(Part.TEXT, Part.QUERIES), (Part.QUERIES,)])
+def test_vectors_of_another_engine_are_refused_and_stay(tmp_path: Path, parts: tuple[Part, ...]) -> None:
+    out, queries = tmp_path / "run", (("q", "the sluice of the mill"),)
+    write_run(out, sample_pages())
+    run_embed(out, TellingEngine(), queries=queries)
+    before = sorted(path.name for path in (out / FOLDER).iterdir())
+    with pytest.raises(DifferentRunError):
+        run_embed(out, open_engine(EngineSettings(folder=out / FOLDER)), queries=queries, parts=parts)
+    assert sorted(path.name for path in (out / FOLDER).iterdir()) == before
