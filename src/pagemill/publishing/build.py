@@ -38,7 +38,7 @@ from pagemill.store.records import text_line
 from pagemill.store.rows import PageState
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Iterator
 
     from pagemill.store.reading import RunReader
     from pagemill.store.summary import RunSummary
@@ -49,8 +49,8 @@ LOCK = f"{paths.FOLDER}/publish.lock"
 """Held while the files are built or uploaded: another process would delete them."""
 EMBEDDINGS = "embeddings"
 _RUN_FILE = "run.json"
-_NAMES = {pa.float64(): "float64", pa.float32(): "float32", pa.bool_(): "bool"}
-"""Types of columns as the ``datasets`` library names them."""
+_IMAGE = pa.struct({"bytes": pa.binary(), "path": pa.string()})
+"""The type of an image in a column."""
 
 
 OpenImages = Callable[[], contextlib.AbstractContextManager[Callable[[PageResult], bytes | None]]]
@@ -143,8 +143,7 @@ class _DatasetBuilder:
 
     def _write_shards(self) -> None:
         """``data/train-*.parquet``, each of about the wanted size: a shard ends with the row group that fills it."""
-        schema = page_schema(pictures=self.options.crops, images=self.image is not None)
-        schema = with_features(schema, {"image", "crop_images"})
+        schema = with_features(page_schema(pictures=self.options.crops, images=self.image is not None))
         data = self.folder / "data"
         data.mkdir()
         shards: list[Path] = []
@@ -257,14 +256,16 @@ class _DatasetBuilder:
 
 
 def _refuse_unfinished(reader: RunReader, options: BuildOptions) -> None:
-    counts = reader.counts()
+    if options.partial:
+        return
+    counts, summary = reader.counts(), reader.summary
     left = counts[PageState.RUNNING] + counts[PageState.WAITING]
-    if (left or reader.summary.finished is None or reader.summary.interrupted) and not options.partial:
+    if left or summary.finished is None or summary.interrupted:
         raise OutputError(
             f"the run in {reader.path} is not finished",
             remedy="Finish it with the same pagemill parse command, or publish what exists with --partial.",
         )
-    if missing := 0 if options.partial else reader.summary.missing:
+    if missing := summary.missing:
         raise OutputError(
             f"the run in {reader.path} lacks at least {missing:,}"
             f" {'page or row' if missing == 1 else 'pages or rows'} that its sources could not give",
@@ -289,26 +290,20 @@ def _public(summary: RunSummary) -> RunSummary:
     return msgspec.structs.replace(summary, settings={}, identity=public_values(summary.identity))
 
 
-def with_features(schema: pa.Schema, images: Collection[str]) -> pa.Schema:
-    """The schema with the metadata that makes image columns images.
-
-    Args:
-        schema: Schema of the file.
-        images: Columns that hold images (struct of bytes and path) or lists of them.
+def with_features(schema: pa.Schema) -> pa.Schema:
+    """The schema with the metadata that makes columns of images such.
 
     Source: the ``huggingface`` key of the Parquet metadata, as ``datasets`` writes it: features under ``info``.
     """
-    features = {field.name: _feature(field.type, image=field.name in images) for field in schema}
-    told = json.dumps({"info": {"features": features}})
+    told = json.dumps({"info": {"features": {field.name: _feature(field.type) for field in schema}}})
     return schema.with_metadata({**(schema.metadata or {}), b"huggingface": told.encode()})
 
 
-def _feature(kind: pa.DataType, *, image: bool) -> Any:
+def _feature(kind: pa.DataType) -> Any:
     if pa.types.is_list(kind):
-        # A list with one element: the form that all versions of the library read.
-        return [_feature(kind.value_type, image=image)]
-    if image:
+        return [_feature(kind.value_type)]  # one element: the form that all versions of the library read
+    if kind == _IMAGE:
         return {"_type": "Image"}
     if pa.types.is_struct(kind):
-        return {kind.field(i).name: _feature(kind.field(i).type, image=False) for i in range(kind.num_fields)}
-    return {"dtype": _NAMES.get(kind, str(kind)), "_type": "Value"}
+        return {field.name: _feature(field.type) for field in kind}
+    return {"dtype": str(kind).replace("double", "float64"), "_type": "Value"}

@@ -77,13 +77,8 @@ def spoiled(fault: Fault | None, text: str) -> tuple[str, str]:
 
 def completion(model: str, number: int, text: str, finish_reason: str) -> bytes:
     """The body of a chat completion."""
-    choice = {
-        "index": 0,
-        "message": {"role": "assistant", "content": text, "reasoning_content": None, "tool_calls": []},
-        "logprobs": None,
-        "finish_reason": finish_reason,
-        "stop_reason": None,
-    }
+    message = {"role": "assistant", "content": text}
+    choice = {"index": 0, "message": message, "finish_reason": finish_reason}
     tokens = len(text) // 3 + 1  # about as many as a model would need
     usage = {"prompt_tokens": 300, "completion_tokens": tokens, "total_tokens": 300 + tokens}
     return msgspec.json.encode(

@@ -260,9 +260,7 @@ class StubServer:
             return _wrong_model(asked.get("model"))
         await asyncio.sleep(self.settings.latency_ms / 1000)
         data = stub_answers.embeddings(asked["messages"], self.settings.dimension)
-        usage = {"prompt_tokens": 300 * len(data), "total_tokens": 300 * len(data), "completion_tokens": 0}
-        reply = {"id": "embd-0", "object": "list", "created": 1_700_000_000, "model": self.settings.model}
-        return _json(msgspec.json.encode(reply | {"data": data, "usage": usage}))
+        return _json(msgspec.json.encode({"object": "list", "model": self.settings.model, "data": data}))
 
 
 def _wrong_model(asked: object) -> web.Response:
