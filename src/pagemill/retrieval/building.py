@@ -242,29 +242,34 @@ class _IndexBuilder:
                     file = VectorFile.open(self.reader.path, part)
                 except MissingInputError:  # not every part is embedded
                     continue
-                numbers = [array.tobytes() for array in self._bound(file)]
+                numbers = [array.tobytes() for array in self._bound(file)]  # of pages, of regions
                 self.connection.execute(
                     "INSERT INTO vectors VALUES (?, ?, ?, ?, ?)",
                     (part, msgspec.json.encode(file.info), stamp, *numbers),
                 )
             self.connection.execute("UPDATE state SET complete = 1")
 
-    def _bound(self, file: VectorFile) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-        """For each row the numbers of its page and its region (0 for a whole page), little-endian int64.
+    def _bound(self, file: VectorFile) -> np.ndarray[Any, Any]:
+        """For each row the numbers of its page and its region (0 for a whole page): shape (2, rows), int64.
 
         Raises:
             DifferentRunError: A row belongs to an earlier content, or to a removed page.
         """
         part = file.info.part
-        pages = np.zeros(len(file), dtype="<i8")
-        regions = np.zeros(len(file), dtype="<i8")
+        if part is Part.REGIONS:
+            digest = "picture_digest" if file.info.images else "text_digest"
+            wanted = f"page_id, region, regions.{digest} AS digest, page, id FROM regions JOIN pages USING (page)"
+        else:
+            digest = "text_digest" if part is Part.TEXT else "image_digest"
+            wanted = f"page_id, NULL, {digest} AS digest, page, 0 FROM pages"
+        numbers = np.zeros((2, len(file)), dtype="<i8")
         count = 0
-        for page_id, region, page, identifier, digest in self._embeddable(file):
+        for page_id, region, digest, *found in self.connection.execute(f"SELECT {wanted} WHERE digest IS NOT NULL"):
             count += 1
             place = file.place(VectorRow(RowKey(page_id, region), digest))
             if place is not None:
-                pages[place], regions[place] = page, identifier
-        if stale := [str(file.rows[place].key) for place in np.flatnonzero(pages == 0)]:
+                numbers[:, place] = found
+        if stale := [str(file.rows[place].key) for place in np.flatnonzero(numbers[0] == 0)]:
             examples = "; ".join(stale[:_EXAMPLES]) + ("; ..." if len(stale) > _EXAMPLES else "")
             raise DifferentRunError(
                 f"{len(stale)} vectors of {part.plural} belong to changed or removed pages: {examples}",
@@ -272,20 +277,7 @@ class _IndexBuilder:
             )
         identity = file.info.identity
         self.report.parts[part] = PartCount(len(file), count - len(file), identity.dimension, identity.engine)
-        return pages, regions
-
-    def _embeddable(self, file: VectorFile) -> Iterator[tuple[str, int | None, int, int, str]]:
-        """Page id, region, number of the page, number of the region, digest: of all that may have a vector."""
-        if file.info.part is Part.REGIONS:
-            digest = "picture_digest" if file.info.images else "text_digest"
-            statement = (
-                f"SELECT page_id, region, page, id, regions.{digest} FROM regions JOIN pages USING (page)"
-                f" WHERE regions.{digest} IS NOT NULL"
-            )
-        else:
-            digest = "text_digest" if file.info.part is Part.TEXT else "image_digest"
-            statement = f"SELECT page_id, NULL, page, 0, {digest} FROM pages WHERE {digest} IS NOT NULL"
-        return iter(self.connection.execute(statement))
+        return numbers
 
 
 def vectors_stamp(files: VectorPaths) -> str:
