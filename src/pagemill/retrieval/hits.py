@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from pagemill.embedding.vectors import Part
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
 class IndexPart(StrEnum):
-    """A way to rank pages."""
+    """A way to rank pages; those by vectors are called as ``pagemill embed --what`` calls them."""
 
     IMAGES = "images"
     """Vectors of page images."""
@@ -25,11 +23,6 @@ class IndexPart(StrEnum):
     """Vectors of regions: a page ranks with its best region."""
     FULL_TEXT = "full-text"
     """Words (BM25)."""
-
-    @property
-    def vectors(self) -> Part | None:
-        """The file of vectors behind it."""
-        return Part.__members__.get(self.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from pagemill.embedding.base import DEFAULT_ENGINE
-from pagemill.embedding.vectors import FOLDER, VectorPaths, VectorsInfo
+from pagemill.embedding.vectors import FOLDER, Part, VectorPaths, VectorsInfo
 from pagemill.errors import DifferentRunError
 from pagemill.retrieval import database
 from pagemill.retrieval.building import vectors_stamp
@@ -78,11 +78,10 @@ class SearchIndex(ExitStack):
                         f"the index of {self.path} is of an earlier run, or was never finished",
                         remedy=f"Rebuild it: pagemill index {self.path}",
                     )
-            stored = {
-                part: msgspec.json.decode(info, type=VectorsInfo)
-                for part, info in self._view.query("SELECT part, info FROM vectors")
+            self.vectors = {
+                IndexPart(Part(part).choice): msgspec.json.decode(info, type=VectorsInfo)
+                for part, info in self._view.query("SELECT part, info FROM vectors ORDER BY rowid")
             }
-            self.vectors = {part: stored[part.vectors] for part in IndexPart if part.vectors in stored}
             """The engine of the vectors, by part."""
             self.push(stack.pop_all())
 
