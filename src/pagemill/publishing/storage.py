@@ -130,8 +130,9 @@ class StoredDataset:
 
     @property
     def _is_local(self) -> bool:
-        protocol = self._filesystem.protocol
-        return "file" in (protocol if isinstance(protocol, tuple) else (protocol,))
+        from fsspec.implementations.local import LocalFileSystem
+
+        return isinstance(self._filesystem, LocalFileSystem)
 
     def _listed(self, name: str) -> list[PublishedFile] | None:
         """The files of an existing manifest, none outside the target; None without a manifest."""
