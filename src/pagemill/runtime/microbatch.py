@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pagemill.errors import EngineError, PagemillError
+from pagemill.errors import EngineError
 from pagemill.runtime.contract import checked, engine_error, is_out_of_memory
 from pagemill.runtime.threads import StuckError
 
@@ -31,8 +31,8 @@ class MicroBatcher(Generic[Item, Answer]):
     is always in the next batch; the others are its neighbours in ``size``, so that a model that pads to the widest item
     pads little.
 
-    - A call that raises, or gives a wrong number of answers, is bisected until the item that breaks it is alone; only
-      that one gets the exception. So is what is left of a batch when ``check`` refuses some of its answers.
+    - A call that raises, gives a wrong number of answers or one that ``check`` refuses, is bisected until the item that
+      breaks it is alone; only that one gets the exception.
     - A batch that runs out of memory halves ``limit`` for good, and its items are computed again.
     - A call that hangs is left behind once all its items were given up; its lane goes on.
 
@@ -72,7 +72,7 @@ class MicroBatcher(Generic[Item, Answer]):
         self._free = free
         self._pending: dict[asyncio.Future[Answer], Item] = {}  # oldest first
         self._lanes: set[asyncio.Task[None] | None] = set()
-        self._calls: set[Call[list[Answer | EngineError]]] = set()
+        self._calls: set[Call[list[Answer]]] = set()
 
     async def submit(self, item: Item) -> Answer:
         """Compute one item in some batch.
@@ -150,26 +150,17 @@ class MicroBatcher(Generic[Item, Answer]):
             return []
         if (error := call.answer.exception()) is not None:
             return self._failed(batch, error)
-        refused: _Batch[Answer, Item] = []
-        for (future, item), answer in zip(batch, call.answer.result(), strict=True):
-            if isinstance(answer, EngineError) and len(batch) > 1:
-                refused.append((future, item))
-            else:
-                _settle(future, answer)
-        return _halves(refused)
+        for (future, _), answer in zip(batch, call.answer.result(), strict=True):
+            if not future.done():  # or given up
+                future.set_result(answer)
+        return []
 
-    def _answers(self, items: Sequence[Item]) -> list[Answer | EngineError]:
-        """What the model says, with an error in place of what is no good; runs on a thread."""
+    def _answers(self, items: Sequence[Item]) -> list[Answer]:
+        """What the model says; runs on a thread."""
         answers = self._call(items)
         if len(answers) != len(items):
             raise EngineError(f"{self._name} gave {len(answers)} answers to {len(items)} items")
-        return [self._checked(item, answer) for item, answer in zip(items, answers, strict=True)]
-
-    def _checked(self, item: Item, answer: Answer) -> Answer | EngineError:
-        try:
-            return checked(self._name, self._check, item, answer)
-        except EngineError as error:
-            return error.with_traceback(None)
+        return [checked(self._name, self._check, item, answer) for item, answer in zip(items, answers, strict=True)]
 
     def _failed(self, batch: _Batch[Answer, Item], error: BaseException) -> list[_Batch[Answer, Item]]:
         if isinstance(error, StuckError):
@@ -178,27 +169,15 @@ class MicroBatcher(Generic[Item, Answer]):
                 answer.cancel()
             return []
         if len(batch) == 1:
-            _settle(batch[0][0], engine_error(self._name, error))
+            if not batch[0][0].done():
+                batch[0][0].set_exception(engine_error(self._name, error))
             return []
         if not is_out_of_memory(error):
-            return _halves(batch)
+            middle = len(batch) // 2
+            return [batch[:middle], batch[middle:]]
         if (half := len(batch) // 2) < self.limit:  # else another lane has halved it already
             self.limit = half
             log.warning(
                 "%s ran out of memory with %d items at once; from now on it gets %d", self._name, len(batch), half
             )
         return [batch]
-
-
-def _halves(batch: _Batch[Answer, Item]) -> list[_Batch[Answer, Item]]:
-    middle = len(batch) // 2
-    return [batch[:middle], batch[middle:]]
-
-
-def _settle(future: asyncio.Future[Answer], answer: Answer | PagemillError) -> None:
-    if future.done():  # given up
-        return
-    if isinstance(answer, PagemillError):
-        future.set_exception(answer)
-    else:
-        future.set_result(answer)

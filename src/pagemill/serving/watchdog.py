@@ -91,14 +91,11 @@ class Watchdog:
             pass_fds=(end_of_watchdog,),
             preexec_fn=die_with_watchdog,
         )
+        self.pid = self._server.pid
+        """The server's process id, which is also its process group."""
         os.close(end_of_watchdog)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, lambda *_: self._terminate())
-
-    @property
-    def pid(self) -> int:
-        """The server's process id, which is also its process group."""
-        return self._server.pid
 
     def run(self) -> int:
         """Wait until the server exits and clean up after it. Returns its status, negative for a signal."""
@@ -133,7 +130,7 @@ class Watchdog:
 
     def _signal(self, number: int) -> None:
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._server.pid, number)
+            os.killpg(self.pid, number)
 
     def _reap(self) -> None:
         """Kill what the server left behind: its process group, and orphans that this process inherited."""
