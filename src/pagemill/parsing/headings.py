@@ -40,13 +40,13 @@ def mark_headings(blocks: Sequence[Block], height: int, body: float, page_number
     """
     result: list[Block] = []
     for block in blocks:
+        parts = [block]
         if _is_no_title(block, body):
             block.label = Label.TEXT
         elif _is_missed_heading(block, body):
             block.label = Label.PARAGRAPH_TITLE
-            result += _one_by_one(block)
-            continue
-        result.append(block)
+            parts = _one_by_one(block)
+        result += parts
     blocks = result
     headings = [block for block in blocks if block.label in TITLES]
     if page_number in (1, None) and not any(block.label is Label.DOC_TITLE for block in headings):

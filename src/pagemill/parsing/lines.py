@@ -173,14 +173,12 @@ def _level_rows(lines: Sequence[TextLine]) -> list[Row]:
     for i in np.argsort(centre, kind="stable").tolist():
         if i in caps:
             continue
-        if groups:
-            last = groups[-1]
-            level = float(np.mean(centre[last]))
-            close = abs(centre[i] - level) < PARSING.row_distance * min(size[i], float(np.min(size[last])))
-            if close and not _stacked(boxes[i], boxes[last]):
-                last.append(i)
-                continue
-        groups.append([i])
+        last = groups[-1] if groups else [i]
+        close = abs(centre[i] - centre[last].mean()) < PARSING.row_distance * min(size[i], size[last].min())
+        if groups and close and not _stacked(boxes[i], boxes[last]):
+            last.append(i)
+        else:
+            groups.append([i])
     rows = [_row([lines[i] for i in group]) for group in groups]
     for i in caps:
         rows = _with_drop_cap(rows, lines[i])
