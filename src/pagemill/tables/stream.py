@@ -235,15 +235,16 @@ def _body_rows(rows: Sequence[TextRow], across: Sequence[float], text_height: fl
         return []
     bands = [sum(y < row.y for y in across) for row in rows]
     inner = len(set(bands)) - 1
-    # Every row is ruled off: what stands between two rules is one row.
+    # Every row is ruled off: what stands between two rules is one row, unless figures stand under figures.
     all_ruled = inner >= 3 and inner >= TABLES.rows_ruled_off * len(rows)
     joined = [rows[0]]
     for index in range(1, len(rows)):
         row, above = rows[index], joined[-1]
         after = rows[index + 1].y - row.y if index + 1 < len(rows) else np.inf
         if bands[index] == bands[index - 1] and (
-            all_ruled
-            or _continues(above, row, after, text_height)
+            not _figures_below(above, row)
+            if all_ruled
+            else _continues(above, row, after, text_height)
             or (index > 1 and _completes(above, row, rows[index - 2], text_height))
         ):
             above.absorb(row.pieces, row.end)
@@ -267,6 +268,12 @@ def _widen_title(row: TextRow, left: float, right: float, last: int) -> None:
         off = abs(piece.middle - (left + right) / 2)
         if off < TABLES.title_off_centre * (right - left) and not are_number(piece.words):
             piece.first, piece.last = 0, last
+
+
+def _figures_below(above: TextRow, row: TextRow) -> bool:
+    """Whether at least two columns, or all, have figures in both rows."""
+    both = [are_number(a.words) and are_number(b.words) for a in above.pieces for b in row.pieces if a.first == b.first]
+    return sum(both) >= min(2, len(row.pieces))
 
 
 def _continues(above: TextRow, row: TextRow, after: float, text_height: float) -> bool:
