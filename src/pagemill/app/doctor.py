@@ -155,7 +155,7 @@ def _open_files() -> str:
     if limit == resource.RLIM_INFINITY:
         return "no limit"
     if limit < _MIN_FILES:
-        raise _LimitedError(f"at most {limit:,}", remedy=f"ulimit -n {_MIN_FILES}")
+        raise _LimitedError(f"at most {limit:,}", remedy=f"Raise it: ulimit -n {_MIN_FILES}")
     return f"at most {limit:,}"
 
 
@@ -178,7 +178,8 @@ def _tesseract() -> str:
         return f"reads {', '.join(sorted(languages))}"
     raise _LimitedError(
         "cannot read Korean" if languages else "not installed: Korean cannot be read",
-        remedy="sudo apt-get install tesseract-ocr tesseract-ocr-kor (macOS: brew install tesseract tesseract-lang)",
+        remedy="Install it: sudo apt-get install tesseract-ocr tesseract-ocr-kor"
+        " (macOS: brew install tesseract tesseract-lang)",
     )
 
 
@@ -190,7 +191,7 @@ def _version(package: str, extra: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError as error:
-        raise MissingDependencyError("not installed", remedy=f"pip install 'pagemill[{extra}]'") from error
+        raise MissingDependencyError("not installed", remedy=f"Install it: pip install 'pagemill[{extra}]'") from error
 
 
 def _local_models() -> str:
@@ -289,10 +290,10 @@ def _hub_login() -> str:
     try:
         from huggingface_hub import get_token
     except ImportError as error:
-        raise MissingDependencyError("unknown", remedy="pip install 'pagemill[hub]'") from error
+        raise MissingDependencyError("unknown", remedy="Install it: pip install 'pagemill[hub]'") from error
     if get_token():
         return "there is a token (not verified)"
-    raise MissingDependencyError("there is no token", remedy="hf auth login, or set HF_TOKEN")
+    raise MissingDependencyError("there is no token", remedy="Log in: hf auth login, or set HF_TOKEN.")
 
 
 def _probed(code: str, remedy: str) -> str:

@@ -43,7 +43,7 @@ def test_a_missing_package_names_its_extra(monkeypatch):
 
     monkeypatch.setattr(doctor, "version", lacking)
     finding = found(Area.VLM, "aiohttp")
-    assert (finding.verdict, finding.remedy) == (Readiness.MISSING, "pip install 'pagemill[vlm]'")
+    assert (finding.verdict, finding.remedy) == (Readiness.MISSING, "Install it: pip install 'pagemill[vlm]'")
     assert found(Area.EMBED, "sentence-transformers").verdict is Readiness.OK
 
 
