@@ -272,7 +272,8 @@ def _line(runs: Sequence[_Run]) -> _Run:
     if len(runs) == 1:
         return runs[0]
     length = [sum(len(word.text) for word in run.words) for run in runs]
-    rtl = bool(np.average([run.rtl for run in runs], weights=length) > 0.5)
+    letters = [sum(char.isalpha() for word in run.words for char in word.text) for run in runs]
+    rtl = sum(count for run, count in zip(runs, letters, strict=True) if run.rtl) > 0.5 * sum(letters)
     placed = sorted(runs, key=lambda run: run.left, reverse=rtl)
     words = [*placed[0].words]
     for before, run in pairwise(placed):

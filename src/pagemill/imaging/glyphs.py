@@ -121,9 +121,9 @@ def with_spans_spread(glyphs: Glyphs, left: NDArray[np.float32]) -> Glyphs:
     begins = np.concatenate([[True], ~linked])
     start, span = np.flatnonzero(begins), np.cumsum(begins) - 1
     count = np.bincount(span)[span]
-    rtl = np.add.reduceat(is_right_to_left(glyphs.codes), start, dtype=np.int64)[span] > 0.5 * count
-    order = np.lexsort((np.where(rtl & (count > 1), left, 0.0), span))
-    place = np.arange(len(span)) - start[span]
+    order = np.lexsort((np.where(count > 1, left, 0.0), span))  # the slices are in reading order
+    codes = glyphs.codes[order]
+    place = _places(codes, start, span)
 
     radians = np.radians(glyphs.look["angle"].astype(np.float64))
     along = np.stack([np.cos(radians), np.sin(radians)], axis=1)
@@ -132,14 +132,32 @@ def with_spans_spread(glyphs: Glyphs, left: NDArray[np.float32]) -> Glyphs:
     length = ((high - low) / np.maximum(np.abs(along), 1e-9)).min(axis=1)
     step = along * (length / count)[:, None]
     extent = high - low - np.abs(step) * (count - 1)[:, None]
-    place = np.where(rtl, count - 1 - place, place)[:, None]
+    place = place[:, None]
     first = np.where(along >= 0, low, high - extent) + step * place
     several = (count > 1)[:, None]
     boxes = np.where(several, np.concatenate([first, first + extent], axis=1), boxes)
     origins = np.where(several, origins + step * place, origins)
     styles = glyphs.styles.copy()
     styles["replacement"][style[several[:, 0]]] = True
-    return Glyphs(glyphs.codes[order], boxes, origins, style, styles)
+    return Glyphs(codes, boxes, origins, style, styles)
+
+
+def _places(codes: NDArray[np.uint32], start: Indices, span: Indices) -> Indices:
+    """The place of each character in its span, from the left, of spans in reading order.
+
+    In a span of right-to-left letters, figures and words of other letters go from left to right.
+    """
+    place = np.arange(len(span)) - start[span]
+    rtl = is_right_to_left(codes)
+    others = np.array([chr(code).isalpha() for code in codes.tolist()]) & ~rtl
+    backwards = (np.add.reduceat(rtl.astype(np.int64) - others, start) > 0)[span]
+    place = np.where(backwards, np.bincount(span)[span] - 1 - place, place)
+    forwards = backwards & ~rtl & np.array([not chr(code).isspace() for code in codes.tolist()])
+    kind = np.where(forwards, span, -1)
+    for run in np.split(np.arange(len(kind)), np.flatnonzero(np.diff(kind)) + 1):
+        if forwards[run[0]]:
+            place[run] = place[run][::-1]
+    return place
 
 
 def with_accents(glyphs: Glyphs) -> Glyphs:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 import tempfile
+import time
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +23,7 @@ from pagemill.document.labels import Label
 from pagemill.document.page import PageResult
 from pagemill.embedding.base import EmbeddingInput, EngineSettings, Modality, Role, normalised
 from pagemill.embedding.contents import contents
-from pagemill.embedding.vectors import FOLDER, Part, RowKey, VectorFile
+from pagemill.embedding.vectors import FOLDER, Part, RowKey, VectorFile, VectorPaths
 from pagemill.errors import DifferentRunError, ExitCode, LockedError, NetworkError, UsageError
 from pagemill.store.lock import RunLock
 from pagemill.store.reading import RunReader
@@ -148,10 +151,18 @@ def test_a_server_that_is_gone_ends_it_and_keeps_what_there_is(tmp_path: Path) -
 
         def embed(self, inputs: Sequence[EmbeddingInput]) -> np.ndarray:
             if len(self.embedded) == 2:
+                deadline = time.monotonic() + 60
+                while not kept() and time.monotonic() < deadline:
+                    time.sleep(0.01)
                 raise NetworkError("no server answers")
             return super().embed(inputs)
 
     out = tmp_path / "run"
+
+    def kept() -> int:
+        with closing(sqlite3.connect(VectorPaths(out / FOLDER, Part.TEXT).partial)) as partial:
+            return int(partial.execute("SELECT count(*) FROM vectors").fetchone()[0])
+
     write_run(out, sample_pages())
     with pytest.raises(NetworkError, match="no server answers"):
         run_embed(out, Dying())

@@ -124,6 +124,22 @@ def test_a_replacement_text_keeps_repeated_letters_and_spaces(shown, text):
     assert [word.text for word in line.words] == text.split()
 
 
+@pytest.mark.parametrize(
+    ("text", "drawn"),
+    [
+        ("חשבונית 1234 סכום", "abcdefg 1234 abcd"),
+        ("מחיר: 12.50 ₪", "abcd: 12.50 x"),
+        ("שלום PDF עולם", "abcd PDF efgh"),
+        ("Total סכום 12", "Total abcd 12"),
+        ("رقم 2024 لعام", "abc 2024 defg"),
+    ],
+)
+def test_a_replacement_text_of_right_to_left_letters_keeps_its_figures(text, drawn):
+    replaced = f"/Span <</ActualText <FEFF{text.encode('utf-16-be').hex()}>>> BDC ({drawn}) Tj EMC"
+    (line,) = layer_of_content(f"BT /F1 14 Tf 20 200 Td {replaced} ET").lines
+    assert line.text.rstrip() == text
+
+
 @pytest.mark.parametrize("matrix", ["1 0 0 1 20 200", "0 1 -1 0 200 60", "-1 0 0 -1 380 200", ".866 .5 -.5 .866 60 60"])
 def test_a_replacement_text_runs_along_the_drawn_letters(matrix):
     (line,) = layer_of_content(f"BT /F1 14 Tf {matrix} Tm {span(TOTAL)} ET").lines
