@@ -191,6 +191,13 @@ class ServerError(PagemillError):
     category = "server"
 
 
+def lacks_extra(message: str, extra: str) -> MissingDependencyError:
+    """The error for a package that an extra of pagemill installs."""
+    from pagemill.installation import install_extra  # needed by few; its imports take a while
+
+    return MissingDependencyError(message, remedy=f"Install it: {install_extra(extra)}")
+
+
 def unreadable(name: str, error: OSError) -> InputError:
     """What an error of the system means for an input of this name."""
     if isinstance(error, FileNotFoundError):

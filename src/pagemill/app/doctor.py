@@ -19,9 +19,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pagemill.config.model_cards import load_card
 from pagemill.config.model_files import find_model
 from pagemill.config.settings import available_cores
-from pagemill.errors import MissingDependencyError, NetworkError, PagemillError
+from pagemill.errors import MissingDependencyError, NetworkError, PagemillError, lacks_extra
 from pagemill.inference.models import decode_served
 from pagemill.inference.servers import server_root
+from pagemill.installation import reinstall
 from pagemill.serving.command import find_vllm
 from pagemill.serving.detection import gpus, machine_memory_gib
 
@@ -166,7 +167,7 @@ def _embedded_engines() -> str:
         "engines.load(engines.LAYOUT_ENGINES, 'onnx')(LayoutSettings()).close()\n"
         "engines.load(engines.TEXT_DETECTORS, 'rapidocr')()\n"
     )
-    _probed(code, "Reinstall pagemill.")
+    _probed(code, f"Reinstall pagemill: {reinstall()}")
     return "layout and text detection load"
 
 
@@ -191,7 +192,7 @@ def _version(package: str, extra: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError as error:
-        raise MissingDependencyError("not installed", remedy=f"Install it: pip install 'pagemill[{extra}]'") from error
+        raise lacks_extra("not installed", extra) from error
 
 
 def _local_models() -> str:
@@ -290,7 +291,7 @@ def _hub_login() -> str:
     try:
         from huggingface_hub import get_token
     except ImportError as error:
-        raise MissingDependencyError("unknown", remedy="Install it: pip install 'pagemill[hub]'") from error
+        raise lacks_extra("unknown", "hub") from error
     if get_token():
         return "there is a token (not verified)"
     raise MissingDependencyError("there is no token", remedy="Log in: hf auth login, or set HF_TOKEN.")

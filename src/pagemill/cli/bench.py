@@ -11,7 +11,7 @@ import click
 
 from pagemill.bench.table import FigureTable, show
 from pagemill.cli.options import FOLDER, json_option
-from pagemill.errors import MissingDependencyError
+from pagemill.errors import lacks_extra
 
 _SPEED = ("way", "ms", "pages/s")
 _BUSY_LEFT_OUT = "The GPU's busy share is left out: it takes an NVIDIA GPU and nvidia-ml-py."
@@ -84,10 +84,8 @@ def layout_inference(
     as_json: bool,
 ) -> None:
     """Measure PP-DocLayoutV3, from float32 with gradients to compiled bfloat16, and the whole layout stage."""
-    from pagemill.layout.pp_doclayout.weights import INSTALL
-
     if missing := _missing("torch", "transformers"):
-        raise MissingDependencyError(f"layout-inference needs {missing}", remedy=INSTALL)
+        raise lacks_extra(f"layout-inference needs {missing}", "gpu")
     from pagemill.bench.layout import inference_rows, stage_rows
     from pagemill.layout.pp_doclayout.settings import TorchDevice
     from pagemill.testing.random_layout_model import save_random_model

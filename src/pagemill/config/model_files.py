@@ -9,12 +9,12 @@ from pathlib import Path
 
 from pagemill.config.model_cards import ModelCard, card_names, load_card
 from pagemill.errors import (
-    MissingDependencyError,
     MissingInputError,
     NetworkError,
     NoSpaceError,
     OutputError,
     UsageError,
+    lacks_extra,
 )
 
 MODELS_VARIABLE = "PAGEMILL_MODELS"
@@ -75,9 +75,7 @@ def download_model(card: ModelCard, *, folder: Path | None = None, endpoint: str
         from huggingface_hub import constants, snapshot_download
         from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
     except ImportError as error:
-        raise MissingDependencyError(
-            f"downloading needs the Hub's client ({error})", remedy="Install it: pip install 'pagemill[hub]'"
-        ) from error
+        raise lacks_extra(f"downloading needs the Hub's client ({error})", "hub") from error
     _require_space(folder or Path(constants.HF_HUB_CACHE), card)
     try:
         for patterns in (_SMALL_FILES, _WEIGHTS):  # weights last: if they exist, so does the rest

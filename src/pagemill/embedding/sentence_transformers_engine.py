@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pagemill.embedding.base import EngineIdentity, Modality, Role
-from pagemill.errors import MissingDependencyError, MissingInputError, UsageError, unreadable
+from pagemill.errors import MissingInputError, UsageError, lacks_extra, unreadable
 
 try:
     from sentence_transformers import SentenceTransformer
 except ImportError as error:
-    raise MissingDependencyError(
-        "the embedding engine 'sentence-transformers' needs that library",
-        remedy="Install it: pip install 'pagemill[embed]'",
-    ) from error
+    raise lacks_extra("the embedding engine 'sentence-transformers' needs that library", "embed") from error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

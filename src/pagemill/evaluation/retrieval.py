@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import numpy as np
 
-from pagemill.errors import InputError, MissingDependencyError
+from pagemill.errors import InputError, lacks_extra
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -301,7 +301,5 @@ def _ir_measures() -> Any:
     try:
         import ir_measures
     except ImportError as error:
-        raise MissingDependencyError(
-            "the evaluation of retrieval needs ir-measures", remedy="Install it: pip install 'pagemill[eval]'"
-        ) from error
+        raise lacks_extra("the evaluation of retrieval needs ir-measures", "eval") from error
     return ir_measures

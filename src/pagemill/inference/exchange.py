@@ -19,14 +19,12 @@ from urllib.request import getproxies, proxy_bypass
 import msgspec
 
 from pagemill._version import __version__
-from pagemill.errors import ExitCode, MissingDependencyError, PagemillError, UsageError
+from pagemill.errors import ExitCode, PagemillError, UsageError, lacks_extra
 
 try:
     import aiohttp
 except ImportError as error:
-    raise MissingDependencyError(
-        "talking to model servers needs aiohttp", remedy="Install it: pip install 'pagemill[vlm]'"
-    ) from error
+    raise lacks_extra("talking to model servers needs aiohttp", "vlm") from error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,6 +12,7 @@ import onnxruntime
 from pagemill.document.geometry import as_boxes
 from pagemill.document.labels import Label
 from pagemill.errors import MissingDependencyError, MissingInputError, UnsupportedInputError
+from pagemill.installation import reinstall
 from pagemill.layout.base import DetectedRegion
 from pagemill.layout.filters import BoxFilter
 from pagemill.layout.label_map import labels_of
@@ -111,8 +112,7 @@ def _load(path: Path, settings: LayoutSettings) -> onnxruntime.InferenceSession:
     if not path.is_file():
         if settings.model_path is None:
             raise MissingDependencyError(
-                "the layout model is missing from this installation",
-                remedy="Reinstall: pip install --force-reinstall pagemill (from a checkout: pip install -e .)",
+                "the layout model is missing from this installation", remedy=f"Reinstall: {reinstall()}"
             )
         raise MissingInputError(f"there is no layout model at {path}", remedy="Check the path of the ONNX file.")
     options = onnxruntime.SessionOptions()

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pagemill.errors import EngineError, MissingDependencyError
+from pagemill.errors import EngineError, lacks_extra
 from pagemill.layout.pp_doclayout.encoded import ModelInput, load_inputs
 from pagemill.layout.pp_doclayout.inference import ModelChoice, Predictor, shared_predictor
 from pagemill.layout.pp_doclayout.postprocess import PostProcessor
 from pagemill.layout.pp_doclayout.settings import PPDocLayoutSettings, read_settings
-from pagemill.layout.pp_doclayout.weights import INSTALL, find_weights, weight_files
+from pagemill.layout.pp_doclayout.weights import find_weights, weight_files
 from pagemill.layout.settings import LayoutSettings
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def create(settings: LayoutSettings | None = None) -> PPDocLayoutEngine:
         import torch
         import transformers  # noqa: F401
     except ImportError as error:
-        raise MissingDependencyError(f"the layout engine pp-doclayout-v3 needs {error.name}", remedy=INSTALL) from error
+        raise lacks_extra(f"the layout engine pp-doclayout-v3 needs {error.name}", "gpu") from error
     folder = find_weights(chosen.model, download=chosen.download)
     predictor = shared_predictor(
         ModelChoice(

@@ -11,7 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pagemill._version import __version__
-from pagemill.errors import DamagedRunError, MissingDependencyError, NetworkError, OutputError, PagemillError
+from pagemill.errors import (
+    DamagedRunError,
+    NetworkError,
+    OutputError,
+    PagemillError,
+    lacks_extra,
+)
 from pagemill.publishing.manifest import MANIFEST, MAX_MANIFEST, described, read_manifest
 
 if TYPE_CHECKING:
@@ -54,9 +60,7 @@ class HubDataset:
         try:
             from huggingface_hub import get_token
         except ImportError as error:
-            raise MissingDependencyError(
-                f"publishing needs the Hub's client ({error})", remedy="Install it: pip install 'pagemill[hub]'"
-            ) from error
+            raise lacks_extra(f"publishing needs the Hub's client ({error})", "hub") from error
         if not (self.token or get_token()):
             raise OutputError("there is no token for the Hub", remedy=_LOGIN)
 

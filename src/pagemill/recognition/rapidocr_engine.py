@@ -17,6 +17,7 @@ import cv2
 import numpy as np
 
 from pagemill.errors import MissingDependencyError
+from pagemill.installation import pip_install
 from pagemill.recognition.base import DetectedLine, RecognizedText, RecognizerOffer
 from pagemill.recognition.decoding import decode_greedy, lines_from_map
 from pagemill.recognition.ink import letter_height
@@ -81,7 +82,7 @@ def model_file(name: str) -> Path:
     if path is None or not path.is_file():
         raise MissingDependencyError(
             f"cannot read text: no rapidocr with the model {name} is installed",
-            remedy="Install it: pip install 'rapidocr>=3.10,<4'",
+            remedy=f"Install it: {pip_install('rapidocr>=3.10,<4')}",
         )
     return path
 

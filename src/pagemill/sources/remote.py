@@ -17,6 +17,7 @@ from pagemill.errors import (
     PagemillError,
     TooLargeError,
     UnsupportedInputError,
+    lacks_extra,
 )
 from pagemill.imaging.formats import SUFFIXES
 from pagemill.sources.items import Item, RemoteFile, SkippedFiles, base_name, natural_key
@@ -126,10 +127,10 @@ def unreachable(uri: str, error: Exception) -> PagemillError:
 def _lacking(uri: str, error: ImportError) -> MissingDependencyError:
     """The error for a package that a filesystem needs; fsspec says which one."""
     scheme = uri.split("://", 1)[0]
-    remedy = "Install it with pip, or download the files and give their paths."
+    message = f"reading {scheme}:// needs another package ({error})"
     if scheme == "hf":
-        remedy = "Install it: pip install 'pagemill[hub]'"
-    return MissingDependencyError(f"reading {scheme}:// needs another package ({error})", remedy=remedy)
+        return lacks_extra(message, "hub")
+    return MissingDependencyError(message, remedy="Install it with pip, or download the files and give their paths.")
 
 
 def read_all(file: RemoteFile, max_bytes: int) -> bytes:

@@ -24,16 +24,14 @@ from weakref import WeakSet
 
 import msgspec
 
-from pagemill.errors import MissingDependencyError
+from pagemill.errors import lacks_extra
 from pagemill.testing import stub_answers
 from pagemill.testing.stub_answers import Fault
 
 try:
     from aiohttp import web
 except ImportError as error:
-    raise MissingDependencyError(
-        "the stub server needs aiohttp", remedy="Install it: pip install 'pagemill[vlm]'"
-    ) from error
+    raise lacks_extra("the stub server needs aiohttp", "vlm") from error
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence

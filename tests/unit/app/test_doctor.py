@@ -11,6 +11,7 @@ from pagemill.app import doctor
 from pagemill.app.doctor import Area, CheckResult, Readiness, examine
 from pagemill.cli.doctor import command
 from pagemill.config.model_files import MODELS_VARIABLE
+from pagemill.installation import install_extra
 from pagemill.serving.command import VARIABLE
 
 
@@ -43,7 +44,7 @@ def test_a_missing_package_names_its_extra(monkeypatch):
 
     monkeypatch.setattr(doctor, "version", lacking)
     finding = found(Area.VLM, "aiohttp")
-    assert (finding.verdict, finding.remedy) == (Readiness.MISSING, "Install it: pip install 'pagemill[vlm]'")
+    assert (finding.verdict, finding.remedy) == (Readiness.MISSING, f"Install it: {install_extra('vlm')}")
     assert found(Area.EMBED, "sentence-transformers").verdict is Readiness.OK
 
 

@@ -10,6 +10,7 @@ from pagemill.errors import (
     UnreadableInputError,
     UnsupportedInputError,
 )
+from pagemill.installation import install_extra
 from pagemill.sources.items import MAX_SUFFIXES, SkippedFiles, base_name, natural_key
 from pagemill.sources.locate import expand
 
@@ -145,7 +146,7 @@ def test_urls_of_unknown_or_missing_filesystems(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(__import__("sys").modules, "huggingface_hub", None)
     (item,) = expand(["hf://datasets/owner/name"], recursive=False)
     assert isinstance(item.error, MissingDependencyError)
-    assert item.error.remedy == "Install it: pip install 'pagemill[hub]'"
+    assert item.error.remedy == f"Install it: {install_extra('hub')}"
 
 
 @pytest.mark.parametrize(

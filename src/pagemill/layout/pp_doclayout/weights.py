@@ -11,6 +11,7 @@ import msgspec
 from pagemill.config.model_files import find_in_mirror
 from pagemill.document.labels import Label
 from pagemill.errors import MissingDependencyError, MissingInputError, NetworkError, UnsupportedInputError
+from pagemill.installation import pip_install
 from pagemill.layout.label_map import labels_of
 from pagemill.layout.pp_doclayout.settings import MODEL_ID
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import torch
-
-INSTALL = "Install PyTorch and transformers with: pip install 'pagemill[gpu]'"
 
 _CLASSES = {"pp_doclayout_v3": "PPDocLayoutV3ForObjectDetection", "pp_doclayout_v4": "PPDocLayoutV4ForObjectDetection"}
 _FILES = ("config.json", "model.safetensors")
@@ -108,7 +107,7 @@ def load_model(folder: Path, dtype: torch.dtype) -> tuple[torch.nn.Module, tuple
     if model_class is None:
         raise MissingDependencyError(
             f"transformers {transformers.__version__} does not know {kind}",
-            remedy="Update it: pip install -U transformers",
+            remedy=f"Update it: {pip_install('--upgrade', 'transformers')}",
         )
     try:
         with quietly():

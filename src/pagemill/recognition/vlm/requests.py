@@ -11,16 +11,14 @@ import numpy as np
 import simplejpeg
 
 from pagemill.document.labels import Task
-from pagemill.errors import MissingDependencyError
+from pagemill.errors import lacks_extra
 from pagemill.imaging.encode import encode_jpeg
 from pagemill.imaging.transforms import resize
 
 try:
     import pybase64  # SIMD: 4 to 10 times as fast as the standard library, which holds the interpreter lock
 except ImportError as error:
-    raise MissingDependencyError(
-        "requests for models need pybase64", remedy="Install it: pip install 'pagemill[vlm]'"
-    ) from error
+    raise lacks_extra("requests for models need pybase64", "vlm") from error
 
 if TYPE_CHECKING:
     from pagemill.config.model_cards import ModelCard, Sampling

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from pagemill.errors import MissingDependencyError, MissingInputError, UnsupportedInputError
+from pagemill.installation import install_extra
 from pagemill.layout.pp_doclayout.settings import MODEL_ID
 from pagemill.layout.pp_doclayout.weights import find_weights, load_model
 from pagemill.layout.pp_doclayout_engine import create
@@ -74,4 +75,4 @@ def test_without_pytorch_the_command_that_installs_it_is_told(folder, monkeypatc
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingDependencyError, match="torch") as caught:
         create(LayoutSettings(model_path=folder))
-    assert "pip install 'pagemill[gpu]'" in caught.value.remedy
+    assert install_extra("gpu") in caught.value.remedy
