@@ -57,6 +57,7 @@ class FakePipeline:
     total: int | None = None
     skipped_earlier = 0
     skipped_files: ClassVar[dict[str, int]] = {}
+    skipped_tables: ClassVar[list[str]] = []
     complete = True
 
     def __init__(

@@ -88,6 +88,8 @@ class RunOutcome:
     """Inputs that could not be opened; unlike other failures, they are retried whenever the run is resumed."""
     skipped_files: dict[str, int] = field(default_factory=dict)
     """Files of input folders that are of no kind that pagemill reads, by suffix."""
+    skipped_tables: list[str] = field(default_factory=list)
+    """Tables without images, beside the pages of a dataset."""
     recycle: bool = False
     """The run is not finished: it continues in a new process."""
 
@@ -283,6 +285,7 @@ class _RunWriter:
                     return self.outcome
                 self.outcome.recycle = False
                 self.outcome.skipped_files = pipeline.source.skipped_files
+                self.outcome.skipped_tables = pipeline.source.skipped_tables
                 await self._finish(interrupted=stop.is_set(), complete=pipeline.source.complete and not stop.is_set())
         if not (summary.pages or summary.skipped or stop.is_set()):
             raise _no_page()

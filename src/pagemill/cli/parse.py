@@ -65,7 +65,7 @@ def command(
         import logging
 
         from pagemill.app.parse import parse_into
-        from pagemill.cli.progress import ParseProgress, messages, print_skipped_files, print_summary
+        from pagemill.cli.progress import ParseProgress, messages, print_skipped_files, print_skipped_tables, print_summary
         from pagemill.runtime.pipeline import Pipeline
         from pagemill.store.run_directory import PREVIEW_PAGES
 
@@ -85,6 +85,7 @@ def command(
         if not quiet:
             print_summary(outcome, life.vitals, output, time.monotonic() - start)
             print_skipped_files(outcome.skipped_files, console)
+            print_skipped_tables(outcome.skipped_tables, console)
         return outcome.exit_code
 
     return supervise(

@@ -24,6 +24,8 @@ LOG_EVERY_S = 10.0
 SERVER_LOG_EVERY_S = 5.0
 MAX_FAILURE_LINES = 20
 """Failed pages that are named as they come; the others are counted."""
+_MAX_NAMES = 10
+"""Skipped tables that are named."""
 _INDENT = 10
 
 
@@ -274,6 +276,13 @@ def print_skipped_files(by_suffix: Mapping[str, int], console: LenientConsole) -
         files = number(sum(by_suffix.values()), "file")
         kinds = "another kind" if files.startswith("1 ") else "other kinds"
         console.note(f"skipped: {files} of {kinds} ({', '.join(counts(by_suffix))})")
+
+
+def print_skipped_tables(names: Sequence[str], console: LenientConsole) -> None:
+    """Name the tables without images beside the pages of a dataset; nothing if there are none."""
+    if names:
+        more = f" and {len(names) - _MAX_NAMES:,} more" if len(names) > _MAX_NAMES else ""
+        console.note(f"{number(len(names), 'table')} without images skipped: {', '.join(names[:_MAX_NAMES])}{more}")
 
 
 def print_failures(

@@ -33,7 +33,7 @@ def mark_headings(blocks: Sequence[Block], height: int, body: float, page_number
         blocks: In reading order.
         height: Of the page in pixels.
         body: Font size of running text in pixels.
-        page_number: Page in the document, from 1.
+        page_number: Page in the document, from 1, or from 0 as in the ids of some datasets.
 
     Returns:
         The blocks; several headings that layout had put into one block are blocks of their own.
@@ -49,14 +49,14 @@ def mark_headings(blocks: Sequence[Block], height: int, body: float, page_number
         result += parts
     blocks = result
     headings = [block for block in blocks if block.label in TITLES]
-    if page_number in (1, None) and not any(block.label is Label.DOC_TITLE for block in headings):
+    if page_number in (0, 1, None) and not any(block.label is Label.DOC_TITLE for block in headings):
         upper = [block for block in headings if block.box[1] < PARSING.title_zone * height and _letters(block) > 1]
         title = max(upper, key=lambda block: block.size, default=None)
         others = max((block.size for block in headings if block is not title), default=0.0)
         leads = title is not None and title.size > max(PARSING.largest_size * body, PARSING.largest_lead * others)
         if title is not None and (title.size > PARSING.title_size * body or leads):
             title.label = Label.DOC_TITLE
-        elif page_number == 1 and len(headings) > 1 and _opens_page(headings[0], blocks):
+        elif page_number in (0, 1) and len(headings) > 1 and _opens_page(headings[0], blocks):
             headings[0].label = Label.DOC_TITLE
     ranks: list[float] = []
     alike = PARSING.same_level if all(block.measured for block in headings) else PARSING.same_level_read

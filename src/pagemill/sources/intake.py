@@ -44,6 +44,11 @@ class Intake:
         """All files were taken in."""
         self.skipped_files = SkippedFiles()
         """Files of folders so far that are of other kinds."""
+        self.skipped_tables: dict[str, None] = {}
+        """Names of the tables without images so far, in order."""
+        self._lone_tables: dict[int, tuple[Source, PagemillError] | None] = {}
+        """By input, the first table without images; None where the input holds anything else."""
+        self._last_skipped: Source | None = None
         self._inputs = inputs
         self.options = options
         self.catalogue = catalogue
@@ -69,10 +74,25 @@ class Intake:
             file_format = source.file_format or SUFFIXES.get(PurePosixPath(item.name).suffix.lower())
             if file_format is not None and file_format.is_table:
                 self.dataset(source, file_format)  # also of one that is skipped, which may be the first
+            self._last_skipped = None
             if not self.pass_over_ended(source):
                 yield source
+            if self._last_skipped is None:
+                self._lone_tables[item.origin] = None
             self.files += 1
         self.exhausted = True
+
+    def skip_table(self, source: Source, error: PagemillError) -> None:
+        """Note a table without images; ``error`` is what is wrong with it if the input holds nothing else."""
+        self._last_skipped = source
+        self.skipped_tables.setdefault(source.item.table)
+        self._lone_tables.setdefault(source.item.origin, (source, error))
+        self._datasets = {each: key for each, key in self._datasets.items() if key != source.document_key}
+
+    @property
+    def lone_tables(self) -> list[tuple[Source, PagemillError]]:
+        """The first table of each input that holds nothing but tables without images, and what is wrong with it."""
+        return [each for each in self._lone_tables.values() if each is not None]
 
     def pass_over_ended(self, source: Source) -> bool:
         """Skip a file all of whose wanted pages have ended; False, and nothing done, for any other."""

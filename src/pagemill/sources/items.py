@@ -16,6 +16,7 @@ _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 MAX_SUFFIXES = 20
 """Suffixes of skipped files that are counted apart."""
 _DIGITS = re.compile(r"(\d+)")
+_SHARD = re.compile(r"-\d{5}-of-\d{5}$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,15 @@ class Item:
     """Which of the user's inputs it comes from, from 0; the shards of one dataset share it."""
     content: Content | None = None
     error: PagemillError | None = None
+    root: str | None = None
+    """Folder, pattern or dataset in which it was found, as the user named it; None for a file that the user named
+    itself."""
+
+    @property
+    def table(self) -> str:
+        """Name of the table that a shard belongs to: its place in the input, without suffix and shard number."""
+        root = "" if self.root in (None, ".") else f"{str(self.root).rstrip('/')}/"
+        return table_of(self.uri.removeprefix(root) if self.root and self.uri.startswith(root) else self.name)
 
 
 class SkippedFiles:
@@ -55,6 +65,11 @@ class SkippedFiles:
         if suffix not in self.by_suffix and len(self.by_suffix) >= MAX_SUFFIXES:
             suffix = "other"
         self.by_suffix[suffix] += 1
+
+
+def table_of(name: str) -> str:
+    """Name of a table by the path of one of its shards: without suffix and shard number."""
+    return _SHARD.sub("", name.removesuffix(PurePosixPath(name).suffix))
 
 
 def natural_key(name: str) -> list[tuple[int, int, str]]:

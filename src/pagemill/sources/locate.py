@@ -45,7 +45,7 @@ def expand(
             if isinstance(given, str) and is_url(given):
                 yield from expand_url(given, origin, recursive=recursive, skipped=skipped)
             else:
-                yield from _Search(origin, recursive, skipped).path(text)
+                yield from _Search(origin, recursive, skipped, str(Path(text).expanduser())).path(text)
         except PagemillError as error:
             yield Item(uri=text, name=base_name(text), origin=origin, error=error)
         except (OSError, ValueError) as error:  # a null byte in a name is a ValueError
@@ -60,6 +60,8 @@ class _Search:
     origin: int
     recursive: bool
     skipped: SkippedFiles
+    root: str
+    """The input."""
 
     def path(self, text: str) -> Iterator[Item]:
         """The files of a path or glob."""
@@ -74,12 +76,12 @@ class _Search:
         if stat.S_ISDIR(mode):
             yield from self._folder(path, text)
         elif stat.S_ISREG(mode):
-            yield self._file(path, text)
+            yield Item(uri=text, name=path.name, origin=self.origin, content=path)
         else:
             raise UnsupportedInputError(f"{text!r} is neither a file nor a folder", remedy="Save it to a file first.")
 
     def _file(self, path: Path, uri: str) -> Item:
-        return Item(uri=uri, name=path.name, origin=self.origin, content=path)
+        return Item(uri=uri, name=path.name, origin=self.origin, content=path, root=self.root)
 
     def _broken(self, uri: str, error: PagemillError) -> Item:
         return Item(uri=uri, name=base_name(uri), origin=self.origin, error=error)

@@ -131,8 +131,11 @@ class PageReferences:
         yield from self._of_numbers(source, file_format, found.pages, page, absent)
 
     def of_rows(self, source: Source, file_format: FileFormat) -> Iterator[PageRef]:
-        """The rows of a dataset shard, and last one reference for all rows that it cannot give and cannot name."""
-        from pagemill.sources.shards import EndedRows, LostRows  # importing pyarrow takes a while
+        """The rows of a dataset shard, and last one reference for all rows that it cannot give and cannot name.
+
+        None of a table without images that lies beside others.
+        """
+        from pagemill.sources.shards import EndedRows, LostRows, TableWithoutImagesError  # importing pyarrow takes a while
         from pagemill.sources.tables import read_rows
 
         known, item, intake = source.known, source.item, self._intake
@@ -146,6 +149,12 @@ class PageReferences:
         while (left := intake.left) != 0:
             try:
                 row = next(rows, None)
+            except TableWithoutImagesError as found:
+                if item.root is None:
+                    yield from self.of_broken(source, found.error)
+                else:
+                    intake.skip_table(source, found.error)
+                return
             except Exception as error:
                 if not count and not errors:
                     yield from self.of_broken(source, input_error(item, error), missing=1)

@@ -78,7 +78,7 @@ def expand_url(url: str, origin: int, *, recursive: bool, skipped: SkippedFiles)
         raise MissingInputError(f"{url!r} does not exist or holds no document", remedy="Check the address.")
     for name in files:
         uri = f"{scheme}://{name.lstrip('/')}"
-        yield Item(uri=uri, name=base_name(uri), origin=origin, content=RemoteFile(filesystem, name))
+        yield Item(uri=uri, name=base_name(uri), origin=origin, content=RemoteFile(filesystem, name), root=url)
     if errors:
         yield Item(uri=url, name=base_name(url), origin=origin, error=unreachable(url, errors[0]))
 

@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pagemill.errors import CorruptInputError, InputError, TooLargeError, UnsupportedInputError, UsageError
+from pagemill.errors import (
+    CorruptInputError,
+    InputError,
+    PagemillError,
+    TooLargeError,
+    UnsupportedInputError,
+    UsageError,
+)
 from pagemill.imaging.formats import FileFormat
 from pagemill.sources.items import Content, RemoteFile
 
@@ -77,6 +84,18 @@ class LostRows:
     """Of the rows, where the column with the ids is whole; empty elsewhere."""
 
 
+class TableWithoutImagesError(Exception):
+    """A whole shard in which no column can hold images: queries or annotations beside the pages of a dataset.
+
+    Args:
+        error: What is wrong with it as an input of its own.
+    """
+
+    def __init__(self, error: PagemillError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
 Piece: TypeAlias = pa.RecordBatch | EndedRows | LostRows
 
 
@@ -105,6 +124,9 @@ def pieces(
     """Open a shard, until ``stack`` is closed: its columns and, in order, what it holds and what of it is lost.
 
     Row groups of Parquet files whose rows all are in ``ended`` are not decoded.
+
+    Raises:
+        TableWithoutImagesError: It is whole as far as can be seen, and has no column for images.
     """
     if isinstance(content, bytes):
         file: Any = pa.BufferReader(content)
@@ -117,13 +139,13 @@ def pieces(
         parquet = stack.enter_context(
             pq.ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER, page_checksum_verification=True)
         )
-        columns = _columns(parquet.schema_arrow, options)
+        columns = columns_of(parquet.schema_arrow, options)
         return columns, _row_groups(parquet, content, columns, ended)
     footer: Exception | None = None
     if file_format is FileFormat.ARROW_FILE:
         try:
             reader = stack.enter_context(pa.ipc.open_file(file))
-            return _columns(reader.schema, options), _file_batches(file, reader, content)
+            return columns_of(reader.schema, options), _file_batches(file, reader, content)
         except (pa.ArrowException, OSError) as error:
             if reason_of(error, content) is error:  # of the filesystem
                 raise
@@ -131,7 +153,13 @@ def pieces(
             footer = damaged(f"it has no valid footer ({error})")
             file.seek(len(_ARROW_MAGIC))
     stream = stack.enter_context(pa.ipc.open_stream(file))
-    return _columns(stream.schema, options), _stream_batches(file, stream, content, footer)
+    try:
+        columns = columns_of(stream.schema, options)
+    except TableWithoutImagesError:
+        if footer is not None:  # it is not whole
+            raise footer from None
+        raise
+    return columns, _stream_batches(file, stream, content, footer)
 
 
 def _row_groups(parquet: pq.ParquetFile, content: Content, columns: Columns, ended: Container[int]) -> Iterator[Piece]:
@@ -244,7 +272,23 @@ def _stream_batches(
         yield LostRows(None, footer)
 
 
-def _columns(schema: pa.Schema, options: SourceOptions) -> Columns:
+def columns_of(schema: pa.Schema, options: SourceOptions) -> Columns:
+    """The columns to read.
+
+    Raises:
+        TableWithoutImagesError: No column holds binary data.
+        UnsupportedInputError: Nobody can tell which column holds the images.
+        UsageError: A column that ``options`` names is not there, or holds no images.
+    """
+    try:
+        return _chosen(schema, options)
+    except (UnsupportedInputError, UsageError) as error:
+        if any(_holds_binary(field.type) for field in schema):
+            raise
+        raise TableWithoutImagesError(error) from error
+
+
+def _chosen(schema: pa.Schema, options: SourceOptions) -> Columns:
     """The columns to read. Images are in one of structs with ``bytes`` (Image of `datasets`), or in a binary one."""
     for name in (options.image_column, options.id_column):
         if name is not None and name not in schema.names:

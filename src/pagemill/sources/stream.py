@@ -85,6 +85,11 @@ class InputStream:
         """Files of folders so far that are of no kind that pagemill reads, by suffix."""
         return dict(self._intake.skipped_files.by_suffix)
 
+    @property
+    def skipped_tables(self) -> list[str]:
+        """Names of the tables without images so far that lie beside the pages of a dataset."""
+        return list(self._intake.skipped_tables)
+
     async def pages(self) -> AsyncGenerator[PageRef]:
         """Yield page references in input order, reading no further ahead than it is asked."""
         intake = self._intake
@@ -97,6 +102,9 @@ class InputStream:
                     async with aclosing(on_thread(await self._pages_of(source))) as refs:
                         async for ref in refs:
                             yield ref
+            for source, error in intake.lone_tables if intake.exhausted else ():
+                for ref in self._references.of_broken(source, error):
+                    yield ref
             self.complete = intake.exhausted and intake.left != 0
             self.total = intake.position
         finally:
@@ -143,7 +151,7 @@ class InputStream:
         if file_format.is_table:
             from pagemill.sources.tables import count_rows  # importing pyarrow takes a while
 
-            return count_rows(path, file_format), file_format
+            return count_rows(path, file_format, self._options), file_format
         if file_format is FileFormat.TIFF:
             found = count_pages(path)
             return found.pages + (found.problem is not None), file_format

@@ -16,9 +16,18 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pagemill.errors import CorruptInputError
+from pagemill.errors import CorruptInputError, PagemillError
 from pagemill.imaging.formats import FileFormat
-from pagemill.sources.shards import MAX_NAMED, EndedRows, LostRows, damaged, pieces, reason_of
+from pagemill.sources.shards import (
+    MAX_NAMED,
+    EndedRows,
+    LostRows,
+    TableWithoutImagesError,
+    columns_of,
+    damaged,
+    pieces,
+    reason_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator
@@ -67,7 +76,8 @@ def read_rows(
 
     Raises:
         CorruptInputError: The shard cannot be read at all.
-        UnsupportedInputError: The shard has no image column.
+        TableWithoutImagesError: The shard has no column that can hold images.
+        UnsupportedInputError: Nobody can tell which column holds the images.
         UsageError: A column that ``options`` names is not there.
         OSError: The file's filesystem fails, where that is a remote one.
     """
@@ -87,21 +97,34 @@ def read_rows(
                 else:
                     yield from _rows(piece, columns, first, ended)
                     first += piece.num_rows
+    except TableWithoutImagesError:
+        raise
     except Exception as error:
         raise reason_of(error, content) from error
 
 
-def count_rows(path: Path, file_format: FileFormat) -> int | None:
-    """Rows of a local shard by its metadata; None for a damaged one, as reading it will say what is wrong."""
+def count_rows(path: Path, file_format: FileFormat, options: SourceOptions) -> int | None:
+    """Rows of a local shard by its metadata; none of a table without images.
+
+    None for a shard that is damaged or lacks a column, as reading it will say what is wrong.
+    """
     try:
         if file_format is FileFormat.PARQUET:
             with pq.ParquetFile(path) as file:
+                columns_of(file.schema_arrow, options)
                 return int(file.metadata.num_rows)
         with pa.memory_map(str(path)) as mapped:  # which leaves the images on disk
             if file_format is FileFormat.ARROW_STREAM:
-                return sum(int(batch.num_rows) for batch in pa.ipc.open_stream(mapped))
+                stream = pa.ipc.open_stream(mapped)
+                columns_of(stream.schema, options)
+                return sum(int(batch.num_rows) for batch in stream)
             reader = pa.ipc.open_file(mapped)
+            columns_of(reader.schema, options)
             return sum(int(reader.get_batch(index).num_rows) for index in range(reader.num_record_batches))
+    except TableWithoutImagesError:
+        return 0
+    except PagemillError:
+        return None
     except (pa.ArrowException, OSError, EOFError):
         return None
 

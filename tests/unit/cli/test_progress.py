@@ -11,7 +11,7 @@ import pytest
 
 from pagemill.app.parse import RunOutcome
 from pagemill.cli import progress
-from pagemill.cli.progress import LenientConsole, ParseProgress, ProgressBar, print_skipped_files, print_summary
+from pagemill.cli.progress import LenientConsole, ParseProgress, ProgressBar, print_skipped_files, print_skipped_tables, print_summary
 from pagemill.document.page import PageError, PageResult, Status
 from pagemill.parsing.page import ParsedPage
 from pagemill.runtime.supervisor import Life, Vitals
@@ -220,4 +220,16 @@ def test_files_of_other_kinds_are_named_in_one_line():
     assert file.getvalue().splitlines() == [
         "skipped: 3 files of other kinds (.docx 2, .gif 1)",
         "skipped: 1 file of another kind (.gif 1)",
+    ]
+
+
+def test_skipped_tables_are_named_in_one_line():
+    file = io.StringIO()
+    console = LenientConsole(file=file)
+    print_skipped_tables([], console)
+    print_skipped_tables(["QA"], console)
+    print_skipped_tables([str(number) for number in range(12)], console)
+    assert file.getvalue().splitlines() == [
+        "1 table without images skipped: QA",
+        "12 tables without images skipped: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more",
     ]

@@ -62,6 +62,7 @@ class World:
     total: int | None = None
     skipped_earlier: int = 0
     skipped_files: dict[str, int] = field(default_factory=dict)
+    skipped_tables: list[str] = field(default_factory=list)
     complete: bool = True
 
     async def pages(self):

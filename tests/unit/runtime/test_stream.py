@@ -50,6 +50,7 @@ def ended(ref: PageRef, *, retryable: bool | None = None) -> ParsedPage:
 class Source:
     skipped_earlier = 0
     skipped_files: ClassVar[dict[str, int]] = {}
+    skipped_tables: ClassVar[list[str]] = []
     complete = False
 
     def __init__(self, *refs: PageRef, error: Exception | None = None) -> None:

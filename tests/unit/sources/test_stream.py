@@ -385,3 +385,68 @@ async def test_columns_with_images_at_any_depth_are_named(
     assert len(await take(tmp_path)) == 1
     (message,) = caplog.messages
     assert "images are read from the column 'image', and not from 'more'; --image-column" in message
+
+
+def write_qa(path: Path, **more: object) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    columns = {"id": ["30_0"], "query": ["예산은 얼마인가?"], "answer": ["x"], "ground_truth": [[0]], **more}
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+async def skipped(*inputs: Path, **options: object) -> tuple[list[PageRef], list[str]]:
+    source = InputStream(inputs, options=SourceOptions(**options), decoder=Probe())  # type: ignore[arg-type]
+    refs = [ref async for ref in source.pages()]
+    assert source.total == len(refs)
+    assert source.complete
+    return refs, source.skipped_tables
+
+
+@pytest.fixture
+def mixed(tmp_path: Path) -> Path:
+    """A dataset of three configurations: pages, queries and annotations."""
+    table = pa.table({"id": ["30_0", "30_1"], "image": pa.array([{"bytes": png(), "path": "x"}] * 2, IMAGE)})
+    folder = tmp_path / "dataset"
+    folder.mkdir()
+    pq.write_table(table, folder / "SDS-KoPub-corpus.parquet")
+    write_qa(folder / "SDS-KoPub-QA.parquet")
+    for shard in range(2):
+        write_qa(folder / "notes" / f"annotations-0000{shard}-of-00002.parquet")
+    return folder
+
+
+@pytest.mark.parametrize("options", [{}, {"image_column": "image"}, {"id_column": "id"}])
+async def test_tables_without_images_are_neither_pages_nor_failures(mixed: Path, options: dict[str, str]):
+    refs, tables = await skipped(mixed, recursive=True, **options)
+    assert [ref.page_id for ref in refs] == ["30_0", "30_1"]
+    assert not [ref for ref in refs if ref.error]
+    assert tables == ["notes/annotations", "SDS-KoPub-QA"]
+
+
+async def test_a_table_without_images_that_is_named_or_alone_is_an_error(mixed: Path, tmp_path: Path):
+    qa = mixed / "SDS-KoPub-QA.parquet"
+    (named,), _ = await skipped(qa)
+    (mixed / "SDS-KoPub-corpus.parquet").unlink()
+    (alone,), tables = await skipped(mixed)
+    assert tables == ["SDS-KoPub-QA"]
+    for ref in (named, alone):
+        assert ref.error is not None
+        assert "no column holds encoded page images" in ref.error.message
+        assert code(ref) is ExitCode.INPUT
+    (first, second), _ = await skipped(write_qa(tmp_path / "a.parquet"), mixed)
+    assert first.error is not None
+    assert second.error is not None
+
+
+async def test_a_table_that_may_hold_images_or_is_damaged_stays_a_failure(mixed: Path):
+    pq.write_table(pa.table({"scan": [b"x"], "id": ["1"]}), mixed / "a.parquet")
+    pq.write_table(pa.table({"scans": [[b"x"]]}), mixed / "b.parquet")
+    data = (mixed / "SDS-KoPub-QA.parquet").read_bytes()
+    (mixed / "SDS-KoPub-QA.parquet").write_bytes(data[: len(data) // 2])
+    with pa.OSFile(str(mixed / "c.arrow"), "wb") as file, pa.ipc.new_file(file, pa.schema([("q", pa.string())])) as new:
+        new.write(pa.record_batch({"q": ["text"]}))
+    (mixed / "c.arrow").write_bytes((mixed / "c.arrow").read_bytes()[:-20])
+    refs, tables = await skipped(mixed)
+    failed = [ref.document.uri.rsplit("/", 1)[1] for ref in refs if ref.error]
+    assert failed == ["a.parquet", "b.parquet", "c.arrow", "SDS-KoPub-QA.parquet"]
+    assert tables == []

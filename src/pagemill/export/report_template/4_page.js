@@ -49,7 +49,9 @@ class PageView {
 
   drawImage() {
     const data = readImage(this.number);
-    this.image = data ? make("img", { alt: `Page ${this.page.page_number ?? ""} of ${this.page.doc_id}`, draggable: false, src: data }) : null;
+    const { page_number, doc_id, page_id } = this.page;
+    const alt = page_number ? `Page ${page_number} of ${doc_id}` : page_id;
+    this.image = data ? make("img", { alt, draggable: false, src: data }) : null;
     const note = this.page.width ? "No image was kept for this page." : "This page has no image.";
     this.boxes = make("div", { class: "boxes", "aria-hidden": "true" });
     this.lines = make("div", { class: "lines", "aria-hidden": "true" });
