@@ -65,7 +65,13 @@ def command(
         import logging
 
         from pagemill.app.parse import parse_into
-        from pagemill.cli.progress import ParseProgress, messages, print_skipped_files, print_skipped_tables, print_summary
+        from pagemill.cli.progress import (
+            ParseProgress,
+            messages,
+            print_skipped_files,
+            print_skipped_tables,
+            print_summary,
+        )
         from pagemill.runtime.pipeline import Pipeline
         from pagemill.store.run_directory import PREVIEW_PAGES
 

@@ -140,8 +140,8 @@ class PageResult(msgspec.Struct, kw_only=True):
     source: str
     """Where the document came from, as the user named it."""
     page_number: int | None
-    """Page in the document, from 1; in a dataset the number its id ends in, which may be 0. None where the document does
-    not open."""
+    """Page in the document, from 1; in a dataset the number its id ends in, which may be 0. None where the document
+    does not open."""
     width: int = 0
     """Pixels of the page image that all boxes refer to: as decoded (EXIF orientation and /Rotate applied; shrunk where
     the stored image is over the working size, which ``metadata["notes"]`` says), then turned by ``rotation``."""

@@ -135,7 +135,8 @@ class PageReferences:
 
         None of a table without images that lies beside others.
         """
-        from pagemill.sources.shards import EndedRows, LostRows, TableWithoutImagesError  # importing pyarrow takes a while
+        # Importing pyarrow takes a while.
+        from pagemill.sources.shards import EndedRows, LostRows, TableWithoutImagesError
         from pagemill.sources.tables import read_rows
 
         known, item, intake = source.known, source.item, self._intake

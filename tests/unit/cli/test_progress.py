@@ -11,7 +11,14 @@ import pytest
 
 from pagemill.app.parse import RunOutcome
 from pagemill.cli import progress
-from pagemill.cli.progress import LenientConsole, ParseProgress, ProgressBar, print_skipped_files, print_skipped_tables, print_summary
+from pagemill.cli.progress import (
+    LenientConsole,
+    ParseProgress,
+    ProgressBar,
+    print_skipped_files,
+    print_skipped_tables,
+    print_summary,
+)
 from pagemill.document.page import PageError, PageResult, Status
 from pagemill.parsing.page import ParsedPage
 from pagemill.runtime.supervisor import Life, Vitals

@@ -9,7 +9,7 @@ import pytest
 from pagemill.errors import CorruptInputError, PagemillError, UnsupportedInputError, UsageError
 from pagemill.imaging.formats import FileFormat
 from pagemill.sources.options import SourceOptions
-from pagemill.sources.shards import EndedRows, LostRows
+from pagemill.sources.shards import EndedRows, LostRows, TableWithoutImagesError
 from pagemill.sources.tables import DatasetRow, count_rows, read_rows
 
 IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
@@ -48,9 +48,9 @@ def test_rows_of_every_format(tmp_path: Path, file_format: FileFormat):
         assert rows[7].data == b"image 7"
         assert rows[7].row_id == "doc_7"
         assert rows[7].metadata == {"score": None, "day": "2024-01-02", "title": "t"}
-    assert count_rows(path, file_format) == 20
+    assert count_rows(path, file_format, SourceOptions()) == 20
     path.write_bytes(path.read_bytes()[:500])
-    assert count_rows(path, file_format) is None
+    assert count_rows(path, file_format, SourceOptions()) is None
 
 
 def test_reading_stops_where_the_reader_stops(tmp_path: Path):
@@ -102,8 +102,9 @@ def test_a_plain_binary_column_counts_when_its_name_says_so(tmp_path: Path):
 
 def test_a_table_without_images_is_unsupported(tmp_path: Path):
     path = write(tmp_path / "s", pa.table({"a": [1], "image": ["not bytes"]}), FileFormat.PARQUET)
-    with pytest.raises(UnsupportedInputError, match="no column holds encoded page images"):
+    with pytest.raises(TableWithoutImagesError, match="no column holds encoded page images") as caught:
         next(read_rows(path, FileFormat.PARQUET, SourceOptions()))
+    assert isinstance(caught.value.error, UnsupportedInputError)
 
 
 @pytest.mark.parametrize("kind", [pa.list_(IMAGE), pa.large_list(pa.binary()), pa.list_(IMAGE, 1)])
