@@ -47,7 +47,10 @@ MAY_IMPORT = {
     "publishing": {"errors", "_version", "config", "document", "embedding", "export", "store"},
     "app": ROOMS - {"api", "cli", "bench", "testing"},
     "testing": {"errors", "document", "imaging", "layout"},
-    "bench": {"errors", "imaging", "layout", "testing"},
+    "bench": {
+        *("errors", "config", "document", "imaging", "inference", "layout", "recognition", "serving", "sources"),
+        "testing",
+    },
     "api": ROOMS - {"cli", "bench", "testing"},
     "cli": ROOMS - {"api"},
 }

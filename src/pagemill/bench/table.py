@@ -47,7 +47,7 @@ def show(benchmark: str, tables: Sequence[FigureTable], as_json: bool, *, notes:
     if as_json:
         answer = {
             "benchmark": benchmark,
-            "machine": _machine(),
+            "machine": machine(),
             "tables": [
                 {"title": table.title, "rows": [dict(zip(table.columns, row, strict=True)) for row in table.rows]}
                 for table in tables
@@ -75,10 +75,10 @@ def _text(cell: Cell) -> str:
     return f"{cell:,.2f}" if isinstance(cell, float) else str(cell)
 
 
-def _machine() -> dict[str, Any]:
+def machine() -> dict[str, Any]:
     """What a figure depends on."""
     installed = {each.name.lower().replace("_", "-"): each.version for each in metadata.distributions()}
-    machine: dict[str, Any] = {
+    found: dict[str, Any] = {
         "system": platform.system(),
         "processor": platform.machine(),
         "cores": os.cpu_count(),
@@ -86,5 +86,5 @@ def _machine() -> dict[str, Any]:
         "packages": {name: installed[name] for name in _PACKAGES if name in installed},
     }
     if (torch := sys.modules.get("torch")) and torch.cuda.is_available():  # what did not use it need not wait for it
-        machine["gpu"] = torch.cuda.get_device_name()
-    return machine
+        found["gpu"] = torch.cuda.get_device_name()
+    return found

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from pagemill.bench.table import FigureTable, show
+from pagemill.cli.bench_server import server, sweep
 from pagemill.cli.options import FOLDER, json_option
 from pagemill.errors import lacks_extra
 
@@ -29,6 +30,10 @@ def command() -> None:
     pagemill bench layout-preprocess --pages 16
     pagemill bench layout-inference --device cuda --json
     """  # noqa: D301 - click wants the control character
+
+
+command.add_command(server)
+command.add_command(sweep)
 
 
 @command.command("layout-preprocess", short_help="Measure the input of a layout model.")

@@ -140,7 +140,8 @@ def _type(each: Option) -> Any:
         return choice(each.kind)
     if each.kind is Path:
         return FOLDER if each.folder_exists else click.Path(path_type=Path)
-    return each.kind if each.kind in (int, float) else None  # bounds are checked when the settings are made
+    # Bounds are checked when the settings are made, and so is what is parsed.
+    return each.kind if each.kind in (int, float) and each.parse is None else None
 
 
 def choice(kind: type[StrEnum]) -> click.Choice[str]:

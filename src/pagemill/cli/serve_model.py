@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import signal
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import click
 
@@ -68,23 +70,33 @@ def print_plans(servings: list[Serving], console: LenientConsole) -> None:
 async def _serve(serving: Serving, patience: Patience, console: LenientConsole) -> int:
     """Run the servers until a signal is received (a second one kills them), or all have been given up."""
     servers = ModelServers(serving.specs, patience=patience, tell=ServerDisplay(console))
-    work = asyncio.create_task(_keep(servers))
+    ended = await until_stopped(_keep(servers), servers.kill, console)
+    return ExitCode.OK if ended or servers.ready else ExitCode.INTERRUPTED
+
+
+async def until_stopped(work: Coroutine[Any, Any, object], kill: Callable[[], object], console: LenientConsole) -> bool:
+    """Do something around servers to its end, or until a signal cancels it; a second signal kills the servers.
+
+    Returns:
+        Whether it came to its end.
+    """
+    task = asyncio.create_task(work)
 
     def end() -> None:
-        if work.cancelling():
-            servers.kill()
+        if task.cancelling():
+            kill()
             return
         console.note("Stopping; press Ctrl-C again to kill the servers.")
-        work.cancel()
+        task.cancel()
 
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, end)
     try:
-        await work
+        await task
     except asyncio.CancelledError:
-        return ExitCode.OK if servers.ready else ExitCode.INTERRUPTED
-    return ExitCode.OK
+        return False
+    return True
 
 
 async def _keep(servers: ModelServers) -> None:

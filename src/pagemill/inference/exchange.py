@@ -8,7 +8,7 @@ import functools
 import math
 import os
 import ssl
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from enum import StrEnum
 from io import BytesIO
 from ipaddress import ip_address
@@ -27,7 +27,7 @@ except ImportError as error:
     raise lacks_extra("talking to model servers needs aiohttp", "vlm") from error
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncGenerator, Mapping
     from typing import Any
 
 MAX_ANSWER = 16 * 2**20
@@ -135,6 +135,25 @@ class Exchange:
             RequestRefusedError: Retrying this request cannot succeed.
             UsageError: No request can succeed: unknown model or path, or a wrong API key.
         """
+        async with self._answer(url, timeout_s, body) as response:
+            return await _content(response)
+
+    async def lines(self, url: str, timeout_s: float, body: bytes) -> AsyncGenerator[bytes]:
+        """Send JSON and yield the lines of the answer as they come; raises as :meth:`request`."""
+        async with self._answer(url, timeout_s, body) as response:
+            size = 0
+            try:
+                async for line in response.content:
+                    size += len(line)
+                    if size > MAX_ANSWER:
+                        raise AttemptFailedError(Cause.BAD_ANSWER, f"{url} answers with more than {MAX_ANSWER} bytes")
+                    yield line
+            except ValueError as error:  # aiohttp bounds the length of a line
+                raise AttemptFailedError(Cause.BAD_ANSWER, f"{url} answers with endless lines") from error
+
+    @asynccontextmanager
+    async def _answer(self, url: str, timeout_s: float, body: bytes | None) -> AsyncGenerator[aiohttp.ClientResponse]:
+        """An answer with status 200, whose content is to be read in the block."""
         timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=_CONNECT_S)
         proxy = self._proxy_for(url)
         options: dict[str, Any] = {"timeout": timeout, "allow_redirects": False, "proxy": proxy}
@@ -143,10 +162,9 @@ class Exchange:
             options["headers"] = {"Content-Type": "application/json"}
         try:
             async with self._session.request("GET" if body is None else "POST", url, **options) as response:
-                content = await _content(response)
-                if response.status == 200:
-                    return content
-                raise _error(response.status, _message(content), url, response.headers)
+                if response.status != 200:
+                    raise _error(response.status, _message(await _content(response)), url, response.headers)
+                yield response
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             # Too many open files are our own limit: fewer at once will work.
             cause = Cause.BUSY if error.errno in (errno.EMFILE, errno.ENFILE) else Cause.UNREACHABLE

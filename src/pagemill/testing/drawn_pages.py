@@ -13,6 +13,13 @@ if TYPE_CHECKING:
 A4_300DPI = (2480, 3508)
 """Width and height of the reference workload's pages in pixels."""
 
+_LINE = 48
+"""Pixels from one line of a region to the next."""
+_WORDS = (
+    *("the", "report", "year", "of", "budget", "and", "table", "page", "total", "plan", "city", "public", "service"),
+    *("section", "2024", "in", "by", "support", "1,250", "area", "policy", "for", "with", "data", "office", "37%"),
+)
+
 _SIZES = (A4_300DPI, (1654, 2339), (2339, 1654), (1240, 1754), (900, 1200), (600, 300), (64, 1000))
 _LETTERS = list("abcdefghijklmnopqrstuvwxyz    ")
 
@@ -58,3 +65,32 @@ def _draw_block(page: Pixels, random: np.random.Generator, box: tuple[int, int, 
         for y in range(top + step, bottom, step):
             text = "".join(random.choice(_LETTERS, size=max(1, int((right - left) / (19 * scale)))))
             cv2.putText(page, text, (left, y), cv2.FONT_HERSHEY_SIMPLEX, scale, (20, 20, 20), max(1, round(2 * scale)))
+
+
+def draw_region(seed: int, *, table: bool = False) -> Pixels:
+    """A text block or a ruled table as a layout model cuts it out of a page at 300 dpi: shape (height, width, 3).
+
+    The mean size is about 812 x 400 pixels, as in the reference corpus; the text is made of words.
+
+    Args:
+        seed: Decides size and content.
+        table: Draw a table.
+    """
+    random = np.random.default_rng(seed)
+    width, height = int(random.integers(400, 1225)), int(_LINE * 25 ** random.random())
+    region = np.full((height, width, 3), 250, dtype=np.uint8)
+    columns = max(2, width // 240) if table else 1
+    cell = width // columns
+    for top in range(0, height - _LINE + 1, _LINE):
+        for left in range(0, columns * cell, cell):
+            text = ""
+            while len(text) < cell // 20 - 8:
+                text += f"{random.choice(_WORDS)} "
+            place = (left + 8, top + _LINE - 14)
+            cv2.putText(region, text, place, cv2.FONT_HERSHEY_SIMPLEX, 1.1, (20, 20, 20), 2, cv2.LINE_AA)
+        if table:
+            region[top : top + 2] = 0
+    if table:
+        for left in range(0, columns * cell, cell):
+            region[:, left : left + 2] = 0
+    return region

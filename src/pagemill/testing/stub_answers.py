@@ -6,11 +6,14 @@ import hashlib
 from base64 import b64decode, b64encode
 from enum import StrEnum
 from io import BytesIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 from PIL import Image
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 TEXT = "The quick brown fox jumps over the lazy dog. 다람쥐 헌 쳇바퀴에 타고파."
 TABLE = "<table><tr><td>Item</td><td>Price</td></tr><tr><td>Apple</td><td>1.50</td></tr></table>"
@@ -18,6 +21,8 @@ FORMULA = "\\frac{a + b}{2}"
 
 _MARKER = b";base64,"
 _PIXELS_A_TOKEN = 28 * 28
+_PROMPT_TOKENS = 300
+_CREATED = 1_700_000_000
 
 
 class Fault(StrEnum):
@@ -77,20 +82,66 @@ def spoiled(fault: Fault | None, text: str) -> tuple[str, str]:
 
 def completion(model: str, number: int, text: str, finish_reason: str) -> bytes:
     """The body of a chat completion."""
-    message = {"role": "assistant", "content": text}
-    choice = {"index": 0, "message": message, "finish_reason": finish_reason}
-    tokens = len(text) // 3 + 1  # about as many as a model would need
-    usage = {"prompt_tokens": 300, "completion_tokens": tokens, "total_tokens": 300 + tokens}
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish_reason}
     return msgspec.json.encode(
         {
             "id": f"chatcmpl-{number}",
             "object": "chat.completion",
-            "created": 1_700_000_000,
+            "created": _CREATED,
             "model": model,
             "choices": [choice],
-            "usage": usage,
+            "usage": _usage(text),
         }
     )
+
+
+def tokens_of(text: str) -> int:
+    """About as many as a model would need for it."""
+    return len(text) // 3 + 1
+
+
+def first_pieces(model: str, number: int, text: str) -> bytes:
+    """The beginning of a streamed completion: its role, and the first half of its text."""
+    role = _event(model, number, {"role": "assistant", "content": ""})
+    return role + _event(model, number, {"content": text[: len(text) // 2 + 1]})
+
+
+def last_pieces(model: str, number: int, text: str, finish_reason: str) -> bytes:
+    """The rest of it, and its usage."""
+    rest = _event(model, number, {"content": text[len(text) // 2 + 1 :]}, finish_reason)
+    usage = {"id": f"chatcmpl-{number}", "object": "chat.completion.chunk", "model": model, "choices": []}
+    return rest + b"data: " + msgspec.json.encode(usage | {"usage": _usage(text)}) + b"\n\ndata: [DONE]\n\n"
+
+
+def metrics(counts: Mapping[str, int], running: int, waiting: int) -> bytes:
+    """The body of ``/metrics`` as vLLM writes it, as far as pagemill reads it."""
+    answered = counts.get("answered", 0)
+    rows = {
+        "num_requests_running": running,
+        "num_requests_waiting": waiting,
+        "kv_cache_usage_perc": min(1.0, running / 100),
+        "num_preemptions_total": 0,
+        "prefix_cache_queries_total": answered * _PROMPT_TOKENS,
+        "prefix_cache_hits_total": 0,
+        "prompt_tokens_total": answered * _PROMPT_TOKENS,
+        "generation_tokens_total": counts.get("output_tokens", 0),
+    }
+    return "".join(f'vllm:{name}{{engine="0",model_name="stub"}} {value}\n' for name, value in rows.items()).encode()
+
+
+def _event(model: str, number: int, delta: dict[str, Any], finish_reason: str | None = None) -> bytes:
+    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
+    piece = {"id": f"chatcmpl-{number}", "object": "chat.completion.chunk", "created": _CREATED, "model": model}
+    return b"data: " + msgspec.json.encode(piece | {"choices": [choice]}) + b"\n\n"
+
+
+def _usage(text: str) -> dict[str, int]:
+    tokens = tokens_of(text)
+    return {
+        "prompt_tokens": _PROMPT_TOKENS,
+        "completion_tokens": tokens,
+        "total_tokens": _PROMPT_TOKENS + tokens,
+    }
 
 
 def embeddings(conversations: list[Any], dimension: int) -> list[dict[str, Any]]:

@@ -58,6 +58,8 @@ class StubSettings:
     """Wanted as a bearer token on ``/v1``."""
     latency_ms: float = 0.0
     """Time of a completion."""
+    first_token_ms: float = 0.0
+    """Of that the time until the first token, for an answer that is streamed."""
     latency_ms_a_running: float = 0.0
     """Added for each request that runs at the same time: a batch that is computed together."""
     slots: int = 0
@@ -116,6 +118,7 @@ class StubServer:
         self._routes: dict[tuple[str, str], Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]] = {
             ("GET", "/health"): self._health,
             ("GET", "/counts"): self._tell_counts,
+            ("GET", "/metrics"): self._metrics,
             ("GET", "/v1/models"): self._models,
             ("POST", "/v1/chat/completions"): self._completions,
             ("POST", "/v1/embeddings"): self._embeddings,
@@ -180,6 +183,9 @@ class StubServer:
     async def _tell_counts(self, _: web.BaseRequest) -> web.Response:
         return _json(msgspec.json.encode(dict(self.counts)))
 
+    async def _metrics(self, _: web.BaseRequest) -> web.Response:
+        return web.Response(body=stub_answers.metrics(self.counts, self._running, self.in_flight - self._running))
+
     async def _models(self, _: web.BaseRequest) -> web.Response:
         model = {"id": self.settings.model, "object": "model", "created": 1_700_000_000, "owned_by": "vllm"}
         model |= {"root": self.settings.model, "parent": None, "max_model_len": self.settings.max_model_len}
@@ -229,15 +235,29 @@ class StubServer:
             if fault is Fault.RATE_LIMITED:
                 response.headers["Retry-After"] = f"{settings.retry_after_s:g}"
             return response
+        streamed: web.StreamResponse | None = None
         async with self._slots:
             self._running += 1
             try:
-                await asyncio.sleep((settings.latency_ms + settings.latency_ms_a_running * self._running) / 1000)
+                seconds = (settings.latency_ms + settings.latency_ms_a_running * self._running) / 1000
+                text, reason = stub_answers.spoiled(fault, self._text_for(body))
+                if b'"stream":true' in body:
+                    first = min(seconds, settings.first_token_ms / 1000)
+                    await asyncio.sleep(first)
+                    streamed = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+                    await streamed.prepare(request)
+                    await streamed.write(stub_answers.first_pieces(settings.model, number, text))
+                    seconds -= first
+                await asyncio.sleep(seconds)
             finally:
                 self._running -= 1
-        text, reason = stub_answers.spoiled(fault, self._text_for(body))
         self.counts["answered"] += 1
-        return _json(stub_answers.completion(settings.model, number, text, reason))
+        self.counts["output_tokens"] += stub_answers.tokens_of(text)
+        if streamed is None:
+            return _json(stub_answers.completion(settings.model, number, text, reason))
+        await streamed.write(stub_answers.last_pieces(settings.model, number, text, reason))
+        await streamed.write_eof()
+        return streamed
 
     def _draw(self) -> Fault | None:
         rates = self.settings.faults

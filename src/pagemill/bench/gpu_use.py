@@ -1,0 +1,78 @@
+"""What the NVIDIA GPUs of this machine do meanwhile, as their driver (NVML) says it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pynvml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_GIB = 2**30
+
+
+class GpuUse(msgspec.Struct, frozen=True, kw_only=True):
+    """The use of one GPU over a while."""
+
+    index: int
+    name: str
+    busy: float
+    """Mean share of the time in which a kernel ran, 0-1: the driver's "SM" or "GPU utilization"."""
+    memory_busy: float
+    """Mean share of the time in which its memory was read or written, 0-1."""
+    memory_gib: float
+    """Most memory in use."""
+
+
+@dataclass(slots=True)
+class Gpus:
+    """Takes samples of GPUs; :meth:`begin` starts anew."""
+
+    _handles: list[Any]
+    _samples: defaultdict[int, list[tuple[float, float, float]]] = field(default_factory=lambda: defaultdict(list))
+
+    def begin(self) -> None:
+        """Forget the samples."""
+        self._samples.clear()
+
+    def sample(self) -> None:
+        """Ask the driver; a GPU that does not answer is left out this time. Some milliseconds."""
+        for index, handle in enumerate(self._handles):
+            with suppress(pynvml.NVMLError):  # such as a slice of a GPU, which does not tell how busy it is
+                rates = pynvml.nvmlDeviceGetUtilizationRates(handle)
+                used = pynvml.nvmlDeviceGetMemoryInfo(handle).used
+                self._samples[index].append((rates.gpu / 100, rates.memory / 100, used / _GIB))
+
+    def use(self) -> tuple[GpuUse, ...]:
+        """The use of each GPU since :meth:`begin`; without those of which there is no sample."""
+        return tuple(self._use(index, samples) for index, samples in sorted(self._samples.items()))
+
+    def _use(self, index: int, samples: list[tuple[float, float, float]]) -> GpuUse:
+        busy, memory_busy, memory = zip(*samples, strict=True)
+        return GpuUse(
+            index=index,
+            name=pynvml.nvmlDeviceGetName(self._handles[index]),
+            busy=sum(busy) / len(busy),
+            memory_busy=sum(memory_busy) / len(memory_busy),
+            memory_gib=max(memory),
+        )
+
+
+@contextmanager
+def sampled_gpus() -> Iterator[Gpus | None]:
+    """The GPUs of this machine, for the block; None without any, or without a driver that works."""
+    try:
+        pynvml.nvmlInit()
+        handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
+    except pynvml.NVMLError:
+        handles = []
+    try:
+        yield Gpus(handles) if handles else None
+    finally:
+        with suppress(pynvml.NVMLError):
+            pynvml.nvmlShutdown()

@@ -1,0 +1,453 @@
+"""``pagemill bench server`` and ``pagemill bench sweep``."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+import click
+import msgspec
+
+from pagemill.app.options import ImageSources
+from pagemill.bench.options import LEVELS, LoadOptions, SweepOptions
+from pagemill.bench.table import machine
+from pagemill.cli.options import json_option, server_option, takes
+from pagemill.config.hardware import profile_text
+from pagemill.config.model_cards import ModelCard, ModelKind, load_card
+from pagemill.config.modes import ReadingMode
+from pagemill.config.serving import ServingOptions
+from pagemill.errors import ExitCode, OutputError, ServerError, UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from pagemill.bench.saturation import Knee, Level, Load
+    from pagemill.bench.sweep import Row, Sweep
+    from pagemill.config.hardware import Profile
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_TABLE_WIDTH = 150
+_MOST_REGIONS = 128
+"""Of a run; the others are not sent."""
+_CLOSE = 0.05
+"""Throughputs nearer to each other than this share may swap places when they are measured again."""
+_FLAGS = {"memory_share": "--gpu-mem-util", "max_model_len": "--max-model-len"} | {
+    name: f"--{name.replace('_', '-')}" for name in ("max_num_seqs", "max_num_batched_tokens")
+}
+
+
+def _output_options(command: Command) -> Command:
+    """The options that say where results go."""
+    file = click.Path(path_type=Path, dir_okay=False)
+    command = json_option(command)
+    plot = click.option("--plot", type=file, metavar="FILE", help="Draw the result: FILE.svg or FILE.html.")
+    output = click.option(*("-o", "--output"), type=file, metavar="FILE", help="Write the result to this file as JSON.")
+    decorated: Command = output(plot(command))
+    return decorated
+
+
+@click.command("server", short_help="Measure how much model servers can take.")
+@server_option("Base URL of a server")
+@click.option("--model", default="glm-ocr", show_default=True, help="Model card: a name, or a file CARD.toml.")
+@click.option("--served-model", metavar="NAME", help="Name of the model on the servers.  [default: found out]")
+@takes(options=LoadOptions, sources=ImageSources, leave_out=ImageSources.NOT_NEEDED)
+@_output_options
+def server(
+    servers: tuple[str, ...],
+    model: str,
+    served_model: str | None,
+    options: LoadOptions,
+    sources: ImageSources,
+    output: Path | None,
+    plot: Path | None,
+    as_json: bool,
+) -> int:
+    """Measure the throughput and latency of running model servers with 1 to 512 requests in flight.
+
+    Every request has a region of its own, so that no cache of the server answers. The knee is the fewest requests in
+    flight with 90% of the highest throughput: a good value for --workers. Use and load of GPUs are those of this
+    machine.
+
+    \b
+    pagemill bench server --server http://127.0.0.1:8000
+    pagemill bench server --server URL --from out --in-flight 64,128,256 --plot saturation.html
+    """  # noqa: D301 - click wants the control character
+    if not servers:
+        raise click.UsageError("Missing option '--server'.")
+    _check_files(output, plot)
+    from pagemill.bench.gpu_use import sampled_gpus
+    from pagemill.bench.saturation import knee_of, saturate
+    from pagemill.cli.progress import messages
+    from pagemill.inference.servers import server_root
+
+    card = _recognition_card(model)
+    load = _load(options, card, sources, options.in_flight or LEVELS)
+    load = dataclasses.replace(load, servers=[server_root(url) for url in servers], served_model=served_model)
+    console = messages()
+    levels: list[Level] = []
+    interrupted = False
+
+    def tell(level: Level) -> None:
+        levels.append(level)
+        console.note(_sentence(level))
+
+    with ExitStack() as stack:
+        gpus = stack.enter_context(sampled_gpus()) if all(map(_is_here, load.servers)) else None
+        try:
+            asyncio.run(saturate(load, gpus, tell))
+        except KeyboardInterrupt:
+            interrupted = True
+    if not levels:
+        return ExitCode.INTERRUPTED
+    knee = knee_of(levels)
+    notes = [*_knee_notes(knee), *_level_notes(levels)]
+    title = f"{card.title} on {', '.join(load.servers)}"
+    result = _result("server", load, options, {"servers": load.servers, "levels": levels, "knee": knee}, notes)
+    shown = _text_console()
+    _print_levels(shown, title, levels)
+    for note in notes:
+        shown.print(note, markup=False, soft_wrap=True)
+    from pagemill.bench.plot import saturation_svg
+
+    _deliver(result, shown, output, plot, lambda: saturation_svg(levels, knee, title), title, as_json)
+    if interrupted:
+        return ExitCode.INTERRUPTED
+    return ExitCode.PAGES_FAILED if any(level.failed for level in levels) else ExitCode.OK
+
+
+@click.command("sweep", short_help="Find the best settings of a model server.")
+@takes(
+    values=SweepOptions,
+    load_options=LoadOptions,
+    options=ServingOptions,
+    sources=ImageSources,
+    leave_out=(
+        *ImageSources.NOT_NEEDED,
+        *("memory_share", "max_model_len", "max_num_seqs", "max_num_batched_tokens"),
+        *("workers", "sequence_tokens", "prefill_tokens", "replicas", "host", "port"),
+    ),
+    changes={
+        "in_flight": {"help": "Requests in flight, one level after the other.  [default: as many as the profile has]"}
+    },
+)
+@click.option("--start-timeout", type=click.FloatRange(min=1), default=1800, show_default=True, metavar="SECONDS")
+@click.option(
+    "--write-profile",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.toml",
+    help="Write a hardware profile with the best setting, for --profile of other commands.",
+)
+@_output_options
+@click.argument("extra", nargs=-1, type=click.UNPROCESSED, metavar="[-- VLLM_ARGUMENT...]")
+def sweep(
+    values: SweepOptions,
+    load_options: LoadOptions,
+    options: ServingOptions,
+    sources: ImageSources,
+    start_timeout: float,
+    write_profile: Path | None,
+    output: Path | None,
+    plot: Path | None,
+    as_json: bool,
+    extra: tuple[str, ...],
+) -> int:
+    """Start a model server anew for each setting and measure its throughput; print what to put into a profile.
+
+    A setting that does not fit, or with which the server does not start, is a row with the reason. Ctrl-C stops the
+    server and shows what has been measured so far.
+
+    \b
+    pagemill bench sweep --max-num-batched-tokens 65536,131072,262144 --in-flight 256
+    pagemill bench sweep --max-num-seqs 64,128 --gpu-mem-util 0.8,0.9 --write-profile mine.toml
+    pagemill run scans/ -o out --profile mine.toml
+    """  # noqa: D301 - click wants the control character
+    if extra and not extra[0].startswith("-"):
+        raise click.UsageError(f"unexpected {extra[0]!r}: name the model with --model; vLLM's arguments follow --")
+    if write_profile and write_profile.suffix != ".toml":
+        raise click.UsageError("--write-profile names a file that ends in .toml")
+    _check_files(output, plot, write_profile)
+    from pagemill.bench.gpu_use import sampled_gpus
+    from pagemill.bench.sweep import Sweep, best_of, measured_profile, settings_of
+    from pagemill.cli.progress import ServerDisplay, messages
+    from pagemill.cli.serve_model import until_stopped
+    from pagemill.serving.command import find_vllm
+    from pagemill.serving.detection import resolve_profile
+    from pagemill.serving.spec import Patience
+
+    chosen = {name: given for name in _FLAGS if (given := getattr(values, name))}
+    if not chosen:
+        raise click.UsageError(f"there is nothing to try: give one of {', '.join(_FLAGS.values())}")
+    settings = settings_of(chosen)
+    options = dataclasses.replace(options, extra=extra)
+    for setting in settings:
+        dataclasses.replace(options.wishes, **setting)  # an invalid value is reported now
+    find_vllm(options.vllm)
+    profile = resolve_profile(options.profile)
+    card = _recognition_card(options.model)
+    load = _load(load_options, card, sources, load_options.in_flight or (profile.workers,))
+    console = messages()
+    numbers = iter(range(1, len(settings) + 1))
+
+    def tell(row: Row) -> None:
+        console.note(f"{next(numbers)} of {len(settings)}: {_named(row)}: {_outcome(row)}")
+        for line in row.log.splitlines():
+            console.say(line)
+
+    with sampled_gpus() as gpus:
+        work = Sweep(options, load, Patience(start_s=start_timeout), gpus, ServerDisplay(console))
+        ended = asyncio.run(_run(work, settings, tell, until_stopped, console))
+    if not work.rows:
+        return ExitCode.INTERRUPTED
+    index = best_of(work.rows)
+    found: Profile | None = None
+    if index is not None and (plan := work.plans[index]) is not None:
+        name = write_profile.stem if write_profile else "mine"
+        found = measured_profile(work.rows[index], plan, name=name, of=len(work.rows), swept=list(chosen))
+    notes = [*_sweep_notes(work.rows, index, found, list(chosen))]
+    title = f"{card.title} on {profile.title}"
+    details = {"rows": work.rows, "best": index, "profile": found}
+    result = _result("sweep", load, load_options, details, notes)
+    shown = _text_console()
+    _print_rows(shown, title, work.rows, list(chosen))
+    for note in notes:
+        shown.print(note, markup=False, soft_wrap=True)
+    from pagemill.bench.plot import bars_svg
+
+    bars = [(_named(row), row.best.requests_per_s if row.best else None, _outcome(row)) for row in work.rows]
+    _deliver(result, shown, output, plot, lambda: bars_svg(bars, "requests/s", title), title, as_json)
+    if not ended:
+        return ExitCode.INTERRUPTED
+    if found is None:
+        raise ServerError("no setting could be measured", remedy="The table has the reasons; the log their details.")
+    if write_profile:
+        from pagemill.store.files import write_whole
+
+        write_whole(write_profile, [profile_text(found).encode()])
+        console.note(f"Written: {write_profile}. To use it: --profile {write_profile}")
+    return ExitCode.OK
+
+
+async def _run(
+    work: Sweep,
+    settings: list[dict[str, float | int]],
+    tell: Callable[[Row], object],
+    until_stopped: Callable[..., Any],
+    console: Console,
+) -> bool:
+    ended: bool = await until_stopped(work.run(settings, tell), work.kill, console)
+    return ended
+
+
+def _load(options: LoadOptions, card: ModelCard, sources: ImageSources, in_flight: Sequence[int]) -> Load:
+    """What is sent; its servers are named later."""
+    from pagemill.app.run_regions import run_regions
+    from pagemill.bench.saturation import Load, drawn_regions
+    from pagemill.inference.client import API_KEY
+
+    pages = card.reads is ReadingMode.PAGES
+    if options.run is None:
+        regions = drawn_regions(card, options.seed)
+    else:
+        regions = asyncio.run(run_regions(options.run, sources, pages=pages, most=_MOST_REGIONS))
+    return Load(
+        servers=(),
+        card=card,
+        regions=regions,
+        in_flight=sorted(in_flight),
+        requests=options.requests,
+        seconds=options.seconds,
+        max_tokens=options.max_tokens,
+        api_key=os.environ.get(API_KEY) or None,
+    )
+
+
+def _recognition_card(model: str) -> ModelCard:
+    card = load_card(model)
+    if card.kind is not ModelKind.RECOGNITION:
+        raise UsageError(f"{card.name} does not read regions: it is a model for {card.kind}", remedy="Check --model.")
+    return card
+
+
+def _check_files(*paths: Path | None) -> None:
+    """Fail before the work begins if a file cannot be written."""
+    plot = paths[1]
+    if plot and plot.suffix not in (".svg", ".html"):
+        raise click.UsageError("--plot names a file that ends in .svg or .html")
+    for path in paths:
+        if path and not path.absolute().parent.is_dir():
+            raise OutputError(f"cannot write {path}: no such folder", remedy="Create it, or name another file.")
+
+
+def _is_here(url: str) -> bool:
+    """Whether a server runs on this machine, as far as its address tells."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _result(
+    benchmark: str, load: Load, options: LoadOptions, details: Mapping[str, Any], notes: Sequence[str]
+) -> dict[str, Any]:
+    sent = {"regions": len(load.regions), "from": str(options.run) if options.run else f"drawn, seed {options.seed}"}
+    sent |= {"requests": load.requests, "seconds": load.seconds, "max_tokens": load.max_tokens}
+    return {"benchmark": benchmark, "machine": machine(), "model": load.card.name, "load": sent, **details} | {
+        "notes": list(notes)
+    }
+
+
+def _deliver(
+    result: dict[str, Any],
+    shown: Console,
+    output: Path | None,
+    plot: Path | None,
+    draw: Callable[[], str],
+    title: str,
+    as_json: bool,
+) -> None:
+    """Print the result, then write its files: if these cannot be written, it has been seen."""
+    from pagemill.bench.plot import page_html
+    from pagemill.store.files import write_whole
+
+    text = json.dumps(msgspec.to_builtins(result), indent=2)
+    seen = shown.export_text()
+    click.echo(text if as_json else seen, nl=as_json)
+    if output:
+        write_whole(output, [text.encode(), b"\n"])
+    if plot:
+        svg = draw()
+        write_whole(plot, [(svg if plot.suffix == ".svg" else page_html(svg, title, seen)).encode()])
+
+
+def _text_console() -> Console:
+    """Takes what is printed, for :meth:`rich.console.Console.export_text`."""
+    import io
+
+    from rich.console import Console
+
+    width = max(_TABLE_WIDTH, shutil.get_terminal_size().columns)
+    return Console(record=True, file=io.StringIO(), highlight=False, width=width)
+
+
+def _print_levels(console: Console, title: str, levels: Sequence[Level]) -> None:
+    _print_table(console, title, [{"in flight": f"{level.in_flight:,}"} | dict(_figures(level)) for level in levels])
+
+
+def _print_rows(console: Console, title: str, rows: Sequence[Row], swept: Sequence[str]) -> None:
+    shown = []
+    for row in rows:
+        cells = {_FLAGS[name]: f"{row.setting[name]:,}" for name in swept}
+        if row.start_s is not None:
+            cells["start s"] = f"{row.start_s:.0f}"
+        if row.best:
+            cells |= {"in flight": f"{row.best.in_flight:,}"} | dict(_figures(row.best))
+        shown.append(cells)
+    _print_table(console, title, shown)
+    for row in rows:
+        if row.failure:
+            console.print(f"Failed: {_named(row)}: {row.failure}", markup=False, soft_wrap=True)
+
+
+def _figures(level: Level) -> Iterator[tuple[str, str]]:
+    """Cells of a table by their columns; only what is known."""
+    server = level.server
+    yield "requests/s", f"{level.requests_per_s:.2f}"
+    if level.prompt_tokens_per_s is not None:
+        yield "prompt tok/s", f"{level.prompt_tokens_per_s:,.0f}"
+    yield "output tok/s", f"{level.output_tokens_per_s:,.0f}"
+    if level.latency_s:
+        for name in ("p50", "p95", "p99"):
+            yield f"{name} s", f"{getattr(level.latency_s, name):.2f}"
+    if level.first_token_s:
+        yield "first token p50 s", f"{level.first_token_s.p50:.2f}"
+    if server:
+        figures = {
+            "computed": (server.running, "{:.1f}"),
+            "queued": (server.waiting, "{:.1f}"),
+            "queue s": (server.queue_s, "{:.2f}"),
+            "KV cache": (server.kv_cache, "{:.0%}"),
+            "pre- empted": (server.preemptions, "{:,}"),
+            "prefix hits": (server.prefix_cache_hits, "{:.0%}"),
+            "image hits": (server.image_cache_hits, "{:.0%}"),
+        }
+        yield from ((name, form.format(value)) for name, (value, form) in figures.items() if value is not None)
+    if level.gpus:
+        busiest = max(level.gpus, key=lambda gpu: gpu.busy)
+        yield "GPU busy", f"{busiest.busy:.0%}"
+        yield "GPU mem. busy", f"{busiest.memory_busy:.0%}"
+        yield "GPU GiB", f"{busiest.memory_gib:.1f}"
+    if level.failed:
+        yield "failed", f"{level.failed:,}"
+
+
+def _print_table(console: Console, title: str, rows: Sequence[Mapping[str, str]]) -> None:
+    """Print a table with the columns of all rows; a title of several words takes several lines."""
+    from rich.table import Table
+
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    columns.sort(key=lambda name: name == "failed")  # only some rows have it, and it comes last
+    table = Table(title=title, box=None)
+    for name in columns:
+        table.add_column(name.replace(" ", "\n"), justify="right", vertical="bottom")
+    for row in rows:
+        table.add_row(*(row.get(name, "-") for name in columns))
+    console.print(table)
+
+
+def _sentence(level: Level) -> str:
+    latency = f", p50 {level.latency_s.p50:.2f} s, p95 {level.latency_s.p95:.2f} s" if level.latency_s else ""
+    failed = f", {level.failed:,} failed" if level.failed else ""
+    return f"{level.in_flight:,} in flight: {level.requests_per_s:.2f} requests/s{latency}{failed}"
+
+
+def _named(row: Row) -> str:
+    return " ".join(f"{_FLAGS[name]} {value}" for name, value in row.setting.items())
+
+
+def _outcome(row: Row) -> str:
+    return row.failure or (_sentence(row.best) if row.best else "nothing was measured")
+
+
+def _knee_notes(knee: Knee | None) -> Iterator[str]:
+    if knee is None:
+        return
+    yield (
+        f"Knee: {knee.in_flight:,} in flight with {knee.requests_per_s:.2f} requests/s, {knee.rule} "
+        f"({knee.highest:.2f}). For a run: --workers {knee.in_flight}"
+    )
+    if not knee.reached:
+        yield "The throughput still grows at the last level: more in flight may bring more."
+
+
+def _level_notes(levels: Sequence[Level]) -> Iterator[str]:
+    if all(level.server is None for level in levels):
+        yield "The server's queue, cache and preemptions are left out: it has no /metrics of vLLM."
+    if not any(level.gpus for level in levels):
+        yield "The use of GPUs is left out: it takes an NVIDIA GPU on this machine and a server that runs here."
+    for level in levels:
+        for message, times in level.failures.items():
+            yield f"Failed with {level.in_flight:,} in flight, {times:,} times: {message}"
+
+
+def _sweep_notes(rows: Sequence[Row], index: int | None, found: Profile | None, swept: Sequence[str]) -> Iterator[str]:
+    if index is None or found is None or (best := rows[index].best) is None:
+        return
+    yield f"Best: {_named(rows[index])}: {best.requests_per_s:.2f} requests/s with {best.in_flight:,} in flight."
+    rates = [(row, row.best.requests_per_s) for row in rows if row.best and row is not rows[index]]
+    near = [_named(row) for row, rate in rates if rate >= (1 - _CLOSE) * best.requests_per_s]
+    if near:
+        yield f"Within {_CLOSE:.0%} of it, which another measurement may turn round: {'; '.join(near)}."
+    yield "For a profile:"
+    wanted = {*swept, "workers"}
+    yield from (f"  {line}" for line in profile_text(found).splitlines() if line.split(" = ")[0] in wanted)
