@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pagemill.bench.saturation import Knee, Level
 
 _WIDTH, _PANEL = 760, 250
-_LEFT, _RIGHT, _TOP, _BOTTOM, _GAP = 70, 150, 46, 46, 34
+_LEFT, _RIGHT, _TOP, _BOTTOM, _GAP = 70, 150, 50, 46, 56
 _INK, _FAINT, _MARK = "#222", "#ddd", "#c0392b"
 _COLOURS = ("#1f77b4", "#e67e22", "#8e44ad", "#2e8b57")
 _BAR, _BAR_GAP, _LABEL = 22, 10, 330

@@ -211,11 +211,14 @@ async def saturate(load: Load, gpus: Gpus | None, tell: Callable[[Level], object
 
 
 async def _warm_up(sender: Sender) -> None:
-    try:
-        bodies = [await sender.make() for _ in range(_WARM_UP)]
-        await asyncio.gather(*(sender.ask(body) for body in bodies))
-    except AttemptFailedError as error:
-        raise NetworkError(error.message, remedy="Look at the server's log.") from error
+    """Send a few requests that do not count; raises what they failed of if all of them did."""
+    bodies = [await sender.make() for _ in range(_WARM_UP)]
+    results = await asyncio.gather(*(sender.ask(body) for body in bodies), return_exceptions=True)
+    errors = [result for result in results if isinstance(result, BaseException)]
+    if len(errors) == len(results):
+        if isinstance(errors[0], AttemptFailedError):
+            raise NetworkError(errors[0].message, remedy="Look at the server's log.") from errors[0]
+        raise errors[0]
 
 
 @dataclass(slots=True)

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 Setting = dict[str, Any]
 """Values by the names of the fields of :class:`pagemill.config.serving.Wishes`."""
 
-SWEPT = ("max_num_batched_tokens", "max_num_seqs", "memory_share", "max_model_len")
-"""What can be swept: fields of the wishes, which a profile has, too."""
+_REASON_WIDTH = 240
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,7 +125,9 @@ class Sweep:
                 await saturate(replace(self.load, servers=servers.urls), self.gpus, levels.append)
         except (UsageError, ServerError, NetworkError, RequestRefusedError) as error:
             failure, _, log = error.message.partition("\n")
-            return Row(setting=setting, start_s=started, levels=tuple(levels), failure=failure, log=log)
+            said = _last_error(log)
+            why = f"{failure}: {said}" if said else failure
+            return Row(setting=setting, start_s=started, levels=tuple(levels), failure=why, log=log)
         finally:
             self._servers = None
         why = None
@@ -173,3 +174,10 @@ def measured_profile(row: Row, plan: ServingPlan, *, name: str, of: int, swept: 
         measured=True,
         note=f"Measured by pagemill bench sweep on {day}; {several}{found}.",
     )
+
+
+def _last_error(log: str) -> str:
+    """The last line of a log that speaks of an error, without the lines of tracebacks; empty without one."""
+    lines = (line.strip(" |") for line in reversed(log.splitlines()))
+    found = next((line for line in lines if "error" in line.lower() and not line.startswith("File ")), "")
+    return found if len(found) <= _REASON_WIDTH else f"{found[:_REASON_WIDTH]} ..."

@@ -41,9 +41,13 @@ _MOST_REGIONS = 128
 """Of a run; the others are not sent."""
 _CLOSE = 0.05
 """Throughputs nearer to each other than this share may swap places when they are measured again."""
-_FLAGS = {"memory_share": "--gpu-mem-util", "max_model_len": "--max-model-len"} | {
-    name: f"--{name.replace('_', '-')}" for name in ("max_num_seqs", "max_num_batched_tokens")
+_FLAGS = {
+    "max_num_batched_tokens": "--max-num-batched-tokens",
+    "max_num_seqs": "--max-num-seqs",
+    "memory_share": "--gpu-mem-util",
+    "max_model_len": "--max-model-len",
 }
+"""What can be swept, by the names of the wishes and of the fields of a profile."""
 
 
 def _output_options(command: Command) -> Command:

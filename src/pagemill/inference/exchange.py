@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 MAX_ANSWER = 16 * 2**20
 """Most bytes of an answer: a hundred times what 16,000 tokens need."""
 MAX_RETRY_AFTER_S = 60.0
+_LONGEST_LINE = 2**20
 _CONNECT_S = 10.0
 _KEEP_ALIVE_S = 4.0
 """Idle connections are closed after this: uvicorn, and so vLLM, closes them after 5 s, and a request sent at that
@@ -141,15 +142,16 @@ class Exchange:
     async def lines(self, url: str, timeout_s: float, body: bytes) -> AsyncGenerator[bytes]:
         """Send JSON and yield the lines of the answer as they come; raises as :meth:`request`."""
         async with self._answer(url, timeout_s, body) as response:
-            size = 0
-            try:
-                async for line in response.content:
-                    size += len(line)
-                    if size > MAX_ANSWER:
-                        raise AttemptFailedError(Cause.BAD_ANSWER, f"{url} answers with more than {MAX_ANSWER} bytes")
+            size, rest = 0, b""
+            async for chunk in response.content.iter_any():
+                size += len(chunk)
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
                     yield line
-            except ValueError as error:  # aiohttp bounds the length of a line
-                raise AttemptFailedError(Cause.BAD_ANSWER, f"{url} answers with endless lines") from error
+                if size > MAX_ANSWER or len(rest) > _LONGEST_LINE:
+                    raise AttemptFailedError(Cause.BAD_ANSWER, f"{url} does not end its answer")
+            if rest:
+                yield rest
 
     @asynccontextmanager
     async def _answer(self, url: str, timeout_s: float, body: bytes | None) -> AsyncGenerator[aiohttp.ClientResponse]:
