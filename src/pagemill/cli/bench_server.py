@@ -165,7 +165,7 @@ def sweep(
     as_json: bool,
     extra: tuple[str, ...],
 ) -> int:
-    """Start a model server anew for each setting and measure its throughput; print what to put into a profile.
+    """Start a model server again for each setting and measure its throughput; print what to put into a profile.
 
     A setting that does not fit, or with which the server does not start, is a row with the reason. Ctrl-C stops the
     server and shows what has been measured so far.
