@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import re
 import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from pagemill.bench.saturation import knee_of, saturate
 from pagemill.errors import NetworkError, ServerError, UsageError
 from pagemill.inference.exchange import RequestRefusedError
 from pagemill.serving.addresses import free_port
+from pagemill.serving.diagnosis import exceptions
 from pagemill.serving.replicas import prepare
 from pagemill.serving.servers import ModelServers
 from pagemill.serving.spec import What
@@ -32,6 +34,8 @@ Setting = dict[str, Any]
 """Values by the names of the fields of :class:`pagemill.config.serving.Wishes`."""
 
 _REASON_WIDTH = 240
+_PREFIX = re.compile(r"^[ |]*(?:\(\w+ pid=\d+\) )?(?:\w+ [\d-]+ [\d:]+ \[[^\]]*\] *)?")
+"""Of a line of vLLM's log, as it is quoted: process, level, time, place in the code."""
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,7 +129,7 @@ class Sweep:
                 await saturate(replace(self.load, servers=servers.urls), self.gpus, levels.append)
         except (UsageError, ServerError, NetworkError, RequestRefusedError) as error:
             failure, _, log = error.message.partition("\n")
-            said = _last_error(log)
+            said = _cause(log)
             why = f"{failure}: {said}" if said else failure
             return Row(setting=setting, start_s=started, levels=tuple(levels), failure=why, log=log)
         finally:
@@ -176,8 +180,9 @@ def measured_profile(row: Row, plan: ServingPlan, *, name: str, of: int, swept: 
     )
 
 
-def _last_error(log: str) -> str:
-    """The last line of a log that speaks of an error, without the lines of tracebacks; empty without one."""
-    lines = (line.strip(" |") for line in reversed(log.splitlines()))
-    found = next((line for line in lines if "error" in line.lower() and not line.startswith("File ")), "")
+def _cause(log: str) -> str:
+    """The line of a log's end that tells the cause: what vLLM finds wrong with a setting, or the first exception."""
+    lines = [_PREFIX.sub("", line) for line in log.splitlines()]
+    refused = (line for line in lines if line.startswith("Value error"))
+    found = next(refused, None) or next(iter(exceptions(lines)), "")
     return found if len(found) <= _REASON_WIDTH else f"{found[:_REASON_WIDTH]} ..."
