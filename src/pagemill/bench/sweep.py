@@ -129,9 +129,8 @@ class Sweep:
                 await saturate(replace(self.load, servers=servers.urls), self.gpus, levels.append)
         except (UsageError, ServerError, NetworkError, RequestRefusedError) as error:
             failure, _, log = error.message.partition("\n")
-            said = _cause(log)
-            why = f"{failure}: {said}" if said else failure
-            return Row(setting=setting, start_s=started, levels=tuple(levels), failure=why, log=log)
+            reason = ": ".join(filter(None, [failure, _cause(log)]))
+            return Row(setting=setting, start_s=started, levels=tuple(levels), failure=reason, log=log)
         finally:
             self._servers = None
         why = None
