@@ -13,6 +13,7 @@ from click.core import ParameterSource
 
 from pagemill.config.modes import LINES, VLM
 from pagemill.config.options import Option, build, options_of
+from pagemill.errors import UsageError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -99,7 +100,15 @@ def takes(
         @functools.wraps(function)
         def command(**values: Any) -> Any:
             given = {key: values.pop(key) for key in options}
-            return function(**values, **{name: build(kind, given) for name, kind in settings.items()})
+            try:
+                objects = {name: build(kind, given) for name, kind in settings.items()}
+            except UsageError as error:
+                for key, each in options.items():  # it names the keyword of Python
+                    if error.message.startswith(f"{key} is "):
+                        message = each.flags[-1] + error.message.removeprefix(key)
+                        raise UsageError(message, remedy=error.remedy) from None
+                raise
+            return function(**values, **objects)
 
         for each in reversed(options.values()):
             click.option(*_names(each), **(_details(each) | dict((changes or {}).get(each.key, {}))))(command)

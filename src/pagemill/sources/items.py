@@ -92,5 +92,8 @@ def base_name(uri: str) -> str:
 
 
 def located(message: str, where: str) -> str:
-    """A message that names the input as the user did."""
-    return message if where in message else f"{where}: {message}"
+    """A message that names the input as the user did; most begin with the bare name of the file."""
+    if where in message:
+        return message
+    rest = message.removeprefix(f"{base_name(where)} ")
+    return f"{where} {rest}" if rest != message else f"{where}: {message}"

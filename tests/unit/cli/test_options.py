@@ -111,7 +111,7 @@ def test_an_engine_of_another_package_needs_no_server():
             "languages apply to",
         ),
         (["--recognition-engine", "vlm", "--server", "http://a", "--workers", "-1"], "workers is -1"),
-        (["--recognition-engine", "vlm", "--server", "http://a", "--request-timeout", "0"], "request_timeout_s is 0"),
+        (["--recognition-engine", "vlm", "--server", "http://a", "--request-timeout", "0"], "--request-timeout is 0"),
     ],
 )
 def test_what_does_not_go_together_is_refused_before_anything_is_begun(options, said, tmp_path: Path, capsys):

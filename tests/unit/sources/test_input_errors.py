@@ -19,7 +19,7 @@ def test_a_file_without_permission_is_unreadable_and_one_that_went_away_is_missi
 @pytest.mark.parametrize(
     ("message", "told"),
     [
-        ("b.pdf is damaged", "q/b.pdf: b.pdf is damaged"),
+        ("b.pdf is damaged", "q/b.pdf is damaged"),
         ("q/b.pdf does not exist", "q/b.pdf does not exist"),
         ("page 3 is damaged", "q/b.pdf: page 3 is damaged"),
     ],

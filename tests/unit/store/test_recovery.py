@@ -90,6 +90,7 @@ def test_copies_of_files_that_a_killed_process_left_are_deleted(store) -> None:
         assert not copy.path.exists()
 
 
+@pytest.mark.usefixtures("run")
 def test_the_line_of_a_page_that_was_committed_and_not_yet_appended_follows(store) -> None:
     results = store.out / "ocr_results.jsonl"
     lines = results.read_bytes().splitlines(keepends=True)
