@@ -101,7 +101,7 @@ def takes(
         def command(**values: Any) -> Any:
             given = {key: values.pop(key) for key in options}
             try:
-                objects = {name: build(kind, given) for name, kind in settings.items()}
+                objects: dict[str, Any] = {name: build(kind, given) for name, kind in settings.items()}
             except UsageError as error:
                 for key, each in options.items():  # it names the keyword of Python
                     if error.message.startswith(f"{key} is "):
