@@ -25,7 +25,6 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 CASES = [
-    (["missing.pdf"], ExitCode.INPUT, "does not exist"),
     (["empty.pdf"], ExitCode.INPUT, "is empty"),
     (["note.txt"], ExitCode.INPUT, "Convert it to PDF"),
     (["cut.png"], ExitCode.INPUT, "truncated"),
@@ -51,6 +50,30 @@ def test_a_bad_input_gives_a_message_and_its_exit_code(
     assert summary["pages"] == len(found)
     assert summary["failed"] == sum(record["status"] == "failed" for record in found)
     assert summary["finished"]
+
+
+def test_inputs_that_do_not_exist_are_refused_before_anything_is_created(inputs: Path, tmp_path: Path):
+    ended = parse("missing.pdf", "a.png", "x*.pdf", "-o", tmp_path / "out", cwd=inputs)
+    assert ended.returncode == ExitCode.USAGE
+    assert "'missing.pdf' does not exist; nothing matches 'x*.pdf'" in ended.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_input_that_vanishes_between_two_runs_is_no_misspelling(inputs: Path, tmp_path: Path):
+    """It is a failed page, as a remote file would be; a name that the run has never met is refused."""
+    for name in ("one.png", "two.png"):
+        (tmp_path / name).write_bytes((inputs / "a.png").read_bytes())
+    arguments = ("one.png", "t*.png", "-o", "out")
+    assert parse(*arguments, cwd=tmp_path).returncode == ExitCode.OK
+    (tmp_path / "one.png").unlink()
+    (tmp_path / "two.png").unlink()
+    ended = parse(*arguments, cwd=tmp_path)
+    assert ended.returncode != ExitCode.USAGE, ended.stderr
+    assert "does not exist" in ended.stdout + ended.stderr
+    before = run_json(tmp_path / "out")
+    ended = parse("thre.png", *arguments, cwd=tmp_path)
+    assert (ended.returncode, run_json(tmp_path / "out")) == (ExitCode.USAGE, before)
+    assert "'thre.png' does not exist\n" in ended.stderr
 
 
 BAD_OPTIONS = [
@@ -308,12 +331,9 @@ def test_messages_name_inputs_as_the_user_did(inputs: Path, tmp_path: Path):
     (folder / "broken.pdf").write_bytes(b"%PDF-1.7 nothing more")
     rows = [{"bytes": whole[: len(whole) * 3 // 4], "path": None}]
     pq.write_table(pa.table({"image": rows}), folder / "rows.parquet")
-    pattern = str(tmp_path / "nothing" / "*.pdf")
-    process = parse(folder, pattern, "-o", tmp_path / "out")
+    process = parse(folder, "-o", tmp_path / "out")
     messages = {record["page_id"]: record["errors"][0]["message"] for record in records(tmp_path / "out")}
     assert messages["cut_1"].startswith(f"{folder / 'cut.png'} cannot be decoded")
     assert messages["rows_1"].startswith(f"{folder / 'rows.parquet'}#1: ")
     said = process.stderr + process.stdout
-    assert f"{pattern}: nothing matches" in said
-    assert "_: nothing" not in said
     assert f"{folder / 'broken.pdf'}: is damaged" in said

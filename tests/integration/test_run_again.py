@@ -135,7 +135,7 @@ def test_other_settings_are_told_before_a_server_is_started(mill: Mill, settings
 
 def test_an_input_that_is_not_there_is_told_before_a_server_is_started(mill: Mill):
     shutil.rmtree(mill.scans)
-    assert mill.run() == ExitCode.INPUT
+    assert mill.run() == ExitCode.USAGE
     assert "does not exist" in mill.said
     assert not served(mill)
     assert not mill.out.exists()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import fnmatch
+import glob
+import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
@@ -13,16 +16,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pagemill.app.exporters import default_exporters
 from pagemill.document.identity import PageKey
 from pagemill.document.page import Status
-from pagemill.errors import ExitCode, InputError, OutputError, error_class
+from pagemill.errors import ExitCode, InputError, OutputError, UsageError, error_class
 from pagemill.parsing.page import SkippedPage
 from pagemill.runtime.decoding import DecodingService
 from pagemill.runtime.identity import settings_identity
 from pagemill.runtime.supervisor import Life
-from pagemill.sources.locate import expand
+from pagemill.sources.locate import missing_inputs
 from pagemill.sources.stream import InputStream
 from pagemill.store.catalogue import RunCatalogue
 from pagemill.store.derived import is_complete
 from pagemill.store.opening import OpenMode, inspected
+from pagemill.store.paths import DATABASE
+from pagemill.store.reading import RunReader
 from pagemill.store.rows import PageState, Place
 from pagemill.store.run_directory import RunDirectory
 
@@ -42,6 +47,8 @@ T = TypeVar("T")
 
 BEAT_S = 0.5
 """Interval of the heartbeats of a supervised run."""
+_NAMED = 20
+"""Missing inputs that are named."""
 
 
 class ParseDisplay:
@@ -188,13 +195,13 @@ async def find_nothing_to_do(
 
     Raises:
         OutputError: The run cannot be opened; see :func:`pagemill.store.opening.inspected`.
-        PagemillError: There is no run yet, and none of the inputs exists; the error of the first one.
+        UsageError: As :func:`require_inputs`.
     """
     identity = await asyncio.to_thread(settings_identity, options.settings, options.layout)
     identity.pop("served_model", None)  # only the server knows it
+    await asyncio.to_thread(require_inputs, out, inputs, directory)
     with inspected(out, identity=identity, mode=directory.mode) as run:
         if run is None:
-            await asyncio.to_thread(_require_one, inputs, options.source)
             return None
         summary = run.summary
         retries = directory.retry_failed and summary.failed
@@ -205,14 +212,34 @@ async def find_nothing_to_do(
         return None if await _is_page_left(run, inputs, options.source) else RunOutcome(summary)
 
 
-def _require_one(inputs: Sequence[str | Path], options: SourceOptions) -> None:
-    """Make sure that there is something to open: a misspelt name is reported now."""
-    first = None
-    for item in expand(inputs, recursive=options.recursive):
-        if item.error is None:
-            return
-        first = first or item.error
-    raise first or _no_page()
+def require_inputs(out: Path, inputs: Sequence[str | Path], directory: DirectoryOptions) -> None:
+    """Refuse misspelt inputs before anything is written.
+
+    An input that the run in ``out`` has met is no misspelling: it was there before, and is a failed page now.
+
+    Raises:
+        UsageError: Local inputs do not exist, or match nothing.
+    """
+    missing = missing_inputs(inputs)
+    if missing and not directory.fresh and (out / DATABASE).exists():
+        try:
+            with RunReader.open(out) as run:
+                met = [name for (name,) in run.each("SELECT uri FROM sources")]
+        except OutputError:
+            return  # opening the run says what is wrong with it, or rebuilds its database
+        missing = {text: error for text, error in missing.items() if not fnmatch.filter(met, _address(text))}
+    if missing:
+        named = [error.message for error in missing.values()]
+        more = f"; and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
+        raise UsageError(
+            "; ".join(named[:_NAMED]) + more, remedy="Check the names, and quote patterns. Nothing was parsed."
+        )
+
+
+def _address(text: str) -> str:
+    """The address by which a run knows an input, as a pattern."""
+    address = os.path.abspath(os.path.expanduser(text))  # noqa: PTH100, PTH111 - keeps links, raises nothing
+    return address if glob.has_magic(text) else glob.escape(address)
 
 
 async def _is_page_left(run: RunDatabase, inputs: Sequence[str | Path], options: SourceOptions) -> bool:

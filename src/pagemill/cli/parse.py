@@ -64,7 +64,7 @@ def command(
         import asyncio
         import logging
 
-        from pagemill.app.parse import parse_into
+        from pagemill.app.parse import parse_into, require_inputs
         from pagemill.cli.progress import (
             ParseProgress,
             messages,
@@ -75,6 +75,8 @@ def command(
         from pagemill.runtime.pipeline import Pipeline
         from pagemill.store.run_directory import PREVIEW_PAGES
 
+        if not life.vitals.opened:
+            require_inputs(output, inputs, directory)
         if quiet:
             logging.getLogger("pagemill.sources").setLevel(logging.ERROR)
         pipeline = Pipeline(

@@ -53,6 +53,19 @@ def expand(
             yield Item(uri=text, name=base_name(text), origin=origin, error=problem)
 
 
+def missing_inputs(inputs: Iterable[str | Path | bytes]) -> dict[str, MissingInputError]:
+    """Local inputs that name nothing, with the error of each: paths that do not exist, patterns without a match."""
+    missing = {}
+    for given in inputs:
+        text = "" if isinstance(given, bytes) else str(given)
+        if not text or is_url(text) or os.path.isdir(os.path.expanduser(text)):  # noqa: PTH111, PTH112 - never raise
+            continue
+        first = next(expand([given], recursive=False), None)
+        if first and first.uri == text and isinstance(first.error, MissingInputError):
+            missing[text] = first.error
+    return missing
+
+
 @dataclass(frozen=True, slots=True)
 class _Search:
     """Looks for the files of one input."""
@@ -68,7 +81,7 @@ class _Search:
         path = Path(text).expanduser()
         try:
             mode = path.stat().st_mode
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             if not glob.has_magic(text):
                 raise MissingInputError(f"{text!r} does not exist", remedy="Check the path.") from None
             yield from self._glob(path, text)

@@ -12,7 +12,7 @@ from pagemill.errors import (
 )
 from pagemill.installation import install_extra
 from pagemill.sources.items import MAX_SUFFIXES, SkippedFiles, base_name, natural_key
-from pagemill.sources.locate import expand
+from pagemill.sources.locate import expand, missing_inputs
 
 
 @pytest.fixture
@@ -55,6 +55,15 @@ def test_what_is_missing_is_an_item_with_an_error(tmp_path: Path):
     assert isinstance(second.error, MissingInputError)
     assert "holds no document" in second.error.message
     assert "--recursive" in str(second.error.remedy)
+
+
+def test_missing_inputs(folder: Path):
+    """What exists in some way is left to reading: empty folders, broken links, URLs, bytes."""
+    (folder / "empty").mkdir()
+    (folder / "lost.png").symlink_to(folder / "gone")
+    there = [folder, folder / "empty", str(folder / "*.png"), str(folder / "lo*.png"), b"x", "s3://bucket/x.png", "a\0b"]
+    given = [*there, folder / "none.pdf", folder / "p1.pdf" / "x.pdf", str(folder / "*.webp")]
+    assert list(missing_inputs(given)) == [str(each) for each in given[len(there) :]]
 
 
 def test_a_null_byte_in_a_name_is_an_error_item():
