@@ -147,7 +147,7 @@ def test_search(out: Path):
     assert hits[0]["page_id"] == "report_2"
     shutil.rmtree(out / "index")
     called("index", out)
-    assert "report_2" in called("search", out, "drying loft with shutters", "--top", 1)
+    assert "report_2" in called("search", out, "drying loft with shutters", "-k", 1)
     assert called("search", out, "xqzvw plorth", "--json") == ""
 
 

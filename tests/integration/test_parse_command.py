@@ -26,7 +26,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 CASES = [
     (["empty.pdf"], ExitCode.INPUT, "is empty"),
-    (["note.txt"], ExitCode.INPUT, "Convert it to PDF"),
+    (["note.txt"], ExitCode.INPUT, "note.txt: cannot read .txt yet\n      Convert it to PDF."),
     (["cut.png"], ExitCode.INPUT, "truncated"),
     (["none.parquet"], ExitCode.INPUT, "hold no page"),
     (["locked.pdf"], ExitCode.ENCRYPTED, "--password"),

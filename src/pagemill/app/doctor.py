@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 
 from pagemill.config.model_cards import load_card
 from pagemill.config.model_files import find_model
@@ -61,14 +62,15 @@ class Area(StrEnum):
 
 PURPOSE = {
     Area.MACHINE: "what every run needs",
-    Area.PARSE: "parse with the embedded engines",
-    Area.GPU: "layout detection with PyTorch",
-    Area.VLM: "recognition by a model on a server",
-    Area.SERVE: "start vLLM on this machine",
-    Area.EMBED: "embed pages",
-    Area.SEARCH: "index and search",
-    Area.PUBLISH: "publish on the Hub",
+    Area.PARSE: "parse with the embedded engines: pagemill parse",
+    Area.GPU: "layout detection in PyTorch, which finds more regions: --layout-engine pp-doclayout-v3",
+    Area.VLM: "recognition by a vision-language model on a server: --recognition-engine vlm",
+    Area.SERVE: "start model servers on this machine: pagemill run, pagemill serve-model",
+    Area.EMBED: "embed pages with a model: pagemill embed",
+    Area.SEARCH: "index and search: pagemill index, pagemill search",
+    Area.PUBLISH: "publish on the Hugging Face Hub: pagemill publish --repo",
 }
+"""What an area enables."""
 
 
 class _LimitedError(PagemillError):
@@ -105,7 +107,7 @@ def examine(areas: Iterable[Area], *, servers: Sequence[str] = (), vllm: str | N
         Area.GPU: [
             _package("torch", "gpu"),
             _package("transformers", "gpu"),
-            ("accelerator", _accelerator),
+            *([("accelerator", _accelerator)] if find_spec("torch") else []),
             _model("pp-doclayout-v3"),
         ],
         Area.VLM: [_package("aiohttp", "vlm"), *((_server_name(url), partial(_server, url)) for url in servers)],
@@ -199,7 +201,9 @@ def _local_models() -> str:
     try:
         return _version("sentence-transformers", "embed")
     except MissingDependencyError as error:
-        return f"{error.message}: only needed for local models ({error.remedy})"
+        raise _LimitedError(
+            "not installed, and only needed to load models in this process", remedy=error.remedy
+        ) from error
 
 
 def _accelerator() -> str:

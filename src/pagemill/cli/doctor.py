@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence, Set
+from itertools import groupby, zip_longest
+
 import click
 
-from pagemill.app.doctor import PURPOSE, Area, Readiness, examine
+from pagemill.app.doctor import PURPOSE, Area, CheckResult, Readiness, examine
 from pagemill.cli.options import choice, json_option, server_option
 from pagemill.cli.wording import indented_json
 from pagemill.errors import ExitCode
 
 _SIGNS = {"ok": ("ok", "green"), "warning": ("note", "yellow"), "missing": ("MISSING", "red")}
+_OPTIONAL_SIGNS = {**_SIGNS, "missing": ("-", "yellow")}
 
 
 @click.command(name="doctor")
@@ -20,32 +24,58 @@ _SIGNS = {"ok": ("ok", "green"), "warning": ("note", "yellow"), "missing": ("MIS
 def command(areas: tuple[str, ...], servers: tuple[str, ...], vllm: str | None, as_json: bool) -> None:
     """Check that this machine has what a task needs, and say how to get what is missing.
 
-    AREA is one of machine, parse, gpu, vlm, serve, embed, search, publish. Without any, all are checked, and only what
-    parsing needs is required. Areas that are named must be complete, else the exit status is 6.
+    AREA is one of machine, parse, gpu, vlm, serve, embed, search, publish. Areas that are named must be complete, else the
+    exit status is 6. Without any, all are checked: what is ready, and what is optional; only what parsing needs is
+    required.
 
     \b
     pagemill doctor
     pagemill doctor gpu vlm --server http://localhost:8000
     """  # noqa: D301 - click wants the control character
-    required = {Area(name) for name in areas} or {Area.MACHINE, Area.PARSE}
-    checked = [Area(name) for name in areas] or list(Area)
+    named = [Area(name) for name in areas]
+    required = set(named or (Area.MACHINE, Area.PARSE))
+    checked = named or list(Area)
     if servers:
         required.add(Area.VLM)
         checked = list(dict.fromkeys([*checked, Area.VLM]))
-    found = []
-    shown: Area | None = None
-    for each in examine(checked, servers=servers, vllm=vllm):
-        found.append(each)
-        if as_json:
-            continue
-        if each.area is not shown:
-            shown = each.area
-            click.echo(click.style(f"{shown}: {PURPOSE[shown]}", bold=True))
-        sign, colour = _SIGNS[each.verdict]
-        click.echo(f"  {click.style(f'{sign:<8}', fg=colour)} {each.what}: {each.detail}")
-        if each.remedy:
-            click.echo(f"           {each.remedy}")
+    findings = examine(checked, servers=servers, vllm=vllm)
     if as_json:
-        click.echo(indented_json(found))
-    if any(each.verdict is Readiness.MISSING and each.area in required for each in found):
+        listed = list(findings)
+        click.echo(indented_json(listed))
+        lacking = {each.area for each in listed if each.verdict is Readiness.MISSING}
+    else:
+        lacking = _print(findings, required, grouped=not named)
+    if lacking & required:
         click.get_current_context().exit(ExitCode.MISSING_DEPENDENCY)
+
+
+def _print(findings: Iterable[CheckResult], required: Set[Area], *, grouped: bool) -> set[Area]:
+    """Print findings by area, in groups if wanted: what is ready first, as it is found. Gives the incomplete areas."""
+    incomplete: dict[Area, list[CheckResult]] = {}
+    if grouped:
+        click.secho("Ready", bold=True)
+    for area, results in groupby(findings, key=lambda finding: finding.area):
+        listed = list(results)
+        if any(each.verdict is Readiness.MISSING for each in listed):
+            incomplete[area] = listed
+            if grouped:
+                continue
+        _print_area(area, listed, _SIGNS)
+    if grouped:
+        missing = {area: each for area, each in incomplete.items() if area in required}
+        optional = {area: each for area, each in incomplete.items() if area not in required}
+        for title, group, signs in (("Missing", missing, _SIGNS), ("Optional", optional, _OPTIONAL_SIGNS)):
+            if group:
+                click.secho(f"\n{title}", bold=True)
+            for area, listed in group.items():
+                _print_area(area, listed, signs)
+    return set(incomplete)
+
+
+def _print_area(area: Area, findings: Sequence[CheckResult], signs: Mapping[str, tuple[str, str]]) -> None:
+    click.echo(f"{area}: {PURPOSE[area]}")
+    for each, after in zip_longest(findings, findings[1:]):
+        sign, colour = signs[each.verdict]
+        click.echo(f"  {click.style(f'{sign:<8}', fg=colour)} {each.what}: {each.detail}")
+        if each.remedy and (after is None or after.remedy != each.remedy):  # what installs several is said once
+            click.echo(f"           {each.remedy}")

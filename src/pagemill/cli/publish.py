@@ -22,11 +22,11 @@ _SHOWN = 20
 @click.command(name="publish")
 @run_directory
 @takes(place=Destination, options=BuildOptions, sources=ImageSources, leave_out=ImageSources.NOT_NEEDED)
-@click.option("--dry-run", is_flag=True, help="Make the files and print the dataset card; upload nothing.")
+@click.option("--dry-run", is_flag=True, help="Make the files and print the dataset card; publish nothing.")
 def command(out: Path, options: BuildOptions, place: Destination, sources: ImageSources, dry_run: bool) -> int:
     """Publish a run as a dataset: on the Hugging Face Hub, in a folder, or at any URL that fsspec can write to.
 
-    The licence is that of the pages. To resume an upload, repeat the command. Every uploaded file is verified.
+    The licence is that of the pages. To resume, repeat the command. Every published file is verified.
 
     \b
     pagemill publish out --repo me/pages --licence cc-by-4.0 --private
@@ -56,10 +56,10 @@ def command(out: Path, options: BuildOptions, place: Destination, sources: Image
         _describe(dataset, console)
         if target is None:
             click.echo((dataset.folder / "README.md").read_text(encoding="utf-8"))
-            console.say("Nothing was uploaded (--dry-run).")
+            console.say("Nothing was published (--dry-run).")
         else:
             size = sum(file.size for file in dataset.manifest.files)
-            with ProgressBar(console, size, "uploading", size=True) as bar:
+            with ProgressBar(console, size, target.doing, size=True) as bar:
                 address = target.publish(dataset.folder, dataset.manifest, lambda _, arrived: bar.advance(arrived))
             console.say(f"Published and verified: {address}")
     return dataset.exit_code

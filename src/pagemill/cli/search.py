@@ -23,7 +23,7 @@ from pagemill.retrieval.marking import Snippet
 @click.argument("query", required=False)
 @click.option("--by-image", type=FILE, metavar="FILE", help="Search by an image, with or without words.")
 @click.option(
-    *("-n", "--top"),
+    *("-k", "--limit", "-n", "--top", "top"),
     type=int,
     default=10,
     show_default=True,

@@ -64,6 +64,11 @@ def harmless(text: str) -> str:
     return "\n".join(out)
 
 
+def without_heading_marks(text: str) -> str:
+    """A heading that a model wrote, in one line or several, without what makes it one in Markdown."""
+    return "\n".join(_HEADING.sub("", line, count=1) for line in text.split("\n"))
+
+
 def code_block(text: str) -> str:
     """A listing that a model wrote, fenced by the model or not, as one fenced block."""
     pieces = [piece for piece in _pieces(text) if piece.text.strip()]

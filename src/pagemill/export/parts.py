@@ -78,7 +78,8 @@ def page_parts(renderer: PageRenderer[PartT], *, footnotes: bool = True) -> list
     page = renderer.page
     if page.status is Status.FAILED:
         reasons = "; ".join(error.message for error in page.errors)
-        return [renderer.failure(f"page {page.page_number or page.page_id} failed: {reasons}")]
+        what = "the document" if page.page_number is None else f"page {page.page_number}"
+        return [renderer.failure(f"{what} failed: {reasons}")]
     numbers = formula_numbers(page.regions)
     unread = {error.region: error.message for error in page.errors}
     parts: list[PartT] = []

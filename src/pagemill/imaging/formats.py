@@ -76,4 +76,47 @@ def sniff(head: bytes) -> FileFormat | None:
     return None
 
 
+DOCUMENTS = frozenset(
+    (
+        *(".doc", ".docx", ".docm", ".rtf", ".odt", ".hwp", ".hwpx", ".pages"),
+        *(".ppt", ".pptx", ".pps", ".ppsx", ".odp", ".key"),
+        *(".xls", ".xlsx", ".xlsm", ".ods", ".numbers"),
+        *(".epub", ".xps", ".djvu", ".ps", ".eps", ".html", ".htm", ".txt", ".md", ".csv", ".tex"),
+    )
+)
+"""Suffixes of documents that other programs turn into PDF."""
+IMAGES = frozenset({".gif", ".heic", ".heif", ".avif", ".jp2", ".jxl", ".svg", ".psd"})
+"""Suffixes of images that other programs turn into PNG."""
+
+_FOREIGN: tuple[tuple[bytes, bytes, str], ...] = (
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"", ".doc, .xls, .ppt or .hwp"),  # OLE: the directory may be anywhere
+    (b"PK\x03\x04", b"hwp+zip", ".hwpx"),
+    (b"PK\x03\x04", b"application/epub+zip", ".epub"),
+    (b"PK\x03\x04", b"vnd.oasis.opendocument", ".odt, .odp or .ods"),
+    (b"PK\x03\x04", b"word/", ".docx"),
+    (b"PK\x03\x04", b"ppt/", ".pptx"),
+    (b"PK\x03\x04", b"xl/", ".xlsx"),
+    (b"PK\x03\x04", b"[Content_Types].xml", ".docx, .pptx or .xlsx"),
+    (b"PK\x03\x04", b"", ".zip"),
+    (b"{\\rtf", b"", ".rtf"),
+    (b"%!PS", b"", ".ps"),
+    (b"AT&TFORM", b"", ".djvu"),
+    (b"GIF8", b"", ".gif"),
+    (b"\0\0\0\x0cjP  ", b"", ".jp2"),
+)
+"""First bytes, what else the head of a file holds, and what that is."""
+
+
+def foreign_format(head: bytes, suffix: str) -> str | None:
+    """What a file is that pagemill does not read, such as ``.docx``, by its suffix or its content; None if unknown.
+
+    Args:
+        head: Its first ``HEAD_BYTES``.
+        suffix: Of its name, in lower case.
+    """
+    if suffix in DOCUMENTS | IMAGES:
+        return suffix
+    return next((what for start, held, what in _FOREIGN if head.startswith(start) and held in head), None)
+
+
 _BMP_HEADER_SIZES = {size.to_bytes(4, "little") for size in (12, 40, 52, 56, 64, 108, 124)}

@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Any
 import simplejpeg
 
 from pagemill.document.geometry import as_array, union_box
-from pagemill.document.labels import FIGURES, TASK_OF_LABEL, Label, Task
+from pagemill.document.labels import FIGURES, TASK_OF_LABEL, TITLES, Label, Task
+from pagemill.document.page import ContentFormat
 from pagemill.errors import PagemillError
 from pagemill.export.markdown import page_markdown
+from pagemill.export.model_markdown import without_heading_marks
 from pagemill.imaging.encode import encode_jpeg
 from pagemill.imaging.transforms import crop
 from pagemill.layout.base import DetectedRegion
@@ -125,6 +127,8 @@ def complete(record: PageResult) -> None:
     record.errors.sort(key=lambda error: -1 if error.region is None else error.region)
     record.text_source = "ocr" if any(region.content for region in record.regions) else ""
     for region in record.regions:
+        if region.label in TITLES and region.content_format is ContentFormat.MARKDOWN and region.content:
+            region.content = without_heading_marks(region.content)  # the label says it, and the level
         region.level = heading_level(region.label, plain_text(region))
     link_captions(record.regions, record.height)
     _mark_formula_numbers(record.regions)

@@ -27,7 +27,7 @@ from pagemill.embedding.writing import write_vectors
 from pagemill.errors import DifferentRunError, InputError, MissingInputError, OutputError
 from pagemill.export.embedding_text import embedding_text
 from pagemill.export.parquet import page_schema, row_groups
-from pagemill.publishing.card import dataset_card
+from pagemill.publishing.card import UNDETERMINED, dataset_card
 from pagemill.publishing.manifest import MANIFEST, Manifest, described, read_manifest
 from pagemill.publishing.options import BuildOptions, Shape
 from pagemill.publishing.public import public_page, public_values
@@ -187,7 +187,7 @@ class _DatasetBuilder:
     def _all_pages(self) -> Iterator[PageResult]:
         for page in self.reader.pages():
             self.pages += 1
-            self.languages.update(page.languages)
+            self.languages.update(page.languages or ([UNDETERMINED] if page.text_source else ()))
             self.tell(page)
             yield public_page(page)
 

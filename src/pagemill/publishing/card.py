@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pagemill.store.summary import RunSummary
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+UNDETERMINED = "und"
+"""Language of a page with text of which it is not known."""
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
 _COLUMNS = (
     ("image", "the page, as it was stored where it was an image of this size; null where it could not be had"),
@@ -92,13 +94,19 @@ def _metadata(options: BuildOptions, languages: list[str], pages: int) -> str:
     values: dict[str, Any] = {
         "license": options.licence,
         "pretty_name": _printable(options.title),
-        "language": [code for code in languages if _LANGUAGE.fullmatch(code)],
+        "language": _codes(languages),
         "size_categories": [next((name for limit, name in _SIZES if pages < limit), "n>1M")],
         "task_categories": ["image-to-text"],
         "tags": ["document-parsing", "ocr", "layout-detection", "pagemill"],
         "configs": [{"config_name": "default", "data_files": [{"split": "train", "path": files}]}],
     }
     return "".join(f"{key}: {msgspec.json.encode(value).decode()}\n" for key, value in values.items() if value != [])
+
+
+def _codes(languages: list[str]) -> list[str]:
+    """ISO 639 codes; ``und`` (undetermined) stands beside them for pages of which only the script is known, or less."""
+    known = [code for code in languages if _LANGUAGE.fullmatch(code) and code != UNDETERMINED]
+    return [*known, UNDETERMINED] if known and len(known) < len(languages) else known
 
 
 def _sample_code(options: BuildOptions) -> str:

@@ -8,7 +8,7 @@ import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pagemill._version import __version__
 from pagemill.errors import (
@@ -41,6 +41,8 @@ class HubDataset:
         revision: Branch.
         private: Whether a new repository is private; an existing one must already be.
     """
+
+    doing: ClassVar = "uploading"
 
     repository: str
     token: str | None = None

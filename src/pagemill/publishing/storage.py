@@ -107,6 +107,11 @@ class StoredDataset:
         return self._shown
 
     @property
+    def doing(self) -> str:
+        """What publishing is called while it goes on, after :meth:`check`."""
+        return "writing" if self._is_local else "uploading"
+
+    @property
     def _shown(self) -> str:
         """The address without a password."""
         return public_source(self.url) if "://" in self.url and not self.url.startswith("file:") else self.url

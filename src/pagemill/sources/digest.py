@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pagemill.document.identity import KnownSource
 from pagemill.errors import CorruptInputError, UnsupportedInputError
-from pagemill.imaging.formats import HEAD_BYTES, SUFFIXES, FileFormat, sniff
+from pagemill.imaging.formats import HEAD_BYTES, IMAGES, SUFFIXES, FileFormat, foreign_format, sniff
 from pagemill.sources.items import Item, RemoteFile
 from pagemill.sources.remote import copy_to_disk, read_all
 
@@ -163,11 +163,19 @@ def format_of(item: Item) -> FileFormat:
         raise CorruptInputError(f"{item.name!r} is empty (0 bytes)", remedy="Get the file again.")
     file_format = _format_of_head(head, item.name)
     if file_format is None:
-        raise UnsupportedInputError(
-            f"{item.name!r} is no document that pagemill reads",
+        raise _unsupported(head, item.name)
+    return file_format
+
+
+def _unsupported(head: bytes, name: str) -> UnsupportedInputError:
+    kind = foreign_format(head, PurePosixPath(name).suffix.lower())
+    if kind is None:
+        return UnsupportedInputError(
+            f"{name!r} is no document that pagemill reads",
             remedy="Convert it to PDF, PNG, JPEG, WebP, BMP, TIFF, Arrow or Parquet; content decides, not the name.",
         )
-    return file_format
+    remedy = "Unpack it." if kind == ".zip" else f"Convert it to {'PNG' if kind in IMAGES else 'PDF'}."
+    return UnsupportedInputError(f"cannot read {kind} yet", remedy=remedy)
 
 
 def _format_of_head(head: bytes, name: str) -> FileFormat | None:

@@ -103,6 +103,8 @@ def test_a_failed_page_says_so_and_no_pages_are_nothing():
         number=3, status=Status.FAILED, errors=[PageError(component="decode", category="crash", message="a -- b")]
     )
     assert page_markdown(failed) == "<!-- page 3 failed: a - - b -->"
+    failed.page_number = None
+    assert page_markdown(failed) == "<!-- the document failed: a - - b -->"
     failed.errors = [PageError(component="decode", category="crash", message="a ---><script>")]
     assert page_markdown(failed).count("-->") == 1
     assert "".join(document_markdown([])) == ""

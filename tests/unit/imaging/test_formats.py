@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from pagemill.imaging.formats import SUFFIXES, FileFormat, sniff
+from pagemill.imaging.formats import SUFFIXES, FileFormat, foreign_format, sniff
 
 
 @pytest.mark.parametrize("name", ["png", "jpeg", "webp", "bmp", "tiff"])
@@ -30,6 +30,30 @@ def test_images_are_told_by_their_bytes(name: str):
 )
 def test_heads(head: bytes, expected: FileFormat | None):
     assert sniff(head) is expected
+
+
+OLE, ZIP = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"PK\x03\x04"
+
+
+@pytest.mark.parametrize(
+    ("head", "suffix", "expected"),
+    [
+        (OLE, ".hwp", ".hwp"),
+        (b"", ".docx", ".docx"),
+        (OLE, ".bin", ".doc, .xls, .ppt or .hwp"),
+        (ZIP + b"...[Content_Types].xml", "", ".docx, .pptx or .xlsx"),
+        (ZIP + b"...[Content_Types].xml...word/document.xml", ".tmp", ".docx"),
+        (ZIP + b"...mimetypeapplication/hwp+zip", "", ".hwpx"),
+        (ZIP + b"...mimetypeapplication/vnd.oasis.opendocument.text", "", ".odt, .odp or .ods"),
+        (ZIP + b"...letter.txt", ".dat", ".zip"),
+        (b"{\\rtf1", "", ".rtf"),
+        (b"GIF89a", ".x", ".gif"),
+        (b"What is it?", ".dat", None),
+    ],
+)
+def test_formats_of_others_are_told_by_suffix_or_content(head: bytes, suffix: str, expected: str | None):
+    assert foreign_format(head, suffix) == expected
+    assert sniff(head) is None
 
 
 @given(st.binary(max_size=64))

@@ -141,6 +141,7 @@ async def test_a_page_becomes_a_record_in_the_order_of_the_model():
     assert [region.index for region in record.regions] == list(range(7))
     title, _, image, caption, table, formula, footer = record.regions
     assert (title.level, title.bbox, title.bbox_2d) == (1, pytest.approx((10, 0, 90, 10)), (100, 0, 900, 50))
+    assert title.content == "The Mill"  # without the mark of Markdown: the label says it
     assert (title.source, title.engine, title.score) == ("fake:model", "fake:model", None)
     assert (image.content, image.engine, caption.caption_of) == (None, None, image.index)
     assert (table.content_format, formula.content_format) == (ContentFormat.HTML, ContentFormat.LATEX)

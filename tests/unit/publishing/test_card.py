@@ -52,7 +52,9 @@ def test_names_in_counts_are_no_markup():
 
 
 def test_languages_are_codes_that_the_hub_knows():
-    assert metadata(card(languages={"ko": 2, "und-Latn": 1, "en": 1}))["language"] == ["en", "ko"]
+    assert metadata(card(languages={"ko": 2, "und-Latn": 1, "en": 1}))["language"] == ["en", "ko", "und"]
+    assert metadata(card(languages={"ko": 2, "und": 1}))["language"] == ["ko", "und"]
+    assert metadata(card(languages={"ko": 2, "en": 1}))["language"] == ["en", "ko"]
     assert "language" not in metadata(card(languages={"und-Latn": 1}))
 
 

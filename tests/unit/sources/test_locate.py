@@ -61,7 +61,7 @@ def test_missing_inputs(folder: Path):
     """What exists in some way is left to reading: empty folders, broken links, URLs, bytes."""
     (folder / "empty").mkdir()
     (folder / "lost.png").symlink_to(folder / "gone")
-    there = [folder, folder / "empty", str(folder / "*.png"), str(folder / "lo*.png"), b"x", "s3://bucket/x.png", "a\0b"]
+    there = [folder, folder / "empty", str(folder / "*.png"), str(folder / "lo*.png"), b"x", "s3://bucket/x", "a\0b"]
     given = [*there, folder / "none.pdf", folder / "p1.pdf" / "x.pdf", str(folder / "*.webp")]
     assert list(missing_inputs(given)) == [str(each) for each in given[len(there) :]]
 
