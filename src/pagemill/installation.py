@@ -20,7 +20,7 @@ def install_extra(extra: str) -> str:
 
 
 def reinstall() -> str:
-    """The shell command that installs pagemill anew."""
+    """The shell command that installs pagemill again."""
     return pip_install("--force-reinstall", "--no-deps", *_pagemill(None))
 
 

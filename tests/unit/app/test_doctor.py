@@ -45,7 +45,8 @@ def test_a_missing_package_names_its_extra(monkeypatch):
     monkeypatch.setattr(doctor, "version", lacking)
     finding = found(Area.VLM, "aiohttp")
     assert (finding.verdict, finding.remedy) == (Readiness.MISSING, f"Install it: {install_extra('vlm')}")
-    assert found(Area.EMBED, "sentence-transformers").verdict is Readiness.OK
+    local = found(Area.EMBED, "sentence-transformers")  # vectors can come from a server, or the embedded engine
+    assert (local.verdict, local.remedy) == (Readiness.WARNING, f"Install it: {install_extra('embed')}")
 
 
 def test_an_engine_that_does_not_load(monkeypatch):
@@ -130,6 +131,37 @@ def test_only_named_areas_must_be_complete():
     assert CliRunner().invoke(command, [], catch_exceptions=False).exit_code == 0
     assert CliRunner().invoke(command, ["serve"], catch_exceptions=False).exit_code == 6
     assert CliRunner().invoke(command, ["--server", "http://127.0.0.1:1"], catch_exceptions=False).exit_code == 6
+
+
+def test_without_an_area_nothing_is_missing_that_nobody_asked_for():
+    printed = CliRunner().invoke(command, [], catch_exceptions=False).stdout
+    ready, optional = printed.split("\nOptional\n")
+    assert ready.startswith("Ready\nmachine: ")
+    assert "MISSING" not in printed
+    assert "serve: start model servers on this machine" in optional
+    assert "  -        vLLM: vLLM is not installed\n" in optional
+    assert "MISSING  vLLM" in CliRunner().invoke(command, ["serve"], catch_exceptions=False).stdout
+
+
+def test_what_parsing_needs_is_missing_without_an_area(monkeypatch):
+    answer = subprocess.CompletedProcess([], 1, stdout="", stderr="ImportError: libGL.so.1\n")
+    monkeypatch.setattr(doctor.subprocess, "run", lambda *args, **options: answer)
+    ended = CliRunner().invoke(command, [], catch_exceptions=False)
+    assert ended.exit_code == 6
+    ready, missing = ended.stdout.split("\nMissing\n")
+    assert "libGL" not in ready
+    assert "MISSING  embedded engines: ImportError: libGL.so.1" in missing
+
+
+def test_one_command_that_installs_several_is_printed_once(monkeypatch):
+    def lacking(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(doctor, "version", lacking)
+    monkeypatch.setattr(doctor, "find_spec", lambda name: None)
+    printed = CliRunner().invoke(command, ["gpu"], catch_exceptions=False).stdout
+    assert printed.count(install_extra("gpu")) == 1
+    assert "accelerator" not in printed  # there is nothing to ask yet
 
 
 def test_json():

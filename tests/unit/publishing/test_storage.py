@@ -40,6 +40,13 @@ def test_copied_and_told(dataset, memory):
     assert told == [("data/a.parquet", 0), ("data/a.parquet", 9), ("README.md", 0), ("README.md", 9)]
 
 
+def test_a_folder_is_written_to_and_an_object_store_uploaded_to(tmp_path, memory):
+    for url, doing in ((str(tmp_path / "to"), "writing"), ((tmp_path / "to").as_uri(), "writing"), (URL, "uploading")):
+        target = StoredDataset(url)
+        target.check(tmp_path / "run")
+        assert target.doing == doing
+
+
 def test_what_is_there_is_not_sent_again(dataset, memory, monkeypatch):
     StoredDataset(URL).publish(*dataset)
     sent = []
