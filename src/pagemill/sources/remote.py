@@ -20,6 +20,7 @@ from pagemill.errors import (
     lacks_extra,
 )
 from pagemill.imaging.formats import SUFFIXES
+from pagemill.sources.hub import CARD, MAX_CARD, DatasetAddress
 from pagemill.sources.items import Item, RemoteFile, SkippedFiles, base_name, natural_key
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ class TemporaryCopy:
 def expand_url(url: str, origin: int, *, recursive: bool, skipped: SkippedFiles) -> Iterator[Item]:
     """Yield the files of a URL: itself, or what a folder or glob holds. A Hub dataset is searched to its depths.
 
+    ``hf://datasets/OWNER/NAME[@revision][:config][/split]`` is one configuration or split of a dataset.
+
     Args:
         url: The address.
         origin: Which of the user's inputs it is, from 0.
@@ -52,7 +55,9 @@ def expand_url(url: str, origin: int, *, recursive: bool, skipped: SkippedFiles)
         MissingInputError: Nothing is there.
         NetworkError: It cannot be reached.
     """
-    filesystem, path = _filesystem(url)
+    address = DatasetAddress.parse(url)
+    has_config = address is not None and address.config is not None
+    filesystem, path = _filesystem(address.root if address and has_config else url)
     scheme = url.split("://", 1)[0]
     errors: list[Exception] = []
     is_pattern = glob.has_magic(path)
@@ -61,6 +66,8 @@ def expand_url(url: str, origin: int, *, recursive: bool, skipped: SkippedFiles)
     try:
         if is_pattern:
             names = [str(name) for name in filesystem.glob(path, **told)]
+        elif address is not None and (has_config or (address.place and not filesystem.exists(path))):
+            names = _selected(filesystem, address)
         elif scheme in ("http", "https") or filesystem.isfile(path):
             yield Item(uri=url, name=base_name(url), origin=origin, content=RemoteFile(filesystem, path))
             return
@@ -81,6 +88,14 @@ def expand_url(url: str, origin: int, *, recursive: bool, skipped: SkippedFiles)
         yield Item(uri=uri, name=base_name(uri), origin=origin, content=RemoteFile(filesystem, name), root=url)
     if errors:
         yield Item(uri=url, name=base_name(url), origin=origin, error=unreachable(url, errors[0]))
+
+
+def _selected(filesystem: Any, address: DatasetAddress) -> list[str]:
+    """The files of a configuration or split of a dataset on the Hub."""
+    root = address.root.removeprefix("hf://")
+    found = {filesystem.resolve_path(name).path_in_repo: str(name) for name in filesystem.find(root)}
+    card = filesystem.cat_file(found[CARD], start=0, end=MAX_CARD) if CARD in found else b""
+    return [found[name] for name in address.selected(list(found), card)]
 
 
 def _walks_by_itself(filesystem: Any) -> bool:
