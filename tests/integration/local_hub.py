@@ -9,7 +9,7 @@ import re
 import threading
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 TOKEN = "hf_of_the_tests"
 LARGE = (".parquet", ".npy", ".tar", ".safetensors")
@@ -126,7 +126,7 @@ class _Handler(BaseHTTPRequestHandler):
         if repository is None:
             self.answer({"error": "Repository not found"}, status=404, headers={"X-Error-Code": "RepoNotFound"})
             return
-        files = repository.branches[revision or "main"]
+        files = repository.branches[self.branch_of(name, revision or "main")]
         siblings = [{"rfilename": path} for path in files]
         self.answer({"id": name, "sha": "a" * 40, "private": repository.private, "siblings": siblings, "tags": []})
 
@@ -181,17 +181,34 @@ class _Handler(BaseHTTPRequestHandler):
                 del files[value["path"]]
         self.answer({"commitUrl": f"{self.server.url}/datasets/{name}/commit/b", "commitOid": "b" * 40})
 
-    def tree(self, body: bytes, name: str, revision: str) -> None:
-        files = self.server.repositories[name].branches[revision]
-        self.answer([_entry(path, data) for path, data in files.items()])
+    def tree(self, body: bytes, name: str, revision: str, folder: str | None = None) -> None:
+        """Everything in a folder, whether the client asks for all of it or not."""
+        files = self.server.repositories[name].branches[self.branch_of(name, revision)]
+        prefix = f"{folder}/" if folder else ""
+        inside = {path: data for path, data in files.items() if path.startswith(prefix)}
+        if folder and not inside:
+            self.answer({"error": "not found"}, status=404, headers={"X-Error-Code": "EntryNotFound"})
+            return
+        folders = {path.rsplit("/", 1)[0] for path in inside if "/" in path.removeprefix(prefix)}
+        listed = [{"type": "directory", "path": path, "oid": "0" * 40, "size": 0} for path in folders]
+        self.answer([_entry(path, data) for path, data in inside.items()] + listed)
+
+    def paths_info(self, body: bytes, name: str, revision: str) -> None:
+        text = body.decode()
+        asked = json.loads(text)["paths"] if text.startswith("{") else parse_qs(text).get("paths", [])
+        files = self.server.repositories[name].branches[self.branch_of(name, revision)]
+        self.answer([_entry(path, files[path]) for path in asked if path in files])
+
+    def branch_of(self, name: str, revision: str) -> str:
+        """The only commit is that of the main branch."""
+        return revision if revision in self.server.repositories[name].branches else "main"
 
     def file(self, body: bytes, name: str, revision: str, path: str) -> None:
-        data = self.server.repositories[name].branches[revision].get(path)
+        data = self.server.repositories[name].branches[self.branch_of(name, revision)].get(path)
         if data is None:
             self.answer({"error": "not found"}, status=404, headers={"X-Error-Code": "EntryNotFound"})
             return
-        headers = {"ETag": f'"{_git_digest(data)}"', "X-Repo-Commit": "a" * 40}
-        self.send(data, headers=headers, kind="application/octet-stream")
+        self.send_file(path, data)
 
     def model(self, body: bytes, name: str, revision: str | None = None) -> None:
         files = self.server.models.get(name)
@@ -205,19 +222,22 @@ class _Handler(BaseHTTPRequestHandler):
         self.answer([_entry(path, data) for path, data in self.server.models[name].items()])
 
     def model_file(self, body: bytes, name: str, revision: str, path: str) -> None:
-        data = self.server.models[name][path]
+        self.send_file(path, self.server.models[name][path])
+
+    def send_file(self, path: str, data: bytes) -> None:
+        """The part of a file that is asked for, until the connection breaks."""
         etag = hashlib.sha256(data).hexdigest() if path.endswith(LARGE) else _git_digest(data)
         headers = {"ETag": f'"{etag}"', "X-Repo-Commit": "a" * 40, "Accept-Ranges": "bytes"}
-        first, status = 0, 200
-        if asked := re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", "")):
-            first, status = int(asked[1]), 206
-            headers["Content-Range"] = f"bytes {first}-{len(data) - 1}/{len(data)}"
+        first, last, status = 0, len(data) - 1, 200
+        if asked := re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", "")):
+            first, last, status = int(asked[1]), min(int(asked[2] or last), last), 206
+            headers["Content-Range"] = f"bytes {first}-{last}/{len(data)}"
         left = self.server.breaks_after
         if left is None or not path.endswith(LARGE) or self.command == "HEAD":
-            self.send(data[first:], status=status, headers=headers, kind="application/octet-stream")
+            self.send(data[first : last + 1], status=status, headers=headers, kind="application/octet-stream")
             return
         self.send_response(status)
-        for key, value in {**headers, "Content-Length": str(len(data) - first)}.items():
+        for key, value in {**headers, "Content-Length": str(last + 1 - first)}.items():
             self.send_header(key, value)
         self.end_headers()
         self.wfile.write(data[first : first + left])
@@ -256,7 +276,8 @@ _ROUTES = [
     (rf"/api/datasets/{_NAME}/branch/([^/]+)", _Handler.branch),
     (rf"/api/datasets/{_NAME}/preupload/([^/]+)", _Handler.preupload),
     (rf"/api/datasets/{_NAME}/commit/([^/]+)", _Handler.commit),
-    (rf"/api/datasets/{_NAME}/tree/([^/]+)", _Handler.tree),
+    (rf"/api/datasets/{_NAME}/tree/([^/]+)(?:/(.+))?", _Handler.tree),
+    (rf"/api/datasets/{_NAME}/paths-info/([^/]+)", _Handler.paths_info),
     (rf"/api/datasets/{_NAME}/revision/([^/]+)", _Handler.info),
     (rf"/api/datasets/{_NAME}", _Handler.info),
     (rf"/datasets/{_NAME}\.git/info/lfs/objects/batch", _Handler.batch),

@@ -14,6 +14,7 @@ from pagemill.app.embed import embedded_already
 from pagemill.app.options import DirectoryOptions, ParseOptions
 from pagemill.app.parse import find_nothing_to_do
 from pagemill.app.publish import check_names
+from pagemill.app.queries import places_of, query_texts
 from pagemill.app.run import Done, PlannedStep, Step
 from pagemill.config.hardware import Dtype
 from pagemill.config.model_cards import ModelKind, load_card
@@ -24,7 +25,6 @@ from pagemill.config.serving import ServingOptions, Wishes
 from pagemill.config.settings import LayoutChoice
 from pagemill.embedding.base import EngineSettings
 from pagemill.errors import MissingDependencyError, NetworkError, UsageError
-from pagemill.evaluation.query_sets import read_query_texts
 from pagemill.publishing.options import BuildOptions, Destination, licence_option, token_option
 from pagemill.runtime.engines import LAYOUT_ENGINES, require
 from pagemill.serving.addresses import base_url
@@ -68,7 +68,8 @@ class RunOptions(Settings):
         comma_separated=True,
         help="Use this server for embeddings and start none; may be repeated.",
     )
-    queries: Path | None = None
+    queries: str | None = None
+    """A file, or ``auto``."""
     hf_repo: str | None = option(heading=PUBLISHING, metavar="USER/NAME", help="Dataset on the Hub to publish to.")
     hf_token: str | None = token_option(heading=PUBLISHING)
     licence: str | None = licence_option(heading=PUBLISHING)
@@ -178,7 +179,7 @@ def check(options: RunOptions, steps: Sequence[PlannedStep], report: Callable[[C
             f"the run needs what is missing here: {missing}", remedy="See the lines above."
         )
     if options.queries is not None and Step.EMBED in options.chosen:
-        read_query_texts(options.queries)
+        query_texts(options.queries, options.inputs or places_of(options.out))
 
 
 def _recognition(options: RunOptions, dry: bool) -> PlannedStep:
@@ -248,7 +249,7 @@ def _embedding(options: RunOptions, dry: bool) -> PlannedStep:
             serving = _prepared(wanted, dry)
     arguments = (
         *("embed", str(options.out), *words(engine)),
-        *(("--queries", str(options.queries)) if options.queries else ()),
+        *(("--queries", options.queries) if options.queries else ()),
         # Page images are read from the dataset again.
         *words(SourceOptions(image_column=options.parse.source.image_column)),
         *(["--quiet"] if options.quiet else []),
@@ -278,7 +279,7 @@ async def _parsed_already(options: RunOptions, parse: ParseOptions) -> Done | No
 
 async def _embedded_already(options: RunOptions, model: str) -> Done | None:
     """Whether ``pagemill embed`` would find nothing to do."""
-    queries = read_query_texts(options.queries) if options.queries else ()
+    queries = query_texts(options.queries, places_of(options.out))[0] if options.queries else ()
     vectors = await embedded_already(options.out, load_card(model).name, queries)
     return None if vectors is None else Done(f"all {vectors:,} vectors are there")
 

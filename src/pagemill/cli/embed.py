@@ -12,13 +12,13 @@ import click
 
 from pagemill.app.embed import EmbedOptions, embed, open_engine
 from pagemill.app.options import ImageSources
+from pagemill.app.queries import AUTO, places_of, query_texts
 from pagemill.cli.options import queries_option, quiet_option, run_directory, takes
 from pagemill.cli.progress import ProgressBar, messages, print_failures
 from pagemill.cli.wording import number
 from pagemill.embedding.base import EngineSettings
 from pagemill.embedding.outcome import EmbedOutcome
 from pagemill.embedding.vectors import FOLDER
-from pagemill.evaluation.query_sets import read_query_texts
 from pagemill.store.reading import RunReader
 
 
@@ -27,20 +27,23 @@ from pagemill.store.reading import RunReader
 @queries_option()
 @takes(options=EmbedOptions, settings=EngineSettings, leave_out=ImageSources.NOT_NEEDED)
 @quiet_option
-def command(out: Path, queries: Path | None, options: EmbedOptions, settings: EngineSettings, quiet: bool) -> int:
+def command(out: Path, queries: str | None, options: EmbedOptions, settings: EngineSettings, quiet: bool) -> int:
     """Make vectors of the pages, regions and queries of a run directory, in OUT/embeddings.
 
     \b
     pagemill embed out
-    pagemill embed out --queries queries.jsonl
+    pagemill embed out --queries auto
     pagemill embed out --engine vllm --model qwen3-vl-embedding-2b --server http://127.0.0.1:8000
 
     Only new and changed pages are embedded. To resume, repeat the command.
     """  # noqa: D301 - click wants the control character
-    if queries:
-        options = replace(options, queries=read_query_texts(queries))
-    RunReader.open(out).close()  # before a model is loaded
     console = messages(quiet=quiet)
+    RunReader.open(out).close()  # before a model is loaded
+    if queries:
+        texts, where = query_texts(queries, places_of(out))
+        options = replace(options, queries=texts)
+        if queries == AUTO:
+            console.note(f"queries: {len(texts):,}, from {where}")
     with closing(open_engine(replace(settings, folder=out / FOLDER))) as chosen:
         with ProgressBar(console) as bar:
             outcome = asyncio.run(embed(out, chosen, options, bar.update))

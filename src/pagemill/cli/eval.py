@@ -11,13 +11,14 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from pagemill.app.queries import AUTO, judged_queries, places_of
 from pagemill.app.search import Searcher
-from pagemill.cli.options import FILE, choice, json_option, run_directory, takes
+from pagemill.cli.options import FILE, QueriesType, choice, json_option, run_directory, takes
 from pagemill.cli.progress import ProgressBar, messages
 from pagemill.config.settings import QueryEngineSettings
-from pagemill.errors import CorruptInputError, OutputError
+from pagemill.errors import CorruptInputError, InputError, OutputError
 from pagemill.evaluation import retrieval as scoring
-from pagemill.evaluation.query_sets import QueryFormat, read_queries
+from pagemill.evaluation.query_sets import QueryFormat
 from pagemill.evaluation.retrieval import Comparison, RetrievalResult
 from pagemill.store.files import write_whole
 
@@ -32,13 +33,17 @@ def command() -> None:
 
 @command.command("retrieval", short_help="Score search results.")
 @run_directory
-@click.option("--queries", "queries_file", required=True, type=FILE, metavar="FILE", help="File of queries.")
+@click.option(
+    *("--queries", "queries_from"),
+    required=True,
+    type=QueriesType(),
+    metavar="FILE|auto",
+    help="File of queries; auto: those of the dataset whose pages were parsed.",
+)
 @click.option(
     *("--format", "query_format"),
     type=choice(QueryFormat),
-    default="jsonl",
-    show_default=True,
-    help="Format of the queries.",
+    help="Format of the queries.  [default: sds-kopub for a .parquet or .arrow, beir with --qrels, else jsonl]",
 )
 @click.option("--qrels", type=FILE, metavar="FILE", help="beir: file of the relevant pages.")
 @click.option(
@@ -58,8 +63,8 @@ def command() -> None:
 @json_option
 def retrieval(
     out: Path,
-    queries_file: Path,
-    query_format: str,
+    queries_from: str,
+    query_format: str | None,
     qrels: Path | None,
     similarity: float,
     engines: QueryEngineSettings,
@@ -73,7 +78,7 @@ def retrieval(
 
     \b
     pagemill eval retrieval out --queries queries.jsonl -o today.json
-    pagemill eval retrieval out --queries SDS-KoPub-QA.parquet --format sds-kopub
+    pagemill eval retrieval out --queries auto
     pagemill eval retrieval out --queries queries.jsonl --compare yesterday.json
     """  # noqa: D301 - click wants the control character
     other = None
@@ -87,9 +92,18 @@ def retrieval(
     if output and not output.absolute().parent.is_dir():  # before the work begins
         raise OutputError(f"cannot write {output}: no such folder", remedy="Create it, or name another file.")
     scoring.scorer()  # fails now if ir-measures is not installed
-    queries = read_queries(queries_file, QueryFormat(query_format), qrels)
+    chosen = QueryFormat(query_format) if query_format else None
+    queries, where = judged_queries(queries_from, chosen, qrels, places_of(out))
+    if queries_from == AUTO:
+        click.echo(f"queries: {len(queries):,}, from {where}", err=True)
     with Searcher(out, engines) as searcher:
         index = searcher.index
+        pages = index.page_ids()
+        if queries_from == AUTO and not {page for query in queries for page in query.relevant}.intersection(pages):
+            raise InputError(
+                f"no page of {out} answers any query of {where}",
+                remedy="Name the queries of these pages, or parse and index the pages of these queries.",
+            )
         if index.behind:
             click.echo(f"Note: {index.behind}. To update it: pagemill index {out}", err=True)
         with ProgressBar(messages(), len(queries), "searching") as bar:
@@ -97,7 +111,7 @@ def retrieval(
                 queries,
                 lambda query: searcher.ranked_names(query.query),
                 index=searcher.description(),
-                known_pages=index.page_ids(),
+                known_pages=pages,
                 duplicates_of=lambda page: index.near_duplicates(page, similarity=similarity),
                 tell=lambda done: bar.update(done, len(queries)),
             )

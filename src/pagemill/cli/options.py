@@ -65,6 +65,16 @@ class Name(click.ParamType[Any]):
         return self.kind(value)
 
 
+class QueriesType(click.ParamType[str]):
+    """A file of queries, or ``auto`` for those of the dataset."""
+
+    name = "queries"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Refuse a file that does not exist."""
+        return value if value == "auto" else str(FILE.convert(value, param, ctx))
+
+
 FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
@@ -74,9 +84,10 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 queries_option = functools.partial(
     click.option,
     "--queries",
-    type=FILE,
-    metavar="FILE",
-    help="Embed these queries as well: .jsonl, .parquet or .csv with an id and a text per row.",
+    type=QueriesType(),
+    metavar="FILE|auto",
+    help="Embed these queries as well: .jsonl, .parquet or .csv with an id and a text per row; auto: those of the "
+    "dataset.",
 )
 
 

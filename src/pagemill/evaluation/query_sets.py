@@ -18,13 +18,18 @@ from pagemill.errors import CorruptInputError, InputError, UnsupportedInputError
 from pagemill.evaluation.retrieval import Query
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
 _MAX_LINE = 2**20
 _MAX_BYTES = 2**30
+_PARQUET_MAGIC = b"PAR1"
+_ARROW_MAGIC = b"ARROW1"
+_TABLES = (".parquet", ".arrow")
 _IDS = ("id", "query_id", "query-id", "_id", "qid")
 _TEXTS = ("text", "query", "question")
+_QA_COLUMNS = frozenset({"id", "query", "ground_truth"})
+_WANTED = (*_IDS, *_TEXTS, "type", "domain")
 _COLUMNS = "It needs an id (id, query_id, _id or qid) and a text (text, query or question) for each query."
 
 
@@ -37,7 +42,7 @@ class QueryFormat(StrEnum):
     BEIR = "beir"
     """``queries.jsonl`` with ``_id`` and ``text``, and a table of query id, page id and grade."""
     SDS_KOPUB = "sds-kopub"
-    """The Parquet file ``SDS-KoPub-QA``: ``id`` (the page that answers), ``query``, ``type``, ``domain``."""
+    """The table ``SDS-KoPub-QA``, Parquet or Arrow: ``id`` (the page that answers), ``query``, ``type``, ``domain``."""
 
 
 _FIELDS = {
@@ -50,16 +55,20 @@ _FIELDS = {
 def read_query_texts(path: Path) -> tuple[tuple[str, str], ...]:
     """Ids and texts of the queries in a file, told by its suffix: ``.jsonl``, ``.parquet``, ``.csv`` or ``.tsv``.
 
+    In a table like ``SDS-KoPub-QA`` the id is that of a page, so that a query is called by the number of its row.
+
     Raises:
         InputError: The file cannot be read; or a query has no id or text, or an id comes twice.
         UnsupportedInputError: It has another suffix.
     """
-    readers = {".jsonl": _json_lines, ".parquet": _parquet, ".csv": _comma_separated, ".tsv": _comma_separated}
+    readers = {".jsonl": _json_lines, ".parquet": _table, ".csv": _comma_separated, ".tsv": _comma_separated}
     reader = readers.get(path.suffix.lower())
     if reader is None:
         raise UnsupportedInputError(f"{path} is no file of queries", remedy="Give a .jsonl, .parquet, .csv or .tsv.")
     queries: dict[str, str] = {}
-    with _input_errors(path, _COLUMNS):
+    with _input_errors(str(path), path, _COLUMNS):
+        if reader is _table and is_qa_table(_columns(path)):
+            return tuple((query.id, query.query) for query in read_qa_table([(str(path), path)]))
         for number, row in enumerate(reader(path), start=1):
             query_id, text = _first(row, _IDS), _first(row, _TEXTS)
             if query_id is None or text is None:
@@ -73,12 +82,35 @@ def read_query_texts(path: Path) -> tuple[tuple[str, str], ...]:
     return tuple(queries.items())
 
 
-def read_queries(path: Path, query_format: QueryFormat, qrels: Path | None = None) -> list[Query]:
+def is_qa_table(columns: Iterable[str]) -> bool:
+    """Whether a table with these columns is one like ``SDS-KoPub-QA``."""
+    return set(columns) >= _QA_COLUMNS
+
+
+def read_qa_table(files: Sequence[tuple[str, Path]]) -> list[Query]:
+    """Read the queries of a table like ``SDS-KoPub-QA``.
+
+    Args:
+        files: Name and path of each of its shards, in order.
+
+    Raises:
+        InputError: As of :func:`read_queries`.
+    """
+    queries: list[Query] = []
+    for name, path in files:
+        with _input_errors(name, path, _FIELDS[QueryFormat.SDS_KOPUB]):
+            rows = enumerate(_table(path), start=len(queries) + 1)
+            queries += [_query(QueryFormat.SDS_KOPUB, number, row, {}) for number, row in rows]
+    _check(", ".join(name for name, _ in files[:1]), queries)
+    return queries
+
+
+def read_queries(path: Path, query_format: QueryFormat | None = None, qrels: Path | None = None) -> list[Query]:
     """Read a set of queries.
 
     Args:
         path: The queries.
-        query_format: How they are written.
+        query_format: How they are written; None: as the file says, by ``qrels`` and by its suffix.
         qrels: BEIR: the table that says which pages answer.
 
     Raises:
@@ -86,21 +118,25 @@ def read_queries(path: Path, query_format: QueryFormat, qrels: Path | None = Non
         MissingInputError: A file does not exist; UnreadableInputError when it cannot be read.
         CorruptInputError: A file is not of this format, or holds no query with an answer.
     """
+    if query_format is None:
+        is_table = path.suffix.lower() in _TABLES
+        query_format = QueryFormat.BEIR if qrels else QueryFormat.SDS_KOPUB if is_table else QueryFormat.JSONL
     if (qrels is not None) != (query_format is QueryFormat.BEIR):
         raise UsageError(
             f"the format {query_format} {'has no file of' if qrels else 'needs the file of'} relevant pages",
             remedy="Name it with --qrels, for --format beir alone.",
         )
+    if query_format is QueryFormat.SDS_KOPUB:
+        return read_qa_table([(str(path), path)])
     judged = _judgements(qrels) if qrels else {}
-    with _input_errors(path, _FIELDS[query_format]):
-        rows = _parquet(path) if query_format is QueryFormat.SDS_KOPUB else _json_lines(path)
+    with _input_errors(str(path), path, _FIELDS[query_format]):
         queries = [
             _query(query_format, number, row, judged)
-            for number, row in enumerate(rows, start=1)
+            for number, row in enumerate(_json_lines(path), start=1)
             # The file of queries may hold those of other splits, too: the table says which ones count.
             if query_format is not QueryFormat.BEIR or row.get("_id") in judged
         ]
-    _check(path, queries)
+    _check(str(path), queries)
     return queries
 
 
@@ -109,8 +145,11 @@ def _query(query_format: QueryFormat, number: int, row: dict[str, Any], judged: 
     try:
         if query_format is QueryFormat.SDS_KOPUB:
             # One page may answer several queries, so its id is no name for a query: the row is.
-            fields = {**row, "id": str(number), "relevant": {str(row["id"]): 1}}
-            fields |= {"type": row["type"] or "", "domain": row["domain"] or ""}
+            page = _first(row, ("id",))
+            if page is None:
+                raise ValueError("it has no id of a page")
+            fields = {**row, "id": str(number), "relevant": {page: 1}}
+            fields |= {name: row.get(name) or "" for name in ("type", "domain")}
         elif query_format is QueryFormat.BEIR:
             known = row.get("metadata") or {}
             fields = {"id": row["_id"], "query": row["text"], "relevant": judged[row["_id"]]}
@@ -118,7 +157,7 @@ def _query(query_format: QueryFormat, number: int, row: dict[str, Any], judged: 
         elif isinstance(row.get("relevant"), list):
             fields = {**row, "relevant": dict.fromkeys(row["relevant"], 1)}
         return msgspec.convert(fields, Query)
-    except (KeyError, TypeError, AttributeError, msgspec.ValidationError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, msgspec.ValidationError) as error:
         raise ValueError(f"query {number}: {error}") from error
 
 
@@ -126,7 +165,7 @@ def _judgements(qrels: Path) -> dict[str, dict[str, int]]:
     """Grades by query and page."""
     relevant: dict[str, dict[str, int]] = {}
     with (
-        _input_errors(qrels, "A line has query id, page id and grade, with tabs between."),
+        _input_errors(str(qrels), qrels, "A line has query id, page id and grade, with tabs between."),
         qrels.open(encoding="utf-8", newline="") as stream,
     ):
         for number, row in enumerate(csv.reader(stream, delimiter="\t"), start=1):
@@ -141,15 +180,15 @@ def _judgements(qrels: Path) -> dict[str, dict[str, int]]:
 
 
 @contextlib.contextmanager
-def _input_errors(path: Path, remedy: str) -> Iterator[None]:
+def _input_errors(name: str, path: Path, remedy: str) -> Iterator[None]:
     try:
         if path.stat().st_size > _MAX_BYTES:
-            raise InputError(f"{path} is larger than {_MAX_BYTES:,} bytes", remedy="Split it.")
+            raise InputError(f"{name} is larger than {_MAX_BYTES:,} bytes", remedy="Split it.")
         yield
     except OSError as error:
-        raise unreadable(str(path), error) from error
+        raise unreadable(name, error) from error
     except (ValueError, RecursionError, csv.Error, pa.ArrowException) as error:
-        raise CorruptInputError(f"{path} cannot be read as queries: {error}", remedy=remedy) from error
+        raise CorruptInputError(f"{name} cannot be read as queries: {error}", remedy=remedy) from error
 
 
 def _first(row: dict[str, Any], names: Iterable[str]) -> str | None:
@@ -174,11 +213,26 @@ def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
                 yield row
 
 
-def _parquet(path: Path) -> Iterator[dict[str, Any]]:
+def _columns(path: Path) -> list[str]:
     with pq.ParquetFile(path) as file:
-        wanted = [name for name in file.schema_arrow.names if name in (*_IDS, *_TEXTS, "type", "domain")]
-        for batch in file.iter_batches(columns=wanted):
-            yield from batch.to_pylist()
+        return list(file.schema_arrow.names)
+
+
+def _table(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a Parquet or Arrow file; content decides, not the name."""
+    with path.open("rb") as file:
+        head = file.read(len(_ARROW_MAGIC))
+    if head.startswith(_PARQUET_MAGIC):
+        with pq.ParquetFile(path) as parquet:
+            wanted = [name for name in parquet.schema_arrow.names if name in _WANTED]
+            for batch in parquet.iter_batches(columns=wanted):
+                yield from batch.to_pylist()
+        return
+    with pa.OSFile(str(path)) as file:
+        reader = (pa.ipc.open_file if head == _ARROW_MAGIC else pa.ipc.open_stream)(file)
+        table = reader.read_all()
+        table.validate(full=True)  # offsets of untrusted files may point anywhere
+        yield from table.select([name for name in table.schema.names if name in _WANTED]).to_pylist()
 
 
 def _comma_separated(path: Path) -> Iterator[dict[str, Any]]:
@@ -186,12 +240,12 @@ def _comma_separated(path: Path) -> Iterator[dict[str, Any]]:
         yield from csv.DictReader(lines, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
 
 
-def _check(path: Path, queries: list[Query]) -> None:
-    twice = [name for name, count in Counter(query.id for query in queries).items() if count > 1]
+def _check(name: str, queries: list[Query]) -> None:
+    twice = [each for each, count in Counter(query.id for query in queries).items() if count > 1]
     if twice:
-        raise CorruptInputError(f"{path} has two queries {twice[0]!r}")
+        raise CorruptInputError(f"{name} has two queries {twice[0]!r}")
     for query in queries:
         if not any(grade > 0 for grade in query.relevant.values()):
-            raise CorruptInputError(f"{path}: no page answers query {query.id!r}", remedy="Leave it out, or name one.")
+            raise CorruptInputError(f"{name}: no page answers query {query.id!r}", remedy="Leave it out, or name one.")
     if not queries:
-        raise CorruptInputError(f"{path} holds no query that a page answers")
+        raise CorruptInputError(f"{name} holds no query that a page answers")

@@ -90,6 +90,26 @@ def expand_url(url: str, origin: int, *, recursive: bool, skipped: SkippedFiles)
         yield Item(uri=url, name=base_name(url), origin=origin, error=unreachable(url, errors[0]))
 
 
+def dataset_files(root: str) -> list[Item]:
+    """All files of a dataset on the Hub, by its address.
+
+    Raises:
+        MissingDependencyError: The Hub's client is not installed.
+        MissingInputError: There is no such dataset.
+        NetworkError: The Hub cannot be reached.
+    """
+    filesystem, path = _filesystem(root)
+    try:
+        names = sorted(map(str, filesystem.find(path)), key=natural_key)
+    except Exception as error:
+        raise unreachable(root, error) from error
+    uris = ((f"hf://{name}", name) for name in names)
+    return [
+        Item(uri=uri, name=base_name(uri), origin=0, content=RemoteFile(filesystem, name), root=root)
+        for uri, name in uris
+    ]
+
+
 def _selected(filesystem: Any, address: DatasetAddress) -> list[str]:
     """The files of a configuration or split of a dataset on the Hub."""
     root = address.root.removeprefix("hf://")

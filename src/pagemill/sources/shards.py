@@ -128,13 +128,7 @@ def pieces(
     Raises:
         TableWithoutImagesError: It is whole as far as can be seen, and has no column for images.
     """
-    if isinstance(content, bytes):
-        file: Any = pa.BufferReader(content)
-    elif isinstance(content, Path):
-        file = pa.memory_map(str(content)) if file_format is not FileFormat.PARQUET else pa.OSFile(str(content))
-    else:
-        file = content.filesystem.open(content.path, "rb")
-    stack.enter_context(file)
+    file = stack.enter_context(_open(content, file_format))
     if file_format is FileFormat.PARQUET:
         parquet = stack.enter_context(
             pq.ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER, page_checksum_verification=True)
@@ -160,6 +154,31 @@ def pieces(
             raise footer from None
         raise
     return columns, _stream_batches(file, stream, content, footer)
+
+
+def column_names(content: Content, file_format: FileFormat) -> list[str]:
+    """Names of the columns of a shard.
+
+    Raises:
+        CorruptInputError: It is damaged.
+        OSError: Its filesystem fails; any exception where that is a remote one.
+    """
+    try:
+        with _open(content, file_format) as file:
+            if file_format is FileFormat.PARQUET:
+                return list(pq.ParquetFile(file).schema_arrow.names)
+            opened = pa.ipc.open_file if file_format is FileFormat.ARROW_FILE else pa.ipc.open_stream
+            return list(opened(file).schema.names)
+    except Exception as error:
+        raise reason_of(error, content) from error
+
+
+def _open(content: Content, file_format: FileFormat) -> Any:
+    if isinstance(content, bytes):
+        return pa.BufferReader(content)
+    if isinstance(content, Path):
+        return pa.memory_map(str(content)) if file_format is not FileFormat.PARQUET else pa.OSFile(str(content))
+    return content.filesystem.open(content.path, "rb")
 
 
 def _row_groups(parquet: pq.ParquetFile, content: Content, columns: Columns, ended: Container[int]) -> Iterator[Piece]:

@@ -84,7 +84,7 @@ def test_without_one_folders_and_names_do(selection: str, files: list[int], card
 @pytest.mark.parametrize("card", [SDS, b""])
 @pytest.mark.parametrize("selection", [":none", ":SDS-KoPub-QA/none", "/none"])
 def test_what_is_not_there_says_what_is(selection: str, card: bytes):
-    with pytest.raises(MissingInputError, match="the dataset has no (configuration|split) 'none'") as caught:
+    with pytest.raises(MissingInputError, match=r"the dataset has no (configuration|split) 'none'") as caught:
         selected(selection, card)
     assert "There are: " in (caught.value.remedy or "")
 

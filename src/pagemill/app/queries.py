@@ -1,0 +1,200 @@
+"""Queries: those of a file, or with ``auto`` those that come with the dataset whose pages a run holds."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path, PurePosixPath
+
+import msgspec
+
+from pagemill.document.names import safe_name
+from pagemill.errors import InputError, MissingInputError, UsageError
+from pagemill.evaluation.query_sets import (
+    QueryFormat,
+    is_qa_table,
+    read_qa_table,
+    read_queries,
+    read_query_texts,
+)
+from pagemill.evaluation.retrieval import Query
+from pagemill.imaging.formats import SUFFIXES
+from pagemill.sources.digest import format_of
+from pagemill.sources.hub import DatasetAddress
+from pagemill.sources.items import Content, Item, RemoteFile, is_url, natural_key, table_of
+from pagemill.sources.remote import TemporaryCopy, copy_to_disk, dataset_files, unreachable
+from pagemill.sources.shards import column_names
+from pagemill.store.reading import RunReader
+
+AUTO = "auto"
+"""In place of a file: the queries of the dataset."""
+_NO_FILE = "Name a file of queries with --queries FILE."
+_DATASET_INFO = "dataset_info.json"
+"""A folder with this file is a configuration in the cache of the ``datasets`` library, two levels deeper."""
+_MAX_ENTRIES = 20_000
+"""Of folders that are looked at."""
+_MAX_TABLES = 200
+"""Whose columns are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryTable:
+    """The table of queries of a dataset."""
+
+    name: str
+    """Its place: a path or URL, without suffix and shard number."""
+    queries: list[Query]
+
+
+def query_texts(given: str, places: Iterable[str]) -> tuple[tuple[tuple[str, str], ...], str]:
+    """Ids and texts of queries, for embedding, and where they come from.
+
+    Args:
+        given: A file, or ``auto``.
+        places: For ``auto``: paths and URLs of the parsed files, or of the inputs that they are in.
+
+    Raises:
+        InputError: The file cannot be read, or there is no table of queries.
+        UsageError: There are several.
+        NetworkError: The Hub cannot be reached.
+    """
+    if given != AUTO:
+        return read_query_texts(Path(given)), given
+    table = find_query_table(places)
+    return tuple((query.id, query.query) for query in table.queries), table.name
+
+
+def judged_queries(
+    given: str, query_format: QueryFormat | None, qrels: Path | None, places: Iterable[str]
+) -> tuple[list[Query], str]:
+    """Queries with the pages that answer them, and where they come from; see :func:`query_texts`."""
+    if given != AUTO:
+        return read_queries(Path(given), query_format, qrels), given
+    if query_format is not None or qrels is not None:
+        raise UsageError("--queries auto knows the format", remedy="Leave out --format and --qrels.")
+    table = find_query_table(places)
+    # Ids of pages are names of files, too, and so may differ from those in the dataset.
+    queries = [
+        msgspec.structs.replace(query, relevant={safe_name(page): grade for page, grade in query.relevant.items()})
+        for query in table.queries
+    ]
+    return queries, table.name
+
+
+def places_of(out: Path) -> list[str]:
+    """Paths and URLs of the parsed files of a run, or of their folders."""
+    with RunReader.open(out) as reader:
+        addresses = reader.source_addresses().values()
+    return list(dict.fromkeys(addresses))
+
+
+def find_query_table(places: Iterable[str]) -> QueryTable:
+    """Find the table of queries of the dataset that pages come from, and read it.
+
+    In the dataset on the Hub, or in the folder with the pages, the folders in it and those beside it.
+
+    Raises:
+        InputError: There is none, or it cannot be read.
+        UsageError: There are several.
+        NetworkError: The Hub cannot be reached.
+    """
+    places = list(places)
+    found: dict[str, list[Item]] = {}
+    for tables in _searched(places):
+        for name, files in tables.items():
+            if is_qa_table(_columns(files[0])):
+                found[name] = files
+        if found:
+            break
+    if not found:
+        where = ", ".join(islice(places, 3)) or "an empty run"
+        raise MissingInputError(f"no table of queries (id, query, ground_truth) comes with {where}", remedy=_NO_FILE)
+    if len(found) > 1:
+        raise UsageError(f"there are several tables of queries: {', '.join(sorted(found))}", remedy=_NO_FILE)
+    ((name, files),) = found.items()
+    with ExitStack() as stack:
+        shards = []
+        for file in files:
+            if isinstance(file.content, Path):
+                shards.append((file.uri, file.content))
+            elif file.content is not None:
+                copy = _fetched(file.content, file.uri)
+                stack.callback(copy.path.unlink, missing_ok=True)
+                shards.append((file.uri, copy.path))
+        return QueryTable(name, read_qa_table(shards))
+
+
+def _searched(places: Sequence[str]) -> Iterator[dict[str, list[Item]]]:
+    """Tables that may be of the dataset, nearest first."""
+    datasets = dict.fromkeys(address.root for place in places if (address := DatasetAddress.parse(place)) is not None)
+    for root in datasets:
+        yield _tables(dataset_files(root))
+    folders = dict.fromkeys(_folder(place) for place in places if not is_url(place))
+    for folder in folders:
+        levels = [(folder, 2), (folder.parent, 2)]
+        if (folder / _DATASET_INFO).is_file():
+            levels.append((folder.parent.parent.parent, 4))
+        for top, depth in levels:
+            paths = islice(_walk(top, depth), _MAX_ENTRIES)
+            yield _tables(Item(uri=str(path), name=path.name, origin=0, content=path) for path in paths)
+
+
+def _folder(place: str) -> Path:
+    path = Path(place).expanduser().absolute()
+    while glob.has_magic(str(path)) and not path.exists():
+        path = path.parent
+    return path if path.is_dir() else path.parent
+
+
+def _walk(folder: Path, depth: int) -> Iterator[Path]:
+    """Files of a folder, and of those in it down to a depth; hidden ones and output of runs are left out."""
+    with suppress(OSError), os.scandir(folder) as scanned:
+        entries = sorted(scanned, key=lambda entry: natural_key(entry.name))
+        if any(entry.name == ".pagemill" for entry in entries):
+            return
+        for entry in entries:
+            if entry.name.startswith("."):
+                continue
+            if entry.is_file():
+                yield Path(entry.path)
+            elif depth > 1 and entry.is_dir(follow_symlinks=False):
+                yield from _walk(Path(entry.path), depth - 1)
+
+
+def _tables(files: Iterable[Item]) -> dict[str, list[Item]]:
+    """Files by the table that they are shards of."""
+    tables: dict[str, list[Item]] = {}
+    for file in files:
+        suffix = SUFFIXES.get(PurePosixPath(file.uri).suffix.lower())
+        if suffix is not None and suffix.is_table:
+            tables.setdefault(table_of(file.uri), []).append(file)
+    return dict(islice(tables.items(), _MAX_TABLES))
+
+
+def _columns(file: Item) -> list[str]:
+    """Columns of a table; none of one that is damaged or, on this machine, not readable: it is of no use here."""
+    assert file.content is not None
+    try:
+        file_format = format_of(file)
+        return column_names(file.content, file_format) if file_format.is_table else []
+    except InputError:
+        return []
+    except Exception as error:
+        if isinstance(file.content, RemoteFile):
+            raise unreachable(file.uri, error) from error
+        if isinstance(error, OSError):
+            return []
+        raise
+
+
+def _fetched(content: Content, uri: str) -> TemporaryCopy:
+    """A copy on this machine."""
+    assert not isinstance(content, Path)
+    try:
+        return copy_to_disk(content, None)
+    except Exception as error:
+        raise unreachable(uri, error) from error

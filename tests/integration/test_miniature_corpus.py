@@ -1,0 +1,110 @@
+"""The reference corpus in miniature, from its address on the Hub to its scores."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import miniature_corpus
+import numpy as np
+import pytest
+from local_hub import LocalHub, Repository
+from miniature_corpus import CORPUS, PAGE_IDS, QUESTIONS
+
+from pagemill.errors import ExitCode
+
+pytest.importorskip("huggingface_hub")
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.integration
+
+ADDRESS = f"hf://datasets/{miniature_corpus.NAME}"
+LINES = ("--layout-engine", "fast", "--lang", "en")
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[LocalHub]:
+    """With the corpus on it."""
+    folder = miniature_corpus.write(tmp_path / "published")
+    files = {path.name: path.read_bytes() for path in folder.iterdir()}
+    with LocalHub() as hub:
+        hub.repositories[miniature_corpus.NAME] = Repository(branches={"main": files})
+        yield hub
+
+
+class Shell:
+    """Runs commands in a folder, on a machine that knows the Hub."""
+
+    def __init__(self, folder: Path, surroundings: dict[str, str], hub: LocalHub) -> None:
+        self.folder = folder
+        self.environment = surroundings | {
+            "HF_ENDPOINT": hub.url,
+            "HF_HOME": str(folder / "hf"),
+            "HF_HUB_DISABLE_XET": "1",
+            "HF_HUB_DISABLE_TELEMETRY": "1",
+        }
+        self.environment.pop("HF_HUB_OFFLINE", None)
+
+    def run(self, *arguments: str, status: int = ExitCode.OK) -> str:
+        command = [sys.executable, "-m", "pagemill", *arguments]
+        done = subprocess.run(
+            command, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=120, check=False
+        )
+        said = done.stdout + done.stderr
+        assert done.returncode == status, said
+        return said
+
+    def page_ids(self, out: str) -> list[str]:
+        """Of the pages that were parsed, in input order."""
+        lines = (self.folder / out / "ocr_results.jsonl").read_text().splitlines()
+        records = sorted(map(json.loads, lines), key=lambda record: record["page_idx"])
+        assert {record["status"] for record in records} == {"done"}
+        return [record["page_id"] for record in records]
+
+
+@pytest.fixture
+def shell(tmp_path: Path, surroundings: dict[str, str], hub: LocalHub) -> Shell:
+    return Shell(tmp_path, surroundings, hub)
+
+
+@pytest.mark.slow
+def test_the_dataset_as_it_is_published(shell: Shell):
+    said = shell.run("parse", ADDRESS, "-o", "out", *LINES)
+    assert "2 tables without images skipped: SDS-KoPub-annotations, SDS-KoPub-QA" in said
+    assert shell.page_ids("out") == PAGE_IDS
+    assert sorted(path.stem for path in (shell.folder / "out" / "documents").glob("*.md")) == ["30", "7"]
+    assert f"queries: 3, from {ADDRESS}/{miniature_corpus.QA}" in shell.run("embed", "out", "--queries", "auto")
+    assert len(np.load(shell.folder / "out" / "embeddings" / "queries.npy")) == len(QUESTIONS)
+    shell.run("index", "out")
+    scores = json.loads(
+        subprocess.run(
+            [sys.executable, "-m", "pagemill", "eval", "retrieval", "out", "--queries", "auto", "--json"],
+            cwd=shell.folder,
+            env=shell.environment,
+            capture_output=True,
+            check=True,
+        ).stdout
+    )
+    assert scores["queries"] == len(QUESTIONS)
+    assert scores["unknown_pages"] == []
+    assert "page 0" not in shell.run("search", "out", "mill", "--top", "9")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("selection", [f":{CORPUS}", f"@main:{CORPUS}/test"])
+def test_one_configuration(shell: Shell, selection: str):
+    said = shell.run("parse", f"{ADDRESS}{selection}", "-o", "out", *LINES)
+    assert "without images" not in said
+    assert shell.page_ids("out") == PAGE_IDS
+    assert "queries: 3, from" in shell.run("embed", "out", "--queries", "auto")
+
+
+def test_a_configuration_that_is_not_there(shell: Shell):
+    said = shell.run("parse", f"{ADDRESS}:pages", "-o", "out", *LINES, status=ExitCode.INPUT)
+    assert "no configuration 'pages'" in said
+    assert "SDS-KoPub-QA, SDS-KoPub-annotations, SDS-KoPub-corpus" in said

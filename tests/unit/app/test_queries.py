@@ -1,0 +1,73 @@
+"""The queries that come with a dataset are found beside its pages, in every layout in which datasets lie."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import miniature_corpus
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from miniature_corpus import QUESTIONS, Layout
+
+from pagemill.app.queries import AUTO, find_query_table, judged_queries, query_texts
+from pagemill.errors import MissingInputError, UsageError
+from pagemill.evaluation.query_sets import QueryFormat, read_query_texts
+
+
+def shards(folder: Path) -> list[str]:
+    """Of the corpus."""
+    found = sorted(path for path in folder.rglob("*") if path.suffix in (".parquet", ".arrow"))
+    chosen = [str(path) for path in found if miniature_corpus.CORPUS in str(path)]
+    assert chosen
+    return chosen
+
+
+@pytest.mark.parametrize("layout", Layout)
+def test_queries_are_found_beside_the_pages(tmp_path: Path, layout: Layout):
+    folder = miniature_corpus.write(tmp_path / "data", layout)
+    queries, where = judged_queries(AUTO, None, None, shards(folder))
+    assert [(query.query, query.relevant) for query in queries] == [
+        (text, {page: 1}) for text, page in QUESTIONS.items()
+    ]
+    assert [query.type for query in queries] == ["text", "cross", "visual"]
+    assert miniature_corpus.QA in where
+    texts, same = query_texts(AUTO, shards(folder))
+    assert texts == tuple((query.id, query.query) for query in queries)
+    assert same == where
+
+
+def test_in_the_folder_that_was_named(tmp_path: Path):
+    folder = miniature_corpus.write(tmp_path / "data")
+    assert len(find_query_table([str(folder)]).queries) == len(QUESTIONS)
+    assert len(find_query_table([str(folder / "*.parquet")]).queries) == len(QUESTIONS)
+
+
+def test_the_file_itself_may_be_named(tmp_path: Path):
+    folder = miniature_corpus.write(tmp_path / "data")
+    qa = folder / f"{miniature_corpus.QA}.parquet"
+    assert read_query_texts(qa) == query_texts(AUTO, shards(folder))[0]
+    assert judged_queries(str(qa), None, None, ())[0] == find_query_table(shards(folder)).queries
+
+
+def test_ids_of_pages_are_those_of_the_run(tmp_path: Path):
+    pq.write_table(pa.table({"id": ["a/b_0"], "query": ["?"], "ground_truth": [[0]]}), tmp_path / "qa.parquet")
+    (query,), _ = judged_queries(AUTO, None, None, [str(tmp_path / "corpus.parquet")])
+    assert query.relevant == {"a_b_0": 1}
+
+
+def test_none_or_several_are_told(tmp_path: Path):
+    folder = miniature_corpus.write(tmp_path / "outer" / "data")
+    shutil.copy(folder / f"{miniature_corpus.QA}.parquet", folder / "another.parquet")
+    with pytest.raises(UsageError, match="several tables of queries: "):
+        find_query_table(shards(folder))
+    for name in ("another", miniature_corpus.QA):
+        (folder / f"{name}.parquet").write_bytes(b"PAR1 torn")
+    with pytest.raises(MissingInputError, match="no table of queries"):
+        find_query_table(shards(folder))
+
+
+def test_auto_needs_no_format(tmp_path: Path):
+    with pytest.raises(UsageError, match="knows the format"):
+        judged_queries(AUTO, QueryFormat.JSONL, None, [str(tmp_path)])
