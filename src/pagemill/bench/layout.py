@@ -45,6 +45,14 @@ _DISTINCT = 4
 """Different pages whose preprocessing is measured."""
 
 
+def has_gpu(device: TorchDevice) -> bool:
+    """Whether a choice of device means a GPU on this machine."""
+    import torch
+
+    auto = device is TorchDevice.AUTO
+    return bool(torch.accelerator.is_available()) if auto else device is not TorchDevice.CPU
+
+
 def inference_rows(
     weights: Path, device: TorchDevice, *, pages: int = 64, batch: int = 64, repeats: int = 3, compile: bool = True
 ) -> list[Speed]:
@@ -130,6 +138,35 @@ def stage_rows(
     return rows
 
 
+def embedded_rows(*, pages: int, threads: int, repeats: int) -> list[Speed]:
+    """Speed of the embedded ONNX engine on the CPU: the model alone, then from encoded pages, pages in threads.
+
+    Args:
+        pages: A4 pages at 300 dpi.
+        threads: Pages at once.
+        repeats: The fastest counts; one more warms up.
+    """
+    from pagemill.layout.onnx_engine import create
+
+    drawn = [draw_page(seed, A4_300DPI) for seed in range(_DISTINCT)]
+    rows = []
+    with contextlib.closing(create()) as engine, ThreadPoolExecutor(threads) as pool:
+        encoded = {kind: encode_pages(drawn, kind) for kind in ("JPEG", "PNG")}
+        ways: list[tuple[str, Callable[[Any], Any], Sequence[Any]]] = [
+            ("pixels", lambda page: engine.detect([page]), drawn),
+            *((kind, lambda page: engine.detect([_decode(page)]), data) for kind, data in encoded.items()),
+        ]
+        for name, detect, distinct in ways:
+            inputs = list(itertools.islice(itertools.cycle(distinct), pages))
+
+            def run(detect: Callable[[Any], Any] = detect, inputs: Sequence[Any] = inputs) -> None:
+                list(pool.map(detect, inputs))
+
+            milliseconds = _fastest(run, repeats)
+            rows.append((f"{name} to regions, {threads} threads", milliseconds, pages * 1000 / milliseconds))
+    return rows
+
+
 @contextlib.contextmanager
 def gpu_samples(device: torch.device) -> Iterator[list[int]]:
     """Percentages of the time in which a GPU computes, while the block runs, as its driver says (NVML).
@@ -158,7 +195,7 @@ def gpu_samples(device: torch.device) -> Iterator[list[int]]:
 
 def encode_pages(pages: Sequence[Pixels], kind: str) -> list[bytes]:
     """Pages as PNG or as JPEG of quality 90."""
-    quality = [cv2.IMWRITE_JPEG_QUALITY, 90]  # PNG has none and does not look at it
+    quality = [cv2.IMWRITE_JPEG_QUALITY, 90] if kind == "JPEG" else []
     return [cv2.imencode(f".{kind.lower()}", page[..., ::-1], quality)[1].tobytes() for page in pages]
 
 

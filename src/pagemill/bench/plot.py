@@ -15,7 +15,11 @@ _WIDTH, _PANEL = 760, 250
 _LEFT, _RIGHT, _TOP, _BOTTOM, _GAP = 70, 150, 50, 46, 56
 _INK, _FAINT, _MARK = "#222", "#ddd", "#c0392b"
 _COLOURS = ("#1f77b4", "#e67e22", "#8e44ad", "#2e8b57")
-_BAR, _BAR_GAP, _LABEL = 22, 10, 330
+_BAR, _BAR_GAP, _BARS = 22, 10, 360
+_CHARACTER = 6.7
+"""Width of a character of most texts, about."""
+_SAID = 110
+"""Characters beside a bar."""
 
 Points = list[tuple[float, float]]
 
@@ -52,16 +56,21 @@ def bars_svg(rows: Sequence[tuple[str, float | None, str]], unit: str, title: st
         title: Above all.
     """
     most = max((value for _, value, _ in rows if value), default=1.0)
-    room = _WIDTH - _LABEL - _RIGHT
-    parts = [_text(_LABEL, _TOP - 4, unit)]
+    left = max(_LEFT, *(_CHARACTER * len(name) + 2 * _BAR_GAP for name, _, _ in rows))
+    parts = [_text(left, _TOP - 4, unit)]
     for number, (name, value, said) in enumerate(rows):
         y = _TOP + number * (_BAR + _BAR_GAP)
-        parts.append(_text(_LABEL - 8, y + _BAR - 6, name, anchor="end"))
-        length = room * (value or 0.0) / most
-        parts.append(f'<rect x="{_LABEL}" y="{y}" width="{length:.1f}" height="{_BAR}" fill="{_COLOURS[0]}"/>')
+        parts.append(_text(left - _BAR_GAP, y + _BAR - 6, name, anchor="end"))
+        length = _BARS * (value or 0.0) / most
+        parts.append(f'<rect x="{left:g}" y="{y}" width="{length:.1f}" height="{_BAR}" fill="{_COLOURS[0]}"/>')
         colour = _INK if value is not None else _MARK
-        parts.append(_text(_LABEL + length + 6, y + _BAR - 6, said, colour=colour))
-    return _svg(_TOP + len(rows) * (_BAR + _BAR_GAP) + 10, title, parts)
+        parts.append(_text(left + length + 6, y + _BAR - 6, _shortened(said), colour=colour))
+    width = left + max(_BARS * (value or 0) / most + _CHARACTER * len(_shortened(said)) for _, value, said in rows)
+    return _svg(_TOP + len(rows) * (_BAR + _BAR_GAP) + 10, title, parts, width=width + 2 * _BAR_GAP)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _SAID else f"{text[:_SAID]} ..."
 
 
 def page_html(svg: str, title: str, tables: str) -> str:
@@ -149,8 +158,8 @@ def _decades(least: float, most: float) -> list[float]:
     return marks[first : last + 1]
 
 
-def _svg(height: float, title: str, parts: Sequence[str]) -> str:
-    size = f'viewBox="0 0 {_WIDTH} {height:g}" width="{_WIDTH}" height="{height:g}"'
+def _svg(height: float, title: str, parts: Sequence[str], *, width: float = _WIDTH) -> str:
+    size = f'viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size}'
     heading = _text(_LEFT, 20, title, size=15)
     return "\n".join(

@@ -227,7 +227,12 @@ def sweep(
         shown.print(note, markup=False, soft_wrap=True)
     from pagemill.bench.plot import bars_svg
 
-    bars = [(_named(row), row.best.requests_per_s if row.best else None, _outcome(row)) for row in work.rows]
+    bars = [
+        (_named(row), best.requests_per_s, f"{best.requests_per_s:.2f} with {best.in_flight:,} in flight")
+        if (best := row.best)
+        else (_named(row), None, _outcome(row))
+        for row in work.rows
+    ]
     _deliver(result, shown, output, plot, lambda: bars_svg(bars, "requests/s", title), title, as_json)
     if not ended:
         return ExitCode.INTERRUPTED

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
-from pagemill.bench import layout
+from pagemill.bench import arrow_extract, layout
 from pagemill.bench.table import FigureTable, show
 from pagemill.cli.bench import command
-from pagemill.errors import MissingDependencyError
+from pagemill.errors import MissingDependencyError, UsageError
 from pagemill.testing import random_layout_model
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def test_help_imports_nothing_heavy():
     result = subprocess.run(probe, capture_output=True, text=True, check=True, timeout=60)
     imported = {line.rsplit("|", 1)[-1].strip().split(".")[0] for line in result.stderr.splitlines() if "|" in line}
     assert not imported & {"cv2", "numpy", "torch", "PIL", "kornia_rs", "simplejpeg"}
-    for name in ("layout-inference", "layout-preprocess"):
+    for name in ("arrow-extract", "layout-inference", "layout-preprocess", "server", "sweep"):
         assert name in result.stdout
 
 
@@ -78,16 +78,80 @@ def test_preprocessing_leaves_out_what_is_not_installed(monkeypatch: pytest.Monk
     assert all(name in output for name in missing)
 
 
-def test_inference_needs_torch(monkeypatch: pytest.MonkeyPatch):
+def test_without_torch_the_embedded_engine_is_measured(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(MissingDependencyError, match="torch and transformers") as caught:
-        CliRunner().invoke(command, ["layout-inference"], catch_exceptions=False)
-    assert "pagemill[gpu]" in (caught.value.remedy or "")
+    asked = replace(monkeypatch, layout, "embedded_rows", [("pixels to regions", 80.0, 12.5)])
+    output = run("layout-inference", "--threads", "2", "--repeats", "1")
+    assert asked == {"arguments": (), "pages": 8, "threads": 2, "repeats": 1}
+    assert "pixels to regions" in output
+    assert "PP-DocLayoutV3 is left out: it needs torch and transformers" in output
+    assert "pip install" in output
+
+
+@pytest.mark.parametrize("options", [["--engine", "pp-doclayout-v3"], ["--device", "cuda"], ["--weights", "."]])
+def test_what_is_asked_of_the_large_model_needs_torch(monkeypatch: pytest.MonkeyPatch, options: list[str]):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(MissingDependencyError, match="torch and transformers"):
+        CliRunner().invoke(command, ["layout-inference", *options], catch_exceptions=False)
+
+
+def test_options_of_the_large_model_are_refused_for_the_embedded_one():
+    result = CliRunner().invoke(command, ["layout-inference", "--engine", "onnx", "--batch", "4", "--compile"])
+    assert result.exit_code == 2
+    assert "--batch and --compile/--no-compile: not for the engine onnx" in result.output
+
+
+def test_the_embedded_engine_is_chosen_where_torch_is_installed_as_well(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
+    replace(monkeypatch, layout, "embedded_rows", [("pixels to regions", 80.0, 12.5)])
+    assert "left out" not in run("layout-inference", "--engine", "onnx")
+
+
+def test_extraction_prints_its_rows(monkeypatch: pytest.MonkeyPatch):
+    asked = replace(
+        monkeypatch, arrow_extract, "extraction_rows", [("PNG: raw bytes", 3, 0.7, 1400.0, 184.0, "the same")]
+    )
+    output = run("arrow-extract", "--pages", "3", "--threads", "2")
+    assert "184.00" in output
+    assert {name: asked[name] for name in ("pages", "threads")} == {"pages": 3, "threads": 2}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["server"], "Missing option '--server'"),
+        (["server", "--server", "a", "--plot", "a.png"], ".svg or .html"),
+        (["sweep"], "there is nothing to try"),
+        (["sweep", "--max-num-seqs", "4", "--write-profile", "mine.json"], "ends in .toml"),
+        (["sweep", "--max-num-seqs", "4", "word"], "unexpected 'word'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(arguments: list[str], message: str):
+    result = CliRunner().invoke(command, arguments)
+    assert result.exit_code == 2
+    assert message in result.output
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["server", "--server", "a", "--in-flight", "1,many"],
+        ["server", "--server", "a", "--in-flight", "0"],
+        ["server", "--server", "a", "--in-flight", "5000"],
+        ["server", "--server", "a", "--model", "qwen3-vl-embedding-2b"],
+        ["sweep", "--gpu-mem-util", "0.5,1.5"],
+        ["sweep", "--gpu-mem-util", "nan"],
+    ],
+)
+def test_values_that_make_no_sense_are_refused(arguments: list[str]):
+    with pytest.raises(UsageError):
+        CliRunner().invoke(command, arguments, catch_exceptions=False)
 
 
 def test_inference_makes_a_random_model_and_takes_a_given_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
     made = replace(monkeypatch, random_layout_model, "save_random_model", tmp_path / "made")
+    monkeypatch.setattr(layout, "has_gpu", lambda device: False)
     model = replace(monkeypatch, layout, "inference_rows", [("float32", 100.0, 12.5)])
     stage = replace(monkeypatch, layout, "stage_rows", [("JPEG to regions", 200.0, 12.5, None)])
     options = ["--pages", "3", "--batch", "2", "--device", "cpu", "--threads", "2", "--repeats", "1", "--no-compile"]
