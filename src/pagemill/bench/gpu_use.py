@@ -31,7 +31,7 @@ class GpuUse(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(slots=True)
 class Gpus:
-    """Takes samples of GPUs; :meth:`begin` starts anew."""
+    """Takes samples of GPUs; :meth:`begin` clears them."""
 
     _handles: list[Any]
     _samples: defaultdict[int, list[tuple[float, float, float]]] = field(default_factory=lambda: defaultdict(list))

@@ -1,4 +1,4 @@
-"""A sweep: a server is started anew for each setting, and its saturation measured."""
+"""A sweep: a server is started for each setting, and its saturation measured."""
 
 from __future__ import annotations
 

@@ -75,10 +75,10 @@ async def _serve(serving: Serving, patience: Patience, console: LenientConsole) 
 
 
 async def until_stopped(work: Coroutine[Any, Any, object], kill: Callable[[], object], console: LenientConsole) -> bool:
-    """Do something around servers to its end, or until a signal cancels it; a second signal kills the servers.
+    """Do something around servers until it is finished or a signal cancels it; a second signal kills the servers.
 
     Returns:
-        Whether it came to its end.
+        Whether it was finished.
     """
     task = asyncio.create_task(work)
 
