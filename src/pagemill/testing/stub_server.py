@@ -99,8 +99,8 @@ class StubServer:
         self.settings = settings or StubSettings()
         """May be replaced while the server runs."""
         self.counts: Counter[str] = Counter()
-        """``requests`` (completions), ``connections``, ``answered``, ``max_in_flight``, ``given_up`` (by the client),
-        ``deaths``, and each :class:`Fault` by its value."""
+        """``requests`` (completions), ``embeddings``, ``connections``, ``answered``, ``max_in_flight``, ``given_up`` (by
+        the client), ``deaths``, and each :class:`Fault` by its value."""
         self.bodies: deque[bytes] = deque(maxlen=self.settings.keep_bodies)
         """The last bodies of completions: :attr:`StubSettings.keep_bodies`."""
         self.in_flight = 0
@@ -273,6 +273,7 @@ class StubServer:
         return settings.by_image.get(digest) or text.replace(_IMAGE, digest[:16])
 
     async def _embeddings(self, request: web.BaseRequest) -> web.Response:
+        self.counts["embeddings"] += 1
         asked = msgspec.json.decode(await request.read())
         if asked.get("model") != self.settings.model:
             return _wrong_model(asked.get("model"))
