@@ -99,8 +99,8 @@ class StubServer:
         self.settings = settings or StubSettings()
         """May be replaced while the server runs."""
         self.counts: Counter[str] = Counter()
-        """``requests`` (completions), ``embeddings``, ``connections``, ``answered``, ``max_in_flight``, ``given_up`` (by
-        the client), ``deaths``, and each :class:`Fault` by its value."""
+        """``requests`` (completions), ``embeddings``, ``connections``, ``answered``, ``max_in_flight``, ``given_up``
+        (by the client), ``deaths``, and each :class:`Fault` by its value."""
         self.bodies: deque[bytes] = deque(maxlen=self.settings.keep_bodies)
         """The last bodies of completions: :attr:`StubSettings.keep_bodies`."""
         self.in_flight = 0
