@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pypdfium2 as pdfium
 import pytest
 from shared_runs import made_once
+from stub_process import StubProcess
 
 from pagemill.cli import cli
 from pagemill.errors import ExitCode
@@ -186,6 +187,13 @@ def test_models():
     assert "glm-ocr" in called("models", "list")
 
 
-def test_bench():
+def test_bench(finished: Path):
     assert "layout-preprocess" in called("bench", "--help")
-    assert "layout-inference" in called("bench", "--help")
+    assert "Embedded ONNX engine, 1 page of" in called(
+        *("bench", "layout-inference", "--engine", "onnx", "--pages", 1, "--repeats", 1)
+    )
+    with StubProcess("--model", "glm-ocr") as stub:
+        regions = ("--from", finished / "out", "--input", finished / "inputs")
+        found = json.loads(called("bench", "server", "--server", stub.url, *regions, "--in-flight", 2, "--json"))
+    assert found["load"]["regions"] > PAGES
+    assert found["levels"][0]["answered"] == 32

@@ -47,6 +47,8 @@ _PAGE = (1654, 2339)
 _TABLES = 8
 """One region in so many is a table."""
 _WARM_UP = 4
+_GOLDEN = (5**0.5 - 1) / 2
+"""Its multiples, without what is before the point, are spread evenly, however many there are."""
 _TIMEOUT_S = 600.0
 _SAMPLE_S = 0.5
 _HOPELESS = 8
@@ -138,6 +140,13 @@ def drawn_regions(card: ModelCard, seed: int, count: int = REGIONS) -> list[Regi
     return [(draw_region(number, table=table), Task.TABLE if table else Task.TEXT) for number, table in kinds]
 
 
+def spread(regions: Sequence[Region]) -> list[Region]:
+    """Regions in an order in which small and large ones take turns, so that every level sends about the same."""
+    by_size = sorted(regions, key=lambda region: region[0].size)
+    places = sorted(range(len(regions)), key=lambda number: number * _GOLDEN % 1)
+    return [by_size[place] for place in places]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
     """What is sent to which servers."""
@@ -184,11 +193,12 @@ async def saturate(load: Load, gpus: Gpus | None, tell: Callable[[Level], object
         extra={**load.card.sampling.extra, **STREAMED},
     )
     builder = RequestBuilder(load.card, served.name)
+    regions = spread(load.regions)
     numbers, turn, shift = itertools.count(), itertools.cycle(roots), secrets.randbelow(2**16)
 
     def make() -> bytes:
-        rounds, index = divmod(next(numbers), len(load.regions))
-        pixels, task = load.regions[index]
+        rounds, index = divmod(next(numbers), len(regions))
+        pixels, task = regions[index]
         moved = np.roll(pixels, shift + rounds, axis=1)  # as many tokens, and another image
         return builder.body(builder.prepare(moved, task), sampling)
 

@@ -15,6 +15,7 @@ from click.core import ParameterSource
 from pagemill.bench.table import FigureTable, show
 from pagemill.cli.bench_server import server, sweep
 from pagemill.cli.options import FOLDER, json_option
+from pagemill.cli.wording import number
 from pagemill.errors import lacks_extra
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -129,7 +130,7 @@ def layout_inference(
 
         pages = pages or _PAGES_ON_A_CPU
         rows = embedded_rows(pages=pages, threads=threads, repeats=repeats)
-        table = FigureTable(f"Embedded ONNX engine, {pages} pages of 2480 x 3508 pixels", _SPEED, tuple(rows))
+        table = FigureTable(f"Embedded ONNX engine, {number(pages, 'page')} of 2480 x 3508 pixels", _SPEED, tuple(rows))
         left_out = lacks_extra(f"PP-DocLayoutV3 is left out: it needs {missing}", "gpu")
         notes = [f"{left_out.message}. {left_out.remedy}"] if missing else []
         show("layout-inference", [table], as_json, notes=notes)

@@ -113,7 +113,7 @@ def server(
             interrupted = True
     if not levels:
         return ExitCode.INTERRUPTED
-    knee = knee_of(levels)
+    knee = knee_of(levels) if len(levels) > 1 else None
     notes = [*_knee_notes(knee), *_level_notes(levels)]
     title = f"{card.title} on {', '.join(load.servers)}"
     result = _result("server", load, options, {"servers": load.servers, "levels": levels, "knee": knee}, notes)

@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from pagemill.bench.saturation import Knee, Level, Load, Observer, Percentiles, Sender, drawn_regions, knee_of, saturate
+from pagemill.bench.saturation import (
+    Knee,
+    Level,
+    Load,
+    Observer,
+    Percentiles,
+    Sender,
+    drawn_regions,
+    knee_of,
+    saturate,
+    spread,
+)
 from pagemill.config.model_cards import load_card
 from pagemill.document.labels import Task
 from pagemill.errors import NetworkError, UsageError
@@ -169,6 +180,15 @@ def test_regions_are_drawn_from_the_seed():
     assert [a.shape for a, _ in one] != [b.shape for b, _ in other]
     whole = drawn_regions(load_card("deepseek-ocr"), 0, 1)
     assert whole[0][1] is Task.PAGE
+
+
+def test_any_few_regions_in_a_row_have_about_the_mean_size():
+    regions = drawn_regions(GLM, 0)
+    sizes = [pixels.size for pixels, _ in spread(regions)]
+    assert sorted(sizes) == sorted(pixels.size for pixels, _ in regions)
+    mean = sum(sizes) / len(sizes)
+    for start in range(0, len(sizes) - 16, 8):
+        assert sum(sizes[start : start + 16]) / 16 == pytest.approx(mean, rel=0.25)
 
 
 async def saturated(server: StubServer, *in_flight: int, **changes: Any) -> list[Level]:
