@@ -41,4 +41,4 @@ def file_stem(identifier: str) -> str:
 
 def crop_path(page_id: str, region: int, suffix: str = ".jpg") -> str:
     """Path of a region's crop relative to the output directory, with forward slashes."""
-    return f"crops/{file_stem(page_id)}_{region}{suffix}"
+    return f"crops/{file_stem(page_id)}_crop_{region}{suffix}"

@@ -32,7 +32,7 @@ TEMPORARY_SUFFIX = ".pagemill-tmp"
 """Of a file that is still being written."""
 
 _CROP_PATH = re.compile(rf"{CROPS}/[^/\\\0]+")
-_CROP_NAME = re.compile(r"(.+)_\d+\.[a-z]+")
+_CROP_NAME = re.compile(r"(.+)_crop_\d+\.[a-z]+")
 
 
 def crop_file(out: Path, name: str) -> Path:

@@ -55,13 +55,13 @@ def test_documents_are_those_of_the_run(run: Path, tmp_path: Path) -> None:
         assert (tmp_path / "md" / f"{name}.md").read_text(encoding="utf-8") == markdown.replace("../crops", "crops")
         assert (tmp_path / "json" / f"{name}.json").read_bytes() == (run / "documents" / f"{name}.json").read_bytes()
     for folder in ("md", "json"):
-        assert (tmp_path / folder / "crops" / "report_1_2.jpg").read_bytes() == JPEG
+        assert (tmp_path / folder / "crops" / "report_1_crop_2.jpg").read_bytes() == JPEG
 
 
 def test_one_markdown_file_links_to_the_pictures_of_the_run(run: Path, tmp_path: Path) -> None:
     export(run, tmp_path / "sub" / "all.md", format=Format.MARKDOWN, single=True)
     text = (tmp_path / "sub" / "all.md").read_text(encoding="utf-8")
-    assert "](../run/crops/report_1_2.jpg)" in text
+    assert "](../run/crops/report_1_crop_2.jpg)" in text
     assert text.index("<!-- document report -->") < text.index("<!-- document letter -->") < text.index("Dear miller")
 
 
@@ -69,8 +69,8 @@ def test_html_shows_the_pictures_beside_it(run: Path, tmp_path: Path) -> None:
     outcome = export(run, format=Format.HTML)
     assert (outcome.pages, outcome.documents, outcome.damages) == (4, 2, [])
     text = (tmp_path / "run-html" / "documents" / "report.html").read_text(encoding="utf-8")
-    assert 'src="../crops/report_1_2.jpg"' in text
-    assert (tmp_path / "run-html" / "crops" / "report_1_2.jpg").read_bytes() == JPEG
+    assert 'src="../crops/report_1_crop_2.jpg"' in text
+    assert (tmp_path / "run-html" / "crops" / "report_1_crop_2.jpg").read_bytes() == JPEG
 
 
 def test_without_pictures_nothing_refers_to_them(run: Path, tmp_path: Path) -> None:
@@ -137,15 +137,15 @@ def test_pages_that_end_during_an_export_do_not_disturb_it(tmp_path: Path) -> No
 def test_missing_and_changed_crops_are_named_and_left_out(tmp_path: Path) -> None:
     pages = [page("d", number, [region(0, Label.IMAGE)]) for number in (1, 2, 3)]
     write_run(tmp_path / "run", pages)
-    (tmp_path / "run" / "crops" / "d_1_0.jpg").unlink()
-    (tmp_path / "run" / "crops" / "d_2_0.jpg").write_bytes(JPEG[:-1])
+    (tmp_path / "run" / "crops" / "d_1_crop_0.jpg").unlink()
+    (tmp_path / "run" / "crops" / "d_2_crop_0.jpg").write_bytes(JPEG[:-1])
     outcome = export(tmp_path / "run", tmp_path / "md", format=Format.MARKDOWN)
     assert outcome.damages == [
-        "crops/d_1_0.jpg is missing",
-        "crops/d_2_0.jpg is not the image that its record names",
+        "crops/d_1_crop_0.jpg is missing",
+        "crops/d_2_crop_0.jpg is not the image that its record names",
     ]
     assert outcome.pages == 3
-    assert (tmp_path / "md" / "d.md").read_text(encoding="utf-8") == "![image](crops/d_3_0.jpg)\n"
+    assert (tmp_path / "md" / "d.md").read_text(encoding="utf-8") == "![image](crops/d_3_crop_0.jpg)\n"
     outcome = export(tmp_path / "run", format=Format.PARQUET, crops=True)
     assert len(outcome.damages) == 2
 

@@ -68,10 +68,10 @@ def test_pictures_on_demand(run: Path, tmp_path: Path) -> None:
 
 
 def test_damages_are_named_and_end_with_their_code(run: Path, tmp_path: Path) -> None:
-    (run / "crops" / "report_1_2.jpg").unlink()
+    (run / "crops" / "report_1_crop_2.jpg").unlink()
     result = invoke(run, "-f", "html", "-q")
     assert result.return_value == ExitCode.DAMAGED
-    assert "crops/report_1_2.jpg is missing" in result.stderr
+    assert "crops/report_1_crop_2.jpg is missing" in result.stderr
     assert "1 piece of the run" in result.stderr
     assert (tmp_path / "run-html" / "documents" / "report.html").is_file()
 

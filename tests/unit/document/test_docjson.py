@@ -30,7 +30,7 @@ def pages():
         ),
         Region(index=3, label=Label.IMAGE, bbox_2d=(0, 0, 9, 9), bbox=(1.0, 2.0, 3.0, 4.0)),
     ]  # fmt: skip
-    crop = ImageCrop(path="crops/d_1_3.jpg", bbox=(0, 0, 9, 9), label=Label.IMAGE, region=3)
+    crop = ImageCrop(path="crops/d_1_crop_3.jpg", bbox=(0, 0, 9, 9), label=Label.IMAGE, region=3)
     first = PageResult(
         page_id="d_1", page_idx=0, doc_id="d", source="d.pdf", page_number=1, width=10, height=20,
         regions=regions, image_crops=[crop],
@@ -50,7 +50,7 @@ def test_pieces_make_the_published_structure():
     assert document.elements[1].text is None
     assert [element.attempts for element in document.elements] == [1, 4, 1, 1]
     assert document.elements[2].caption_of == "d_1/1"
-    assert document.elements[3].crop == "crops/d_1_3.jpg"
+    assert document.elements[3].crop == "crops/d_1_crop_3.jpg"
     assert [page.status for page in document.pages] == [Status.DONE, Status.FAILED]
     assert document.pages[1].errors[0].message == "it died"
 

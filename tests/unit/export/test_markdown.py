@@ -38,7 +38,7 @@ def test_each_kind_of_region():
         make(10, Label.FOOTNOTE, "1 A note."),
         make(11, Label.TEXT, "Last."),
         make(12, Label.NUMBER, "7"),
-        image_crops=[ImageCrop(path="crops/d_1_8.jpg", bbox=(0, 0, 10, 10), label=Label.IMAGE, region=8)],
+        image_crops=[ImageCrop(path="crops/d_1_crop_8.jpg", bbox=(0, 0, 10, 10), label=Label.IMAGE, region=8)],
     )
     assert page_markdown(result).split("\n\n") == [
         "# A Mill",
@@ -49,7 +49,7 @@ def test_each_kind_of_region():
         "| Rag | Paper |\n| --- | --- |\n| 1 | 2 |",
         SPANS,
         "```\nE = mc2\n```",
-        "![Figure 2](crops/d_1_8.jpg)",
+        "![Figure 2](crops/d_1_crop_8.jpg)",
         "Figure 2: Wheel",
         "Last.",
         "1 A note.",
@@ -59,9 +59,9 @@ def test_each_kind_of_region():
 
 def test_the_words_of_a_picture_stand_where_its_crop_is_missing():
     figure = make(0, Label.IMAGE, "Gate *open*")
-    crop = ImageCrop(path="crops/d_1_0.jpg", bbox=(0, 0, 10, 10), label=Label.IMAGE, region=0)
+    crop = ImageCrop(path="crops/d_1_crop_0.jpg", bbox=(0, 0, 10, 10), label=Label.IMAGE, region=0)
     assert page_markdown(page(figure)) == escape("Gate *open*")
-    assert page_markdown(page(figure, image_crops=[crop])) == "![image](crops/d_1_0.jpg)"
+    assert page_markdown(page(figure, image_crops=[crop])) == "![image](crops/d_1_crop_0.jpg)"
 
 
 def test_a_list_cut_apart_is_one_list():

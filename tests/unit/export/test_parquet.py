@@ -70,12 +70,12 @@ def test_row_groups_are_bounded_by_pages_and_by_bytes(monkeypatch: pytest.Monkey
 
 
 def test_pictures_stand_beside_their_crops() -> None:
-    crops = [ImageCrop(path=f"crops/d_1_{n}.jpg", bbox=(0, 0, 1, 1), label=Label.IMAGE, region=n) for n in (0, 1)]
+    crops = [ImageCrop(path=f"crops/d_1_crop_{n}.jpg", bbox=(0, 0, 1, 1), label=Label.IMAGE, region=n) for n in (0, 1)]
     rows = written(
         [page("d", 1, image_crops=crops), page("d", 2)],
         picture=lambda crop: JPEG if crop.region == 0 else None,
     ).read()
-    assert rows["crop_images"].to_pylist() == [[{"bytes": JPEG, "path": "crops/d_1_0.jpg"}, None], []]
+    assert rows["crop_images"].to_pylist() == [[{"bytes": JPEG, "path": "crops/d_1_crop_0.jpg"}, None], []]
     assert [crop["region"] for crop in rows["crops"].to_pylist()[0]] == [0, 1]
 
 

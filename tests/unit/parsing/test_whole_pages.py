@@ -147,7 +147,7 @@ async def test_a_page_becomes_a_record_in_the_order_of_the_model():
     assert (table.content_format, formula.content_format) == (ContentFormat.HTML, ContentFormat.LATEX)
     assert footer.content == "7"
     assert record.markdown.split("\n\n") == [
-        "# The Mill", "Below comes first.", "![Figure 1](crops/a_7_2.jpg)", "Figure 1",
+        "# The Mill", "Below comes first.", "![Figure 1](crops/a_7_crop_2.jpg)", "Figure 1",
         "<table><tr><td>1</td></tr></table>", "$$\na = b\n$$",
     ]  # fmt: skip
     assert page.preview
@@ -158,7 +158,7 @@ async def test_pictures_are_cut_out_of_the_page_in_full_resolution():
     page = await parsed(page_of(element(Label.IMAGE, None, (20, 100, 80, 150), (0, 0, 10, 10))))
     assert [region.label for region in page.record.regions] == [Label.IMAGE, Label.IMAGE]
     (path, encoded), (other, _) = page.crops
-    assert [crop.path for crop in page.record.image_crops] == [path, other] == ["crops/a_7_0.jpg", "crops/a_7_1.jpg"]
+    assert [crop.path for crop in page.record.image_crops] == [path, other] == ["crops/a_7_crop_0.jpg", "crops/a_7_crop_1.jpg"]
     cut = np.asarray(Image.open(io.BytesIO(encoded)))
     assert cut.shape == (50, 60, 3)
     assert np.abs(cut.astype(int) - (200, 30, 30)).mean() < 3

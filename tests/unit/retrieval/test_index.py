@@ -81,7 +81,7 @@ def test_a_hit_tells_where_it_is(run: Path) -> None:
         (hit,) = index.search("the tail race", top=1)
     assert (hit.rank, hit.page_id, hit.doc_id, hit.page_number, hit.source) == (1, "mill_2", "mill", 2, "mill.pdf")
     assert (hit.region, hit.label, hit.bbox_2d) == (1, "image", (100, 0, 190, 90))
-    assert hit.crop == "crops/mill_2_1.jpg"
+    assert hit.crop == "crops/mill_2_crop_1.jpg"
     assert [hit.snippet[start:end] for start, end in hit.marks] == ["The", "tail", "race"]
     assert hit.parts[IndexPart.FULL_TEXT].rank == 1
     assert hit.score == pytest.approx(1 / 61)

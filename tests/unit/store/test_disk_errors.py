@@ -137,9 +137,9 @@ def test_an_error_of_the_run_leaves_no_trace_of_the_page(
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 def test_a_full_disk_leaves_no_half_crop(store) -> None:
     with store.open() as run:
-        (store.out / "crops" / "doc_1_0.jpg").symlink_to("/dev/full")
+        (store.out / "crops" / "doc_1_crop_0.jpg").symlink_to("/dev/full")
         with pytest.raises(NoSpaceError):
-            run.write_page(store.page(1), [("crops/doc_1_0.jpg", b"x" * 10)])
+            run.write_page(store.page(1), [("crops/doc_1_crop_0.jpg", b"x" * 10)])
         assert not list((store.out / "crops").iterdir())
         assert not store.lines()
 

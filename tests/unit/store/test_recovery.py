@@ -27,8 +27,8 @@ def run(store) -> RunDirectory:
         if number == 3:
             run.sync()
     store.start(run, 7)
-    (store.out / "crops" / "doc_7_0.jpg").write_bytes(b"of a page that did not end")
-    (store.out / "crops" / "doc_7_1.jpg").write_bytes(b"half of o")
+    (store.out / "crops" / "doc_7_crop_0.jpg").write_bytes(b"of a page that did not end")
+    (store.out / "crops" / "doc_7_crop_1.jpg").write_bytes(b"half of o")
     kill(store, run)
     return run
 
@@ -75,7 +75,7 @@ def test_a_killed_process_loses_what_was_in_flight(store) -> None:
         assert run.resumed == 6
         assert waiting(store) == ["doc_7"]
         assert store.ids() == [f"doc_{n}" for n in range(1, 7)]  # the half line is gone
-        assert "crops/doc_7_0.jpg" not in store.files()
+        assert "crops/doc_7_crop_0.jpg" not in store.files()
         store.check(run)
     finish(store)
 
@@ -123,21 +123,21 @@ def test_a_power_cut_takes_the_newest_transactions(store, keep: float) -> None:
     with store.open() as run:
         assert set(waiting(store)) <= {f"doc_{n}" for n in (4, 5, 6, 7)}
         assert store.ids()[:3] == [f"doc_{n}" for n in (1, 2, 3)]
-        store.check(run, stray={f"crops/doc_{n}_{i}.jpg" for n in range(4, 8) for i in (0, 1)})
+        store.check(run, stray={f"crops/doc_{n}_crop_{i}.jpg" for n in range(4, 8) for i in (0, 1)})
         for number in range(1, 8):
             if run._run.row(store.key(number)) is None or f"doc_{number}" in waiting(store):
                 page = store.page(number, text=f"text {number}")
                 run.write_page(page, store.with_crops(page, b"crop %d" % number))
         run.finish()
     groups = repair(store.out, exporters=store.exporters)[0].groups
-    assert [example.place for group in groups for example in group.examples] == ["crops/doc_7_1.jpg"]
+    assert [example.place for group in groups for example in group.examples] == ["crops/doc_7_crop_1.jpg"]
     assert not verify(store.out, exporters=store.exporters).groups
 
 
 @pytest.mark.usefixtures("run")
 @pytest.mark.parametrize("content", [None, b"", b"crop X"])
 def test_a_power_cut_takes_a_crop(store, content: bytes | None) -> None:
-    path = store.out / "crops" / "doc_5_0.jpg"
+    path = store.out / "crops" / "doc_5_crop_0.jpg"
     path.unlink()
     if content is not None:
         path.write_bytes(content)
@@ -205,7 +205,7 @@ def test_a_database_made_anew_takes_the_last_of_several_lines(store) -> None:
     (store.out / ".pagemill" / "run.sqlite").unlink()
     with store.open() as run:
         store.check(
-            run, stray={"crops/doc_7_0.jpg", "crops/doc_7_1.jpg"}
+            run, stray={"crops/doc_7_crop_0.jpg", "crops/doc_7_crop_1.jpg"}
         )  # nothing tells any more that doc_7 was in flight
         keys = [row.key for row in run._run.rows("p.name = 'doc_1'")]
         assert keys == [store.key(1, "changed")]

@@ -170,7 +170,7 @@ def test_without_run_and_run_json_nobody_knows_what_run_it_was(out: Path) -> Non
 
 
 def test_only_what_belongs_to_the_run_is_deleted(out: Path) -> None:
-    ours = ["crops/alpha_1_77.jpg", "crops/alpha_1_1.jpg.pagemill-tmp", "report.html.pagemill-tmp"]
+    ours = ["crops/alpha_1_crop_77.jpg", "crops/alpha_1_crop_1.jpg.pagemill-tmp", "report.html.pagemill-tmp"]
     others = ["crops/holiday_1.jpg", "documents/notes.md", "notes.txt"]
     for name in ours + others:
         (out / name).touch()
@@ -183,8 +183,8 @@ def test_only_what_belongs_to_the_run_is_deleted(out: Path) -> None:
 def test_a_link_is_not_followed(out: Path, tmp_path: Path) -> None:
     precious = tmp_path / "precious.jpg"
     precious.write_bytes(b"precious")
-    (out / "crops" / "alpha_1_77.jpg").symlink_to(precious)
-    (out / "crops" / "alpha_1_78.jpg").touch()
+    (out / "crops" / "alpha_1_crop_77.jpg").symlink_to(precious)
+    (out / "crops" / "alpha_1_crop_78.jpg").touch()
     repaired(out)
     assert precious.read_bytes() == b"precious"
 

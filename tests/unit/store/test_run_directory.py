@@ -113,7 +113,7 @@ def test_crops_are_on_the_disk_before_the_transaction_that_makes_their_record_du
         monkeypatch.setattr(files, "sync", sync)
         monkeypatch.setattr(Database, "durable_transaction", transaction)
         run.sync()
-    assert sorted(order[:2]) == ["doc_1_0.jpg", "doc_1_1.jpg"]
+    assert sorted(order[:2]) == ["doc_1_crop_0.jpg", "doc_1_crop_1.jpg"]
     assert order.index("transaction") == len(order) - 1
 
 

@@ -115,7 +115,7 @@ def test_an_unfinished_run_is_not_damaged(tmp_path: Path) -> None:
             f"{DATABASE} (page beta_1)",
         ),
         (
-            lambda out: in_database(out, "DELETE FROM crops WHERE path = 'crops/alpha_1_1.jpg'"),
+            lambda out: in_database(out, "DELETE FROM crops WHERE path = 'crops/alpha_1_crop_1.jpg'"),
             Kind.OTHER_PAGE,
             f"{DATABASE} (page alpha_1)",
         ),
@@ -131,19 +131,19 @@ def test_an_unfinished_run_is_not_damaged(tmp_path: Path) -> None:
             Kind.OTHER_RESULTS,
             f"{RESULTS}: line 2",
         ),
-        (lambda out: crop_of(out).unlink(), Kind.MISSING_CROP, "crops/alpha_1_1.jpg (page alpha_1)"),
+        (lambda out: crop_of(out).unlink(), Kind.MISSING_CROP, "crops/alpha_1_crop_1.jpg (page alpha_1)"),
         (
             lambda out: cut(crop_of(out), 1),
             Kind.CHANGED_CROP,
-            "crops/alpha_1_1.jpg (page alpha_1)",
+            "crops/alpha_1_crop_1.jpg (page alpha_1)",
         ),
         (
             lambda out: flip(crop_of(out)),
             Kind.CHANGED_CROP,
-            "crops/alpha_1_1.jpg (page alpha_1)",
+            "crops/alpha_1_crop_1.jpg (page alpha_1)",
         ),
-        (lambda out: (out / "crops/alpha_1_44.jpg").touch(), Kind.ORPHANED_CROP, "crops/alpha_1_44.jpg"),
-        (lambda out: (out / "crops/alpha_99_1.jpg").touch(), Kind.ORPHANED_CROP, "crops/alpha_99_1.jpg"),
+        (lambda out: (out / "crops/alpha_1_crop_44.jpg").touch(), Kind.ORPHANED_CROP, "crops/alpha_1_crop_44.jpg"),
+        (lambda out: (out / "crops/alpha_99_crop_1.jpg").touch(), Kind.ORPHANED_CROP, "crops/alpha_99_crop_1.jpg"),
         (lambda out: cut(out / TEXTS, 9), Kind.OTHER_TEXTS, f"{TEXTS}: line 20"),
         (lambda out: edit(out / TEXTS, lambda lines: lines.pop()), Kind.OTHER_TEXTS, f"{TEXTS}: line 20"),
         (
@@ -192,14 +192,14 @@ def test_a_document_without_any_record_is_orphaned(out: Path) -> None:
 def test_files_of_others_are_named_and_are_no_damage(out: Path) -> None:
     for name in ("crops/holiday_1.jpg", "crops/alpha_1_1.png.bak", "documents/notes.md", "documents/alpha.txt"):
         (out / name).touch()
-    (out / "crops" / "alpha_1_9.jpg").mkdir()
+    (out / "crops" / "alpha_1_crop_9.jpg").mkdir()
     (out / "my notes.txt").touch()
     (kind,) = findings(out)
     assert (kind, sorted(findings(out)[kind])) == (
         Kind.UNKNOWN_FILE.value,
         [
             "crops/alpha_1_1.png.bak",
-            "crops/alpha_1_9.jpg",
+            "crops/alpha_1_crop_9.jpg",
             "crops/holiday_1.jpg",
             "documents/alpha.txt",
             "documents/notes.md",
@@ -244,7 +244,7 @@ def test_a_record_does_not_lead_out_of_the_directory(out: Path) -> None:
     with contextlib.closing(sqlite3.connect(out / DATABASE)) as connection, connection:
         data = Compressor().compress(msgspec.json.encode(record) + b"\n")
         connection.execute("UPDATE records SET data = ? WHERE record = 1", (data,))
-        connection.execute("UPDATE crops SET path = ? WHERE path = 'crops/alpha_1_1.jpg'", ("crops/../../secret.jpg",))
+        connection.execute("UPDATE crops SET path = ? WHERE path = 'crops/alpha_1_crop_1.jpg'", ("crops/../../secret.jpg",))
     assert (
         f"{DATABASE} (page alpha_1): no path of a crop: 'crops/../../secret.jpg'"
         in findings(out)[Kind.DAMAGED_RECORD.value][0]
@@ -255,7 +255,7 @@ def test_a_record_does_not_lead_out_of_the_directory(out: Path) -> None:
 
 def test_many_findings_are_counted_and_a_few_are_named(out: Path) -> None:
     for number in range(50):
-        (out / "crops" / f"alpha_1_{number + 100}.jpg").touch()
+        (out / "crops" / f"alpha_1_crop_{number + 100}.jpg").touch()
     (group,) = verify(out, exporters=EXPORTERS).groups
     assert (group.kind, group.count, len(group.examples)) == (Kind.ORPHANED_CROP, 50, 5)
 
@@ -267,7 +267,7 @@ def test_while_a_run_goes_on_what_it_has_committed_is_checked(tmp_path: Path) ->
         run.write_page(page, crops)
         second = PageKey.parse(page.page_key)._replace(page=2)
         run.start_page(second, Place("alpha_2", "alpha", "alpha.pdf", 2, 1))
-        (out / "crops" / "alpha_2_1.jpg").touch()
+        (out / "crops" / "alpha_2_crop_1.jpg").touch()
         verdict = verify(out, exporters=EXPORTERS)
         assert (verdict.groups, verdict.waiting) == ([], 1)
         assert verdict.in_use_by is not None
