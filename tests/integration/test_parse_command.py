@@ -146,7 +146,15 @@ def test_other_settings_are_named_and_nothing_is_touched(inputs: Path, tmp_path:
     assert parse(inputs / "a.png", "-o", out, *harmless).returncode == ExitCode.OK
 
 
-@pytest.mark.parametrize("option", ["--resume", "--retry-failed"])
+def test_resuming_where_there_is_no_run_starts_one_and_says_so(inputs: Path, tmp_path: Path):
+    for said in ("holds no run to resume: starting one", "Resuming: 1 page finished before"):
+        ended = parse("--resume", inputs / "a.png", "-o", tmp_path / "out")
+        assert ended.returncode == ExitCode.OK
+        assert said in ended.stderr
+    assert len(records(tmp_path / "out")) == 1
+
+
+@pytest.mark.parametrize("option", ["--resume=required", "--retry-failed"])
 def test_there_must_be_a_run_to_go_on_with_where_that_was_asked(inputs: Path, tmp_path: Path, option: str):
     ended = parse(inputs / "a.png", "-o", tmp_path / "out", option)
     assert ended.returncode == ExitCode.OUTPUT

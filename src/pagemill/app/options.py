@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from pagemill.config.options import Settings, option
@@ -46,6 +48,15 @@ class ImageSources(Settings):
     """Password, image column."""
 
 
+class Resume(StrEnum):
+    """What ``--resume`` means where there is no run."""
+
+    IF_ANY = "if-any"
+    """Start one, as the published pipeline does."""
+    REQUIRED = "required"
+    """An error."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectoryOptions(Settings):
     """What to do with the output directory and the run that it holds."""
@@ -53,18 +64,32 @@ class DirectoryOptions(Settings):
     HEADING: ClassVar = RESUME
 
     report: bool = option(default=True, heading=OUTPUT, help="Write report.html, or delete an earlier one.")
-    resume: bool = option(default=False, help="Resume the run in the output directory; fail if there is none.")
+    resume: Resume | None = option(
+        without_value=Resume.IF_ANY,
+        metavar="[=required]",
+        help="Resume the run in the output directory. Without one, start it; with =required, fail.",
+    )
     fresh: bool = option(default=False, help="Start over: delete the run in the output directory.")
     retry_failed: bool = option(default=False, help="Resume, and parse failed pages again.")
 
     def __post_init__(self) -> None:
+        Settings.__post_init__(self)
         if self.fresh and (self.resume or self.retry_failed):
             other = "--resume" if self.resume else "--retry-failed"
             raise UsageError(f"--fresh starts over and excludes {other}", remedy="Leave out one of them.")
 
-    @property
-    def mode(self) -> OpenMode:
-        """Whether to resume the run."""
+    def mode(self, out: Path) -> OpenMode:
+        """Whether to resume the run in a directory.
+
+        Raises:
+            OutputError: The directory holds files by our names that are not ours, or cannot be read.
+        """
+        from pagemill.store.holding import Holding, examine
         from pagemill.store.opening import OpenMode
 
-        return OpenMode.FRESH if self.fresh else OpenMode.RESUME if self.resume or self.retry_failed else OpenMode.AUTO
+        if self.fresh:
+            return OpenMode.FRESH
+        if self.retry_failed or self.resume is Resume.REQUIRED:
+            return OpenMode.RESUME
+        # A run that cannot be restored is reported, and not replaced by a new one.
+        return OpenMode.RESUME if self.resume and examine(out) is Holding.RUN else OpenMode.AUTO

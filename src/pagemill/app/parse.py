@@ -163,7 +163,7 @@ async def parse_into(
                     exporters=default_exporters(directory.report),
                     identity=identity,
                     settings=pipeline.describe(),
-                    mode=OpenMode.RESUME if vitals.opened else directory.mode,
+                    mode=OpenMode.RESUME if vitals.opened else directory.mode(out),
                     retry_failed=directory.retry_failed and not vitals.opened,
                     death=life.death if vitals.opened else None,
                 )
@@ -200,7 +200,7 @@ async def find_nothing_to_do(
     identity = await asyncio.to_thread(settings_identity, options.settings, options.layout)
     identity.pop("served_model", None)  # only the server knows it
     await asyncio.to_thread(require_inputs, out, inputs, directory)
-    with inspected(out, identity=identity, mode=directory.mode) as run:
+    with inspected(out, identity=identity, mode=directory.mode(out)) as run:
         if run is None:
             return None
         summary = run.summary

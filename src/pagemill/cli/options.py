@@ -19,7 +19,22 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class GroupedCommand(click.Command):
-    """A command whose help lists its options under their headings, in the order in which these appear first."""
+    """A command whose help lists its options under their headings, in the order in which these appear first.
+
+    An option that may stand alone takes no word that follows it for its value: ``--resume scans/``.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments."""
+        alone = {
+            flag: option.flag_value
+            for option in self.get_params(ctx)
+            if isinstance(option, click.Option) and not option.is_flag and isinstance(option.flag_value, str)
+            for flag in option.opts
+        }
+        end = args.index("--") if "--" in args else len(args)
+        given = [f"{word}={alone[word]}" if word in alone else word for word in args[:end]]
+        return super().parse_args(ctx, given + args[end:])
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options to a formatter."""
@@ -150,6 +165,8 @@ def _details(each: Option) -> dict[str, Any]:
     }
     if each.kind is bool:
         return details | {"is_flag": True}
+    if each.without_value is not None:
+        details |= {"is_flag": False, "flag_value": each.without_value}
     if each.comma_separated:
         return details | {"callback": _split}
     return details | {"type": _type(each)}

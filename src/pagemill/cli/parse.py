@@ -73,6 +73,7 @@ def command(
             print_summary,
         )
         from pagemill.runtime.pipeline import Pipeline
+        from pagemill.store.opening import OpenMode
         from pagemill.store.run_directory import PREVIEW_PAGES
 
         if not life.vitals.opened:
@@ -85,6 +86,8 @@ def command(
             options.layout,
         )
         console = messages(quiet=quiet)
+        if directory.resume and life.number == 0 and directory.mode(output) is OpenMode.AUTO:
+            console.note(f"Note: {output} holds no run to resume: starting one. --resume=required makes this an error.")
         with ParseProgress(console, life) as progress:
             parsing = parse_into(output, inputs, options, directory, pipeline=pipeline, life=life, progress=progress)
             outcome = asyncio.run(parsing)

@@ -48,6 +48,8 @@ class Option:
     """Values must be larger than this."""
     folder_exists: bool = False
     """On the command line the folder must exist."""
+    without_value: str | None = None
+    """On the command line the option may stand alone, which means this; a value follows after ``=``."""
     comma_separated: bool = False
     """On the command line one value may hold several, separated by commas."""
     parse: Callable[[Any], Any] | None = None
@@ -150,6 +152,8 @@ def _words(declared: Option, value: Any) -> Iterator[str]:
     flag = next(flag for flag in declared.flags if flag.startswith("--"))
     if declared.kind is bool:
         yield flag if value else f"--no-{flag.removeprefix('--')}"
+    elif declared.without_value is not None:
+        yield flag if value == declared.without_value else f"{flag}={value}"
     elif declared.many and declared.parse is None:
         for one in value:
             yield from (flag, str(one))

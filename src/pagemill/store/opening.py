@@ -32,7 +32,7 @@ _FIXED_FILES = (
     *(f"{paths.FOLDER}/previews", paths.RUN_JSON, paths.REPORT, paths.TEXTS, paths.RESULTS),
 )
 _MAX_SETTING = 200
-_START = "Leave out --resume and --retry-failed to start one."
+_START = "Leave out --resume=required and --retry-failed to start one."
 
 
 class OpenMode(Enum):

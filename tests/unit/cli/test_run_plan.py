@@ -92,7 +92,14 @@ def test_the_published_options_reach_their_places(vllm):
     assert "--quantization fp8" not in server
     assert "--layout-batch 16" in parse
     assert "--workers 64" in parse
-    assert "--resume" in parse
+    assert "--resume" in parse.split()
+
+
+@pytest.mark.parametrize("option", ["--resume", "--resume=required"])
+def test_resuming_takes_no_input_for_its_value_and_reaches_parse_as_it_was_given(option):
+    _, parse = planned("--step", "ocr", "--profile", "l4", option, "scans", "--layout-engine", "onnx")
+    assert parse[2] == "scans"
+    assert option in parse[3:]
 
 
 def test_the_image_column_is_that_of_the_pages_that_are_read_and_of_those_that_are_embedded(vllm):
