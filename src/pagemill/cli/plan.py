@@ -65,7 +65,7 @@ def _lines(card: ModelCard, plan: ServingPlan) -> Iterator[str]:
     yield f"Concurrency: {bounds.effective}, the least of"
     for name, title in _BOUNDS.items():
         mark = "  <-" if name == bounds.limited_by else ""
-        yield f"  {title:<30}{getattr(bounds, name):>12,}{mark}"
+        yield f"  {title:<30}{getattr(bounds, name):>12,}{mark}{_published(plan) if name == 'batched_tokens' else ''}"
     yield ""
     yield "Flags of vllm serve"
     for flag in plan.flags:
@@ -79,6 +79,14 @@ def _lines(card: ModelCard, plan: ServingPlan) -> Iterator[str]:
     )
     for note in plan.notes:
         yield f"Note: {note}"
+
+
+def _published(plan: ServingPlan) -> str:
+    """What the published plan has in place of our bound by the step, if it has something else."""
+    load, published = plan.workload, plan.bounds.published_batched_tokens
+    if published is None:
+        return ""
+    return f"  of {load.prefill_tokens:,} tokens; {published:,} of the published {load.published_prefill_tokens:,}"
 
 
 def _memory(plan: ServingPlan) -> Iterator[str]:

@@ -31,7 +31,13 @@ class Wishes(Settings):
         shown_default="by the profile",
     )
     max_model_len: int | None = option(
-        metavar="TOKENS", minimum=1, help="Longest request, response included.", shown_default="by the card"
+        metavar="TOKENS",
+        minimum=1,
+        help="Longest request, response included.",
+        shown_default="by the card and --max-tokens",
+    )
+    max_tokens: int | None = option(
+        metavar="TOKENS", minimum=1, help="Longest answer to a request.", shown_default="by the model card"
     )
     max_num_seqs: int | None = option(
         minimum=1, help="Requests that a server computes at once.", shown_default="by the profile and the cache"

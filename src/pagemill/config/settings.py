@@ -66,6 +66,9 @@ class RecognitionSettings(Settings):
         help="Recognize footnotes and put them at the end of their page.",  # GLM-OCR's own pipeline leaves them out
     )
     served_model: str | None = option(help="Name of the model on the servers.", shown_default="detected")
+    max_tokens: int | None = option(
+        metavar="TOKENS", minimum=1, help="Longest answer to a request.", shown_default="by the model card"
+    )
     workers: int = option(
         default=0,
         minimum=0,

@@ -39,4 +39,4 @@ def create(settings: RecognitionSettings) -> VlmReader:
         server_wait_s=settings.server_wait_s,
         api_key=os.environ.get(API_KEY) or None,
     )
-    return VlmReader(card, client, settings.served_model, reads)
+    return VlmReader(card, client, settings.served_model, reads, settings.max_tokens)

@@ -52,7 +52,7 @@ def settings_identity(settings: ParseSettings, layout: LayoutChoice) -> dict[str
     return identity
 
 
-def _recognition(settings: RecognitionSettings) -> dict[str, str | bool | None]:
+def _recognition(settings: RecognitionSettings) -> dict[str, str | int | None]:
     """What decides about what a region engine reads; not which servers do it, nor how many requests at once."""
     return {
         "recognition_engine": settings.engine,
@@ -60,6 +60,7 @@ def _recognition(settings: RecognitionSettings) -> dict[str, str | bool | None]:
         "model_card": _card_digest(settings),
         "reading": settings.reading_mode(),
         "served_model": settings.served_model,
+        "max_tokens": settings.max_tokens,
         "footnotes": settings.footnotes,
     }
 

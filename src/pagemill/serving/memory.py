@@ -52,11 +52,19 @@ class Workload:
     """Image and answer."""
     prefill_tokens: int
     """Image and prompt."""
+    published_prefill_tokens: int | None = None
+    """The same as the published plan counts it, if that differs."""
 
 
-REGION = Workload(sequence_tokens=3000, prefill_tokens=450)
-"""A region of the reference corpus: 812 x 422 pixels are 437 image tokens of 28 x 28 pixels."""
+REGION = Workload(sequence_tokens=3000, prefill_tokens=450, published_prefill_tokens=2000)
+"""A region of the reference corpus: 812 x 422 pixels are 437 image tokens of 28 x 28 pixels.
+
+The published plan has 65 prefills in a step of 131,072 tokens, so it counts about 2,000 tokens for each. With 450 the
+plan of an L4 gives 18 requests at once, where 17 were observed; with 2,000 it would give 4.
+"""
 _PROMPT_TOKENS = 50
+_LENGTH_STEP = 256
+"""Lengths of requests are multiples of this: a round number for the flag, which costs next to no memory."""
 _PAGE_ANSWER_TOKENS = 2000
 """About a dense page of text with the boxes of its regions."""
 
@@ -106,6 +114,8 @@ class Bounds:
     """Cache slots divided by the tokens of a typical sequence."""
     batched_tokens: int
     """Tokens per step divided by the tokens of a typical prefill."""
+    published_batched_tokens: int | None = None
+    """The same with the prefill of the published plan; only for comparison."""
 
     @property
     def effective(self) -> int:
@@ -190,6 +200,14 @@ def image_tokens(pixels: int, multiple: int) -> int:
     return math.ceil(pixels / multiple**2)
 
 
+def longest_request(card: ModelCard, max_tokens: int | None) -> int:
+    """Tokens of the largest image of a model, its prompt and an answer of ``max_tokens``; 0 for None."""
+    if max_tokens is None:
+        return 0
+    whole = image_tokens(card.image.max_pixels, card.image.multiple) + _PROMPT_TOKENS + max_tokens
+    return math.ceil(whole / _LENGTH_STEP) * _LENGTH_STEP
+
+
 def workload_of(card: ModelCard, wishes: Wishes) -> Workload:
     """Regions or whole pages for a recognition model, pages for an embedding model, unless the user says otherwise."""
     usual = REGION
@@ -200,6 +218,7 @@ def workload_of(card: ModelCard, wishes: Wishes) -> Workload:
     return Workload(
         sequence_tokens=wishes.sequence_tokens or usual.sequence_tokens,
         prefill_tokens=wishes.prefill_tokens or usual.prefill_tokens,
+        published_prefill_tokens=None if wishes.prefill_tokens else usual.published_prefill_tokens,
     )
 
 

@@ -12,7 +12,7 @@ from pagemill.config.hardware import Device, Dtype, Fp8
 from pagemill.config.model_cards import ModelKind
 from pagemill.config.serving import Wishes
 from pagemill.errors import UsageError
-from pagemill.serving.memory import GIB, Bounds, budget_of, weights_of, workload_of
+from pagemill.serving.memory import GIB, Bounds, budget_of, longest_request, weights_of, workload_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,14 +86,25 @@ def make_plan(
     profile = _as_asked(profile, wishes)
     weights = weights or weights_of(card)
     dtype = wishes.dtype or profile.dtype
-    if dtype is Dtype.FP8 and profile.fp8 is Fp8.NO:
-        raise UsageError(f"fp8 does not run on {profile.title}", remedy="Use --ocr-dtype auto or bf16.")
+    is_fp8 = weights.architecture.stored_bits <= 8
+    if profile.fp8 is Fp8.NO and (is_fp8 or dtype is Dtype.FP8):
+        remedy = "Take the model in 16 bits." if is_fp8 else "Use --ocr-dtype auto or bf16."
+        raise UsageError(f"fp8 does not run on {profile.title}", remedy=remedy)
     longest = weights.architecture.max_position
     usual = profile.max_model_len if card.kind is ModelKind.RECOGNITION else None
-    max_model_len = wishes.max_model_len or min(usual or card.server.max_model_len, longest)
+    with_answer = longest_request(card, wishes.max_tokens)
+    max_model_len = wishes.max_model_len or max(min(usual or card.server.max_model_len, longest), with_answer)
     if max_model_len > longest:
         raise UsageError(
-            f"{card.name} reads at most {longest:,} tokens, not {max_model_len:,}", remedy="Lower --max-model-len."
+            f"{card.name} reads at most {longest:,} tokens, not {max_model_len:,}",
+            remedy="Lower --max-model-len."
+            if wishes.max_model_len
+            else "Lower --max-tokens: the image needs some, too.",
+        )
+    if wishes.max_model_len and wishes.max_tokens and wishes.max_model_len <= wishes.max_tokens:
+        raise UsageError(
+            f"a request of {max_model_len:,} tokens has no room for an image and an answer of {wishes.max_tokens:,}",
+            remedy="Raise --max-model-len, or lower --max-tokens.",
         )
     workload = workload_of(card, wishes)
     if max_model_len <= workload.prefill_tokens:
@@ -105,11 +116,13 @@ def make_plan(
     budget = budget_of(card, profile, wishes, weights, dtype, max_model_len, workload)
     workers = wishes.workers or profile.workers
     in_cache = max(1, math.floor(budget.typical_sequences))
+    published = workload.published_prefill_tokens
     bounds = Bounds(
         client=workers,
         max_num_seqs=profile.max_num_seqs if profile.measured else max(1, min(profile.max_num_seqs, in_cache)),
         kv_cache=in_cache,
         batched_tokens=max(1, profile.max_num_batched_tokens // workload.prefill_tokens),
+        published_batched_tokens=published and max(1, profile.max_num_batched_tokens // published),
     )
     cache_tokens = max(profile.max_num_batched_tokens, profile.encoder_cache_tokens)
     plan = ServingPlan(
@@ -124,10 +137,8 @@ def make_plan(
         encoder_cache_tokens=cache_tokens,
         max_image_pixels=min(card.image.max_pixels, cache_tokens * card.image.multiple**2),
     )
-    is_fp8 = weights.architecture.stored_bits <= 8
-    return replace(
-        plan, flags=tuple(_flags(card.kind, plan, wishes, is_fp8=is_fp8)), notes=tuple(_notes(plan, is_fp8=is_fp8))
-    )
+    flags = tuple(_flags(card, plan, wishes, is_fp8=is_fp8))
+    return replace(plan, flags=flags, notes=tuple(_notes(plan, is_fp8=is_fp8)))
 
 
 def _as_asked(profile: Profile, wishes: Wishes) -> Profile:
@@ -140,9 +151,9 @@ def _as_asked(profile: Profile, wishes: Wishes) -> Profile:
     return msgspec.structs.replace(profile, **asked)
 
 
-def _flags(kind: ModelKind, plan: ServingPlan, wishes: Wishes, *, is_fp8: bool) -> Iterator[Flag]:
+def _flags(card: ModelCard, plan: ServingPlan, wishes: Wishes, *, is_fp8: bool) -> Iterator[Flag]:
     """The flags of a server, each with its reason."""
-    profile, budget = plan.profile, plan.budget
+    kind, profile, budget = card.kind, plan.profile, plan.budget
     if profile.device is Device.CUDA:
         chosen = "asked for" if wishes.memory_share else "the profile's share"
         left = f"leaves {budget.left_gib:.1f} GiB for the layout model and the driver"
@@ -151,12 +162,17 @@ def _flags(kind: ModelKind, plan: ServingPlan, wishes: Wishes, *, is_fp8: bool) 
         reason = f"{budget.slots:,} tokens; the machine's other memory stays free"
         yield Flag("--kv-cache-memory-bytes", str(math.floor(budget.kv_gib * GIB)), reason)
     asked = "the longest request of the model card, image and answer"
+    if wishes.max_tokens and budget.max_model_len == longest_request(card, wishes.max_tokens):
+        asked = f"the largest image, and an answer of {wishes.max_tokens:,} tokens"
     if wishes.max_model_len or (kind is ModelKind.RECOGNITION and profile.max_model_len):
         asked = "asked for" if wishes.max_model_len else "the profile's"
     yield Flag("--max-model-len", str(budget.max_model_len), asked)
     limit = "asked for" if wishes.max_num_seqs else "the profile's limit"
     if plan.bounds.max_num_seqs != profile.max_num_seqs:
-        limit = f"as many typical sequences of {plan.workload.sequence_tokens:,} tokens as the cache holds"
+        limit = (
+            f"the profile has {profile.max_num_seqs:,}; the cache holds {plan.bounds.kv_cache:,} typical sequences of "
+            f"{plan.workload.sequence_tokens:,} tokens"
+        )
     yield Flag("--max-num-seqs", str(plan.bounds.max_num_seqs), limit)
     yield Flag("--max-num-batched-tokens", str(profile.max_num_batched_tokens), profile.batched_tokens_reason)
     if plan.dtype is Dtype.FP8 and not is_fp8:

@@ -21,6 +21,12 @@ def test_the_table_shows_memory_bounds_flags_and_reasons():
         assert part in out
     assert "--max-num-batched-tokens 131072\n      the best of" in out
     assert out.count("<-") == 1
+    assert "291  of 450 tokens; 65 of the published 2,000" in out
+
+
+def test_fewer_sequences_than_the_profile_has_are_explained():
+    out = plan("--profile", "rtx4090")
+    assert "the profile has 100; the cache holds 88 typical sequences of 3,000 tokens" in out
 
 
 def test_json_has_the_same():

@@ -102,21 +102,31 @@ def test_resuming_takes_no_input_for_its_value_and_reaches_parse_as_it_was_given
     assert option in parse[3:]
 
 
+def test_longer_answers_are_asked_for_and_the_server_has_room_for_them():
+    server, parse, embedder, _ = planned(
+        "scans", "--profile", "b200", "--max-tokens", "16384", "--layout-engine", "onnx"
+    )
+    assert parse[parse.index("--max-tokens") + 1] == "16384"
+    assert [words[words.index("--max-model-len") + 1] for words in (server, embedder)] == ["22784", "8192"]
+
+
 def test_the_image_column_is_that_of_the_pages_that_are_read_and_of_those_that_are_embedded(vllm):
     lines = planned("pages.parquet", "--vllm", vllm, "--profile", "l4", "--image-column", "scan")
     assert [words[words.index("--image-column") + 1] for words in lines[1::2]] == ["scan", "scan"]
 
 
-def test_an_embedding_model_may_be_named_by_its_repository(vllm):
-    _, embed = planned(
-        *("--step", "embed", "--vllm", vllm, "--profile", "l4", "--embedding-model", "Qwen/Qwen3-VL-Embedding-2B")
-    )
-    assert embed[embed.index("--model") + 1] == "qwen3-vl-embedding-2b"
+@pytest.mark.parametrize("variant", ["2B", "2B-FP8", "8B-FP8"])
+def test_an_embedding_model_may_be_named_by_its_repository(vllm, variant):
+    repository = f"Qwen/Qwen3-VL-Embedding-{variant}"
+    server, embed = planned(*("--step", "embed", "--vllm", vllm, "--profile", "l4", "--embedding-model", repository))
+    assert embed[embed.index("--model") + 1] == f"qwen3-vl-embedding-{variant.lower()}"
+    assert server[2] == repository
+    assert "--quantization" not in server
 
 
 def test_a_variant_of_a_known_model_is_refused_with_the_way_to_use_it(vllm):
     with pytest.raises(UsageError) as error:
-        refuse("--step", "embed", "--vllm", vllm, "--embedding-model", "Qwen/Qwen3-VL-Embedding-2B-FP8")
+        refuse("--step", "embed", "--vllm", vllm, "--embedding-model", "Qwen/Qwen3-VL-Embedding-2B-INT4")
     assert "the variant's files as its weights" in error.value.remedy
 
 

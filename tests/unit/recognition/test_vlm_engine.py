@@ -77,6 +77,28 @@ async def test_asks_for_no_longer_answers_than_the_server_allows():
         assert msgspec.json.decode(server.bodies[0])["max_tokens"] == 4096
 
 
+async def test_the_longest_answer_is_that_of_the_user():
+    async with StubServer(StubSettings(model="glm-ocr", max_model_len=32_768, keep_bodies=1)) as server:
+        reader = create(settings(server.url, max_tokens=16_384))
+        try:
+            await reader.check()
+            await reader.read(reader.prepare(CROP, Task.TEXT))
+        finally:
+            await reader.aclose()
+        assert msgspec.json.decode(server.bodies[0])["max_tokens"] == 16_384
+
+
+async def test_longer_answers_than_the_server_has_room_for_are_refused():
+    async with StubServer(StubSettings(model="glm-ocr", max_model_len=16_384)) as server:
+        reader = create(settings(server.url, max_tokens=16_384))
+        try:
+            with pytest.raises(UsageError, match="takes requests of at most 16,384") as caught:
+                await reader.check()
+        finally:
+            await reader.aclose()
+    assert "--max-tokens" in str(caught.value.remedy)
+
+
 async def test_a_model_that_is_not_served():
     async with StubServer(StubSettings(model="other")) as server:
         reader = create(settings(server.url, served_model="glm-ocr"))

@@ -57,6 +57,11 @@ def test_what_changes_speed_alone_does_not(weights: Path, text: str):
     assert model_of(settings_file(weights, "other.toml", text)) == model_of(weights)
 
 
+def test_the_longest_answer_belongs_to_a_run():
+    asked = RecognitionSettings(engine="vlm", servers=("http://a",), max_tokens=16_384)
+    assert settings_identity(ParseSettings(recognition=asked), LayoutChoice())["max_tokens"] == 16_384
+
+
 def test_a_file_beside_the_weights_says_nothing(weights: Path):
     before = model_of(weights)
     (weights / "README.md").write_text("about")

@@ -49,7 +49,9 @@ class TestThePublishedExample:
         assert self.plan.budget.kv_bytes_per_token == 64 * 1024
 
     def test_the_four_bounds(self):
-        assert self.plan.bounds == Bounds(client=256, max_num_seqs=775, kv_cache=775, batched_tokens=131_072 // 450)
+        assert self.plan.bounds == Bounds(
+            client=256, max_num_seqs=775, kv_cache=775, batched_tokens=131_072 // 450, published_batched_tokens=65
+        )
         assert (self.plan.bounds.effective, self.plan.bounds.limited_by) == (256, "client")
 
 
@@ -105,6 +107,16 @@ def test_a_cpu_gets_a_cache_of_its_own_size_instead_of_a_share_of_the_machine():
     assert int(arguments[arguments.index("--kv-cache-memory-bytes") + 1]) == 4 * 16_384 * 65_536
 
 
+def test_a_checkpoint_in_fp8_is_refused_where_fp8_does_not_run():
+    with pytest.raises(UsageError, match="fp8 does not run on CPU only") as caught:
+        plan_of("cpu", card=load_card("qwen3-vl-embedding-2b-fp8"))
+    assert "16 bits" in str(caught.value.remedy)
+
+
+def test_a_prefill_that_is_asked_for_is_the_only_one():
+    assert plan_of("b200", prefill_tokens=1000).bounds.published_batched_tokens is None
+
+
 @pytest.mark.parametrize(
     ("dtype", "flags"),
     [(Dtype.FP8, ["--quantization", "fp8"]), (Dtype.BF16, ["--dtype", "bfloat16"]), (Dtype.AUTO, [])],
@@ -142,6 +154,21 @@ def test_the_longest_request_of_a_card_is_cut_to_what_the_weights_read():
 def test_a_share_that_is_none_is_refused(share: float):
     with pytest.raises(UsageError, match="memory_share is"):
         Wishes(memory_share=share)
+
+
+def test_a_server_has_room_for_the_longest_answer_beside_the_largest_image():
+    plan = plan_of("b200", max_tokens=16_384)
+    assert plan.budget.max_model_len == 22_784  # 6,144 + 50 + 16,384 = 22,578, rounded up
+    assert "an answer of 16,384 tokens" in next(each.reason for each in plan.flags if each.name == "--max-model-len")
+    assert plan_of("b200", max_tokens=100).budget.max_model_len == GLM.server.max_model_len
+    assert plan_of("b200", max_tokens=16_384, max_model_len=32_768).budget.max_model_len == 32_768
+
+
+@pytest.mark.parametrize("wishes", [{"max_tokens": 131_000}, {"max_tokens": 8192, "max_model_len": 8192}])
+def test_an_answer_that_no_request_has_room_for_is_refused(wishes):
+    with pytest.raises(UsageError) as caught:
+        plan_of("b200", **wishes)
+    assert "ower --max-tokens" in str(caught.value.remedy)
 
 
 def test_an_unknown_memory_is_asked_for():

@@ -244,7 +244,8 @@ def test_a_record_does_not_lead_out_of_the_directory(out: Path) -> None:
     with contextlib.closing(sqlite3.connect(out / DATABASE)) as connection, connection:
         data = Compressor().compress(msgspec.json.encode(record) + b"\n")
         connection.execute("UPDATE records SET data = ? WHERE record = 1", (data,))
-        connection.execute("UPDATE crops SET path = ? WHERE path = 'crops/alpha_1_crop_1.jpg'", ("crops/../../secret.jpg",))
+        outside = ("crops/../../secret.jpg",)
+        connection.execute("UPDATE crops SET path = ? WHERE path = 'crops/alpha_1_crop_1.jpg'", outside)
     assert (
         f"{DATABASE} (page alpha_1): no path of a crop: 'crops/../../secret.jpg'"
         in findings(out)[Kind.DAMAGED_RECORD.value][0]

@@ -85,6 +85,7 @@ class VlmReader(RegionReader):
         client: Of its servers.
         served_model: The name that the user gave for it; None: whatever the servers call it.
         reads: Regions, or pages.
+        max_tokens: Of an answer, if the user gave a number; None: as the card says.
 
     Raises:
         UsageError: The card names a clean-up step that does not exist.
@@ -96,12 +97,17 @@ class VlmReader(RegionReader):
         client: ChatClient,
         served_model: str | None = None,
         reads: ReadingMode = ReadingMode.REGIONS,
+        max_tokens: int | None = None,
     ) -> None:
         if unknown := [step for step in card.cleanup if step not in STEPS]:
             raise UsageError(
                 f"the model card {card.name} names an unknown clean-up step {unknown[0]!r}",
                 remedy=f"Known: {', '.join(STEPS)}.",
             )
+        if max_tokens is not None:
+            sampling = msgspec.structs.replace(card.sampling, max_tokens=max_tokens)
+            card = msgspec.structs.replace(card, sampling=sampling)
+        self._asked_tokens = max_tokens or 0
         self.name = f"vlm:{card.name}"
         self.reads = reads
         self.in_flight = client.in_flight
@@ -122,12 +128,19 @@ class VlmReader(RegionReader):
 
         Raises:
             NetworkError: No server answers.
-            UsageError: None is an OpenAI-compatible server that takes the API key and serves the model.
+            UsageError: None is an OpenAI-compatible server that takes the API key and serves the model, or it takes
+                no answers of the length that is asked for.
         """
         own_names = [self._card.name, self._card.repository]
         served = await self._client.find_model(self._given_name, own_names)
         self._served_model = "" if served.name in own_names else served.name
         sampling, longest = self._card.sampling, served.max_model_len
+        if longest is not None and longest <= self._asked_tokens:
+            raise UsageError(
+                f"answers of {self._asked_tokens:,} tokens are asked for, and the server takes requests of at most "
+                f"{longest:,}, image and answer together",
+                remedy=f"Lower --max-tokens, or start the server with --max-tokens {self._asked_tokens}.",
+            )
         if longest is not None and longest < sampling.max_tokens:  # vLLM refuses requests that ask for more
             sampling = msgspec.structs.replace(sampling, max_tokens=longest)
             self._card = msgspec.structs.replace(self._card, sampling=sampling)
