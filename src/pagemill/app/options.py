@@ -64,6 +64,11 @@ class DirectoryOptions(Settings):
     HEADING: ClassVar = RESUME
 
     report: bool = option(default=True, heading=OUTPUT, help="Write report.html, or delete an earlier one.")
+    strict: bool = option(
+        default=False,
+        heading=OUTPUT,
+        help="Exit with status 3 also where text was read that may be wrong: low confidence, Hanja, vertical text.",
+    )
     resume: Resume | None = option(
         without_value=Resume.IF_ANY,
         metavar="[=required]",

@@ -10,12 +10,11 @@ import signal
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pagemill.app.exporters import default_exporters
 from pagemill.document.identity import PageKey
-from pagemill.document.page import Status
+from pagemill.document.page import DOUBTS, Status
 from pagemill.errors import ExitCode, InputError, OutputError, UsageError, error_class
 from pagemill.parsing.page import SkippedPage
 from pagemill.runtime.decoding import DecodingService
@@ -99,14 +98,17 @@ class RunOutcome:
     """Tables without images, beside the pages of a dataset."""
     recycle: bool = False
     """The run is not finished: it continues in a new process."""
+    strict: bool = False
+    """Doubts about what was read count, too."""
 
     MAX_FAILURES = 20
 
     def add(self, page: ParsedPage) -> None:
         """Note the errors of a page."""
         self.unopened += page.record.page_number is None
-        self.errors += len(page.record.errors)
-        self.failures += islice(page.failures(), max(0, self.MAX_FAILURES - len(self.failures)))
+        failures = list(page.failures(doubts=self.strict))
+        self.errors += len(failures)
+        self.failures += failures[: max(0, self.MAX_FAILURES - len(self.failures))]
 
     @property
     def exit_code(self) -> ExitCode:
@@ -117,7 +119,8 @@ class RunOutcome:
         causes = {error_class(kind).exit_code for kind in summary.failures_by_kind}
         if summary.failed and summary.failed == summary.pages and len(causes) == 1:
             return causes.pop()
-        return ExitCode.PAGES_FAILED if summary.failed or summary.warnings_by_kind else ExitCode.OK
+        warnings = summary.warnings_by_kind.keys() - (() if self.strict else DOUBTS)
+        return ExitCode.PAGES_FAILED if summary.failed or warnings else ExitCode.OK
 
 
 async def parse_into(
@@ -172,6 +175,7 @@ async def parse_into(
             try:
                 vitals.opened = True
                 run = _RunWriter(opened, writer, pipeline, life, progress or ParseDisplay())
+                run.outcome.strict = directory.strict
                 return await run.parse(inputs, options)
             finally:
                 await _on(writer, opened.close)
@@ -209,7 +213,9 @@ async def find_nothing_to_do(
             return None
         if not await asyncio.to_thread(is_complete, run, report=directory.report):
             return None
-        return None if await _is_page_left(run, inputs, options.source) else RunOutcome(summary)
+        return (
+            None if await _is_page_left(run, inputs, options.source) else RunOutcome(summary, strict=directory.strict)
+        )
 
 
 def require_inputs(out: Path, inputs: Sequence[str | Path], directory: DirectoryOptions) -> None:

@@ -20,6 +20,12 @@ ANNOTATION = "annotation"
 head, a page number or the lettering of a picture."""
 
 
+LOW_CONFIDENCE, UNREAD_SCRIPT = "low_confidence", "unread_script"
+DOUBTS = frozenset({LOW_CONFIDENCE, UNREAD_SCRIPT})
+"""Categories of warnings about text that was read and is probably wrong. Only with ``--strict`` they decide about the
+exit status."""
+
+
 class Status(StrEnum):
     """How a page ended."""
 

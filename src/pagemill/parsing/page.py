@@ -11,7 +11,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from pagemill.config.modes import ReadingMode, TextLayerMode
-from pagemill.document.page import PageError, PageResult, Status
+from pagemill.document.labels import FIGURES
+from pagemill.document.page import (
+    DOUBTS,
+    LOW_CONFIDENCE,
+    UNREAD_SCRIPT,
+    ContentFormat,
+    PageError,
+    PageResult,
+    Status,
+)
 from pagemill.errors import (
     NetworkError,
     PagemillError,
@@ -23,10 +32,11 @@ from pagemill.errors import (
 )
 from pagemill.export.markdown import page_markdown
 from pagemill.parsing.analyse import analyse_page
-from pagemill.parsing.lines import clean_lines
+from pagemill.parsing.lines import clean_lines, is_vertical
 from pagemill.parsing.record import begun_record, cut_pictures, preview_of
 from pagemill.parsing.regions import finish_page, finish_whole_page, prepare_page, prepare_whole_page
 from pagemill.parsing.text_layer_soundness import PARTIAL, SOUND, judge, merge_lines
+from pagemill.parsing.thresholds import PARSING
 from pagemill.parsing.upright import level_page
 from pagemill.recognition.languages import LANGUAGE_OF_SCRIPT, remedy_for
 from pagemill.recognition.reader import POORLY_READ
@@ -36,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 
     from pagemill.config.settings import ParseSettings
-    from pagemill.document.page import TextLine
+    from pagemill.document.page import Region, TextLine
     from pagemill.imaging.page import DecodedPage
     from pagemill.imaging.types import Pixels
     from pagemill.layout.base import DetectedRegion
@@ -97,14 +107,16 @@ class ParsedPage:
     unserved: bool = False
     """The page failed as no server reads for this run: every other page would fail like it."""
 
-    def failures(self) -> Iterator[tuple[str, str, str | None]]:
-        """What is wrong, for people: name, message and remedy of each error.
+    def failures(self, *, doubts: bool = False) -> Iterator[tuple[str, str, str | None]]:
+        """What is wrong, for people: name, message and remedy of each error, of doubts about what was read if wanted.
 
         The name is the page's id; of an input that could not be opened it is the address, which the message then leaves
         out.
         """
         address = self.document.uri if self.record.page_number is None else None
         for error in self.record.errors:
+            if error.category in DOUBTS and not doubts:
+                continue
             message = error.message
             for start in (f"{address}: ", f"{address} ", f"{address!r} ") if address else ():
                 message = message.removeprefix(start)
@@ -314,7 +326,7 @@ async def _by_lines(run: _PageRun, verdict: str | None) -> ParsedPage:
         detected = await run.services.detect_regions(level.straight.pixels)
     record = await run.compute("analysis", analyse_page, run.ref, level.straight, detected, level.lines)
     level.restore(record)
-    record.errors += [*(_what_was_read(read, found) if read else ()), *errors]
+    record.errors += [*(_what_was_read(read, found, record) if read else ()), *errors]
     record.rotation = level.rotation
     record.languages = tuple(read.languages) if read else ()
     record.text_source = source if level.lines else ""
@@ -324,13 +336,22 @@ async def _by_lines(run: _PageRun, verdict: str | None) -> ParsedPage:
     return run.done(record, crops, await run.compute("crops", preview_of, run.ref, pixels, settings))
 
 
-def _what_was_read(read: ReadPage, lines: Sequence[TextLine]) -> Iterator[PageError]:
-    """What to say about a page whose text is not to be relied upon, or none of whose lines could be read."""
+def _what_was_read(read: ReadPage, lines: Sequence[TextLine], record: PageResult) -> Iterator[PageError]:
+    """What to say about a page or region whose text is not to be relied upon, or none of whose lines could be read."""
     if not lines and read.illegible:
         found = "1 line of text was" if read.illegible == 1 else f"{read.illegible} lines of text were"
         yield PageError(
             component="recognition", category="empty_text", message=f"{found} found, but nothing could be read in any"
         )
+    if read.hanja:
+        where = "1 line" if read.hanja == 1 else f"{read.hanja} lines"
+        yield PageError(
+            component="recognition",
+            category=UNREAD_SCRIPT,
+            message=f"{where} of Korean text with Chinese characters (Hanja), which no engine reads in Korean text",
+            remedy="Compare the text with the page, or read it with a model: --recognition-engine vlm.",
+        )
+    yield from map(_doubt, filter(_is_doubtful, record.regions))
     if lines and read.quality is not None and read.quality < POORLY_READ:
         what = f"it is probably in {read.script} script" if read.script else "another script, handwriting or a bad scan"
         yield PageError(
@@ -341,6 +362,28 @@ def _what_was_read(read: ReadPage, lines: Sequence[TextLine]) -> Iterator[PageEr
             if read.script is None
             else remedy_for([LANGUAGE_OF_SCRIPT[read.script]]),
         )
+
+
+def _is_doubtful(region: Region) -> bool:
+    """Whether what was read in a region is probably wrong. Nobody relies on formulas and the lettering of pictures."""
+    return (
+        region.confidence is not None
+        and region.confidence < PARSING.low_confidence
+        and region.label not in FIGURES
+        and region.content_format is not ContentFormat.FORMULA_TEXT
+        and sum(map(str.isalnum, region.content or "")) >= PARSING.doubtful_length
+    )
+
+
+def _doubt(region: Region) -> PageError:
+    vertical = sum(map(is_vertical, region.lines)) * 2 > len(region.lines)
+    what = "it may be vertical text, not read beside horizontal text" if vertical else "compare it with the page"
+    return PageError(
+        component="recognition",
+        category=UNREAD_SCRIPT if vertical else LOW_CONFIDENCE,
+        message=f"the text of the region is doubtful (confidence {region.confidence:.2f} of 1): {what}",
+        region=region.index,
+    )
 
 
 def _with_pictures(record: PageResult, pixels: Pixels) -> Files:

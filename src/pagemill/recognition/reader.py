@@ -51,6 +51,7 @@ _STRAY = 0.05  # share of other letters in a line that is all Latin: misread sig
 _UNSURE = 0.9  # confidence of a figure whose last syllable was read as a sign
 _SURE = 0.97  # confidence from which no Hangul is read as ideographs: "구분" is read as "7是" at up to 0.955
 _DOUBTFUL = 0.8  # confidence under which a reading needs a second look
+_IDEOGRAPHS = 2  # in a line that the Korean engine is not sure of; a single one is Hangul misread, in one of 60 lines
 POORLY_READ = 0.82
 """Quality of a page under which its text is not to be relied upon: pages of scripts of which the engine reads Latin
 look-alikes (Thai, Hebrew, Armenian, Khmer) have 0.36 to 0.78, print and legible handwriting 0.87 and more."""
@@ -94,6 +95,8 @@ class ReadPage(NamedTuple):
     quality: float | None = None
     """Mean over the lines, weighted by length, of confidence x share of the ink that was read, 0-1; None for too few
     lines to tell. Print has over 0.8; under ``POORLY_READ`` the text is not to be relied upon."""
+    hanja: int = 0
+    """Lines of Korean text in which the primary engine saw Chinese characters, which the Korean engine cannot write."""
     script: str | None = None
     """Of a page that was read poorly: its script, where that is known and none of those that the engines read."""
 
@@ -107,6 +110,7 @@ class _Line:
     text: RecognizedText = _NOT_READ
     engine: str = ""
     unread: float = 0.0
+    hanja: bool = False
 
 
 class PageReader:
@@ -231,6 +235,8 @@ class PageReader:
         cuts = [stretch.cut(line.image) for line, _, parts in taken for stretch in parts]
         again = iter(await self._services.recognize(self._plan.primary, cuts) if cuts else [])
         for line, text, parts in taken:
+            ideographs = sum(script_of(character) == "CJK" for character in line.text.text)
+            line.hanja = "HANGUL" in scripts and ideographs >= _IDEOGRAPHS and text.confidence < _DOUBTFUL
             line.text, line.engine, line.unread = replace(text, [(part, next(again)) for part in parts]), engine, 0.0
 
     async def _rotation(self, page: Pixels, found: list[DetectedLine], candidates: tuple[int, ...]) -> int:
@@ -308,6 +314,7 @@ def _finish(lines: list[_Line], plan: Plan, rotation: int, script: str | None) -
         rotation=rotation,
         illegible=sum(_is_long(line) and not line.text.text and holds_writing(line.image) for line in lines),
         quality=_quality(lines),
+        hanja=sum(line.hanja for line in lines),
         script=script,
     )
 

@@ -16,6 +16,7 @@ from fake_pipeline import FakePipeline, page, ref
 
 from pagemill.app.options import DirectoryOptions, ParseOptions
 from pagemill.app.parse import RunOutcome, parse_into
+from pagemill.document.page import DOUBTS, PageError
 from pagemill.errors import ExitCode, InputError, LanguageError, OutputError
 from pagemill.parsing.page import ParsedPage, SkippedPage
 from pagemill.runtime.supervisor import Life, Vitals
@@ -74,6 +75,19 @@ def test_a_warning_on_a_good_page_is_not_success_and_the_list_of_failures_is_bou
     assert outcome.exit_code is ExitCode.PAGES_FAILED
     assert len(outcome.failures) == outcome.MAX_FAILURES
     assert outcome.errors == 100
+
+
+@pytest.mark.parametrize("category", sorted(DOUBTS))
+def test_a_doubt_about_what_was_read_decides_about_the_exit_code_with_strict_alone(category):
+    for strict, expected in ((False, ExitCode.OK), (True, ExitCode.PAGES_FAILED)):
+        outcome = RunOutcome(RunSummary(started=datetime.now(UTC)), strict=strict)
+        each = page(1)
+        each.record.errors = [PageError(component="recognition", category=category, message="x", region=0)]
+        outcome.summary.add(each.record)
+        outcome.add(each)
+        assert outcome.exit_code is expected
+        assert (outcome.errors, len(outcome.failures)) == (int(strict), int(strict))
+        assert outcome.summary.warnings_by_kind == {category: 1}
 
 
 async def test_a_document_is_written_when_its_last_page_is_there(tmp_path, monkeypatch):

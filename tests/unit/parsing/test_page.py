@@ -131,6 +131,38 @@ async def test_a_page_whose_text_is_not_to_be_relied_upon_is_not_done_without_a_
     assert not said or said in page.record.errors[0].message
 
 
+def lines_of(confidence: float, box=(2.0, 2.0, 30.0, 10.0), text="alpha beta") -> list[TextLine]:
+    return [TextLine(text=text, box=box, confidence=confidence, engine="e")]
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (lines_of(0.9), None),
+        (lines_of(0.5), "low_confidence"),
+        (lines_of(0.5, text="-- 7"), None),  # too little to tell
+        (lines_of(0.5, box=(2.0, 2.0, 10.0, 50.0)), "unread_script"),  # it runs down the page
+    ],
+)
+async def test_a_region_whose_text_is_doubtful_has_a_warning(lines, said):
+    page = await parse_page(REF, Services(read=ReadPage(lines=lines)), ParseSettings())
+    assert page.record.status is Status.DONE
+    assert [error.category for error in page.record.errors] == ([said] if said else [])
+    if said:
+        (error,) = page.record.errors
+        assert (error.region, "confidence 0.50 of 1" in error.message) == (0, True)
+        assert ("vertical" in error.message) == (said == "unread_script")
+        assert not list(page.failures())
+        assert len(list(page.failures(doubts=True))) == 1
+
+
+async def test_hanja_in_korean_text_is_a_warning():
+    page = await parse_page(REF, Services(read=ReadPage(lines=lines_of(0.9), hanja=2)), ParseSettings())
+    (error,) = page.record.errors
+    assert (error.category, error.message[:7]) == ("unread_script", "2 lines")
+    assert "Hanja" in error.message
+
+
 async def test_waiting_to_be_decoded_does_not_use_up_the_time_of_a_page():
     turn = asyncio.Event()
     asyncio.get_running_loop().call_later(0.2, turn.set)

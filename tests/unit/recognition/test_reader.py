@@ -13,6 +13,7 @@ from pagemill.recognition.reader import POORLY_READ, PageReader
 
 LATIN_INK, CHINESE_INK, KOREAN_INK, LOOKALIKE_INK = 100, 140, 20, 160
 LIKE_IDEOGRAPHS_INK, HANJA_INK = 80, 120  # the primary reads both as ideographs, and Tesseract both as Hangul
+MIXED_INK = 40  # Hanja among Hangul: each engine reads a part
 KOREAN = Plan("rapidocr", (("ko", "tesseract:ko"),))
 QUICKER = Plan("rapidocr", (("ko", "tesseract:ko"),), latin="rapidocr:latin")
 
@@ -65,6 +66,9 @@ class RuleEngines:
     def _read(self, engine, line):
         ink = int(line.min())
         upright = line[:, :31].mean() < line[:, -31:].mean()
+        if ink == MIXED_INK:
+            text, confidence = ("民法平等", 0.73) if engine == "rapidocr" else ("모든 떨보은 중 앞에 수쪽하다", 0.65)
+            return RecognizedText(text=text, confidence=confidence, centers=tuple(np.linspace(0.01, 0.99, len(text))))
         if ink in (LIKE_IDEOGRAPHS_INK, HANJA_INK):
             real = ink == HANJA_INK
             text, confidence = ("月是" * 20, 0.99 if real else 0.94) if engine == "rapidocr" else ("구분" * 20, 0.96)
@@ -111,6 +115,13 @@ async def test_hangul_read_as_ideographs_goes_to_the_surer_engine_and_hanja_stay
     result, _ = await read(page_of(*[KOREAN_INK] * 4, LIKE_IDEOGRAPHS_INK, HANJA_INK))
     texts = [line.text for line in sorted(result.lines, key=lambda line: line.box[1])]
     assert texts[4:] == ["구분" * 20, "月是" * 20]
+
+
+async def test_hanja_among_hangul_is_counted_and_misread_hangul_is_not():
+    result, _ = await read(page_of(*[KOREAN_INK] * 4, MIXED_INK, MIXED_INK))
+    assert result.hanja == 2
+    result, _ = await read(page_of(*[KOREAN_INK] * 4, LIKE_IDEOGRAPHS_INK))
+    assert result.hanja == 0
 
 
 async def test_a_script_no_engine_reads_is_an_error():
