@@ -10,6 +10,7 @@ import pytest
 
 from pagemill.embedding.base import EmbeddingInput, EngineSettings, Modality, Role
 from pagemill.errors import MissingDependencyError, MissingInputError, UsageError
+from pagemill.installation import install_extra
 
 NAME = "pagemill.embedding.sentence_transformers_engine"
 
@@ -19,7 +20,7 @@ def test_without_the_library(monkeypatch):
     monkeypatch.delitem(sys.modules, NAME, raising=False)
     with pytest.raises(MissingDependencyError) as error:
         __import__(NAME)
-    assert "pagemill[embed]" in error.value.remedy
+    assert install_extra("embed") in error.value.remedy
 
 
 @pytest.fixture(scope="module")

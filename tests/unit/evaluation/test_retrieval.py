@@ -18,6 +18,7 @@ from pagemill.evaluation.retrieval import (
     randomisation_test,
     scores_by_query,
 )
+from pagemill.installation import install_extra
 
 PAGES = [f"p{n}" for n in range(30)]
 
@@ -154,4 +155,4 @@ def test_without_ir_measures_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "ir_measures", None)
     with pytest.raises(MissingDependencyError) as caught:
         scores_by_query([query("a", "p0")], {})
-    assert "pagemill[eval]" in caught.value.remedy
+    assert install_extra("eval") in caught.value.remedy
