@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import replace
@@ -16,6 +17,7 @@ from pagemill.errors import InputError, UsageError, error_class
 from pagemill.export.document import Document
 from pagemill.parsing.page import ParsedPage
 from pagemill.runtime.pipeline import Pipeline
+from pagemill.sources.download import fetch_missing
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
     from pagemill.document.page import PageResult
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 
 class StreamKeywords(TypedDict, total=False):
@@ -36,6 +40,7 @@ class StreamKeywords(TypedDict, total=False):
     limit: int | None
     image_column: str | None
     id_column: str | None
+    download: str | Path | None
     skip_duplicates: bool
     layout_engine: str
     layout_model: str | Path | None
@@ -156,6 +161,7 @@ def _options(function: str, given: Mapping[str, Any], keywords: type) -> ParseOp
 
 async def _parsed(inputs: Sequence[str | Path | bytes], options: ParseOptions) -> AsyncGenerator[ParsedPage]:
     """The stream of pages on a pipeline of its own."""
+    await asyncio.to_thread(fetch_missing, inputs, options.source, log.info)
     async with Pipeline(options.settings, options.runtime, options.layout) as pipeline:
         await pipeline.prepare()
         async with aclosing(pipeline.stream(inputs, options.source, max_attempts=options.max_attempts)) as pages:

@@ -108,3 +108,57 @@ def test_a_configuration_that_is_not_there(shell: Shell):
     said = shell.run("parse", f"{ADDRESS}:pages", "-o", "out", *LINES, status=ExitCode.INPUT)
     assert "no configuration 'pages'" in said
     assert "SDS-KoPub-QA, SDS-KoPub-annotations, SDS-KoPub-corpus" in said
+
+
+@pytest.mark.slow
+def test_a_copy_is_fetched_once(shell: Shell, hub: LocalHub):
+    command = ("parse", ADDRESS, "-o", "out", "--download", "copies", *LINES)
+    said = shell.run(*command)
+    copy = shell.folder / "copies" / miniature_corpus.NAME
+    assert f"fetching {miniature_corpus.NAME}: 3 of 3 files" in said
+    assert "2 tables without images skipped: SDS-KoPub-annotations, SDS-KoPub-QA" in said
+    assert {path.name: path.read_bytes() for path in copy.iterdir() if path.suffix == ".parquet"} == {
+        name: data for name, data in hub.repositories[miniature_corpus.NAME].branches["main"].items() if "SDS" in name
+    }
+    hub.requests.clear()
+    assert "fetching" not in shell.run(*command, "--fresh")
+    assert shell.page_ids("out") == PAGE_IDS
+    assert f"queries: 3, from {copy / miniature_corpus.QA}" in shell.run("embed", "out", "--queries", "auto")
+    assert not hub.requests
+
+
+@pytest.mark.slow
+def test_of_one_configuration_its_files_are_fetched(shell: Shell, hub: LocalHub):
+    command = ("parse", f"{ADDRESS}:{CORPUS}", "-o", "out", "--download", "copies", *LINES)
+    assert "1 of 1 files" in shell.run(*command)
+    assert shell.page_ids("out") == PAGE_IDS
+    assert "queries: 3, from hf://" in shell.run("embed", "out", "--queries", "auto")
+    hub.requests.clear()
+    assert "all 6 pages are parsed" in shell.run(*command, "--check")
+    assert not hub.requests
+
+
+def test_a_download_that_breaks_resumes_and_one_that_is_damaged_is_refused(shell: Shell, hub: LocalHub):
+    command = ("parse", ADDRESS, "-o", "out", "--download", "copies", *LINES)
+    copy = shell.folder / "copies" / miniature_corpus.NAME
+    files = hub.repositories[miniature_corpus.NAME].branches["main"]
+    hub.breaks_after = 1_000
+    assert "cannot download" in shell.run(*command, status=ExitCode.NETWORK)
+    assert not (shell.folder / "out").exists()
+    assert not (copy / ".pagemill-download.json").exists()
+    hub.breaks_after = None
+    hub.damaged = {f"{CORPUS}.parquet"}
+    assert "did not arrive as the Hub has it" in shell.run(*command, status=ExitCode.NETWORK)
+    hub.damaged = set()
+    hub.requests.clear()
+    assert "there is work left" in shell.run(*command, "--check", status=ExitCode.WORK_LEFT)
+    shell.run(*command, "--limit", "1")
+    assert (copy / f"{CORPUS}.parquet").read_bytes() == files[f"{CORPUS}.parquet"]
+    fetched = [request for request in hub.requests if request.startswith("GET") and "/resolve/" in request]
+    assert [request.rsplit("/", 1)[1] for request in fetched] == [f"{CORPUS}.parquet"]
+
+
+def test_a_download_of_no_dataset_is_refused(shell: Shell):
+    said = shell.run("parse", "published", "-o", "out", "--download", "copies", status=ExitCode.USAGE)
+    assert "--download is for datasets on the Hub" in said
+    assert not (shell.folder / "out").exists()

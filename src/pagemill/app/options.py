@@ -37,7 +37,7 @@ class ParseOptions(Settings):
 class ImageSources(Settings):
     """Where the parsed files are now, to read page images again."""
 
-    NOT_NEEDED: ClassVar = ("pages", "recursive", "limit", "id_column", "skip_duplicates")
+    NOT_NEEDED: ClassVar = ("pages", "recursive", "limit", "id_column", "download", "skip_duplicates")
     """Keys of options of sources that this does not need."""
 
     inputs: tuple[str, ...] = option(

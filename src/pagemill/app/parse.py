@@ -20,6 +20,7 @@ from pagemill.parsing.page import SkippedPage
 from pagemill.runtime.decoding import DecodingService
 from pagemill.runtime.identity import settings_identity
 from pagemill.runtime.supervisor import Life
+from pagemill.sources.download import is_missing
 from pagemill.sources.locate import missing_inputs
 from pagemill.sources.stream import InputStream
 from pagemill.store.catalogue import RunCatalogue
@@ -206,6 +207,8 @@ async def find_nothing_to_do(
     await asyncio.to_thread(require_inputs, out, inputs, directory)
     with inspected(out, identity=identity, mode=directory.mode(out)) as run:
         if run is None:
+            return None
+        if await asyncio.to_thread(is_missing, inputs, options.source):
             return None
         summary = run.summary
         retries = directory.retry_failed and summary.failed

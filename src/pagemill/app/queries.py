@@ -24,6 +24,7 @@ from pagemill.evaluation.query_sets import (
 from pagemill.evaluation.retrieval import Query
 from pagemill.imaging.formats import SUFFIXES
 from pagemill.sources.digest import format_of
+from pagemill.sources.download import source_of
 from pagemill.sources.hub import DatasetAddress
 from pagemill.sources.items import Content, Item, RemoteFile, is_url, natural_key, table_of
 from pagemill.sources.remote import TemporaryCopy, copy_to_disk, dataset_files, unreachable
@@ -141,6 +142,8 @@ def _searched(places: Sequence[str]) -> Iterator[dict[str, list[Item]]]:
         for top, depth in levels:
             paths = islice(_walk(top, depth), _MAX_ENTRIES)
             yield _tables(Item(uri=str(path), name=path.name, origin=0, content=path) for path in paths)
+        if (dataset := source_of(folder)) is not None:  # of which one configuration was fetched
+            yield _tables(dataset_files(dataset))
 
 
 def _folder(place: str) -> Path:

@@ -30,6 +30,7 @@ from pagemill.runtime.engines import LAYOUT_ENGINES, require
 from pagemill.serving.addresses import base_url
 from pagemill.serving.command import find_vllm
 from pagemill.serving.replicas import Serving, prepare
+from pagemill.sources.download import copies
 from pagemill.sources.options import SourceOptions
 
 EMBEDDED = "ngram"
@@ -179,7 +180,13 @@ def check(options: RunOptions, steps: Sequence[PlannedStep], report: Callable[[C
             f"the run needs what is missing here: {missing}", remedy="See the lines above."
         )
     if options.queries is not None and Step.EMBED in options.chosen:
-        query_texts(options.queries, options.inputs or places_of(options.out))
+        query_texts(options.queries, _places(options))
+
+
+def _places(options: RunOptions) -> Sequence[str]:
+    """Where to look for the queries of the dataset before it is parsed."""
+    here = [str(copy.folder) for copy in copies(options.inputs, options.parse.source) if copy.files() is not None]
+    return here or options.inputs or places_of(options.out)
 
 
 def _recognition(options: RunOptions, dry: bool) -> PlannedStep:

@@ -73,11 +73,14 @@ def command(
             print_summary,
         )
         from pagemill.runtime.pipeline import Pipeline
+        from pagemill.sources.download import fetch_missing
         from pagemill.store.opening import OpenMode
         from pagemill.store.run_directory import PREVIEW_PAGES
 
+        console = messages(quiet=quiet)
         if not life.vitals.opened:
             require_inputs(output, inputs, directory)
+            fetch_missing(inputs, options.source, console.note, bars=console.is_terminal and not console.failures_only)
         if quiet:
             logging.getLogger("pagemill.sources").setLevel(logging.ERROR)
         pipeline = Pipeline(
@@ -85,7 +88,6 @@ def command(
             options.runtime,
             options.layout,
         )
-        console = messages(quiet=quiet)
         if directory.resume and life.number == 0 and directory.mode(output) is OpenMode.AUTO:
             console.note(f"Note: {output} holds no run to resume: starting one. --resume=required makes this an error.")
         with ParseProgress(console, life) as progress:

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from pagemill.app.doctor import CheckResult
-from pagemill.app.run import StepRunner
+from pagemill.app.run import Step, StepRunner
 from pagemill.app.run_plan import EMBEDDING, RunOptions, check, commands, plan
 from pagemill.cli.options import (
     GroupedCommand,
@@ -27,6 +27,7 @@ from pagemill.cli.serve_model import print_plans
 from pagemill.config.serving import ServingOptions
 from pagemill.config.settings import OUTPUT, RecognitionSettings
 from pagemill.errors import ExitCode
+from pagemill.sources.download import fetch_missing
 
 _STEPS = under("What to do")
 _OF_THE_MODEL = ("weights", "dtype", "max_model_len")
@@ -97,6 +98,10 @@ def command(dry_run: bool, options: RunOptions, **more: Any) -> int:
         return ExitCode.OK
     os.environ.update(wanted.secrets)
     check(wanted, steps, lambda finding: _print_finding(finding, console))
+    if Step.OCR in wanted.chosen:  # before a server waits for it
+        fetch_missing(
+            wanted.inputs, wanted.parse.source, console.note, bars=console.is_terminal and not console.failures_only
+        )
     runner = StepRunner(steps, lambda text: console.note((text, "bold")), ServerDisplay(console))
     return asyncio.run(runner.run())
 

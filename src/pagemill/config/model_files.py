@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pagemill.config.model_cards import ModelCard, card_names, load_card
@@ -13,6 +15,7 @@ from pagemill.errors import (
     NetworkError,
     NoSpaceError,
     OutputError,
+    PagemillError,
     UsageError,
     lacks_extra,
 )
@@ -71,33 +74,53 @@ def download_model(card: ModelCard, *, folder: Path | None = None, endpoint: str
         raise UsageError(f"the model card {card.name} names no repository", remedy="The model comes with your server.")
     if folder is None and (mirror := _mirror()):
         folder = mirror / card.name
-    try:
+    with hub_errors(card.repository):
         from huggingface_hub import constants, snapshot_download
-        from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
-    except ImportError as error:
-        raise lacks_extra(f"downloading needs the Hub's client ({error})", "hub") from error
-    _require_space(folder or Path(constants.HF_HUB_CACHE), card)
-    try:
+
+        _require_space(folder or Path(constants.HF_HUB_CACHE), card)
         for patterns in (_SMALL_FILES, _WEIGHTS):  # weights last: if they exist, so does the rest
             fetched = Path(
                 snapshot_download(card.repository, local_dir=folder, allow_patterns=list(patterns), endpoint=endpoint)
             )
+    if not is_complete(fetched):
+        raise NetworkError(f"{card.repository} came without its weights: {fetched}", remedy="Run the command again.")
+    return fetched
+
+
+@contextmanager
+def hub_errors(repository: str) -> Iterator[None]:
+    """Within the block, errors of the Hub's client become errors of ours.
+
+    Args:
+        repository: What is fetched.
+
+    Raises:
+        MissingDependencyError: The Hub's client is not installed.
+        MissingInputError: The repository does not exist, or may not be read.
+        NetworkError: The download failed, as it does with ``HF_HUB_OFFLINE``.
+        OutputError: The files cannot be written.
+    """
+    try:
+        from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
+    except ImportError as error:
+        raise lacks_extra(f"downloading needs the Hub's client ({error})", "hub") from error
+    try:
+        yield
+    except PagemillError:
+        raise
     except RepositoryNotFoundError as error:
         raise MissingInputError(
-            f"{card.repository} is not on the Hub, or may not be read",
-            remedy="For a model behind an agreement: accept it on its page, then log in with: hf auth login",
+            f"{repository} is not on the Hub, or may not be read",
+            remedy="If it is behind an agreement: accept it on its page, then log in with: hf auth login",
         ) from error
     except Exception as error:  # also of the client's HTTP library
         of_the_network = (HfHubHTTPError, LocalEntryNotFoundError, ConnectionError)
         if isinstance(error, OSError) and not isinstance(error, of_the_network):
-            raise OutputError(f"cannot write the files of {card.repository}: {error}") from error
+            raise OutputError(f"cannot write the files of {repository}: {error}") from error
         raise NetworkError(
-            f"cannot download {card.repository}: {error}",
+            f"cannot download {repository}: {error}",
             remedy="Check the network, HF_ENDPOINT and HF_HUB_OFFLINE, then run the command again.",
         ) from error
-    if not is_complete(fetched):
-        raise NetworkError(f"{card.repository} came without its weights: {fetched}", remedy="Run the command again.")
-    return fetched
 
 
 def is_complete(folder: Path) -> bool:

@@ -62,6 +62,10 @@ class DatasetAddress:
         """
         configs = _configs(card)
         config, split = self.config, self.place
+        if config is None:
+            inside = [name for name in names if not split or name == split or name.startswith(f"{split}/")]
+            if inside:
+                return inside
         if not configs:
             found = [name for name in names if config is None or _belongs(name, config)]
             folders = {table_of(PurePosixPath(name).parts[0]) for name in names if _is_document(name)}

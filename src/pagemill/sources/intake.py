@@ -64,7 +64,9 @@ class Intake:
 
     def sources(self) -> Iterator[Source]:
         """Yield the files that have not ended, each once, until the limit is reached."""
-        for item in expand(self._inputs, recursive=self.options.recursive, skipped=self.skipped_files):
+        options = self.options
+        files = expand(self._inputs, recursive=options.recursive, skipped=self.skipped_files, download=options.download)
+        for item in files:
             if self.left == 0 or self._identifier.stopped:
                 return
             try:

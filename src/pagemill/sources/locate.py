@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from pagemill.errors import InputError, MissingInputError, PagemillError, UnsupportedInputError, unreadable
 from pagemill.imaging.formats import HEAD_BYTES, SUFFIXES, sniff
+from pagemill.sources.download import DatasetCopy, not_here
+from pagemill.sources.hub import DatasetAddress
 from pagemill.sources.items import Item, SkippedFiles, base_name, is_url, natural_key
 from pagemill.sources.remote import expand_url
 
@@ -26,7 +28,11 @@ _CROPS = "crops"
 
 
 def expand(
-    inputs: Iterable[str | Path | bytes], *, recursive: bool, skipped: SkippedFiles | None = None
+    inputs: Iterable[str | Path | bytes],
+    *,
+    recursive: bool,
+    skipped: SkippedFiles | None = None,
+    download: Path | None = None,
 ) -> Iterator[Item]:
     """Yield the files of all inputs in order. An input that is not there yields an item with its error.
 
@@ -34,6 +40,7 @@ def expand(
         inputs: Paths, globs, URLs and contents.
         recursive: Recurse into folders.
         skipped: Counts the files of folders that are of other kinds.
+        download: Folder with the copies of datasets on the Hub, which are read there.
     """
     skipped = skipped or SkippedFiles()
     for origin, given in enumerate(inputs):
@@ -42,7 +49,10 @@ def expand(
             continue
         text = str(given)
         try:
-            if isinstance(given, str) and is_url(given):
+            address = DatasetAddress.parse(text) if download is not None else None
+            if address is not None and download is not None:
+                yield from _of_copy(DatasetCopy(address, download), origin)
+            elif isinstance(given, str) and is_url(given):
                 yield from expand_url(given, origin, recursive=recursive, skipped=skipped)
             else:
                 yield from _Search(origin, recursive, skipped, str(Path(text).expanduser())).path(text)
@@ -51,6 +61,15 @@ def expand(
         except (OSError, ValueError) as error:  # a null byte in a name is a ValueError
             problem = InputError(f"{text!r} cannot be read: {error}", remedy="Check the name and its permissions.")
             yield Item(uri=text, name=base_name(text), origin=origin, error=problem)
+
+
+def _of_copy(copy: DatasetCopy, origin: int) -> Iterator[Item]:
+    """The files of the copy of a dataset."""
+    files = copy.files()
+    if files is None:
+        raise not_here(copy)
+    for path in files:
+        yield Item(uri=str(path), name=path.name, origin=origin, content=path, root=str(copy.folder))
 
 
 def missing_inputs(inputs: Iterable[str | Path | bytes]) -> dict[str, MissingInputError]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from pagemill.config.options import Settings, option
@@ -77,6 +78,9 @@ class SourceOptions(Settings):
     limit: int | None = option(minimum=1, help="Stop after N pages, earlier runs included.")
     image_column: str | None = option(help="Image column of a dataset.", shown_default="detected by its type")
     id_column: str | None = option(help="Page id column of a dataset.", shown_default="id or page_id")
+    download: Path | None = option(
+        metavar="DIR", help="Fetch datasets on the Hub to DIR/OWNER/NAME once, verify them, and read them there."
+    )
     skip_duplicates: bool = option(default=False, help="Skip files whose content is identical to an earlier file.")
 
     def wanted(self, pages: int, file_format: FileFormat | None) -> Sequence[int]:

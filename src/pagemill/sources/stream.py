@@ -118,7 +118,8 @@ class InputStream:
     async def _count(self, files: int, pages: int) -> None:
         """Set ``total`` to ``pages``, those in the first ``files``, and those in all others, beside the stream."""
         pdfs = 0
-        items = islice(expand(self._inputs, recursive=self._options.recursive), files, None)
+        options = self._options
+        items = islice(expand(self._inputs, recursive=options.recursive, download=options.download), files, None)
         async for item in on_thread(items):
             more: int | None = 1  # a file that cannot be read gives one, with its error
             with suppress(PagemillError, OSError):

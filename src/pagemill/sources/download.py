@@ -1,0 +1,244 @@
+"""Local copies of datasets on the Hub: fetched once, verified, and read without the network from then on."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from glob import escape
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pagemill.config.model_files import hub_errors
+from pagemill.document.names import safe_name
+from pagemill.errors import CorruptInputError, MissingInputError, NetworkError, NoSpaceError, UsageError
+from pagemill.imaging.formats import SUFFIXES
+from pagemill.sources.hub import CARD, MAX_CARD, DatasetAddress
+from pagemill.sources.items import natural_key
+
+if TYPE_CHECKING:
+    from pagemill.sources.options import SourceOptions
+
+MANIFEST = ".pagemill-download.json"
+"""In the folder of a copy: what was fetched. Written last, so that a copy without it is not whole."""
+_CHUNK = 2**20
+_MAX_MANIFEST = 64 * 2**20
+_SPARE = 1.05  # of the download: overhead of the file system
+_LEVELS = 4
+
+
+class _Manifest(msgspec.Struct, kw_only=True):
+    """What a copy holds."""
+
+    dataset: str
+    revision: str | None
+    """As the user named it."""
+    commit: str
+    names: list[str]
+    """All files of the dataset, which configurations are chosen from."""
+    files: dict[str, int]
+    """Sizes of the files that were fetched and verified."""
+
+
+@dataclass(slots=True)
+class DatasetCopy:
+    """The copy of a dataset, or the place for one.
+
+    Args:
+        address: What is wanted of the dataset.
+        folder: Holds one folder with copies for each owner.
+    """
+
+    address: DatasetAddress
+    folder: Path
+    _manifest: _Manifest | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        owner, name = self.address.name.split("/")
+        if safe_name(owner) != owner or safe_name(name) != name:
+            raise UsageError(f"{self.address.name!r} is no dataset", remedy="Name it OWNER/NAME.")
+        self.folder = self.folder.expanduser() / owner / name
+        self._manifest = _read(self.folder)
+
+    def files(self) -> list[Path] | None:
+        """The files that the address names; None where they are not all here.
+
+        Raises:
+            MissingInputError: The dataset has no such configuration, split or folder.
+        """
+        manifest = self._manifest
+        if manifest is None or (manifest.dataset, manifest.revision) != (self.address.name, self.address.revision):
+            return None
+        try:
+            with (self.folder / CARD).open("rb") as file:
+                card = file.read(MAX_CARD)
+        except FileNotFoundError:
+            card = b""
+        wanted = [name for name in self.address.selected(manifest.names, card) if _is_wanted(name)]
+        return [self.folder / name for name in wanted] if all(map(self._is_here, wanted)) else None
+
+    def fetch(self, say: Callable[[str], object], *, bars: bool = False) -> None:
+        """Fetch what is missing, and verify it. To resume, call it again.
+
+        Args:
+            say: Called with what happens, in a sentence.
+            bars: Show progress bars on standard error.
+
+        Raises:
+            MissingDependencyError: The Hub's client is not installed.
+            MissingInputError: There is no such dataset, configuration or split.
+            NetworkError: The download failed, or a file is not what the Hub announced.
+            NoSpaceError: The disk is too small for it.
+            OutputError: The folder cannot be written.
+        """
+        with hub_errors(self.address.name):
+            from huggingface_hub import HfApi, snapshot_download
+            from huggingface_hub.hf_api import RepoFile
+            from huggingface_hub.utils.tqdm import disable_progress_bars
+
+            if not bars:
+                disable_progress_bars()
+            hub = HfApi()
+            name, revision = self.address.name, self.address.revision
+            commit = str(hub.dataset_info(name, revision=revision).sha)
+            tree = hub.list_repo_tree(name, repo_type="dataset", revision=commit, recursive=True)
+            entries = {entry.path: entry for entry in tree if isinstance(entry, RepoFile)}
+            if any(PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts for path in entries):
+                raise CorruptInputError(f"{name} has files outside of it")
+            self.folder.mkdir(parents=True, exist_ok=True)
+
+            def fetch(names: Sequence[str]) -> None:
+                patterns = [escape(each) for each in names]
+                snapshot_download(
+                    name, repo_type="dataset", revision=commit, local_dir=self.folder, allow_patterns=patterns
+                )
+
+            card = b""
+            if CARD in entries:
+                fetch([CARD])
+                card = (self.folder / CARD).read_bytes()[:MAX_CARD]
+            wanted = [each for each in self.address.selected(list(entries), card) if _is_wanted(each)]
+            earlier = self._manifest if self._manifest and self._manifest.commit == commit else None
+            known = {each: size for each, size in (earlier.files if earlier else {}).items() if self._is_here(each)}
+            missing = [each for each in wanted if each not in known]
+            size = sum(entries[each].size for each in missing)
+            self._require_space(size)
+            say(f"fetching {name}: {len(missing):,} of {len(wanted):,} files, {size / 1e9:.1f} GB, to {self.folder}")
+            if missing:
+                fetch(missing)
+        for each in missing:
+            _verify(self.folder / each, entries[each])
+            known[each] = entries[each].size
+        self._manifest = _Manifest(
+            dataset=name,
+            revision=revision,
+            commit=commit,
+            names=sorted(entries, key=natural_key),
+            files=dict(sorted(known.items())),
+        )
+        partial = self.folder / f"{MANIFEST}.pagemill-tmp"
+        partial.write_bytes(msgspec.json.encode(self._manifest))
+        partial.replace(self.folder / MANIFEST)
+
+    def _is_here(self, name: str) -> bool:
+        size = self._manifest.files.get(name) if self._manifest else None
+        try:
+            return size is not None and (self.folder / name).stat().st_size == size
+        except OSError:
+            return False
+
+    def _require_space(self, size: int) -> None:
+        free = shutil.disk_usage(self.folder).free
+        if free < size * _SPARE:
+            raise NoSpaceError(
+                f"{self.address.name} needs {size / 1e9:.1f} GB more, and {self.folder} has {free / 1e9:.1f} GB free",
+                remedy="Free some space, or name another disk with --download.",
+            )
+
+
+def copies(inputs: Sequence[str | Path | bytes], options: SourceOptions) -> list[DatasetCopy]:
+    """The copies that ``--download`` asks for; none without it.
+
+    Raises:
+        UsageError: There is nothing to download.
+    """
+    if options.download is None:
+        return []
+    addresses = [DatasetAddress.parse(given) for given in inputs if isinstance(given, str)]
+    wanted = [DatasetCopy(address, options.download) for address in addresses if address is not None]
+    if not wanted:
+        raise UsageError(
+            "--download is for datasets on the Hub, and no input is one",
+            remedy="Name one, such as hf://datasets/OWNER/NAME, or leave out --download.",
+        )
+    return wanted
+
+
+def fetch_missing(
+    inputs: Sequence[str | Path | bytes],
+    options: SourceOptions,
+    say: Callable[[str], object],
+    *,
+    bars: bool = False,
+) -> None:
+    """Fetch the datasets among the inputs that ``--download`` asks for, unless they are here.
+
+    Args:
+        inputs: Among others, addresses of datasets.
+        options: Where to put them.
+        say: Called with what happens, in a sentence.
+        bars: Show progress bars on standard error.
+
+    Raises:
+        UsageError: There is nothing to download.
+        PagemillError: As of :meth:`DatasetCopy.fetch`.
+    """
+    for copy in copies(inputs, options):
+        if copy.files() is None:
+            copy.fetch(say, bars=bars)
+
+
+def is_missing(inputs: Sequence[str | Path | bytes], options: SourceOptions) -> bool:
+    """Whether there is anything for :func:`fetch_missing` to fetch."""
+    return any(copy.files() is None for copy in copies(inputs, options))
+
+
+def source_of(folder: Path) -> str | None:
+    """The address of the dataset, at the commit, that a folder is in the copy of; None for any other folder."""
+    for place in (folder, *folder.parents[: _LEVELS - 1]):
+        if (manifest := _read(place)) is not None:
+            return DatasetAddress(manifest.dataset, manifest.commit).root
+    return None
+
+
+def not_here(copy: DatasetCopy) -> MissingInputError:
+    """The error of a copy that is not whole."""
+    return MissingInputError(f"{copy.address.root} is not in {copy.folder}", remedy="Repeat the command to fetch it.")
+
+
+def _read(folder: Path) -> _Manifest | None:
+    try:
+        with (folder / MANIFEST).open("rb") as file:
+            return msgspec.json.decode(file.read(_MAX_MANIFEST), type=_Manifest)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def _is_wanted(name: str) -> bool:
+    return PurePosixPath(name).suffix.lower() in SUFFIXES
+
+
+def _verify(path: Path, entry: Any) -> None:
+    """Compare a file with what the Hub says of it: the SHA-256 of a large file, Git's digest of another."""
+    size = path.stat().st_size
+    sha256 = entry.lfs.sha256 if entry.lfs is not None else None
+    digest = hashlib.sha256() if sha256 else hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    if (size, digest.hexdigest()) != (entry.size, sha256 or entry.blob_id):
+        path.unlink()
+        raise NetworkError(f"{path.name} did not arrive as the Hub has it", remedy="Repeat the command to fetch it.")
