@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +16,7 @@ import numpy as np
 import pytest
 from local_hub import LocalHub, Repository
 from miniature_corpus import CORPUS, PAGE_IDS, QUESTIONS
+from pagemill_process import wait_for
 
 from pagemill.errors import ExitCode
 
@@ -21,9 +25,12 @@ pytest.importorskip("huggingface_hub")
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from run_pipeline import Mill
+
 pytestmark = pytest.mark.integration
 
 ADDRESS = f"hf://datasets/{miniature_corpus.NAME}"
+PUBLISHED = "me/kopub-pages"
 LINES = ("--layout-engine", "fast", "--lang", "en")
 
 
@@ -162,3 +169,75 @@ def test_a_download_of_no_dataset_is_refused(shell: Shell):
     said = shell.run("parse", "published", "-o", "out", "--download", "copies", status=ExitCode.USAGE)
     assert "--download is for datasets on the Hub" in said
     assert not (shell.folder / "out").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+def test_the_whole_pipeline_is_killed_resumes_and_is_scored(mill: Mill, hub: LocalHub, tmp_path: Path):
+    """The command of the documentation, then its dataset in a folder, loaded; then its own questions."""
+    datasets = pytest.importorskip("datasets")
+    mill.use(hub)
+    mill.words = ("latency=300",)
+    command = ["run", ADDRESS, "-o", str(mill.out), "--vllm", str(mill.world.program), "--queries", "auto"]
+    command += ["--download", str(tmp_path / "copies"), "--hf-repo", PUBLISHED, "--licence", "cc-by-sa-4.0"]
+    command += ["--private", "--profile", "l4", "--port", str(mill.port), "--layout-engine", "fast", "--workers", "2"]
+    killed = mill.start(*command)
+    wait_for(lambda: killed.exit_code is not None or mill.records(), "the first page")
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.wait()
+    killed.wait_until_gone()
+    mill.world.wait_until_gone()
+    first = mill.records()
+    assert 0 < len(first) < len(PAGE_IDS)
+    assert PUBLISHED not in hub.repositories
+    hub.requests.clear()
+
+    mill.words = ()
+    assert mill.run(*command) == ExitCode.OK, mill.said
+    assert "2 tables without images skipped" in mill.said
+    mill.assert_all_read(len(PAGE_IDS))
+    assert {record["page_id"] for record in mill.records()} == set(PAGE_IDS)
+    kept = {record["page_id"]: record for record in mill.records()}
+    assert [kept[record["page_id"]] for record in first] == first
+    assert not [request for request in hub.requests if "/resolve/" in request and miniature_corpus.NAME in request]
+    assert len(np.load(mill.out / "embeddings" / "queries.npy")) == len(QUESTIONS)
+    assert "data/train-00000-of-00001.parquet" in hub.repositories[PUBLISHED].branches["main"]
+
+    target = tmp_path / "folder"
+    published = ("publish", str(mill.out), "--to", str(target), "--licence", "cc-by-sa-4.0", "--page-images")
+    assert mill.run(*published) == ExitCode.OK, mill.said
+    pages = datasets.load_dataset(str(target), split="train", cache_dir=str(tmp_path / "cache"))
+    assert sorted(pages["page_id"]) == sorted(PAGE_IDS)
+    assert set(pages["status"]) == {"done"}
+    assert pages[0]["image"].size == (300, 400)
+
+    assert mill.run("index", str(mill.out)) == ExitCode.OK, mill.said
+    scores = tmp_path / "scores.json"
+    scored = ["eval", "retrieval", str(mill.out), "--queries", "auto", "-o", str(scores)]
+    with model_server("qwen3-vl-embedding-2b") as url:
+        assert mill.run(*scored, "--server", url) == ExitCode.OK, mill.said
+    result = json.loads(scores.read_text())
+    assert (result["queries"], result["unknown_pages"]) == (len(QUESTIONS), [])
+    assert set(result["parts"]["fused"]["by_type"]) == {"text", "cross", "visual"}
+
+
+@contextmanager
+def model_server(model: str) -> Iterator[str]:
+    """A server that embeds, and its address."""
+    command = [
+        sys.executable,
+        "-m",
+        "pagemill.testing.stub_server",
+        "--port",
+        "0",
+        "--model",
+        model,
+        "--dimension",
+        "8",
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            yield server.stdout.readline().strip()
+        finally:
+            server.kill()
