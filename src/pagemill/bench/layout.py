@@ -72,7 +72,7 @@ def inference_rows(
         resize_pages([draw_page(seed, (900, 1200)) for seed in range(batch)], Interpolation.BICUBIC)
     )
     chunks = [min(batch, pages - start) for start in range(0, pages, batch)]
-    precisions = [Precision.MIXED] if device is TorchDevice.CPU else [Precision.MIXED, Precision.BFLOAT16]
+    precisions = [Precision.MIXED, Precision.BFLOAT16] if has_gpu(device) else [Precision.MIXED]
     steps = [
         ("float32 with gradients", Precision.FLOAT32, False),
         ("float32, inference mode", Precision.FLOAT32, False),

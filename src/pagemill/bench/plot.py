@@ -117,7 +117,7 @@ def _panel(
     parts.append(_line(_LEFT, bottom, right, bottom, _INK))
     if marked is not None:
         parts.append(_line(x(marked), top, x(marked), bottom, _MARK, dash=True))
-        parts.append(_text(x(marked) + 5, top + 12, f"knee: {marked:g}", colour=_MARK))
+        parts.append(_text(x(marked) + 5, bottom - 8, f"knee: {marked:g}", colour=_MARK))
     parts += _curves(series, x, y, right)
     return parts
 
