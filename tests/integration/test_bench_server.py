@@ -118,11 +118,15 @@ def test_a_sweep_of_which_nothing_starts_fails_and_writes_no_profile(world: Worl
     assert not (tmp_path / "mine.toml").exists()
 
 
-@pytest.mark.parametrize("words", [("hang",), ("latency=3000",)], ids=["while it starts", "while it is measured"])
+@pytest.mark.parametrize(
+    "words",
+    [("hang",), ("latency=3000", "needs=1"), ("latency=3000", "needs=8192")],
+    ids=["while it starts", "while it is measured", "after a start that failed"],
+)
 def test_ctrl_c_leaves_no_server_behind(world: World, words: tuple[str, ...], tmp_path: Path):
     log = tmp_path / "log"
     process = subprocess.Popen(
-        [sys.executable, "-m", "pagemill", "bench", *sweep_command(world, "--max-num-seqs", "1,2")],
+        [sys.executable, "-m", "pagemill", "bench", *sweep_command(world, "--max-num-batched-tokens", "4096,16384")],
         env=surroundings(world, *words),
         stdout=subprocess.DEVNULL,
         stderr=log.open("wb"),

@@ -99,7 +99,9 @@ class Sweep:
         """
         for setting in settings:
             self.plans.append(None)
-            self.rows.append(await self._measure(setting))
+            # In a task of its own: a task group of Python 3.11 that fails leaves its task counted as cancelled, and
+            # then a signal would be taken for the second one.
+            self.rows.append(await asyncio.create_task(self._measure(setting)))
             tell_row(self.rows[-1])
 
     def kill(self) -> None:
