@@ -118,6 +118,26 @@ def test_a_configuration_that_is_not_there(shell: Shell):
 
 
 @pytest.mark.slow
+def test_queries_alone_are_a_failure_until_their_pages_come(shell: Shell):
+    data, corpus = shell.folder / "data", shell.folder / "published" / f"{CORPUS}.parquet"
+    data.mkdir()
+    (shell.folder / "published" / f"{miniature_corpus.QA}.parquet").rename(data / "qa.parquet")
+    assert "no column holds encoded page images" in shell.run(
+        "parse", "data", "-o", "out", *LINES, status=ExitCode.INPUT
+    )
+    corpus.rename(data / "corpus.parquet")
+    assert "1 table without images skipped: qa" in shell.run("parse", "data", "-o", "out", *LINES)
+    assert sorted(path.stem for path in (shell.folder / "out" / "documents").glob("*.md")) == ["30", "7"]
+    assert shell.page_ids("out") == PAGE_IDS
+
+
+def test_queries_that_do_not_exist_are_told_before_anything_starts(mill: Mill):
+    assert mill.run(*mill.arguments("--queries", "auto")) == ExitCode.INPUT, mill.said
+    assert "no table of queries" in mill.said
+    assert not mill.out.exists()
+
+
+@pytest.mark.slow
 def test_a_copy_is_fetched_once(shell: Shell, hub: LocalHub):
     command = ("parse", ADDRESS, "-o", "out", "--download", "copies", *LINES)
     said = shell.run(*command)

@@ -66,7 +66,7 @@ def expand_url(url: str, origin: int, *, recursive: bool, skipped: SkippedFiles)
     try:
         if is_pattern:
             names = [str(name) for name in filesystem.glob(path, **told)]
-        elif address is not None and (has_config or (address.place and not filesystem.exists(path))):
+        elif address is not None and (has_config or (_may_be_split(address.place) and not filesystem.exists(path))):
             names = _selected(filesystem, address)
         elif scheme in ("http", "https") or filesystem.isfile(path):
             yield Item(uri=url, name=base_name(url), origin=origin, content=RemoteFile(filesystem, path))
@@ -88,6 +88,10 @@ def expand_url(url: str, origin: int, *, recursive: bool, skipped: SkippedFiles)
         yield Item(uri=uri, name=base_name(uri), origin=origin, content=RemoteFile(filesystem, name), root=url)
     if errors:
         yield Item(uri=url, name=base_name(url), origin=origin, error=unreachable(url, errors[0]))
+
+
+def _may_be_split(place: str) -> bool:
+    return bool(place) and "/" not in place and PurePosixPath(place).suffix.lower() not in SUFFIXES
 
 
 def dataset_files(root: str) -> list[Item]:
