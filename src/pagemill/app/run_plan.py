@@ -196,6 +196,8 @@ def _recognition(options: RunOptions, dry: bool) -> PlannedStep:
     serving = None
     if by_model and not recognition.servers:
         serving = _prepared(replace(options.serving, model=model), dry)
+        if serving.plan.profile.measured and not recognition.workers:
+            recognition = replace(recognition, workers=serving.plan.workers)
     layout, batch, notes = _layout(options, serving)
     parse = replace(
         options.parse,

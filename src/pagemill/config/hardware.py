@@ -74,7 +74,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     max_model_len: int | None = None
     """Longest request of a recognition model, response included, in tokens; None: that of its card."""
     measured: bool = False
-    """The number of sequences was measured on this machine: it is not lowered to what the cache should hold."""
+    """It was measured on this machine: the number of sequences is not lowered to what the cache should hold, and a run
+    has as many requests in flight as it says."""
     note: str | None = None
     """A remark for the user."""
 

@@ -115,11 +115,12 @@ def make_plan(
         )
     budget = budget_of(card, profile, wishes, weights, dtype, max_model_len, workload)
     workers = wishes.workers or profile.workers
+    as_it_is = wishes.max_num_seqs is not None or profile.measured
     in_cache = max(1, math.floor(budget.typical_sequences))
     published = workload.published_prefill_tokens
     bounds = Bounds(
         client=workers,
-        max_num_seqs=profile.max_num_seqs if profile.measured else max(1, min(profile.max_num_seqs, in_cache)),
+        max_num_seqs=profile.max_num_seqs if as_it_is else max(1, min(profile.max_num_seqs, in_cache)),
         kv_cache=in_cache,
         batched_tokens=max(1, profile.max_num_batched_tokens // workload.prefill_tokens),
         published_batched_tokens=published and max(1, profile.max_num_batched_tokens // published),
@@ -145,7 +146,7 @@ def _as_asked(profile: Profile, wishes: Wishes) -> Profile:
     """The profile with the limits of the server that the user asks for, which are used as they are."""
     asked: dict[str, Any] = {}
     if wishes.max_num_seqs:
-        asked |= {"max_num_seqs": wishes.max_num_seqs, "measured": True}
+        asked |= {"max_num_seqs": wishes.max_num_seqs}
     if wishes.max_num_batched_tokens:
         asked |= {"max_num_batched_tokens": wishes.max_num_batched_tokens, "batched_tokens_reason": "asked for"}
     return msgspec.structs.replace(profile, **asked)

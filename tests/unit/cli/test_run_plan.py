@@ -1,6 +1,7 @@
 import shlex
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -8,6 +9,7 @@ from pagemill.app.options import ParseOptions
 from pagemill.app.run_plan import RunOptions, plan
 from pagemill.cli import exit_status, parse
 from pagemill.cli.run import command
+from pagemill.config.hardware import load_profile, profile_text
 from pagemill.config.model_files import MODELS_VARIABLE
 from pagemill.config.options import build
 from pagemill.errors import ExitCode, MissingDependencyError, UsageError
@@ -215,3 +217,17 @@ def test_secrets_reach_the_steps_in_their_environment_alone():
     ocr, embed = plan(options)
     assert options.secrets == {"HF_TOKEN": "token", "PAGEMILL_PASSWORD": "sesame"}
     assert not {"token", "sesame"} & {*ocr.arguments, *embed.arguments}
+
+
+def test_a_measured_profile_decides_the_server_and_the_requests_in_flight(vllm, tmp_path):
+    mine = tmp_path / "mine.toml"
+    measured = {"max_num_seqs": 777, "workers": 48, "max_model_len": 8192, "measured": True}
+    mine.write_text(profile_text(msgspec.structs.replace(load_profile("l4"), **measured)))
+    given = ("scans", "--vllm", vllm, "--profile", str(mine))
+    reading, parsing, embedding, _ = map(" ".join, planned(*given))
+    assert "--max-num-seqs 777" in reading
+    assert "--max-model-len 8192" in reading
+    assert "--workers 48" in parsing
+    assert "--max-num-seqs 777" in embedding
+    assert "--workers 5" in " ".join(planned(*given, "--workers", "5")[1])
+    assert "--workers" not in planned("scans", "--vllm", vllm, "--profile", "l4")[1]
