@@ -21,7 +21,7 @@ import cv2
 import numpy as np
 
 from pagemill.errors import PagemillError
-from pagemill.imaging.decode import decode_image, decode_reduced
+from pagemill.imaging.decode import decode_image, decode_reduced, sound_jpeg
 from pagemill.layout.pp_doclayout.inference import ModelChoice, Predictor, load_predictor
 from pagemill.layout.pp_doclayout.preprocess import INPUT_SIDE, resize_pages
 from pagemill.layout.pp_doclayout.settings import Interpolation, PPDocLayoutSettings, Precision, TorchDevice
@@ -101,9 +101,10 @@ def inference_rows(
 def stage_rows(
     weights: Path, device: TorchDevice, *, pages: int = 64, threads: int = 8, batch: int = 16, repeats: int = 3
 ) -> list[tuple[str, float, float, float | None]]:
-    """Speed of the whole layout stage, from encoded bytes to regions, pages in threads as in a run.
+    """Speed of the whole layout stage, from encoded bytes to regions, and with the pixels that a run cuts crops out of.
 
-    Each row has its name, ms, pages per second, and the share of that time, 0-1, in which the GPU was busy.
+    Each row has its name, ms, pages per second, and the share of that time, 0-1, in which the GPU was busy. JPEGs with
+    their pixels are decoded on the CPU, then on the GPU where it does that, as ``pagemill parse`` does with a model.
 
     Args:
         weights: Folder of the model.
@@ -118,23 +119,39 @@ def stage_rows(
     drawn = [draw_page(seed, A4_300DPI) for seed in range(min(pages, 8))]
     rows = []
     with ThreadPoolExecutor(threads) as decoders, ThreadPoolExecutor(3) as callers:
-        for kind in ("JPEG", "PNG"):
-            data = list(itertools.islice(itertools.cycle(encode_pages(drawn, kind)), pages))
 
-            def detect(chunk: Sequence[bytes]) -> None:
-                for answer in engine.detect_encoded(chunk, decoders):
-                    if isinstance(answer, PagemillError):
-                        raise answer
+        def regions(chunk: Sequence[bytes]) -> None:
+            for answer in engine.detect_encoded(chunk, decoders):
+                if isinstance(answer, PagemillError):
+                    raise answer
 
-            def run(data: Sequence[bytes] = data) -> None:
+        def decoded_here(chunk: Sequence[bytes]) -> None:
+            engine.detect(list(decoders.map(_decode, chunk)))
+
+        def decoded_there(chunk: Sequence[bytes]) -> None:
+            if None in (*decoders.map(sound_jpeg, chunk), *engine.detect_jpegs(chunk)):
+                raise RuntimeError("the GPU decodes none of these pages")
+
+        on_cpu = f"{threads} threads"
+        ways: list[tuple[str, str, Callable[[Sequence[bytes]], None]]] = [
+            ("JPEG", f"JPEG to regions, {'nvJPEG' if engine.decodes_jpegs else on_cpu}", regions),
+            ("PNG", f"PNG to regions, {on_cpu}", regions),
+            ("JPEG", f"JPEG to regions and pixels, {on_cpu}", decoded_here),
+        ]
+        if engine.decodes_jpegs:
+            ways.append(("JPEG", "JPEG to regions and pixels, nvJPEG", decoded_there))
+        encoded = {kind: encode_pages(drawn, kind) for kind in ("JPEG", "PNG")}
+        for kind, name, detect in ways:
+            data = list(itertools.islice(itertools.cycle(encoded[kind]), pages))
+
+            def run(detect: Callable[[Sequence[bytes]], None] = detect, data: Sequence[bytes] = data) -> None:
                 list(callers.map(detect, [data[start : start + batch] for start in range(0, pages, batch)]))
 
             run()
             with gpu_samples(predictor.device) as samples:
                 milliseconds = _fastest(run, repeats)
             busy = statistics.mean(samples) / 100 if samples else None
-            where = "nvJPEG" if kind == "JPEG" and predictor.jpeg_decoder else f"{threads} threads"
-            rows.append((f"{kind} to regions, {where}", milliseconds, pages * 1000 / milliseconds, busy))
+            rows.append((name, milliseconds, pages * 1000 / milliseconds, busy))
     return rows
 
 

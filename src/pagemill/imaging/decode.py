@@ -13,7 +13,7 @@ import struct
 import warnings
 import zlib
 from contextlib import contextmanager, suppress
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
 
 import cv2
 import kornia_rs
@@ -139,10 +139,49 @@ def plain_jpeg_size(data: bytes, *, limits: DecodeLimits = _LIMITS) -> tuple[int
     None for what is no JPEG, is not 8-bit RGB or grey, lies on its side, is over the working size or lacks its end.
     """
     with suppress(InputError), _image(data, limits, "image") as (image, _):
-        is_plain = _is_plain_jpeg(image) and data.endswith(_END_OF_JPEG)
-        if is_plain and limits.factor_for(*image.size) == 1 and _orientation(image) not in range(2, 9):
-            return image.size
+        return image.size if _is_portable(image, data, limits) else None
     return None
+
+
+class SoundJpeg(NamedTuple):
+    """A whole JPEG that any decoder shows as :func:`decode_image` does, and what that tells beside the pixels."""
+
+    data: bytes
+    size: tuple[int, int]
+    """Width and height."""
+    dpi: float | None
+    warnings: tuple[PageError, ...]
+
+
+def sound_jpeg(source: bytes | Path, *, limits: DecodeLimits = _LIMITS) -> SoundJpeg | None:
+    """Judge a JPEG for a decoder that does not notice all damage; None for any other image.
+
+    All of its data is decoded, at 1/8 of its size, in less than half the time that the whole takes.
+    """
+    try:
+        data = source if isinstance(source, bytes) else _head_or_whole(source, limits)
+    except OSError:  # decoding it as usual says why
+        return None
+    with suppress(InputError), _image(data, limits, "image") as (image, file):
+        if _is_portable(image, data, limits):
+            _decode_jpeg(data, (math.ceil(image.width / 8), math.ceil(image.height / 8)))
+            left_out = _frames_left_out(image, file)
+            warned = (frames_warning(left_out),) if left_out else ()
+            return SoundJpeg(data, image.size, _resolution(image), warned)
+    return None
+
+
+def _head_or_whole(path: Path, limits: DecodeLimits) -> bytes:
+    """All bytes of a JPEG within the limit, of other files the first ones."""
+    with path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+        return head + file.read(limits.max_stored_bytes) if sniff(head) is FileFormat.JPEG else head
+
+
+def _is_portable(image: PillowImage.Image, data: bytes, limits: DecodeLimits) -> bool:
+    """Whether any decoder shows a whole image as :func:`decode_image` does: an upright JPEG that is not shrunk."""
+    whole = _is_plain_jpeg(image) and data.endswith(_END_OF_JPEG)
+    return whole and limits.factor_for(*image.size) == 1 and _orientation(image) not in range(2, 9)
 
 
 def stored_pixels(source: bytes | Path, *, frame: int = 0, limits: DecodeLimits = _LIMITS, name: str = "image") -> int:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pagemill.document.geometry import Box, Point
 from pagemill.document.labels import Label
+from pagemill.imaging.types import Pixels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from pagemill.imaging.types import Pixels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +26,14 @@ class DetectedRegion:
     polygon: tuple[Point, ...] | None = None
     order: int | None = None
     """Rank in reading order where the model predicts one."""
+
+
+class DecodedLayout(NamedTuple):
+    """A page that a layout engine has decoded, and what it found."""
+
+    pixels: Pixels
+    """Of the whole page."""
+    regions: list[DetectedRegion]
 
 
 class LayoutEngine(Protocol):
@@ -45,4 +52,18 @@ class LayoutEngine(Protocol):
 
     def close(self) -> None:
         """Free the model."""
+        ...
+
+
+class JpegLayoutEngine(LayoutEngine, Protocol):
+    """A layout engine whose device decodes JPEGs, too."""
+
+    decodes_jpegs: bool
+    """Whether it does here. The runtime asks any engine; one without this attribute does not."""
+
+    def detect_jpegs(self, pages: Sequence[bytes]) -> list[DecodedLayout | None]:
+        """Decode JPEGs that are whole, upright, RGB or grey, and find their regions, as :meth:`detect` does.
+
+        None for a page that the device does not decode: the runtime decodes it and calls :meth:`detect`.
+        """
         ...

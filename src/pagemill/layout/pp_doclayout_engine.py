@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pagemill.errors import EngineError, lacks_extra
+from pagemill.layout.base import DecodedLayout
 from pagemill.layout.pp_doclayout.encoded import ModelInput, load_inputs
 from pagemill.layout.pp_doclayout.inference import ModelChoice, Predictor, shared_predictor
 from pagemill.layout.pp_doclayout.postprocess import PostProcessor
@@ -71,6 +72,28 @@ class PPDocLayoutEngine:
         threshold = self._settings.filters.mask_threshold
         raw = iter(self._predictor.predict(sound, interpolation, threshold) if sound else ())
         return [self._regions(next(raw), page.size) if isinstance(page, ModelInput) else page for page in loaded]
+
+    @property
+    def decodes_jpegs(self) -> bool:
+        """Whether the model's device decodes JPEGs: on CUDA, where torchvision is installed."""
+        return self._predictor.jpeg_decoder is not None
+
+    def detect_jpegs(self, pages: Sequence[bytes]) -> list[DecodedLayout | None]:
+        """Decode pages on the device and find their regions; as :class:`pagemill.layout.base.JpegLayoutEngine`.
+
+        Raises:
+            EngineError: The model gave no numbers for a page.
+        """
+        decoder, interpolation = self._predictor.jpeg_decoder, self._settings.interpolation
+        decoded = decoder.pages(pages, interpolation) if decoder else None
+        if decoded is None:  # one of them cannot be decoded here, or all of them take too much memory
+            return [each for page in pages for each in self.detect_jpegs([page])] if len(pages) > 1 else [None]
+        inputs = [page for page, _ in decoded]
+        raw = self._predictor.predict(inputs, interpolation, self._settings.filters.mask_threshold)
+        return [
+            DecodedLayout(pixels, self._postprocess.regions(answer, (pixels.shape[1], pixels.shape[0])))
+            for answer, (_, pixels) in zip(raw, decoded, strict=True)
+        ]
 
     def _regions(self, answer: RawPage, size: tuple[int, int]) -> list[DetectedRegion] | PagemillError:
         try:

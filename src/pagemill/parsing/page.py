@@ -69,6 +69,11 @@ class PageServices(Protocol):
     async def decode(self, payload: PdfPage | EncodedImage) -> DecodedPage:
         """Decode a page in a worker process (PDF) or on a thread (image), within a time limit."""
 
+    async def decode_with_regions(
+        self, payload: PdfPage | EncodedImage
+    ) -> tuple[DecodedPage, list[DetectedRegion]] | None:
+        """Decode a page and detect its regions on one device; None where that is not possible."""
+
     async def detect_regions(self, pixels: Pixels) -> list[DetectedRegion]:
         """Detect layout regions, in a microbatch with other pages."""
 
@@ -152,11 +157,13 @@ async def parse_page(
         return run.failed(ref.error)
     try:
         async with run.limit:
-            await run.decode()
+            detected = await run.decode_with_regions()
+            if detected is None:
+                await run.decode()
             verdict = await _judge_text_layer(run)
             if verdict == SOUND or not settings.recognition.reads_regions:
                 return await _by_lines(run, verdict)
-            return await _by_model(run, await services.region_reader())
+            return await _by_model(run, await services.region_reader(), detected)
     except Exception as raised:
         return _failed_by(raised, run)
 
@@ -209,6 +216,24 @@ class _PageRun:
         with self.stage(_DECODE):
             self.page = await self.services.decode(self.ref.payload)
         self.start_limit()
+
+    async def decode_with_regions(self) -> list[DetectedRegion] | None:
+        """Decode the page and find its regions in one go, for a model that reads regions; None where that is not done.
+
+        All of it counts as decoding.
+        """
+        assert self.ref.payload is not None
+        if not self.settings.recognition.reads_regions:
+            return None
+        if (await self.services.region_reader()).reads is not ReadingMode.REGIONS:
+            return None
+        with self.stage(_DECODE):
+            both = await self.services.decode_with_regions(self.ref.payload)
+        if both is None:
+            return None
+        self.page, detected = both
+        self.start_limit()
+        return detected
 
     def start_limit(self) -> None:
         """Give the page its full time limit from now on."""
@@ -276,17 +301,18 @@ async def _judge_text_layer(run: _PageRun) -> str | None:
     return SOUND if mode is TextLayerMode.ALWAYS and (layer.lines or layer.hidden_lines) else verdict
 
 
-async def _by_model(run: _PageRun, reader: RegionReader) -> ParsedPage:
+async def _by_model(run: _PageRun, reader: RegionReader, detected: Sequence[DetectedRegion] | None) -> ParsedPage:
     """A page that a model reads: in the regions that the layout engine finds, or as a whole, regions included."""
-    detected: Sequence[DetectedRegion] = ()
     prepare = prepare_whole_page
     read: Callable[[Any], Coroutine[Any, Any, Any]] = functools.partial(_read_page, reader)
     finish: Callable[[PreparedPage, Sequence[Any], ParseSettings], Files] = finish_whole_page
     if reader.reads is ReadingMode.REGIONS:
         prepare, read, finish = prepare_page, reader.read, finish_page
-        with run.stage("layout"):
-            detected = await run.services.detect_regions(run.page.pixels)
-    prepared = await run.compute("preparation", prepare, run.ref, run.page, detected, reader.prepare, run.settings)
+        if detected is None:
+            with run.stage("layout"):
+                detected = await run.services.detect_regions(run.page.pixels)
+    found = detected or ()
+    prepared = await run.compute("preparation", prepare, run.ref, run.page, found, reader.prepare, run.settings)
     readings = await run.read_remotely(read, prepared)
     crops = await run.compute("analysis", finish, prepared, readings, run.settings)
     return run.done(prepared.record, crops, prepared.preview)

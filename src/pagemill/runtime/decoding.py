@@ -20,7 +20,7 @@ import msgspec
 
 from pagemill.config.settings import RuntimeSettings
 from pagemill.errors import PageTimeoutError, WorkerCrashError
-from pagemill.imaging.decode import decode_image, stored_pixels
+from pagemill.imaging.decode import SoundJpeg, decode_image, sound_jpeg, stored_pixels
 from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.page import PdfInfo, PdfRepair
 from pagemill.processes import exit_reason, module_command
@@ -224,6 +224,15 @@ class DecodingService:
         request = Render(payload.path.absolute(), payload.password, payload.page_index)
         page = (await self._ask(request, f"rendering page {payload.page_index + 1}", Decoded)).page
         return replace(page, notes=(*payload.notes, *page.notes))
+
+    async def sound_jpeg(self, image: EncodedImage) -> SoundJpeg | None:
+        """Read and judge an image that another decoder is to decode; see :func:`pagemill.imaging.decode.sound_jpeg`.
+
+        Raises:
+            PageTimeoutError: It took too long.
+        """
+        async with self._time_limit("decoding the image"):
+            return await self._threads.run(sound_jpeg, image.source, limits=self.limits)
 
     async def _decode_image(self, payload: EncodedImage) -> DecodedPage:
         source = payload.source

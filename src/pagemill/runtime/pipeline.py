@@ -5,15 +5,20 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import functools
+import logging
 import sys
 from contextlib import AsyncExitStack, aclosing
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast
 
 import msgspec
 
 from pagemill.config.modes import ReadingMode, TextLayerMode
 from pagemill.config.settings import LayoutChoice, ParseSettings, RuntimeSettings
+from pagemill.errors import PagemillError
+from pagemill.imaging.page import DecodedPage
+from pagemill.layout.base import DecodedLayout
 from pagemill.layout.settings import LayoutSettings
 from pagemill.parsing.page import parse_page
 from pagemill.runtime import engines
@@ -27,22 +32,22 @@ from pagemill.runtime.region_reading import load_reader
 from pagemill.runtime.stream import PageStream
 from pagemill.runtime.text_reading import TextReading
 from pagemill.runtime.threads import STUCK_AFTER_S, ComputeThreads
+from pagemill.sources.base import PdfPage
 from pagemill.sources.stream import InputStream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
 
     from pagemill.document.catalogue import Catalogue
-    from pagemill.imaging.page import DecodedPage
     from pagemill.imaging.types import Pixels
-    from pagemill.layout.base import DetectedRegion, LayoutEngine
+    from pagemill.layout.base import DetectedRegion, JpegLayoutEngine, LayoutEngine
     from pagemill.parsing.page import ParsedPage, SkippedPage
     from pagemill.recognition.base import RegionReader
     from pagemill.recognition.reader import ReadPage
     from pagemill.runtime.flight import Ticket
     from pagemill.runtime.stream import Journal
     from pagemill.sources import SourceOptions
-    from pagemill.sources.base import EncodedImage, PageRef, PdfPage
+    from pagemill.sources.base import EncodedImage, PageRef
 
 _READY = 2
 """Regions that are in flight or ready, for each one that the region engine can have in flight: it never waits for one,
@@ -50,6 +55,8 @@ and a run that is stopped has little to finish."""
 
 _LARGE_PAGE_BYTES = 40 * 2**20
 """Of decoded pixels: well over an A4 page at 300 dpi (26 MB)."""
+
+log = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -126,7 +133,7 @@ class Pipeline:
                     memory=self.runtime.decoder_memory,
                 )
             )
-            self._layout = Once(self._load_layout, lambda batcher: batcher.close())
+            self._layout = Once(self._load_layout, lambda layout: layout.close())
             stack.push_async_callback(self._layout.close)
             self._text = TextReading(threads=self._threads, lanes=self.runtime.threads)
             stack.push_async_callback(self._text.close)
@@ -211,7 +218,26 @@ class Pipeline:
 
     async def detect_regions(self, pixels: Pixels) -> list[DetectedRegion]:
         """Detect layout regions, in a microbatch with other pages."""
-        return await (await self._layout.get()).submit(pixels)
+        return await (await self._layout.get()).regions.submit(pixels)
+
+    async def decode_with_regions(
+        self, payload: PdfPage | EncodedImage
+    ) -> tuple[DecodedPage, list[DetectedRegion]] | None:
+        """Decode a page and detect its regions on the layout engine's device; None for all that it does not decode."""
+        jpegs = (await self._layout.get()).jpegs
+        if jpegs is None or isinstance(payload, PdfPage):
+            return None
+        image = await self._decoding.sound_jpeg(payload)
+        if image is None:
+            return None
+        try:
+            layout = await jpegs.submit(image.data)
+        except PagemillError as error:  # of this page alone, which takes the way of all others
+            log.info("the page is decoded on the CPU: %s", error)
+            return None
+        if layout is None or layout.pixels.shape != (image.size[1], image.size[0], 3):
+            return None
+        return DecodedPage(pixels=layout.pixels, dpi=image.dpi, warnings=image.warnings), layout.regions
 
     async def read(self, pixels: Pixels, languages: Sequence[str] | None) -> ReadPage:
         """Find and read all lines of text, in microbatches with other pages."""
@@ -249,24 +275,45 @@ class Pipeline:
         await self._threads.settled()
         await self._decoding_threads.settled()
 
-    async def _load_layout(self) -> MicroBatcher[Pixels, list[DetectedRegion]]:
+    async def _load_layout(self) -> _LayoutService:
         choice = self._layout_choice
         create = await self.compute(engines.load, engines.LAYOUT_ENGINES, choice.engine)
         settings = LayoutSettings(model_path=choice.model, max_batch=self.runtime.layout_batch or None)
         engine: LayoutEngine = await self.compute(create, settings)
-        return MicroBatcher(
-            engine.detect,
+        batcher = functools.partial(
+            MicroBatcher,
             name=f"the layout engine {choice.engine!r}",
             threads=self._threads,
             max_batch=engine.max_batch,
             concurrency=self.runtime.threads,
-            check=checked_regions,
-            free=engine.close,
         )
+        jpegs = None
+        if getattr(engine, "decodes_jpegs", False):
+            jpegs = batcher(cast("JpegLayoutEngine", engine).detect_jpegs, check=_checked_layout)
+        return _LayoutService(batcher(engine.detect, check=checked_regions, free=engine.close), jpegs)
 
     async def _close_stream(self) -> None:
         if self._stream is not None:  # the loop over it may have been left without closing it
             await self._stream.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _LayoutService:
+    """The layout engine: for pixels, and for JPEGs that its device decodes."""
+
+    regions: MicroBatcher[Pixels, list[DetectedRegion]]
+    jpegs: MicroBatcher[bytes, DecodedLayout | None] | None
+
+    async def close(self) -> None:
+        """Stop all calls and free the engine, unless a call hangs in it."""
+        if self.jpegs is not None:
+            await self.jpegs.close()
+            self.regions.hangs |= self.jpegs.hangs
+        await self.regions.close()
+
+
+def _checked_layout(_: bytes, layout: DecodedLayout | None) -> DecodedLayout | None:
+    return layout and DecodedLayout(layout.pixels, checked_regions(layout.pixels, layout.regions))
 
 
 def _return_memory() -> None:

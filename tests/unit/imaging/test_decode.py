@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from PIL import Image, PngImagePlugin
 
 from pagemill.errors import CorruptInputError, EmptyPageError, MissingInputError, TooLargeError, UnsupportedInputError
-from pagemill.imaging.decode import decode_image, decode_reduced, plain_jpeg_size, stored_pixels
+from pagemill.imaging.decode import decode_image, decode_reduced, plain_jpeg_size, sound_jpeg, stored_pixels
 from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.tiff import count_pages
 
@@ -561,6 +561,22 @@ def test_only_a_whole_upright_rgb_or_grey_jpeg_is_plain():
         b"",
     ):
         assert plain_jpeg_size(other) is None
+
+
+def test_a_jpeg_that_another_decoder_may_decode_is_whole_and_undamaged(tmp_path: Path):
+    """What this decoder refuses, or tells beside the pixels, is not lost with one that notices less."""
+    noise = Image.fromarray(np.random.default_rng(0).integers(0, 256, (480, 640, 3), np.uint8))
+    data = encoded(noise, "JPEG", dpi=(300, 300))
+    (tmp_path / "page.jpg").write_bytes(data)
+    for source in (data, tmp_path / "page.jpg"):
+        assert sound_jpeg(source) == (data, (640, 480), 300.0, ())
+    middle = len(data) // 2
+    for other in (data[:-2], data[:middle] + data[-2:], encoded(noise, "PNG"), b"", tmp_path / "absent.jpg"):
+        assert sound_jpeg(other) is None
+    both = encoded(noise, "MPO", save_all=True, append_images=[noise])
+    sound = sound_jpeg(both)
+    assert sound is not None
+    assert sound.warnings == decode_image(both).warnings != ()
 
 
 @pytest.mark.parametrize("file_format", ["PNG", "WEBP", "MPO"])

@@ -96,6 +96,9 @@ class Services:
         self.alive = weakref.ref(pixels)
         return DecodedPage(pixels=pixels, dpi=200.0, scale=0.5, notes=("decoded at 1/2 size",))
 
+    async def decode_with_regions(self, payload):
+        return None
+
     async def read(self, pixels, languages):
         raise AssertionError("no lines are read here")
 
@@ -107,6 +110,19 @@ class Services:
 
     async def compute(self, function, *args, **kwargs):
         return function(*args, **kwargs)
+
+
+class OneDevice(Services):
+    """Decodes and lays out in one go."""
+
+    async def decode_with_regions(self, payload):
+        return await super().decode(payload), self.regions
+
+    async def decode(self, payload):
+        raise AssertionError("it is decoded already")
+
+    async def detect_regions(self, pixels):
+        raise AssertionError("it is laid out already")
 
 
 class Ticket:
@@ -241,6 +257,17 @@ async def test_no_server_fails_the_page_and_gives_its_other_regions_up():
     (error,) = page.record.errors
     assert (error.component, error.category, error.remedy) == ("recognition", "network", "Start one.")
     assert ticket.ended == 3
+
+
+async def test_a_page_that_is_decoded_with_its_regions_has_the_same_record():
+    regions = [region(Label.TEXT, (10, 10, 90, 60)), region(Label.IMAGE, (10, 80, 90, 150))]
+    usual = await parse_page(REF, Services(regions, Reader()), BY_REGIONS)
+    services = OneDevice(regions, Reader())
+    page = await parse_page(REF, services, BY_REGIONS)
+    usual.record.timings = page.record.timings = {}
+    assert (page.record, page.crops) == (usual.record, usual.crops)
+    gc.collect()
+    assert services.alive() is None
 
 
 async def test_pixels_are_gone_before_anything_is_read():

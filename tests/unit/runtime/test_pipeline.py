@@ -10,6 +10,7 @@ import logging
 import threading
 import weakref
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,13 +22,15 @@ from pagemill.config.settings import LayoutChoice, ParseSettings, RuntimeSetting
 from pagemill.document.labels import Label
 from pagemill.document.page import Status
 from pagemill.errors import MissingInputError
-from pagemill.layout.base import DetectedRegion
+from pagemill.imaging.decode import decode_image
+from pagemill.layout.base import DecodedLayout, DetectedRegion
 from pagemill.parsing import page as page_module
 from pagemill.recognition.base import DetectedLine, RecognizedText, RecognizerOffer
 from pagemill.runtime import engines, pipeline
 from pagemill.runtime.pipeline import Pipeline
 from pagemill.runtime.stream import PageStream
 from pagemill.sources import SourceOptions
+from pagemill.sources.base import EncodedImage, PdfPage
 
 GOOD, HANGS, RAISES, NAN_BOX, NO_TEXT, NAN_CONFIDENCE, NAN_LINE, HANGS_READING = 250, 10, 20, 30, 40, 50, 60, 70
 
@@ -281,3 +284,55 @@ async def test_identity_holds_what_decides_about_results_and_nothing_else(tmp_pa
     assert len({str(each) for each in (before, renamed, await identity(folder))}) == 3
     with pytest.raises(MissingInputError, match="absent"):
         await identity(tmp_path / "absent.onnx")
+
+
+class JpegLayout(Layout):
+    """An engine whose device decodes JPEGs, but for those that it refuses, gives in another size, or breaks on."""
+
+    decodes_jpegs = True
+
+    def __init__(self, engines: Engines) -> None:
+        super().__init__(engines)
+        self.refused: set[bytes] = set()
+        self.shrunk: set[bytes] = set()
+        self.broken: set[bytes] = set()
+
+    def detect_jpegs(self, pages):
+        if self.broken & set(pages):
+            raise RuntimeError("an illegal memory access")
+        found = []
+        for data in pages:
+            pixels = decode_image(data).pixels
+            pixels = pixels[:50] if data in self.shrunk else pixels
+            found.append(None if data in self.refused else DecodedLayout(pixels, self.detect([pixels])[0]))
+        return found
+
+
+def jpeg(shade: int) -> bytes:
+    file = io.BytesIO()
+    Image.fromarray(np.full((80, 120, 3), shade, np.uint8)).save(file, "JPEG", dpi=(150, 150))
+    return file.getvalue()
+
+
+async def test_jpegs_are_decoded_on_the_device_of_the_layout_engine_and_all_else_as_usual(fake, monkeypatch):
+    layout = JpegLayout(fake)
+    monkeypatch.setattr(fake, "load", lambda group, name: lambda settings: layout)
+    monkeypatch.setattr(engines, "load", fake.load)
+    good, refused, shrunk, broken, nan = jpeg(GOOD), jpeg(251), jpeg(252), jpeg(253), jpeg(NAN_BOX)
+    layout.refused, layout.shrunk, layout.broken = {refused}, {shrunk}, {broken}
+    async with make() as running:
+        sources = [good, refused, shrunk, broken, nan, image(GOOD), good[:-2], good]
+        found = await asyncio.gather(*(running.decode_with_regions(EncodedImage(source=data)) for data in sources))
+        assert await running.decode_with_regions(PdfPage(path=Path("a.pdf"), page_index=0)) is None
+    assert [both is None for both in found] == [False, *[True] * 6, False]
+    page, regions = found[0]
+    usual = decode_image(good)
+    np.testing.assert_array_equal(page.pixels, usual.pixels)
+    assert replace(page, pixels=usual.pixels) == usual
+    assert [region.box for region in regions] == [(5.0, 5.0, 95.0, 40.0)]
+    assert fake.closed == {"layout"}
+
+
+async def test_an_engine_that_decodes_nothing_gets_pixels(fake):
+    async with make() as running:
+        assert await running.decode_with_regions(EncodedImage(source=jpeg(GOOD))) is None

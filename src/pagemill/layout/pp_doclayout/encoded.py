@@ -9,20 +9,23 @@ from __future__ import annotations
 import functools
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pagemill.errors import PagemillError
 from pagemill.imaging.decode import decode_reduced, plain_jpeg_size
 from pagemill.layout.pp_doclayout.preprocess import INPUT_SIDE, resize_on_device, resize_pages
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from concurrent.futures import Executor
 
     import torch
 
     from pagemill.imaging.types import Pixels
     from pagemill.layout.pp_doclayout.settings import Interpolation
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +65,24 @@ class JpegDecoder:
             pages: JPEGs for which ``plain_jpeg_size`` gives a size.
             interpolation: How they are resized.
         """
+        return self._each(pages, lambda page: resize_on_device(page, interpolation))
+
+    def pages(self, pages: Sequence[bytes], interpolation: Interpolation) -> list[tuple[torch.Tensor, Pixels]] | None:
+        """As :meth:`inputs`, each with the pixels of the whole page in the memory of the host."""
+
+        def both(page: torch.Tensor) -> tuple[torch.Tensor, Pixels]:
+            return resize_on_device(page, interpolation), page.permute(1, 2, 0).contiguous().cpu().numpy()
+
+        return self._each(pages, both)
+
+    def _each(self, pages: Sequence[bytes], use: Callable[[torch.Tensor], T]) -> list[T] | None:
+        """Decode pages and do something with each on the device; None when one cannot be decoded."""
         import torch
 
         encoded = [torch.frombuffer(bytearray(page), dtype=torch.uint8) for page in pages]
         with self._lock, torch.inference_mode(), torch.cuda.stream(self._stream):
             try:
-                return [resize_on_device(page, interpolation) for page in self._decode(encoded)]
+                return [use(page) for page in self._decode(encoded)]
             except RuntimeError:
                 return None
             finally:

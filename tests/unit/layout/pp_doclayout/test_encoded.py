@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import Mock
 
 import cv2
 import numpy as np
@@ -13,7 +15,7 @@ from PIL import Image
 from pagemill.document.labels import Label
 from pagemill.errors import CorruptInputError, EngineError, PagemillError, UnsupportedInputError
 from pagemill.imaging.decode import decode_image
-from pagemill.layout.pp_doclayout.encoded import ModelInput, find_jpeg_decoder, load_inputs
+from pagemill.layout.pp_doclayout.encoded import JpegDecoder, ModelInput, find_jpeg_decoder, load_inputs
 from pagemill.layout.pp_doclayout.outputs import RawPage
 from pagemill.layout.pp_doclayout.preprocess import INPUT_SIDE, resize_on_device, resize_pages
 from pagemill.layout.pp_doclayout.settings import Interpolation, PPDocLayoutSettings
@@ -141,6 +143,35 @@ def test_regions_lie_on_the_page_as_it_is_stored_and_errors_in_their_place(drawn
     assert isinstance(engine.detect_encoded([b"broken"], decoders)[0], UnsupportedInputError)
 
 
+class Device(Answers):
+    """A model on a device that decodes all JPEGs but those of one content, and refuses a batch that holds one."""
+
+    def __init__(self, refused: bytes) -> None:
+        self.jpeg_decoder, self.refused = self, refused
+        self.calls: list[int] = []
+
+    def pages(self, pages, interpolation):
+        self.calls.append(len(pages))
+        if self.refused in pages:
+            return None
+        decoded = [decode_image(page).pixels for page in pages]
+        return [(resize_pages([pixels], interpolation)[0], pixels) for pixels in decoded]
+
+
+def test_jpegs_that_the_device_refuses_are_left_to_the_cpu_one_by_one(drawn):
+    sound, refused = encode(drawn, "JPEG"), encode(drawn[:900], "JPEG")
+    device = Device(refused)
+    engine = PPDocLayoutEngine(device, PPDocLayoutSettings())
+    assert engine.decodes_jpegs
+    first, none, last = engine.detect_jpegs([sound, refused, sound])
+    assert none is None
+    assert device.calls == [3, 1, 1, 1]
+    for found in (first, last):
+        np.testing.assert_array_equal(found.pixels, decode_image(sound).pixels)
+        assert [region.box for region in found.regions] == [(0, 0, 1700, 1150)]
+    assert not PPDocLayoutEngine(Answers(), PPDocLayoutSettings()).decodes_jpegs
+
+
 @pytest.mark.parametrize("interpolation", Interpolation)
 @pytest.mark.parametrize("size", [(1700, 2300), (300, 900)])
 def test_resizing_on_the_device_takes_the_same_samples(interpolation, size):
@@ -154,6 +185,31 @@ def test_resizing_on_the_device_takes_the_same_samples(interpolation, size):
 def test_there_is_no_jpeg_decoder_without_cuda():
     torch = pytest.importorskip("torch")
     assert find_jpeg_decoder(torch.device("cpu")) is None
+
+
+def test_the_decoder_gives_inputs_and_pixels(drawn, monkeypatch):
+    """With the CPU in the place of the GPU: its stream is the one of all others."""
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("torchvision.io")
+    monkeypatch.setattr(torch.cuda, "Stream", lambda device: Mock())
+    monkeypatch.setattr(torch.cuda, "stream", lambda stream: contextlib.nullcontext())
+    decoder = JpegDecoder(torch.device("cpu"))
+    data = encode(drawn, "JPEG")
+    ((resized, pixels),) = decoder.pages([data], Interpolation.BICUBIC)
+    (alone,) = decoder.inputs([data], Interpolation.BICUBIC)
+    assert torch.equal(resized, alone)
+    assert (pixels.shape, pixels.dtype) == ((2300, 1700, 3), np.uint8)
+    assert np.abs(pixels.astype(int) - decode_image(data).pixels).max() <= 2
+    assert decoder.pages([data, b"broken"], Interpolation.BICUBIC) is None
+
+
+def test_nvjpeg_gives_the_same_pixels(drawn):
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available() or (decoder := find_jpeg_decoder(torch.device("cuda"))) is None:
+        pytest.skip("needs CUDA and torchvision")
+    data = encode(drawn, "JPEG")
+    ((_, pixels),) = decoder.pages([data], Interpolation.BICUBIC)
+    assert np.abs(pixels.astype(int) - decode_image(data).pixels).mean() < 1
 
 
 def test_nvjpeg_gives_the_same_inputs(drawn, decoders):
