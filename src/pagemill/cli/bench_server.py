@@ -20,7 +20,7 @@ import msgspec
 from pagemill.app.options import ImageSources
 from pagemill.bench.options import LEVELS, LoadOptions, SweepOptions
 from pagemill.bench.table import machine
-from pagemill.cli.options import json_option, server_option, takes
+from pagemill.cli.options import GroupedCommand, json_option, server_option, takes
 from pagemill.config.hardware import profile_text
 from pagemill.config.model_cards import ModelCard, ModelKind, load_card
 from pagemill.config.modes import ReadingMode
@@ -60,7 +60,7 @@ def _output_options(command: Command) -> Command:
     return decorated
 
 
-@click.command("server", short_help="Measure how much model servers can take.")
+@click.command("server", cls=GroupedCommand, short_help="Measure how much model servers can take.")
 @server_option("Base URL of a server")
 @click.option("--model", default="glm-ocr", show_default=True, help="Model card: a name, or a file CARD.toml.")
 @click.option("--served-model", metavar="NAME", help="Name of the model on the servers.  [default: found out]")
@@ -129,7 +129,7 @@ def server(
     return ExitCode.PAGES_FAILED if any(level.failed for level in levels) else ExitCode.OK
 
 
-@click.command("sweep", short_help="Find the best settings of a model server.")
+@click.command("sweep", cls=GroupedCommand, short_help="Find the best settings of a model server.")
 @takes(
     values=SweepOptions,
     load_options=LoadOptions,
@@ -144,7 +144,14 @@ def server(
         "in_flight": {"help": "Requests in flight, one level after the other.  [default: as many as the profile has]"}
     },
 )
-@click.option("--start-timeout", type=click.FloatRange(min=1), default=1800, show_default=True, metavar="SECONDS")
+@click.option(
+    "--start-timeout",
+    type=click.FloatRange(min=1),
+    default=1800,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait until a server is ready.",
+)
 @click.option(
     "--write-profile",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -165,7 +172,7 @@ def sweep(
     as_json: bool,
     extra: tuple[str, ...],
 ) -> int:
-    """Start a model server again for each setting and measure its throughput; print what to put into a profile.
+    """Start a model server for each setting and measure its throughput; print what to put into a profile.
 
     A setting that does not fit, or with which the server does not start, is a row with the reason. Ctrl-C stops the
     server and shows what has been measured so far.
