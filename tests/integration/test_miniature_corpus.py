@@ -15,7 +15,7 @@ import miniature_corpus
 import numpy as np
 import pytest
 from local_hub import LocalHub, Repository
-from miniature_corpus import CORPUS, PAGE_IDS, QUESTIONS
+from miniature_corpus import CORPUS, PAGE_IDS, QUESTIONS, Layout
 from pagemill_process import wait_for
 
 from pagemill.errors import ExitCode
@@ -100,6 +100,17 @@ def test_the_dataset_as_it_is_published(shell: Shell):
     assert scores["queries"] == len(QUESTIONS)
     assert scores["unknown_pages"] == []
     assert "page 0" not in shell.run("search", "out", "mill", "--top", "9")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("layout", [Layout.FOLDERS, Layout.CACHE])
+def test_a_copy_on_this_disk(shell: Shell, layout: Layout):
+    miniature_corpus.write(shell.folder / "data", layout)
+    said = shell.run("parse", "data", "-r", "-o", "out", *LINES)
+    assert "2 tables without images skipped: " in said
+    assert sorted(shell.page_ids("out")) == sorted(PAGE_IDS)
+    assert sorted(path.stem for path in (shell.folder / "out" / "documents").glob("*.md")) == ["30", "7"]
+    assert "queries: 3, from" in shell.run("embed", "out", "--queries", "auto")
 
 
 @pytest.mark.slow

@@ -36,6 +36,8 @@ AUTO = "auto"
 _NO_FILE = "Name a file of queries with --queries FILE."
 _DATASET_INFO = "dataset_info.json"
 """A folder with this file is a configuration in the cache of the ``datasets`` library, two levels deeper."""
+_DEPTH = 6
+"""Of the folders below an input that are looked at."""
 _MAX_ENTRIES = 20_000
 """Of folders that are looked at."""
 _MAX_TABLES = 200
@@ -135,8 +137,9 @@ def _searched(places: Sequence[str]) -> Iterator[dict[str, list[Item]]]:
     for root in datasets:
         yield _tables(dataset_files(root))
     folders = dict.fromkeys(_folder(place) for place in places if not is_url(place))
+    named = {Path(place).expanduser().absolute() for place in places}
     for folder in folders:
-        levels = [(folder, 2), (folder.parent, 2)]
+        levels = [(folder, _DEPTH if folder in named else 2), (folder.parent, 2)]
         if (folder / _DATASET_INFO).is_file():
             levels.append((folder.parent.parent.parent, 4))
         for top, depth in levels:

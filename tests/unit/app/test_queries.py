@@ -38,9 +38,14 @@ def test_queries_are_found_beside_the_pages(tmp_path: Path, layout: Layout):
     assert same == where
 
 
-def test_in_the_folder_that_was_named(tmp_path: Path):
-    folder = miniature_corpus.write(tmp_path / "data")
+@pytest.mark.parametrize("layout", Layout)
+def test_in_the_folder_that_was_named(tmp_path: Path, layout: Layout):
+    folder = miniature_corpus.write(tmp_path / "data", layout)
     assert len(find_query_table([str(folder)]).queries) == len(QUESTIONS)
+
+
+def test_where_a_pattern_looks(tmp_path: Path):
+    folder = miniature_corpus.write(tmp_path / "data")
     assert len(find_query_table([str(folder / "*.parquet")]).queries) == len(QUESTIONS)
 
 
