@@ -37,6 +37,9 @@ class LocalHub(ThreadingHTTPServer):
         """Files of each model."""
         self.breaks_after: int | None = None
         """Bytes of a large file after which the connection of a download breaks."""
+        self.may_send = threading.Event()
+        """Large files are sent when it is set."""
+        self.may_send.set()
         self.damaged: set[str] = set()
         """Files that arrive with another first byte."""
         self.objects: dict[str, bytes] = {}
@@ -56,6 +59,7 @@ class LocalHub(ThreadingHTTPServer):
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.may_send.set()
         self.shutdown()
         self.server_close()
         self._thread.join()
@@ -235,6 +239,8 @@ class _Handler(BaseHTTPRequestHandler):
         if asked := re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", "")):
             first, last, status = int(asked[1]), min(int(asked[2] or last), last), 206
             headers["Content-Range"] = f"bytes {first}-{last}/{len(data)}"
+        if path.endswith(LARGE) and self.command == "GET":
+            self.server.may_send.wait()
         left = self.server.breaks_after
         if left is None or not path.endswith(LARGE) or self.command == "HEAD":
             self.send(data[first : last + 1], status=status, headers=headers, kind="application/octet-stream")

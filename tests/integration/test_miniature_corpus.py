@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from local_hub import LocalHub, Repository
 from miniature_corpus import CORPUS, PAGE_IDS, QUESTIONS, Layout
-from pagemill_process import wait_for
+from pagemill_process import PagemillProcess, wait_for
 
 from pagemill.errors import ExitCode
 
@@ -194,6 +194,23 @@ def test_a_download_that_breaks_resumes_and_one_that_is_damaged_is_refused(shell
     assert (copy / f"{CORPUS}.parquet").read_bytes() == files[f"{CORPUS}.parquet"]
     fetched = [request for request in hub.requests if request.startswith("GET") and "/resolve/" in request]
     assert [request.rsplit("/", 1)[1] for request in fetched] == [f"{CORPUS}.parquet"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+def test_ctrl_c_ends_a_download(shell: Shell, hub: LocalHub):
+    hub.may_send.clear()
+    command = ("parse", ADDRESS, "-o", "out", "--download", shell.folder / "copies", *LINES)
+    run = PagemillProcess(command, shell.environment, shell.folder / "log")
+    try:
+        wait_for(lambda: any(request.endswith(".parquet") for request in hub.requests), "the download to begin")
+        os.killpg(run.pid, signal.SIGINT)
+        hub.may_send.set()
+        assert run.wait() == ExitCode.INTERRUPTED
+        run.wait_until_gone()
+    finally:
+        run.clear()
+    assert "Traceback" not in run.log.read_text()
+    assert not (shell.folder / "out").exists()
 
 
 def test_a_download_of_no_dataset_is_refused(shell: Shell):

@@ -27,6 +27,7 @@ MANIFEST = ".pagemill-download.json"
 _CHUNK = 2**20
 _MAX_MANIFEST = 64 * 2**20
 _SPARE = 1.05  # of the download: overhead of the file system
+_SMALL = 10**8
 _LEVELS = 4
 
 
@@ -126,7 +127,8 @@ class DatasetCopy:
             missing = [each for each in wanted if each not in known]
             size = sum(entries[each].size for each in missing)
             self._require_space(size)
-            say(f"fetching {name}: {len(missing):,} of {len(wanted):,} files, {size / 1e9:.1f} GB, to {self.folder}")
+            amount = f"{size / 1e9:.1f} GB" if size > _SMALL else f"{size / 1e6:.1f} MB"
+            say(f"fetching {name}: {len(missing):,} of {len(wanted):,} files, {amount}, to {self.folder}")
             if missing:
                 fetch(missing)
         for each in missing:
