@@ -32,7 +32,8 @@ from pagemill.store.files import output_errors
 from pagemill.store.lock import RunLock
 from pagemill.store.reading import RunReader
 
-_LICENCE = re.compile(r"[a-z0-9][a-z0-9.+\-]{0,63}")
+LICENCE = re.compile(r"[a-z0-9][a-z0-9.+\-]{0,63}")
+"""Identifier of a licence on the Hub."""
 _REPOSITORY = re.compile(r"[\w.\-]{1,96}/[\w.\-]{1,96}")
 _AS_STORED = ("JPEG", "PNG")
 """A page that is such a file is published byte for byte."""
@@ -43,7 +44,7 @@ _SAMPLE = 100
 _ORIENTATION = 0x0112  # EXIF: 1 is upright
 
 
-def check_names(repository: str | None, licence: str, *, option: str) -> None:
+def check_names(repository: str | None, licence: str | None, *, option: str) -> None:
     """Refuse what cannot be the name of a repository on the Hub, or the identifier of a licence.
 
     Raises:
@@ -51,7 +52,7 @@ def check_names(repository: str | None, licence: str, *, option: str) -> None:
     """
     if repository is not None and not _REPOSITORY.fullmatch(repository):
         raise UsageError(f"{option} is {repository!r}", remedy="It looks like USER/NAME.")
-    if not _LICENCE.fullmatch(licence):
+    if licence is not None and not LICENCE.fullmatch(licence):
         raise UsageError(f"--licence is {licence!r}", remedy="Use an identifier such as cc-by-4.0.")
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from pagemill.app.doctor import Area
-from pagemill.errors import ExitCode, ServerError, WorkerCrashError
+from pagemill.errors import ExitCode, PagemillError, ServerError, WorkerCrashError
 from pagemill.processes import die_with_parent, exit_reason
 from pagemill.runtime.supervisor import SAME_REQUEST_S
 from pagemill.serving.replicas import Serving
@@ -65,6 +65,8 @@ class PlannedStep:
     """Servers that it uses but does not start."""
     notes: tuple[str, ...] = ()
     """What the user should know beforehand."""
+    lacking: tuple[PagemillError, ...] = ()
+    """What this machine lacks for it, where it is only to be shown."""
 
     def command(self, urls: Sequence[str]) -> list[str]:
         """Its command line, with the addresses of its servers."""

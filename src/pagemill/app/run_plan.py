@@ -11,12 +11,13 @@ from pathlib import Path
 
 from pagemill.app.doctor import Area, CheckResult, Readiness, examine
 from pagemill.app.embed import embedded_already
+from pagemill.app.licence import foreign_places, licence_of
 from pagemill.app.options import DirectoryOptions, ParseOptions
 from pagemill.app.parse import find_nothing_to_do
 from pagemill.app.publish import check_names
-from pagemill.app.queries import places_of, query_texts
+from pagemill.app.queries import AUTO, places_of, query_texts
 from pagemill.app.run import Done, PlannedStep, Step
-from pagemill.config.hardware import Dtype
+from pagemill.config.hardware import Device, Dtype
 from pagemill.config.model_cards import ModelKind, load_card
 from pagemill.config.model_files import find_model
 from pagemill.config.modes import VLM, ReadingMode, TextLayerMode
@@ -24,15 +25,26 @@ from pagemill.config.options import Settings, option, words
 from pagemill.config.serving import ServingOptions, Wishes
 from pagemill.config.settings import LayoutChoice
 from pagemill.embedding.base import EngineSettings
-from pagemill.errors import MissingDependencyError, NetworkError, UsageError
+from pagemill.errors import (
+    MissingDependencyError,
+    MissingInputError,
+    NetworkError,
+    PagemillError,
+    UsageError,
+    lacks_extra,
+)
 from pagemill.publishing.options import BuildOptions, Destination, licence_option, token_option
 from pagemill.runtime.engines import LAYOUT_ENGINES, require
 from pagemill.serving.addresses import base_url
 from pagemill.serving.command import find_vllm
+from pagemill.serving.detection import gpus, profile_of
 from pagemill.serving.replicas import Serving, prepare
 from pagemill.sources.download import copies
 from pagemill.sources.options import SourceOptions
+from pagemill.store.paths import DATABASE
 
+REFERENCE_CORPUS = "hf://datasets/SamsungSDS-Research/SDS-KoPub-VDR-Benchmark"
+"""Parsed if no INPUT is named, as by the published pipeline."""
 EMBEDDED = "ngram"
 LARGE_EMBEDDING = "qwen3-vl-embedding-2b"
 LAYOUT_MODEL = "pp-doclayout-v3"
@@ -91,6 +103,54 @@ class RunOptions(Settings):
         return {name: value for name, value in values.items() if value}
 
 
+def completed(options: RunOptions, *, dry: bool = False) -> tuple[RunOptions, list[str]]:
+    """Take the reference corpus if no input is named, and the licence of an upload from the card of its dataset.
+
+    Args:
+        options: What to do.
+        dry: The steps are only shown: a card that cannot be reached is noted.
+
+    Returns:
+        The options, and notes for the user.
+
+    Raises:
+        UsageError: The output holds a run of other inputs; no card names a licence, or several name different ones.
+        PagemillError: A card cannot be read; the class says why.
+    """
+    notes = []
+    if Step.OCR in options.chosen and not options.inputs:
+        there = places_of(options.out) if (options.out / DATABASE).exists() and not options.directory.fresh else []
+        if foreign := foreign_places(there, [REFERENCE_CORPUS]):
+            raise UsageError(
+                f"there is no INPUT, and {options.out} holds pages of {foreign[0]}",
+                remedy="Name the inputs of that run; or name another directory with -o, for the reference corpus.",
+            )
+        notes.append(f"no INPUT: parsing the reference corpus, {REFERENCE_CORPUS} (40,781 pages).")
+        options = replace(options, inputs=(REFERENCE_CORPUS,), queries=options.queries or AUTO)
+    if Step.UPLOAD in options.chosen and options.hf_repo is not None and options.licence is None:
+        check_names(options.hf_repo, None, option="--hf-repo")
+        try:
+            licence, cards = licence_of(_published_places(options))
+        except UsageError:
+            raise
+        except PagemillError as error:
+            if not dry:
+                raise type(error)(error.message, remedy=f"{error.remedy or ''} Or add --licence ID.".strip()) from error
+            notes.append(f"the licence of the pages cannot be looked up here ({error.message}).")
+        else:
+            notes.append(f"the pages are published under {licence}, as {', '.join(cards[:3])} says.")
+            options = replace(options, licence=licence)
+    return options, notes
+
+
+def _published_places(options: RunOptions) -> list[str]:
+    """The inputs, and what else the run has parsed."""
+    inputs = options.inputs if Step.OCR in options.chosen else ()
+    fresh = options.directory.fresh and Step.OCR in options.chosen
+    there = places_of(options.out) if (options.out / DATABASE).exists() and not fresh else []
+    return [*inputs, *foreign_places(there, inputs)]
+
+
 def plan(options: RunOptions, *, dry: bool = False) -> list[PlannedStep]:
     """Plan the steps. Whatever is known to be wrong is reported now, not after hours of parsing.
 
@@ -104,7 +164,17 @@ def plan(options: RunOptions, *, dry: bool = False) -> list[PlannedStep]:
     """
     _refuse(options)
     makers = {Step.OCR: _recognition, Step.EMBED: _embedding, Step.UPLOAD: _upload}
-    return [make(options, dry) for step, make in makers.items() if step in options.chosen]
+    steps = [make(options, dry) for step, make in makers.items() if step in options.chosen]
+    if not dry:
+        return steps
+    return [replace(each, lacking=(*each.lacking, *_lacking_in(each.areas))) for each in steps]
+
+
+def _lacking_in(areas: Sequence[Area]) -> Iterator[PagemillError]:
+    """What this machine lacks in the areas that take no time to check."""
+    for finding in examine(area for area in areas if area in (Area.VLM, Area.PUBLISH)):
+        if finding.verdict is Readiness.MISSING:
+            yield MissingDependencyError(f"{finding.what}: {finding.detail}", remedy=finding.remedy)
 
 
 def _refuse(options: RunOptions) -> None:
@@ -114,8 +184,6 @@ def _refuse(options: RunOptions) -> None:
         UsageError: There are some.
     """
     chosen, directory = options.chosen, options.directory
-    if Step.OCR in chosen and not options.inputs:
-        raise UsageError("there is no INPUT to parse", remedy="Name files, folders or hf://datasets/OWNER/NAME.")
     if Step.OCR not in chosen and (directory.fresh or directory.retry_failed):
         flag = "--fresh" if directory.fresh else "--retry-failed"
         remedy = "To make all vectors again: pagemill embed OUT --fresh"
@@ -127,8 +195,6 @@ def _refuse(options: RunOptions) -> None:
         return
     if options.hf_repo is None:
         raise UsageError("--step upload needs --hf-repo", remedy="Add --hf-repo USER/NAME.")
-    if options.licence is None:
-        raise UsageError("--hf-repo needs the licence of the pages", remedy="Add --licence ID, such as cc-by-4.0.")
     check_names(options.hf_repo, options.licence, option="--hf-repo")
 
 
@@ -199,6 +265,10 @@ def _recognition(options: RunOptions, dry: bool) -> PlannedStep:
         if serving.plan.profile.measured and not recognition.workers:
             recognition = replace(recognition, workers=serving.plan.workers)
     layout, batch, notes = _layout(options, serving)
+    lacking = tuple(_lacking_for(layout))
+    if lacking and not dry:  # not after a server was started, nor quietly with the engine that finds less
+        remedies = " ".join(f"{error.remedy}." for error in lacking)
+        raise type(lacking[0])("; ".join(error.message for error in lacking), remedy=remedies)
     parse = replace(
         options.parse,
         settings=replace(settings, recognition=replace(recognition, model=model)),
@@ -219,7 +289,8 @@ def _recognition(options: RunOptions, dry: bool) -> PlannedStep:
         done=lambda: _parsed_already(options, parse),
         areas=tuple(areas),
         asked=recognition.servers,
-        notes=notes,
+        notes=(*notes, *_elsewhere(serving)) if dry else notes,
+        lacking=lacking,
     )
 
 
@@ -237,7 +308,7 @@ def _layout(options: RunOptions, serving: Serving | None) -> tuple[LayoutChoice,
         name = load_card(settings.recognition.model).name
         note = f"{name} reads whole pages and finds the regions itself: {' and '.join(ignored)} ignored."
         return LayoutChoice(), 0, (note,) if ignored else ()
-    engine = options.layout_engine or _layout_engine()
+    engine = options.layout_engine or (LAYOUT_MODEL if settings.recognition.engine == VLM else _layout_engine())
     require(LAYOUT_ENGINES, engine)
     if not batch and serving and engine == LAYOUT_MODEL:
         batch = serving.plan.batch_size
@@ -270,6 +341,7 @@ def _embedding(options: RunOptions, dry: bool) -> PlannedStep:
         done=lambda: _embedded_already(options, model),
         areas=() if model == EMBEDDED else (Area.VLM,),
         asked=options.embedding_servers,
+        notes=tuple(_elsewhere(serving)) if dry else (),
     )
 
 
@@ -316,8 +388,37 @@ def _card_name(model: str, kind: ModelKind) -> str:
 
 def _layout_engine() -> str:
     """The better engine if its packages and its model are installed."""
-    installed = find_spec("torch") is not None and find_spec("transformers") is not None
-    return LAYOUT_MODEL if installed and find_model(load_card(LAYOUT_MODEL)) is not None else "onnx"
+    return "onnx" if list(_lacking_for(LayoutChoice(engine=LAYOUT_MODEL))) else LAYOUT_MODEL
+
+
+def _lacking_for(layout: LayoutChoice) -> Iterator[PagemillError]:
+    """What this machine lacks for a layout engine: each with the remedies."""
+    if layout.engine != LAYOUT_MODEL:
+        return
+    otherwise = "or take the embedded layout model, which finds less: --layout-engine onnx"
+    packages = [name for name in ("torch", "transformers") if find_spec(name) is None]
+    if packages:
+        missing = f"{' and '.join(packages)} {'is' if len(packages) == 1 else 'are'} not installed"
+        error = lacks_extra(f"{missing}, for layout detection with {LAYOUT_MODEL}", "gpu")
+        yield MissingDependencyError(error.message, remedy=f"{error.remedy}; {otherwise}")
+    if layout.model is None and find_model(load_card(LAYOUT_MODEL)) is None:
+        message = f"the weights of {LAYOUT_MODEL}, for layout detection, are not on this machine"
+        yield MissingInputError(message, remedy=f"Fetch them: pagemill models download {LAYOUT_MODEL}; {otherwise}")
+
+
+def _elsewhere(serving: Serving | None) -> Iterator[str]:
+    """Notes on what another machine than this one may have: the accelerator, and the model's files."""
+    if serving is None:
+        return
+    profile, card = serving.plan.profile, serving.card
+    if profile.device is Device.CUDA:
+        here = {profile_of(gpu).name: gpu.name for gpu in gpus()}
+        if profile.name not in here:
+            yield f"this machine has no {profile.title}: {', '.join(here.values()) or 'no NVIDIA GPU'}."
+    if card.repository and serving.specs[0].model == card.repository and find_model(card) is None:
+        size = card.download_bytes / 1e9
+        fetch = f"pagemill models download {card.name}"
+        yield f"{card.name} is not on this machine: vLLM fetches {size:.1f} GB when it starts, or in advance: {fetch}"
 
 
 def _default_embedding(options: RunOptions) -> str:

@@ -12,7 +12,7 @@ import click
 
 from pagemill.app.doctor import CheckResult
 from pagemill.app.run import Step, StepRunner
-from pagemill.app.run_plan import EMBEDDING, RunOptions, check, commands, plan
+from pagemill.app.run_plan import EMBEDDING, RunOptions, check, commands, completed, plan
 from pagemill.cli.options import (
     GroupedCommand,
     Name,
@@ -35,7 +35,7 @@ _OF_THE_MODEL = ("weights", "dtype", "max_model_len")
 
 
 @click.command(name="run", cls=GroupedCommand)
-@click.argument("inputs", metavar="INPUT...", nargs=-1, type=Name(str))
+@click.argument("inputs", metavar="[INPUT...]", nargs=-1, type=Name(str))
 @click.option(
     *("--step", "steps"),
     multiple=True,
@@ -60,7 +60,7 @@ _OF_THE_MODEL = ("weights", "dtype", "max_model_len")
             "help": "Recognition engine: vlm (vision-language model on a server) or lines (CPU OCR).  [default: vlm]",
         },
         "layout_engine": {
-            "help": "Installed layout engine.  [default: pp-doclayout-v3 if it and its model are installed, else onnx]"
+            "help": "Installed layout engine.  [default: pp-doclayout-v3; with lines onnx if that is not installed]"
         },
         "servers": {"help": "Use this server and start none; may be repeated."},
     },
@@ -77,7 +77,8 @@ def command(dry_run: bool, options: RunOptions, **more: Any) -> int:
     """Run the whole pipeline: check the machine, start a model server, parse, stop the server, embed, publish.
 
     Each step is a command of its own (pagemill parse, embed, publish), which is printed and run. To resume, repeat the
-    command. A server runs as long as the step that needs it.
+    command. A server runs as long as the step that needs it. Without INPUT it takes the reference corpus,
+    SDS-KoPub-VDR-Benchmark, and its queries.
 
     \b
     pagemill run hf://datasets/OWNER/NAME -o output --vllm vllm-env
@@ -87,16 +88,21 @@ def command(dry_run: bool, options: RunOptions, **more: Any) -> int:
     serving_options = {key: each for key, each in given(ServingOptions).items() if key in _OF_THE_MODEL}
     require_model_engine(options.parse.settings.recognition.engine, given(RecognitionSettings) | serving_options)
     wanted = replace(options, **more)
-    steps = plan(wanted, dry=dry_run)
     console = messages(quiet=wanted.quiet)
-    for note in (note for each in steps for note in each.notes):
+    if not dry_run:
+        os.environ.update(wanted.secrets)
+    wanted, notes = completed(wanted, dry=dry_run)
+    for note in notes:
+        console.note(f"Note: {note}")
+    steps = plan(wanted, dry=dry_run)
+    for note in dict.fromkeys(note for each in steps for note in each.notes):
         console.note(f"Note: {note}")
     if dry_run:
-        print_plans([each.serving for each in steps if each.serving], console)
+        lacking = [error for each in steps for error in each.lacking]
+        print_plans([each.serving for each in steps if each.serving], console, lacking)
         for line in commands(steps):
             click.echo(line)
         return ExitCode.OK
-    os.environ.update(wanted.secrets)
     check(wanted, steps, lambda finding: _print_finding(finding, console))
     if Step.OCR in wanted.chosen:  # before a server waits for it
         fetch_missing(

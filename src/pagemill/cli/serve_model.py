@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 import click
@@ -15,7 +15,7 @@ from pagemill.cli.options import takes
 from pagemill.cli.plan import summary
 from pagemill.cli.progress import LenientConsole, ServerDisplay, messages
 from pagemill.config.serving import ServingOptions
-from pagemill.errors import ExitCode
+from pagemill.errors import ExitCode, PagemillError
 from pagemill.serving.replicas import Serving, prepare
 from pagemill.serving.servers import ModelServers
 from pagemill.serving.spec import Patience
@@ -56,11 +56,12 @@ def command(options: ServingOptions, start_timeout: float, dry_run: bool, quiet:
     return asyncio.run(_serve(serving, Patience(start_s=start_timeout), console))
 
 
-def print_plans(servings: list[Serving], console: LenientConsole) -> None:
-    """Print for a dry run how models fit and what this machine lacks to serve them."""
+def print_plans(servings: list[Serving], console: LenientConsole, others: Sequence[PagemillError] = ()) -> None:
+    """Print for a dry run how models fit, and what this machine lacks to serve them and otherwise."""
     for serving in servings:
         console.note(summary(serving.card, serving.plan))
-    lacking = {error.message: error.remedy for serving in servings for error in serving.lacking}
+    found = [*others, *(error for serving in servings for error in serving.lacking)]
+    lacking = {error.message: error.remedy for error in found}
     for message, remedy in lacking.items():
         console.say(f"Note: {message}; an error without --dry-run")
         if remedy:

@@ -114,6 +114,24 @@ def dataset_files(root: str) -> list[Item]:
     ]
 
 
+def dataset_card(root: str) -> bytes:
+    """The beginning of the card of a dataset on the Hub; empty if it has none.
+
+    Raises:
+        MissingDependencyError: The Hub's client is not installed.
+        MissingInputError: There is no such dataset.
+        NetworkError: The Hub cannot be reached.
+    """
+    filesystem, path = _filesystem(root)
+    try:
+        if CARD not in {PurePosixPath(name).name for name in filesystem.ls(path, detail=False)}:
+            return b""
+        card: bytes = filesystem.cat_file(f"{path}/{CARD}", start=0, end=MAX_CARD)
+    except Exception as error:
+        raise unreachable(root, error) from error
+    return card
+
+
 def _selected(filesystem: Any, address: DatasetAddress) -> list[str]:
     """The files of a configuration or split of a dataset on the Hub."""
     root = address.root.removeprefix("hf://")

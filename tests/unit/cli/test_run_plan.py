@@ -6,13 +6,13 @@ import pytest
 from click.testing import CliRunner
 
 from pagemill.app.options import ParseOptions
-from pagemill.app.run_plan import RunOptions, plan
+from pagemill.app.run_plan import REFERENCE_CORPUS, RunOptions, completed, plan
 from pagemill.cli import exit_status, parse
 from pagemill.cli.run import command
 from pagemill.config.hardware import load_profile, profile_text
 from pagemill.config.model_files import MODELS_VARIABLE
 from pagemill.config.options import build
-from pagemill.errors import ExitCode, MissingDependencyError, UsageError
+from pagemill.errors import ExitCode, MissingDependencyError, MissingInputError, UsageError
 from pagemill.serving.command import VARIABLE
 
 
@@ -53,12 +53,25 @@ def test_what_parse_takes_run_takes_and_passes_on(vllm):
     assert names <= {option.name for option in command.params}
     given = (
         *("--pages", "2-3", "--text-layer", "auto", "--reading", "regions", "--skip-duplicates", "--max-attempts", "3"),
-        *("--page-timeout", "20.5", "--no-report", "--threads", "4", "--no-footnotes", "--workers", "5"),
+        *(
+            "--layout-engine",
+            "onnx",
+            "--page-timeout",
+            "20.5",
+            "--no-report",
+            "--threads",
+            "4",
+            "--no-footnotes",
+            "--workers",
+            "5",
+        ),
     )
     _, words = planned("scans", "--vllm", vllm, "--profile", "l4", "--step", "ocr", *given, "--password", "secret")
     assert words[:5] == ["pagemill", "parse", "scans", "-o", "output"]
     planned_too = ["--recognition-engine", "vlm", "--server", words[words.index("--server") + 1]]
-    assert sorted(words[5:]) == sorted([*given, *planned_too])
+    assert sorted(words[5:]) == sorted(
+        word for word in (*given, *planned_too) if word not in ("--layout-engine", "onnx")
+    )
     assert "secret" not in words
 
 
@@ -176,6 +189,70 @@ def test_layout_options_are_left_out_for_such_a_model_and_that_is_told(option):
     assert f"reads whole pages and finds the regions itself: {option[0]} ignored." in ended.stderr
 
 
+def test_a_dry_run_plans_for_the_other_machine_and_lists_what_this_one_lacks(monkeypatch):
+    monkeypatch.setattr("pagemill.app.run_plan.find_spec", lambda name: None)
+    monkeypatch.setattr("pagemill.app.run_plan.gpus", list)
+    publish = ("--hf-repo", "me/x", "--licence", "mit")
+    ended = CliRunner().invoke(command, ["scans", "--dry-run", "--profile", "b200", *publish])
+    assert ended.exit_code == 0
+    wanted = ("vllm serve zai", "pagemill parse")
+    server, parse = (line for line in ended.stdout.splitlines() if line.startswith(wanted))
+    assert "--quantization fp8" in server
+    assert "--layout-engine pp-doclayout-v3 --layout-batch 16" in parse
+    for lacking in (
+        "torch and transformers are",
+        "weights of pp-doclayout-v3",
+        "no NVIDIA B200",
+        "glm-ocr is",
+        "no token",
+    ):
+        assert lacking in ended.stderr
+
+
+@pytest.mark.parametrize("lacking", ["torch", "weights"])
+def test_a_real_run_without_the_layout_model_is_refused_with_the_remedies(vllm, monkeypatch, lacking):
+    monkeypatch.setattr("pagemill.app.run_plan.find_spec", lambda name: None if lacking == "torch" else name)
+    monkeypatch.setattr("pagemill.app.run_plan.find_model", lambda card: None if lacking == "weights" else Path())
+    arguments = ["scans", "--vllm", vllm, "--profile", "l4"]
+    with pytest.raises((MissingDependencyError, MissingInputError), match=lacking) as caught:
+        CliRunner().invoke(command, arguments, catch_exceptions=False, standalone_mode=False)
+    remedy = {"torch": "gpu", "weights": "pagemill models download pp-doclayout-v3"}[lacking]
+    assert remedy in caught.value.remedy
+    assert "--layout-engine onnx" in caught.value.remedy
+
+
+def test_without_input_the_reference_corpus_is_taken_after_saying_so(tmp_path):
+    arguments = ["--dry-run", "--profile", "l4", "-o", str(tmp_path / "out"), "--embedding-model", "ngram"]
+    ended = CliRunner().invoke(command, arguments)
+    assert f"parsing the reference corpus, {REFERENCE_CORPUS}" in ended.stderr
+    parse, embed = (shlex.split(line) for line in ended.stdout.splitlines() if line.startswith("pagemill"))
+    assert parse[2] == REFERENCE_CORPUS
+    assert embed[embed.index("--queries") + 1] == "auto"
+    assert "licence" not in ended.output
+
+
+def test_without_input_the_run_of_others_is_not_added_to(tmp_path, monkeypatch):
+    (tmp_path / ".pagemill").mkdir()
+    (tmp_path / ".pagemill" / "run.sqlite").touch()
+    places = ["/data/SamsungSDS-Research/SDS-KoPub-VDR-Benchmark/a.parquet"]
+    monkeypatch.setattr("pagemill.app.run_plan.places_of", lambda _: places)
+    assert completed(RunOptions(out=tmp_path))[0].inputs == (REFERENCE_CORPUS,)
+    places.append("/scans/mine.pdf")
+    with pytest.raises(UsageError, match="holds pages of /scans/mine"):
+        completed(RunOptions(out=tmp_path))
+
+
+def test_the_licence_of_an_upload_is_that_of_the_card_and_asked_for_by_nothing_else(tmp_path):
+    (tmp_path / "README.md").write_text("---\nlicense: cc-by-sa-4.0\n---\n")
+    arguments = (str(tmp_path), "--profile", "l4", "--recognition-engine", "lines", "--embedding-model", "ngram")
+    assert planned(*arguments, "--hf-repo", "me/x")[-1][-2:] == ["--licence", "cc-by-sa-4.0"]
+    assert planned(*arguments, "--hf-repo", "me/x", "--licence", "mit")[-1][-2:] == ["--licence", "mit"]
+    (tmp_path / "README.md").unlink()
+    assert planned(*arguments)
+    with pytest.raises(UsageError, match="no dataset card"):
+        refuse(*arguments, "--hf-repo", "me/x")
+
+
 def test_the_embedded_engines_are_told_the_languages():
     parse, _ = planned("scans", "-o", "out", "--recognition-engine", "lines", "--lang", "ko,en")
     assert parse[parse.index("--lang") + 1] == "ko,en"
@@ -190,11 +267,11 @@ def test_without_vllm_and_with_a_server_the_embedded_engine_embeds():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "no INPUT"),
         (("",), "is a shell variable unset"),
         (("x", "--fresh", "--resume"), "--fresh starts over"),
         (("--step", "upload"), "--hf-repo"),
         (("--step", "upload", "--hf-repo", "me/x"), "--licence"),
+        (("samples", "--hf-repo", "me/x"), "no dataset card"),
         (("--step", "upload", "--hf-repo", "me", "--licence", "cc0-1.0"), "USER/NAME"),
         (("--step", "upload", "--hf-repo", "me/x", "--licence", "CC BY"), "cc-by-4.0"),
         (("x", "-o", ""), "is a shell variable unset"),
@@ -213,7 +290,7 @@ def test_what_makes_no_sense_is_refused_before_anything_starts(arguments, said, 
 
 def test_secrets_reach_the_steps_in_their_environment_alone():
     parse = build(ParseOptions, {"recognition_engine": "vlm", "servers": ["http://a:1"], "password": "sesame"})
-    options = RunOptions(inputs=("x",), parse=parse, embedding_model="ngram", hf_token="token")
+    options = RunOptions(inputs=("x",), parse=parse, layout_engine="onnx", embedding_model="ngram", hf_token="token")
     ocr, embed = plan(options)
     assert options.secrets == {"HF_TOKEN": "token", "PAGEMILL_PASSWORD": "sesame"}
     assert not {"token", "sesame"} & {*ocr.arguments, *embed.arguments}

@@ -1,0 +1,104 @@
+"""The licence of the pages of a run: that of the cards of the datasets that they come from."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from pagemill.app.publish import LICENCE
+from pagemill.errors import UsageError, lacks_extra
+from pagemill.sources.hub import CARD, MAX_CARD, DatasetAddress, card_metadata
+from pagemill.sources.items import is_url
+from pagemill.sources.remote import dataset_card
+
+_REMEDY = "Name the licence of the pages with --licence ID, such as cc-by-4.0."
+
+
+def licence_of(places: Iterable[str]) -> tuple[str, list[str]]:
+    """The licence that the cards of datasets name, and the cards.
+
+    Args:
+        places: Inputs, or parsed files: paths, patterns and URLs.
+
+    Raises:
+        UsageError: A place has no card with a licence, or the cards name different ones.
+        MissingDependencyError: The Hub's client is not installed, which reads cards.
+        NetworkError: The Hub cannot be reached.
+    """
+    if find_spec("huggingface_hub") is None:
+        raise lacks_extra("the licence of a dataset's card cannot be read without the Hub's client", "hub")
+    cards = dict.fromkeys(_cards_of(place) for place in places)
+    licences: dict[str, str] = {}
+    for candidates in cards:
+        for card in candidates:
+            if licence := _named(_read(card)):
+                licences[card] = licence
+                break
+        else:
+            where = candidates[-1].removesuffix(f"/{CARD}") if candidates else "the input"
+            raise UsageError(f"--hf-repo needs a licence, and no dataset card of {where} names one", remedy=_REMEDY)
+    if len(set(licences.values())) > 1:
+        named = "; ".join(f"{licence} by {card}" for card, licence in list(licences.items())[:3])
+        raise UsageError(f"the pages are under different licences: {named}", remedy=_REMEDY)
+    if not licences:
+        raise UsageError("--hf-repo needs a licence, and there are no pages whose dataset names one", remedy=_REMEDY)
+    return next(iter(licences.values())), list(licences)
+
+
+def foreign_places(places: Iterable[str], inputs: Sequence[str]) -> list[str]:
+    """Those of the parsed files that are in none of the inputs."""
+    return [place for place in places if not any(_is_in(place, given) for given in inputs)]
+
+
+def _is_in(place: str, given: str) -> bool:
+    if address := DatasetAddress.parse(given):
+        # On the Hub, with any revision, or in a copy of it.
+        return any(f"/{address.name}{mark}" in f"{place}/" for mark in "/@")
+    if is_url(given):
+        return place.startswith(given)
+    return Path(place).is_relative_to(_folder(given) if glob.has_magic(given) else _absolute(given))
+
+
+def _cards_of(place: str) -> tuple[str, ...]:
+    """Where the card of a place may be, nearest first: in its folder and in the one above, as in ``NAME/data``.
+
+    Not further up: what else lies there has cards of its own, of models and programs.
+    """
+    if address := DatasetAddress.parse(place):
+        return (f"{address.root}/{CARD}",)
+    if is_url(place):
+        return ()
+    folder = _folder(place)
+    return tuple(f"{each}/{CARD}" for each in (folder, folder.parent))
+
+
+def _folder(place: str) -> Path:
+    path = _absolute(place)
+    while glob.has_magic(str(path)) and not path.exists():
+        path = path.parent
+    return path if path.is_dir() else path.parent
+
+
+def _absolute(place: str) -> Path:
+    return Path(os.path.abspath(Path(place).expanduser()))  # noqa: PTH100 - keeps links
+
+
+def _read(card: str) -> bytes:
+    if is_url(card):
+        return dataset_card(card.removesuffix(f"/{CARD}"))
+    try:
+        with Path(card).open("rb") as file:
+            return file.read(MAX_CARD)
+    except OSError:  # none, or none that we may read: the next one
+        return b""
+
+
+def _named(card: bytes) -> str | None:
+    """The licence in the metadata of a card, if it is one."""
+    found = card_metadata(card).get("license")
+    if isinstance(found, list) and len(found) == 1:
+        found = found[0]
+    return found if isinstance(found, str) and LICENCE.fullmatch(found) else None
