@@ -40,6 +40,7 @@ from pagemill.serving.command import find_vllm
 from pagemill.serving.detection import gpus, profile_of
 from pagemill.serving.replicas import Serving, prepare
 from pagemill.sources.download import copies
+from pagemill.sources.hub import DatasetAddress
 from pagemill.sources.options import SourceOptions
 from pagemill.store.paths import DATABASE
 
@@ -144,11 +145,17 @@ def completed(options: RunOptions, *, dry: bool = False) -> tuple[RunOptions, li
 
 
 def _published_places(options: RunOptions) -> list[str]:
-    """The inputs, and what else the run has parsed."""
+    """The inputs, whole copies of datasets instead of these, and what else the run has parsed."""
     inputs = options.inputs if Step.OCR in options.chosen else ()
     fresh = options.directory.fresh and Step.OCR in options.chosen
     there = places_of(options.out) if (options.out / DATABASE).exists() and not fresh else []
-    return [*inputs, *foreign_places(there, inputs)]
+    copied = {
+        copy.address: str(copy.folder)
+        for copy in (copies(inputs, options.parse.source) if inputs else ())
+        if copy.files() is not None
+    }
+    places = [copied.get(address, each) if (address := DatasetAddress.parse(each)) else each for each in inputs]
+    return [*places, *foreign_places(there, inputs)]
 
 
 def plan(options: RunOptions, *, dry: bool = False) -> list[PlannedStep]:
