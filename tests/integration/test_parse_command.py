@@ -107,7 +107,7 @@ def test_without_tesseract_korean_names_what_to_install(inputs: Path, tmp_path: 
 def test_good_inputs_are_parsed_beside_bad_ones_and_names_stay_apart(inputs: Path, tmp_path: Path):
     odd = tmp_path / "보고서 \x1b[31m – 🎉.png"
     odd.write_bytes((inputs / "a.png").read_bytes())
-    names = ["a.png", "missing.pdf", "a.jpg", "empty.pdf", "sub/../sub/a.png", odd]
+    names = ["a.png", "locked.pdf", "a.jpg", "empty.pdf", "sub/../sub/a.png", odd]
     ended = parse(*names, "--no-report", "-o", tmp_path / "out", cwd=inputs)
     assert ended.returncode == ExitCode.PAGES_FAILED
     found = {record["page_id"]: record for record in records(tmp_path / "out")}
@@ -294,7 +294,7 @@ def test_a_limit_on_file_size_stops_the_run_and_without_it_the_run_goes_on(input
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 def test_a_run_survives_that_nobody_takes_its_messages(inputs: Path, tmp_path: Path, stream: str):
-    arguments = (inputs / "a.png", inputs / "missing.pdf", inputs / "sub")
+    arguments = (inputs / "a.png", inputs / "empty.pdf", inputs / "sub")
     with Path("/dev/full").open("w") as full:
         sink = {"capture_output": False, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, stream: full}
         assert parse(*arguments, "-o", tmp_path / "full", **sink).returncode == ExitCode.PAGES_FAILED
@@ -311,7 +311,7 @@ def test_a_terminal_gets_a_bar_and_is_left_as_it_was(inputs: Path, tmp_path: Pat
     pty = pytest.importorskip("pty")
     master, slave = pty.openpty()
     environment = {**ENVIRONMENT, "TERM": "xterm-256color"}
-    arguments = (inputs / "sub", inputs / "missing.pdf", "-o", tmp_path / "out")
+    arguments = (inputs / "sub", inputs / "empty.pdf", "-o", tmp_path / "out")
     process = subprocess.Popen(command(*arguments), env=environment, stdout=slave, stderr=slave, stdin=slave)
     os.close(slave)
     shown = b""

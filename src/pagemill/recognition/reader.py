@@ -235,8 +235,7 @@ class PageReader:
         cuts = [stretch.cut(line.image) for line, _, parts in taken for stretch in parts]
         again = iter(await self._services.recognize(self._plan.primary, cuts) if cuts else [])
         for line, text, parts in taken:
-            ideographs = sum(script_of(character) == "CJK" for character in line.text.text)
-            line.hanja = "HANGUL" in scripts and ideographs >= _IDEOGRAPHS and text.confidence < _DOUBTFUL
+            line.hanja = "HANGUL" in scripts and text.confidence < _DOUBTFUL and _holds_ideographs(line)
             line.text, line.engine, line.unread = replace(text, [(part, next(again)) for part in parts]), engine, 0.0
 
     async def _rotation(self, page: Pixels, found: list[DetectedLine], candidates: tuple[int, ...]) -> int:
@@ -273,6 +272,13 @@ def _may_hold_more(line: _Line) -> bool:
 def _may_be_mixed(line: _Line) -> bool:
     """Whether a line of a page in another script may end in some of it, as ``30,000원`` does."""
     return line.unread > _TRACE_OF_FOREIGN or line.text.confidence < _UNSURE
+
+
+def _holds_ideographs(line: _Line) -> bool:
+    """Whether the primary engine saw Chinese characters in a line; in one that runs down the page they mean nothing."""
+    (left, top), (right, bottom) = line.quad[:2]
+    ideographs = sum(script_of(character) == "CJK" for character in line.text.text)
+    return ideographs >= _IDEOGRAPHS and abs(right - left) > abs(bottom - top)
 
 
 def _reads_below(lines: list[_Line], least: float) -> bool:

@@ -124,6 +124,22 @@ async def test_hanja_among_hangul_is_counted_and_misread_hangul_is_not():
     assert result.hanja == 0
 
 
+async def test_a_line_that_runs_down_the_page_is_not_called_hanja():
+    upright = page_of(*[KOREAN_INK] * 4)
+    page = np.vstack([upright, np.full((420, 620, 3), 255, np.uint8)])
+    page[300:640:8, 110:130] = MIXED_INK
+
+    class WithTallLine(RuleEngines):
+        async def detect(self, page):
+            tall = ((104.0, 296.0), (136.0, 296.0), (136.0, 644.0), (104.0, 644.0))
+            return [*await super().detect(upright), DetectedLine(polygon=tall, score=1.0)]
+
+    result = await PageReader(KOREAN, WithTallLine()).read(page)
+    (line,) = (line for line in result.lines if line.confidence == 0.65)
+    assert line.box[3] - line.box[1] > line.box[2] - line.box[0]
+    assert result.hanja == 0
+
+
 async def test_a_script_no_engine_reads_is_an_error():
     with pytest.raises(LanguageError) as caught:
         await read(page_of(*[KOREAN_INK] * 4), Plan("rapidocr"))
