@@ -6,8 +6,7 @@ import asyncio
 import dataclasses
 import json
 import os
-import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from ipaddress import ip_address
 from pathlib import Path
@@ -30,24 +29,14 @@ from pagemill.errors import ExitCode, OutputError, ServerError, UsageError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pagemill.bench.saturation import Knee, Level, Load
+    from pagemill.bench.saturation import Level, Load
     from pagemill.bench.sweep import Row, Sweep
     from pagemill.config.hardware import Profile
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_TABLE_WIDTH = 150
 _MOST_REGIONS = 128
 """Of a run; the others are not sent."""
-_CLOSE = 0.05
-"""Throughputs nearer to each other than this share may swap places when they are measured again."""
-_FLAGS = {
-    "max_num_batched_tokens": "--max-num-batched-tokens",
-    "max_num_seqs": "--max-num-seqs",
-    "memory_share": "--gpu-mem-util",
-    "max_model_len": "--max-model-len",
-}
-"""What can be swept, by the names of the wishes and of the fields of a profile."""
 
 
 def _output_options(command: Command) -> Command:
@@ -90,6 +79,7 @@ def server(
         raise click.UsageError("Missing option '--server'.")
     _check_files(output, plot)
     from pagemill.bench.gpu_use import sampled_gpus
+    from pagemill.bench.report import knee_notes, level_notes, levels_text, sentence
     from pagemill.bench.saturation import knee_of, saturate
     from pagemill.cli.progress import messages
     from pagemill.inference.servers import server_root
@@ -103,7 +93,7 @@ def server(
 
     def tell(level: Level) -> None:
         levels.append(level)
-        console.note(_sentence(level))
+        console.note(sentence(level))
 
     with ExitStack() as stack:
         gpus = stack.enter_context(sampled_gpus()) if all(map(_is_here, load.servers)) else None
@@ -114,16 +104,13 @@ def server(
     if not levels:
         return ExitCode.INTERRUPTED
     knee = knee_of(levels) if len(levels) > 1 else None
-    notes = [*_knee_notes(knee), *_level_notes(levels)]
+    notes = [*knee_notes(knee), *level_notes(levels)]
     title = f"{card.title} on {', '.join(load.servers)}"
     result = _result("server", load, options, {"servers": load.servers, "levels": levels, "knee": knee}, notes)
-    shown = _text_console()
-    _print_levels(shown, title, levels)
-    for note in notes:
-        shown.print(note, markup=False, soft_wrap=True)
+    seen = levels_text(title, levels, notes)
     from pagemill.bench.plot import saturation_svg
 
-    _deliver(result, shown, output, plot, lambda: saturation_svg(levels, knee, title), title, as_json)
+    _deliver(result, seen, output, plot, lambda: saturation_svg(levels, knee, title), title, as_json)
     if interrupted:
         return ExitCode.INTERRUPTED
     return ExitCode.PAGES_FAILED if any(level.failed for level in levels) else ExitCode.OK
@@ -188,6 +175,7 @@ def sweep(
         raise click.UsageError("--write-profile names a file that ends in .toml")
     _check_files(output, plot, write_profile)
     from pagemill.bench.gpu_use import sampled_gpus
+    from pagemill.bench.report import FLAGS, named, outcome, rows_text, sweep_notes
     from pagemill.bench.sweep import Sweep, best_of, measured_profile, settings_of
     from pagemill.cli.progress import ServerDisplay, messages
     from pagemill.cli.serve_model import until_stopped
@@ -195,9 +183,9 @@ def sweep(
     from pagemill.serving.detection import resolve_profile
     from pagemill.serving.spec import Patience
 
-    chosen = {name: given for name in _FLAGS if (given := getattr(values, name))}
+    chosen = {name: given for name in FLAGS if (given := getattr(values, name))}
     if not chosen:
-        raise click.UsageError(f"there is nothing to try: give one of {', '.join(_FLAGS.values())}")
+        raise click.UsageError(f"there is nothing to try: give one of {', '.join(FLAGS.values())}")
     settings = settings_of(chosen)
     options = dataclasses.replace(options, extra=extra)
     for setting in settings:
@@ -210,7 +198,7 @@ def sweep(
     numbers = iter(range(1, len(settings) + 1))
 
     def tell(row: Row) -> None:
-        console.note(f"{next(numbers)} of {len(settings)}: {_named(row)}: {_outcome(row)}")
+        console.note(f"{next(numbers)} of {len(settings)}: {named(row)}: {outcome(row)}")
         for line in row.log.splitlines():
             console.say(line)
 
@@ -224,23 +212,20 @@ def sweep(
     if index is not None and (plan := work.plans[index]) is not None:
         name = write_profile.stem if write_profile else "mine"
         found = measured_profile(work.rows[index], plan, name=name, of=len(work.rows), swept=list(chosen))
-    notes = [*_sweep_notes(work.rows, index, found, list(chosen))]
+    notes = [*sweep_notes(work.rows, index, found, list(chosen))]
     title = f"{card.title} on {profile.title}"
     details = {"rows": work.rows, "best": index, "profile": found}
     result = _result("sweep", load, load_options, details, notes)
-    shown = _text_console()
-    _print_rows(shown, title, work.rows, list(chosen))
-    for note in notes:
-        shown.print(note, markup=False, soft_wrap=True)
+    seen = rows_text(title, work.rows, list(chosen), notes)
     from pagemill.bench.plot import bars_svg
 
     bars = [
-        (_named(row), best.requests_per_s, f"{best.requests_per_s:.2f} with {best.in_flight:,} in flight")
+        (named(row), best.requests_per_s, f"{best.requests_per_s:.2f} with {best.in_flight:,} in flight")
         if (best := row.best)
-        else (_named(row), None, _outcome(row))
+        else (named(row), None, outcome(row))
         for row in work.rows
     ]
-    _deliver(result, shown, output, plot, lambda: bars_svg(bars, "requests/s", title), title, as_json)
+    _deliver(result, seen, output, plot, lambda: bars_svg(bars, "requests/s", title), title, as_json)
     if not ended:
         return ExitCode.INTERRUPTED
     if found is None:
@@ -325,7 +310,7 @@ def _result(
 
 def _deliver(
     result: dict[str, Any],
-    shown: Console,
+    seen: str,
     output: Path | None,
     plot: Path | None,
     draw: Callable[[], str],
@@ -337,133 +322,9 @@ def _deliver(
     from pagemill.store.files import write_whole
 
     text = json.dumps(msgspec.to_builtins(result), indent=2)
-    seen = shown.export_text()
     click.echo(text if as_json else seen, nl=as_json)
     if output:
         write_whole(output, [text.encode(), b"\n"])
     if plot:
         svg = draw()
         write_whole(plot, [(svg if plot.suffix == ".svg" else page_html(svg, title, seen)).encode()])
-
-
-def _text_console() -> Console:
-    """Takes what is printed, for :meth:`rich.console.Console.export_text`."""
-    import io
-
-    from rich.console import Console
-
-    width = max(_TABLE_WIDTH, shutil.get_terminal_size().columns)
-    return Console(record=True, file=io.StringIO(), highlight=False, width=width)
-
-
-def _print_levels(console: Console, title: str, levels: Sequence[Level]) -> None:
-    _print_table(console, title, [{"in flight": f"{level.in_flight:,}"} | dict(_figures(level)) for level in levels])
-
-
-def _print_rows(console: Console, title: str, rows: Sequence[Row], swept: Sequence[str]) -> None:
-    shown = []
-    for row in rows:
-        cells = {_FLAGS[name]: f"{row.setting[name]:,}" for name in swept}
-        if row.start_s is not None:
-            cells["start s"] = f"{row.start_s:.0f}"
-        if row.best:
-            cells |= {"in flight": f"{row.best.in_flight:,}"} | dict(_figures(row.best))
-        shown.append(cells)
-    _print_table(console, title, shown)
-    for row in rows:
-        if row.failure:
-            console.print(f"Failed: {_named(row)}: {row.failure}", markup=False, soft_wrap=True)
-
-
-def _figures(level: Level) -> Iterator[tuple[str, str]]:
-    """Cells of a table by their columns; only what is known."""
-    server = level.server
-    yield "requests/s", f"{level.requests_per_s:.2f}"
-    if level.prompt_tokens_per_s is not None:
-        yield "prompt tok/s", f"{level.prompt_tokens_per_s:,.0f}"
-    yield "output tok/s", f"{level.output_tokens_per_s:,.0f}"
-    if level.latency_s:
-        for name in ("p50", "p95", "p99"):
-            yield f"{name} s", f"{getattr(level.latency_s, name):.2f}"
-    if level.first_token_s:
-        yield "first token p50 s", f"{level.first_token_s.p50:.2f}"
-    if server:
-        figures = {
-            "computed": (server.running, "{:.1f}"),
-            "queued": (server.waiting, "{:.1f}"),
-            "queue s": (server.queue_s, "{:.2f}"),
-            "KV cache": (server.kv_cache, "{:.0%}"),
-            "pre- empted": (server.preemptions, "{:,}"),
-            "prefix hits": (server.prefix_cache_hits, "{:.0%}"),
-            "image hits": (server.image_cache_hits, "{:.0%}"),
-        }
-        yield from ((name, form.format(value)) for name, (value, form) in figures.items() if value is not None)
-    if level.gpus:
-        busiest = max(level.gpus, key=lambda gpu: gpu.busy)
-        yield "GPU busy", f"{busiest.busy:.0%}"
-        yield "GPU mem. busy", f"{busiest.memory_busy:.0%}"
-        yield "GPU GiB", f"{busiest.memory_gib:.1f}"
-    if level.failed:
-        yield "failed", f"{level.failed:,}"
-
-
-def _print_table(console: Console, title: str, rows: Sequence[Mapping[str, str]]) -> None:
-    """Print a table with the columns of all rows; a title of several words takes several lines."""
-    from rich.table import Table
-
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    columns.sort(key=lambda name: name == "failed")  # only some rows have it, and it comes last
-    table = Table(title=title, box=None)
-    for name in columns:
-        table.add_column(name.replace(" ", "\n"), justify="right", vertical="bottom")
-    for row in rows:
-        table.add_row(*(row.get(name, "-") for name in columns))
-    console.print(table)
-
-
-def _sentence(level: Level) -> str:
-    latency = f", p50 {level.latency_s.p50:.2f} s, p95 {level.latency_s.p95:.2f} s" if level.latency_s else ""
-    failed = f", {level.failed:,} failed" if level.failed else ""
-    return f"{level.in_flight:,} in flight: {level.requests_per_s:.2f} requests/s{latency}{failed}"
-
-
-def _named(row: Row) -> str:
-    return " ".join(f"{_FLAGS[name]} {value}" for name, value in row.setting.items())
-
-
-def _outcome(row: Row) -> str:
-    return row.failure or (_sentence(row.best) if row.best else "nothing was measured")
-
-
-def _knee_notes(knee: Knee | None) -> Iterator[str]:
-    if knee is None:
-        return
-    yield (
-        f"Knee: {knee.in_flight:,} in flight with {knee.requests_per_s:.2f} requests/s, {knee.rule} "
-        f"({knee.highest:.2f}). For a run: --workers {knee.in_flight}"
-    )
-    if not knee.reached:
-        yield "The throughput still grows at the last level: more in flight may bring more."
-
-
-def _level_notes(levels: Sequence[Level]) -> Iterator[str]:
-    if all(level.server is None for level in levels):
-        yield "The server's queue, cache and preemptions are left out: it has no /metrics of vLLM."
-    if not any(level.gpus for level in levels):
-        yield "The use of GPUs is left out: it takes an NVIDIA GPU on this machine and a server that runs here."
-    for level in levels:
-        for message, times in level.failures.items():
-            yield f"Failed with {level.in_flight:,} in flight, {times:,} times: {message}"
-
-
-def _sweep_notes(rows: Sequence[Row], index: int | None, found: Profile | None, swept: Sequence[str]) -> Iterator[str]:
-    if index is None or found is None or (best := rows[index].best) is None:
-        return
-    yield f"Best: {_named(rows[index])}: {best.requests_per_s:.2f} requests/s with {best.in_flight:,} in flight."
-    rates = [(row, row.best.requests_per_s) for row in rows if row.best and row is not rows[index]]
-    near = [_named(row) for row, rate in rates if rate >= (1 - _CLOSE) * best.requests_per_s]
-    if near:
-        yield f"Within {_CLOSE:.0%} of it, which another measurement may turn round: {'; '.join(near)}."
-    yield "For a profile:"
-    wanted = {*swept, "workers"}
-    yield from (f"  {line}" for line in profile_text(found).splitlines() if line.split(" = ")[0] in wanted)
