@@ -107,7 +107,7 @@ class DatasetCopy:
             commit = str(hub.dataset_info(name, revision=revision).sha)
             tree = hub.list_repo_tree(name, repo_type="dataset", revision=commit, recursive=True)
             entries = {entry.path: entry for entry in tree if isinstance(entry, RepoFile)}
-            if any(PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts for path in entries):
+            if not all(map(_is_inside, entries)):
                 raise CorruptInputError(f"{name} has files outside of it")
             self.folder.mkdir(parents=True, exist_ok=True)
 
@@ -224,9 +224,15 @@ def not_here(copy: DatasetCopy) -> MissingInputError:
 def _read(folder: Path) -> _Manifest | None:
     try:
         with (folder / MANIFEST).open("rb") as file:
-            return msgspec.json.decode(file.read(_MAX_MANIFEST), type=_Manifest)
+            manifest = msgspec.json.decode(file.read(_MAX_MANIFEST), type=_Manifest)
     except (OSError, msgspec.DecodeError):
         return None
+    return manifest if all(map(_is_inside, manifest.names)) else None
+
+
+def _is_inside(name: str) -> bool:
+    path = PurePosixPath(name)
+    return not path.is_absolute() and ".." not in path.parts
 
 
 def _is_wanted(name: str) -> bool:
