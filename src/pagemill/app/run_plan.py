@@ -17,7 +17,7 @@ from pagemill.app.parse import find_nothing_to_do
 from pagemill.app.publish import check_names
 from pagemill.app.queries import AUTO, places_of, query_texts
 from pagemill.app.run import Done, PlannedStep, Step
-from pagemill.config.hardware import Device, Dtype
+from pagemill.config.hardware import Device, Dtype, profile_names
 from pagemill.config.model_cards import ModelKind, load_card
 from pagemill.config.model_files import find_model
 from pagemill.config.modes import VLM, ReadingMode, TextLayerMode
@@ -274,8 +274,9 @@ def _recognition(options: RunOptions, dry: bool) -> PlannedStep:
     layout, batch, notes = _layout(options, serving)
     lacking = tuple(_lacking_for(layout))
     if lacking and not dry:  # not after a server was started, nor quietly with the engine that finds less
-        remedies = " ".join(f"{error.remedy}." for error in lacking)
-        raise type(lacking[0])("; ".join(error.message for error in lacking), remedy=remedies)
+        remedies = [error.remedy for error in lacking if error.remedy]
+        remedies.append("Or take the embedded layout model, which finds less: --layout-engine onnx")
+        raise type(lacking[0])("; ".join(error.message for error in lacking), remedy=". ".join(remedies))
     parse = replace(
         options.parse,
         settings=replace(settings, recognition=replace(recognition, model=model)),
@@ -399,18 +400,16 @@ def _layout_engine() -> str:
 
 
 def _lacking_for(layout: LayoutChoice) -> Iterator[PagemillError]:
-    """What this machine lacks for a layout engine: each with the remedies."""
+    """What this machine lacks for a layout engine."""
     if layout.engine != LAYOUT_MODEL:
         return
-    otherwise = "or take the embedded layout model, which finds less: --layout-engine onnx"
     packages = [name for name in ("torch", "transformers") if find_spec(name) is None]
     if packages:
         missing = f"{' and '.join(packages)} {'is' if len(packages) == 1 else 'are'} not installed"
-        error = lacks_extra(f"{missing}, for layout detection with {LAYOUT_MODEL}", "gpu")
-        yield MissingDependencyError(error.message, remedy=f"{error.remedy}; {otherwise}")
+        yield lacks_extra(f"{missing}, for layout detection with {LAYOUT_MODEL}", "gpu")
     if layout.model is None and find_model(load_card(LAYOUT_MODEL)) is None:
         message = f"the weights of {LAYOUT_MODEL}, for layout detection, are not on this machine"
-        yield MissingInputError(message, remedy=f"Fetch them: pagemill models download {LAYOUT_MODEL}; {otherwise}")
+        yield MissingInputError(message, remedy=f"Fetch them: pagemill models download {LAYOUT_MODEL}")
 
 
 def _elsewhere(serving: Serving | None) -> Iterator[str]:
@@ -418,10 +417,14 @@ def _elsewhere(serving: Serving | None) -> Iterator[str]:
     if serving is None:
         return
     profile, card = serving.plan.profile, serving.card
-    if profile.device is Device.CUDA:
-        here = {profile_of(gpu).name: gpu.name for gpu in gpus()}
-        if profile.name not in here:
-            yield f"this machine has no {profile.title}: {', '.join(here.values()) or 'no NVIDIA GPU'}."
+    if profile.device is Device.CUDA and profile.name in profile_names():  # a profile of the user's own may be of any
+        try:
+            here = {profile_of(gpu).name: gpu.name for gpu in gpus()}
+        except MissingDependencyError as error:
+            yield f"{error.message}."
+        else:
+            if profile.name not in here:
+                yield f"this machine has no {profile.title}: {', '.join(here.values()) or 'no NVIDIA GPU'}."
     if card.repository and serving.specs[0].model == card.repository and find_model(card) is None:
         size = card.download_bytes / 1e9
         fetch = f"pagemill models download {card.name}"
