@@ -315,10 +315,10 @@ async def test_remote_files_that_have_ended_are_not_fetched(
 async def test_a_count_that_fails_costs_no_page(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):
-    def broken(*_: object) -> None:
+    async def broken(*_: object) -> None:  # at its first step: the stream may end before a thread has begun to count
         raise RuntimeError("defect")
 
-    monkeypatch.setattr("pagemill.sources.stream.InputStream._cheap_count", broken)
+    monkeypatch.setattr("pagemill.sources.stream.InputStream._count", broken)
     refs, source = await read([pdf(tmp_path / "a.pdf", 2)], RememberingCatalogue())
     assert len(refs) == source.total == 2
     assert "could not be counted" in caplog.text
