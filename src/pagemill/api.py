@@ -80,8 +80,8 @@ def _documented(keywords: type) -> Callable[[Callable[..., T]], Callable[..., T]
             for key, each in types.items()
         ]
         function.__signature__ = inspect.signature(function).replace(parameters=[source, *named])  # type: ignore[attr-defined]
-        lines = "\n".join(f"        {key}: {declared[key][0]}" for key in types)
-        function.__doc__ = (function.__doc__ or "").replace("        **options: See below.", lines)
+        lines = "\n".join(f"    {key}: {declared[key][0]}" for key in types)
+        function.__doc__ = inspect.cleandoc(function.__doc__ or "").replace("    **options: See below.", lines)
         return function
 
     return document

@@ -52,8 +52,8 @@ def hub() -> Iterator[LocalHub]:
 
 
 @contextmanager
-def command_lines() -> Iterator[set[bytes]]:
-    """All command lines of this machine's processes while it is entered."""
+def command_lines(word: bytes) -> Iterator[set[bytes]]:
+    """The command lines with this word, of any process of this machine, while it is entered."""
     seen: set[bytes] = set()
     end = threading.Event()
 
@@ -61,7 +61,7 @@ def command_lines() -> Iterator[set[bytes]]:
         while not end.wait(0.02):
             for path in Path("/proc").glob("[0-9]*/cmdline"):
                 with suppress(OSError):
-                    seen.add(path.read_bytes())
+                    seen.update(line for line in (path.read_bytes(),) if word in line)
 
     thread = threading.Thread(target=look)
     thread.start()
@@ -74,7 +74,7 @@ def command_lines() -> Iterator[set[bytes]]:
 
 def test_pages_are_read_embedded_and_published(mill: Mill, hub: LocalHub):
     mill.use(hub)
-    with command_lines() as seen:
+    with command_lines(str(mill.out).encode()) as seen:
         assert mill.run(*mill.arguments("--queries", str(mill.queries), *PUBLISHED)) == ExitCode.OK, mill.said
     mill.assert_all_read()
     vectors = mill.out / "embeddings"
