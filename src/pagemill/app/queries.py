@@ -15,6 +15,7 @@ import msgspec
 from pagemill.document.names import safe_name
 from pagemill.errors import InputError, MissingInputError, UsageError
 from pagemill.evaluation.query_sets import (
+    MAX_BYTES,
     QueryFormat,
     is_qa_table,
     read_qa_table,
@@ -53,12 +54,13 @@ class QueryTable:
     queries: list[Query]
 
 
-def query_texts(given: str, places: Iterable[str]) -> tuple[tuple[tuple[str, str], ...], str]:
+def query_texts(given: str, places: Iterable[str], out: Path | None = None) -> tuple[tuple[tuple[str, str], ...], str]:
     """Ids and texts of queries, for embedding, and where they come from.
 
     Args:
         given: A file, or ``auto``.
         places: For ``auto``: paths and URLs of the parsed files, or of the inputs that they are in.
+        out: For ``auto``: the run, of which a table that is found beside its inputs must name a page.
 
     Raises:
         InputError: The file cannot be read, or there is no table of queries.
@@ -67,25 +69,24 @@ def query_texts(given: str, places: Iterable[str]) -> tuple[tuple[tuple[str, str
     """
     if given != AUTO:
         return read_query_texts(Path(given)), given
-    table = find_query_table(places)
+    table = find_query_table(places, out)
     return tuple((query.id, query.query) for query in table.queries), table.name
 
 
 def judged_queries(
-    given: str, query_format: QueryFormat | None, qrels: Path | None, places: Iterable[str]
+    given: str,
+    query_format: QueryFormat | None,
+    qrels: Path | None,
+    places: Iterable[str],
+    out: Path | None = None,
 ) -> tuple[list[Query], str]:
     """Queries with the pages that answer them, and where they come from; see :func:`query_texts`."""
     if given != AUTO:
         return read_queries(Path(given), query_format, qrels), given
     if query_format is not None or qrels is not None:
         raise UsageError("--queries auto knows the format", remedy="Leave out --format and --qrels.")
-    table = find_query_table(places)
-    # Ids of pages are names of files, too, and so may differ from those in the dataset.
-    queries = [
-        msgspec.structs.replace(query, relevant={safe_name(page): grade for page, grade in query.relevant.items()})
-        for query in table.queries
-    ]
-    return queries, table.name
+    table = find_query_table(places, out)
+    return table.queries, table.name
 
 
 def places_of(out: Path) -> list[str]:
@@ -95,10 +96,15 @@ def places_of(out: Path) -> list[str]:
     return list(dict.fromkeys(addresses))
 
 
-def find_query_table(places: Iterable[str]) -> QueryTable:
+def find_query_table(places: Iterable[str], out: Path | None = None) -> QueryTable:
     """Find the table of queries of the dataset that pages come from, and read it.
 
-    In the dataset on the Hub, or in the folder with the pages, the folders in it and those beside it.
+    In the dataset on the Hub, or in the folder with the pages, the folders in it and those beside it. The last may be
+    another dataset's: they count only with a page of the run.
+
+    Args:
+        places: Paths and URLs of the parsed files, or of the inputs that they are in.
+        out: The run, if there is one yet.
 
     Raises:
         InputError: There is none, or it cannot be read.
@@ -107,9 +113,9 @@ def find_query_table(places: Iterable[str]) -> QueryTable:
     """
     places = list(places)
     found: dict[str, list[Item]] = {}
-    for tables in _searched(places):
+    for tables, beside in _searched(places):
         for name, files in tables.items():
-            if is_qa_table(_columns(files[0])):
+            if is_qa_table(_columns(files[0])) and not (beside and out and not _names_a_page(_read(name, files), out)):
                 found[name] = files
         if found:
             break
@@ -119,6 +125,11 @@ def find_query_table(places: Iterable[str]) -> QueryTable:
     if len(found) > 1:
         raise UsageError(f"there are several tables of queries: {', '.join(sorted(found))}", remedy=_NO_FILE)
     ((name, files),) = found.items()
+    return _read(name, files)
+
+
+def _read(name: str, files: Iterable[Item]) -> QueryTable:
+    """The queries of a table; ids of pages are names of files, too, and so may differ from those in the dataset."""
     with ExitStack() as stack:
         shards = []
         for file in files:
@@ -128,14 +139,24 @@ def find_query_table(places: Iterable[str]) -> QueryTable:
                 copy = _fetched(file.content, file.uri)
                 stack.callback(copy.path.unlink, missing_ok=True)
                 shards.append((file.uri, copy.path))
-        return QueryTable(name, read_qa_table(shards))
+        queries = read_qa_table(shards)
+    named = [{safe_name(page): grade for page, grade in query.relevant.items()} for query in queries]
+    return QueryTable(
+        name, [msgspec.structs.replace(query, relevant=pages) for query, pages in zip(queries, named, strict=True)]
+    )
 
 
-def _searched(places: Sequence[str]) -> Iterator[dict[str, list[Item]]]:
-    """Tables that may be of the dataset, nearest first."""
+def _names_a_page(table: QueryTable, out: Path) -> bool:
+    wanted = {page for query in table.queries for page in query.relevant}
+    with RunReader.open(out) as reader:
+        return any(row.page_id in wanted for row in reader.rows())
+
+
+def _searched(places: Sequence[str]) -> Iterator[tuple[dict[str, list[Item]], bool]]:
+    """Tables that may be of the dataset, nearest first; whether they are beside what the user named."""
     datasets = dict.fromkeys(address.root for place in places if (address := DatasetAddress.parse(place)) is not None)
     for root in datasets:
-        yield _tables(dataset_files(root))
+        yield _tables(dataset_files(root)), False
     folders = dict.fromkeys(_folder(place) for place in places if not is_url(place))
     named = {Path(place).expanduser().absolute() for place in places}
     for folder in folders:
@@ -144,9 +165,10 @@ def _searched(places: Sequence[str]) -> Iterator[dict[str, list[Item]]]:
             levels.append((folder.parent.parent.parent, 4))
         for top, depth in levels:
             paths = islice(_walk(top, depth), _MAX_ENTRIES)
-            yield _tables(Item(uri=str(path), name=path.name, origin=0, content=path) for path in paths)
+            items = (Item(uri=str(path), name=path.name, origin=0, content=path) for path in paths)
+            yield _tables(items), top != folder
         if (dataset := source_of(folder)) is not None:  # of which one configuration was fetched
-            yield _tables(dataset_files(dataset))
+            yield _tables(dataset_files(dataset)), False
 
 
 def _folder(place: str) -> Path:
@@ -201,6 +223,8 @@ def _fetched(content: Content, uri: str) -> TemporaryCopy:
     """A copy on this machine."""
     assert not isinstance(content, Path)
     try:
+        if isinstance(content, RemoteFile) and (content.filesystem.size(content.path) or 0) > MAX_BYTES:
+            raise InputError(f"{uri} is larger than {MAX_BYTES:,} bytes", remedy=_NO_FILE)
         return copy_to_disk(content, None)
     except Exception as error:
         raise unreachable(uri, error) from error

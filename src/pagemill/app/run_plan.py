@@ -368,7 +368,7 @@ async def _parsed_already(options: RunOptions, parse: ParseOptions) -> Done | No
 
 async def _embedded_already(options: RunOptions, model: str) -> Done | None:
     """Whether ``pagemill embed`` would find nothing to do."""
-    queries = query_texts(options.queries, places_of(options.out))[0] if options.queries else ()
+    queries = query_texts(options.queries, places_of(options.out), options.out)[0] if options.queries else ()
     vectors = await embedded_already(options.out, load_card(model).name, queries)
     return None if vectors is None else Done(f"all {vectors:,} vectors are there")
 

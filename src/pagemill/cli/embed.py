@@ -40,7 +40,7 @@ def command(out: Path, queries: str | None, options: EmbedOptions, settings: Eng
     console = messages(quiet=quiet)
     RunReader.open(out).close()  # before a model is loaded
     if queries:
-        texts, where = query_texts(queries, places_of(out))
+        texts, where = query_texts(queries, places_of(out), out)
         options = replace(options, queries=texts)
         if queries == AUTO:
             console.note(f"queries: {len(texts):,}, from {where}")

@@ -93,7 +93,7 @@ def retrieval(
         raise OutputError(f"cannot write {output}: no such folder", remedy="Create it, or name another file.")
     scoring.scorer()  # fails now if ir-measures is not installed
     chosen = QueryFormat(query_format) if query_format else None
-    queries, where = judged_queries(queries_from, chosen, qrels, places_of(out))
+    queries, where = judged_queries(queries_from, chosen, qrels, places_of(out), out)
     if queries_from == AUTO:
         click.echo(f"queries: {len(queries):,}, from {where}", err=True)
     with Searcher(out, engines) as searcher:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _MAX_LINE = 2**20
-_MAX_BYTES = 2**30
+MAX_BYTES = 2**30
+"""Of a file of queries."""
 _PARQUET_MAGIC = b"PAR1"
 _ARROW_MAGIC = b"ARROW1"
 _TABLES = (".parquet", ".arrow")
@@ -182,8 +183,8 @@ def _judgements(qrels: Path) -> dict[str, dict[str, int]]:
 @contextlib.contextmanager
 def _input_errors(name: str, path: Path, remedy: str) -> Iterator[None]:
     try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise InputError(f"{name} is larger than {_MAX_BYTES:,} bytes", remedy="Split it.")
+        if path.stat().st_size > MAX_BYTES:
+            raise InputError(f"{name} is larger than {MAX_BYTES:,} bytes", remedy="Split it.")
         yield
     except OSError as error:
         raise unreadable(name, error) from error

@@ -110,6 +110,10 @@ class DatasetCopy:
             if not all(map(_is_inside, entries)):
                 raise CorruptInputError(f"{name} has files outside of it")
             self.folder.mkdir(parents=True, exist_ok=True)
+            if self._manifest is not None and self._manifest.commit != commit:
+                # Before any file is replaced: an interrupted download must not pass for the earlier commit.
+                (self.folder / MANIFEST).unlink(missing_ok=True)
+                self._manifest = None
 
             def fetch(names: Sequence[str]) -> None:
                 patterns = [escape(each) for each in names]
@@ -122,8 +126,8 @@ class DatasetCopy:
                 fetch([CARD])
                 card = (self.folder / CARD).read_bytes()[:MAX_CARD]
             wanted = [each for each in self.address.selected(list(entries), card) if _is_wanted(each)]
-            earlier = self._manifest if self._manifest and self._manifest.commit == commit else None
-            known = {each: size for each, size in (earlier.files if earlier else {}).items() if self._is_here(each)}
+            earlier = self._manifest.files if self._manifest else {}
+            known = {each: size for each, size in earlier.items() if self._is_here(each)}
             missing = [each for each in wanted if each not in known]
             size = sum(entries[each].size for each in missing)
             self._require_space(size)

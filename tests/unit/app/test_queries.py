@@ -10,8 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from miniature_corpus import QUESTIONS, Layout
+from synthetic_run import page, region, write_run
 
 from pagemill.app.queries import AUTO, find_query_table, judged_queries, query_texts
+from pagemill.document.labels import Label
 from pagemill.errors import MissingInputError, UsageError
 from pagemill.evaluation.query_sets import QueryFormat, read_query_texts
 
@@ -76,3 +78,17 @@ def test_none_or_several_are_told(tmp_path: Path):
 def test_auto_needs_no_format(tmp_path: Path):
     with pytest.raises(UsageError, match="knows the format"):
         judged_queries(AUTO, QueryFormat.JSONL, None, [str(tmp_path)])
+
+
+def test_a_table_beside_the_input_counts_only_with_a_page_of_the_run(tmp_path: Path):
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    for number, is_found in ((30, True), (31, False)):
+        out = tmp_path / f"run-{number}"
+        write_run(out, [page("d", number, [region(0, Label.TEXT, "text")])])
+        pq.write_table(pa.table({"id": ["d_30"], "query": ["?"], "ground_truth": [[0]]}), tmp_path / "qa.parquet")
+        if is_found:
+            assert len(find_query_table([str(corpus)], out).queries) == 1
+        else:
+            with pytest.raises(MissingInputError, match="no table of queries"):
+                find_query_table([str(corpus)], out)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -50,6 +51,26 @@ def test_a_whole_copy(tmp_path: Path):
 )
 def test_one_that_is_not_whole_or_not_ours(tmp_path: Path, more: dict[str, object]):
     assert DatasetCopy(ADDRESS, write(tmp_path, **more)).files() is None
+
+
+def test_a_download_of_another_commit_that_was_interrupted_does_not_pass_for_the_earlier_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    hub = pytest.importorskip("huggingface_hub")
+    hf_api = pytest.importorskip("huggingface_hub.hf_api")
+    folder = write(tmp_path)
+    entries = [hf_api.RepoFile(path=name, size=4, oid="0") for name in ("README.md", "data/a.parquet")]
+    monkeypatch.setattr(hub.HfApi, "dataset_info", lambda *_, **__: SimpleNamespace(sha="d" * 40))
+    monkeypatch.setattr(hub.HfApi, "list_repo_tree", lambda *_, **__: entries)
+
+    def interrupted(*_: object, **__: object) -> None:
+        (folder / "o" / "n" / "data" / "a.parquet").write_bytes(b"5678")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(hub, "snapshot_download", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        DatasetCopy(ADDRESS, folder).fetch(print)
+    assert DatasetCopy(ADDRESS, folder).files() is None
 
 
 @pytest.mark.parametrize("name", ["../n", "o/..", "o/ "])
