@@ -232,7 +232,8 @@ def test_files_of_other_kinds_in_a_folder_are_named_and_no_failure(inputs: Path,
 @pytest.mark.slow
 def test_a_misspelt_name_does_not_block_the_output(inputs: Path, tmp_path: Path):
     out = tmp_path / "out"
-    assert parse(inputs / "aa.png", "-o", out).returncode == ExitCode.INPUT
+    assert parse(inputs / "aa.png", "-o", out).returncode == ExitCode.USAGE
+    assert not out.exists()
     assert parse(inputs / "a.png", "-o", out).returncode == ExitCode.OK
     assert [record["markdown"] for record in records(out)] == ["alpha"]
     assert [path.name for path in (out / "documents").glob("*.md")] == ["a.md"]
