@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import glob
+import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, TypeGuard
 
 from pagemill.errors import MissingInputError
 from pagemill.imaging.formats import SUFFIXES
@@ -19,10 +22,18 @@ _ADDRESS = re.compile(
     r"hf://datasets/(?P<name>[^/@:]+/[^/@:]+)(?:@(?P<revision>refs/(?:pr|convert)/[^/:]+|[^/:]+))?"
     r"(?::(?P<config>[^/]+))?(?:/(?P<place>.*))?"
 )
-_FRONT_MATTER = re.compile(rb"\A(?:\xef\xbb\xbf)?---\s*\n(.*?)\n---\s*(?:\n|\Z)", re.DOTALL)
 _SYNONYMS = (("train", "training"), ("validation", "valid", "val", "dev"), ("test", "testing", "eval", "evaluation"))
 _MAX_LISTED = 20
 _MAX_PATTERN = 1_000
+"""Characters of a pattern; a longer one is the name of no file."""
+_MAX_PATTERNS = 1_000
+"""Patterns with wildcards that are compared with all files."""
+_MAX_NAME = 256
+"""Characters of the name of a configuration or split."""
+_MAX_METADATA = 2 * MAX_CARD
+"""Characters and values of a card's metadata, each as often as aliases repeat it."""
+_MAX_NUMBER = 1_000
+_BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +69,7 @@ class DatasetAddress:
                 that name, and a split is a word in the path.
 
         Raises:
-            MissingInputError: There is no such configuration or split.
+            MissingInputError: There is no such configuration or split, or its patterns are too many to compare.
         """
         configs = _configs(card)
         config, split = self.config, self.place
@@ -79,7 +90,7 @@ class DatasetAddress:
         splits = [each for of_config in configs.values() for each in of_config]
         wanted = [patterns for name, patterns in splits if not split or name == split]
         _require(wanted, "split", split, {name or "train" for name, _ in splits})
-        chosen = [name for name in names if any(_matches(name, patterns) for patterns in wanted)]
+        chosen = _matching(names, dict.fromkeys(itertools.chain(*wanted)))
         _require(chosen, "files of the configuration", config, ())
         return chosen
 
@@ -88,12 +99,44 @@ def card_metadata(card: bytes) -> dict[str, Any]:
     """The metadata at the beginning of a dataset card; empty where there are none, or none that can be read."""
     import yaml  # comes with the Hub's client
 
-    match = _FRONT_MATTER.match(card[:MAX_CARD].replace(b"\r\n", b"\n"))
+    # Anybody writes cards, and PyYAML fails in many ways on a value that is not what its tag says: with KeyError,
+    # IndexError, AttributeError, OverflowError and others, beside its own errors and those of recursion.
     try:
-        found = yaml.safe_load(match[1]) if match else None
-    except (yaml.YAMLError, ValueError, RecursionError):  # a ValueError is a date that does not exist
+        loader = yaml.SafeLoader(_front_matter(card[:MAX_CARD]))
+        root = loader.get_single_node()
+        if root is None or not _is_bounded(root):
+            return {}
+        found = loader.construct_document(root)
+    except Exception:
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def _front_matter(card: bytes) -> bytes:
+    """The lines between the first line and the next one that is ``---``, too."""
+    lines = [line.rstrip() for line in card.removeprefix(_BOM).split(b"\n")]
+    if lines[0] != b"---" or b"---" not in lines[1:]:
+        return b""
+    return b"\n".join(lines[1 : lines.index(b"---", 1)])
+
+
+def _is_bounded(root: Any) -> bool:
+    """Whether metadata is no larger than a card, although aliases repeat parts of it, and no number is endless."""
+    import yaml
+
+    left, nodes = _MAX_METADATA, [root]
+    while nodes:
+        node = nodes.pop()
+        left -= 1 + len(node.value)
+        if left < 0:
+            return False
+        if isinstance(node, yaml.MappingNode):
+            nodes.extend(each for pair in node.value for each in pair)
+        elif isinstance(node, yaml.SequenceNode):
+            nodes.extend(node.value)
+        elif len(node.value) > _MAX_NUMBER and not node.tag.endswith(":str"):
+            return False
+    return True
 
 
 def _configs(card: bytes) -> dict[str, list[tuple[str, list[str]]]]:
@@ -102,12 +145,16 @@ def _configs(card: bytes) -> dict[str, list[tuple[str, list[str]]]]:
     configs: dict[str, list[tuple[str, list[str]]]] = {}
     for config in listed if isinstance(listed, list) else ():
         if isinstance(config, dict) and (splits := list(_splits(config))):
-            configs[str(config.get("config_name", "default"))] = splits
+            name = config.get("config_name", "default")
+            if _is_name(name):
+                configs[name] = splits
     return configs
 
 
 def _splits(config: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
     files, folder = config.get("data_files"), config.get("data_dir")
+    if isinstance(folder, str) and len(folder) > _MAX_PATTERN:
+        return
     prefix = f"{folder.strip('/')}/" if isinstance(folder, str) and folder.strip("/") else ""
     if files is None:
         files = "**"
@@ -115,24 +162,49 @@ def _splits(config: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
         files = [{"split": split, "path": path} for split, path in files.items()]
     if isinstance(files, list) and any(isinstance(each, dict) for each in files):
         for each in files:
-            if isinstance(each, dict):
-                yield str(each.get("split", "train")), _patterns(prefix, each.get("path"))
+            if isinstance(each, dict) and _is_name(split := each.get("split", "train")):
+                yield split, _patterns(prefix, each.get("path"))
     else:
         yield "train", _patterns(prefix, files)
 
 
 def _patterns(prefix: str, given: Any) -> list[str]:
     each = given if isinstance(given, list) else [given]
-    return [prefix + pattern.removeprefix("./") for pattern in each if isinstance(pattern, str)]
+    patterns = [prefix + pattern.removeprefix("./") for pattern in each if isinstance(pattern, str)]
+    return [pattern for pattern in patterns if len(pattern) <= _MAX_PATTERN]
 
 
-def _matches(name: str, patterns: Iterable[str]) -> bool:
-    from fsspec.utils import glob_translate
+def _is_name(value: object) -> TypeGuard[str]:
+    return isinstance(value, str) and len(value) <= _MAX_NAME
 
-    return any(
-        name == pattern or (len(pattern) < _MAX_PATTERN and re.match(glob_translate(pattern), name) is not None)
-        for pattern in patterns
-    )
+
+def _matching(names: Sequence[str], patterns: Iterable[str]) -> list[str]:
+    exact = set(patterns)
+    wild = [pattern.split("/") for pattern in patterns if glob.has_magic(pattern)]
+    if len(wild) > _MAX_PATTERNS:
+        raise MissingInputError(
+            f"the card of the dataset has {len(wild):,} patterns of these files; {_MAX_PATTERNS:,} are the most",
+            remedy="Name a configuration, or a folder or file of the dataset.",
+        )
+    parts = [name.split("/") for name in names]
+    found = {at for pattern in wild for at, name in enumerate(parts) if _matches(name, pattern)}
+    return [name for at, name in enumerate(names) if at in found or name in exact]
+
+
+def _matches(name: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Whether the pattern is one of a path, both split into their components; ``**`` is any number of components.
+
+    ``fnmatch`` never goes back to an earlier ``*``. One expression for the whole path would, for ever.
+    """
+    reached: Collection[int] = {0}  # the numbers of components that the pattern up to here can be
+    for at, part in enumerate(pattern, 1):
+        if part == "**":  # at the end it is one component or more: a/** is not a
+            reached = range(min(reached) + (at == len(pattern)), len(name) + 1)
+        else:
+            reached = {end + 1 for end in reached if end < len(name) and fnmatchcase(name[end], part)}
+        if not reached:
+            return False
+    return len(name) in reached
 
 
 def _belongs(name: str, config: str) -> bool:
