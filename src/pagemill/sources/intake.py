@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -21,8 +21,23 @@ if TYPE_CHECKING:
 
     from pagemill.document.catalogue import Catalogue
     from pagemill.sources.options import SourceOptions
+    from pagemill.sources.shards import TableWithoutImagesError
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _SkippedShard:
+    """A shard of a table without images."""
+
+    source: Source
+    error: PagemillError
+    """What is wrong with it if it should have images."""
+    columns: frozenset[str]
+
+    @property
+    def table(self) -> tuple[int, str]:
+        return _table(self.source.item)
 
 
 class Intake:
@@ -44,10 +59,13 @@ class Intake:
         """All files were taken in."""
         self.skipped_files = SkippedFiles()
         """Files of folders so far that are of other kinds."""
-        self.skipped_tables: dict[str, None] = {}
-        """Names of the tables without images so far, in order."""
-        self._lone_tables: dict[int, tuple[Source, PagemillError] | None] = {}
-        """By input, the first table without images; None where the input holds anything else."""
+        self._skipped_shards: list[_SkippedShard] = []
+        self._with_images: dict[tuple[int, str], str | None] = {}
+        """Tables with images so far, and in which column; None where no shard was opened, as their rows have ended."""
+        self._ended_shards: dict[tuple[int, str], Source] = {}
+        """Of each table the first shard whose rows have ended."""
+        self._inputs_of_others: set[int] = set()
+        """Inputs that hold anything but tables without images."""
         self._last_skipped: Source | None = None
         self._inputs = inputs
         self.options = options
@@ -73,28 +91,64 @@ class Intake:
                 source = self._meet(item)
             except StoppedError:
                 return
-            file_format = source.file_format or SUFFIXES.get(PurePosixPath(item.name).suffix.lower())
+            file_format = _format(source)
             if file_format is not None and file_format.is_table:
                 self.dataset(source, file_format)  # also of one that is skipped, which may be the first
             self._last_skipped = None
             if not self.pass_over_ended(source):
                 yield source
             if self._last_skipped is None:
-                self._lone_tables[item.origin] = None
+                self._inputs_of_others.add(item.origin)
             self.files += 1
         self.exhausted = True
 
-    def skip_table(self, source: Source, error: PagemillError) -> None:
-        """Note a table without images; ``error`` is what is wrong with it if the input holds nothing else."""
+    def skip_table(self, source: Source, found: TableWithoutImagesError) -> None:
+        """Note a shard of a table without images; whether it is a failure shows once all shards were met."""
         self._last_skipped = source
-        self.skipped_tables.setdefault(source.item.table)
-        self._lone_tables.setdefault(source.item.origin, (source, error))
+        self._skipped_shards.append(_SkippedShard(source, found.error, found.columns))
         self._datasets = {each: key for each, key in self._datasets.items() if key != source.document_key}
 
+    def note_images(self, item: Item, column: str) -> None:
+        """Note that a shard has images in a column."""
+        self._with_images[_table(item)] = column
+
     @property
-    def lone_tables(self) -> list[tuple[Source, PagemillError]]:
-        """The first table of each input that holds nothing but tables without images, and what is wrong with it."""
-        return [each for each in self._lone_tables.values() if each is not None]
+    def skipped_tables(self) -> list[str]:
+        """Names of the tables without images so far that are no failures, in order."""
+        return list(dict.fromkeys(shard.source.item.table for shard in self._skipped_shards))
+
+    def failed_tables(self) -> list[tuple[Source, PagemillError, int]]:
+        """Take the failures out of the skipped tables: each with what is wrong with it, and the rows known as missing.
+
+        These are shards of tables that have images in other shards, or that have a column of the same name as one with
+        images in their input; and the first table of each input that holds nothing else, once all files were taken in.
+        """
+        columns = self._image_columns() if self._skipped_shards else set()
+        failed: list[tuple[Source, PagemillError, int]] = []
+        skipped: list[_SkippedShard] = []
+        lone = set()
+        for shard in self._skipped_shards:
+            origin = shard.source.item.origin
+            is_lone = self.exhausted and origin not in self._inputs_of_others
+            has_lost = shard.table in self._with_images or any((origin, name) in columns for name in shard.columns)
+            if len(failed) >= self.left or not (has_lost or (is_lone and origin not in lone)):
+                skipped.append(shard)
+                continue
+            if is_lone:
+                lone.add(origin)
+            failed.append((shard.source, shard.error, int(has_lost)))
+        reported = {_table(source.item) for source, _, missing in failed if not missing}
+        self._skipped_shards = [shard for shard in skipped if shard.table not in reported]
+        return failed
+
+    def _image_columns(self) -> set[tuple[int, str]]:
+        """Columns with images, by input; those of shards that were passed over are looked up."""
+        from pagemill.sources.shards import image_column  # importing pyarrow takes a while
+
+        for table, source in self._ended_shards.items():
+            if self._with_images.get(table) is None:
+                self._with_images[table] = image_column(source.item.content, source.file_format, self.options)
+        return {(origin, column) for (origin, _), column in self._with_images.items() if column is not None}
 
     def pass_over_ended(self, source: Source) -> bool:
         """Skip a file all of whose wanted pages have ended; False, and nothing done, for any other."""
@@ -106,6 +160,10 @@ class Intake:
         numbers = self.wanted(known.pages, source.file_format)
         if (known.pages and not numbers) or not all(number in known.ended for number in numbers):
             return False
+        if known.pages and (file_format := _format(source)) is not None and file_format.is_table:
+            table = _table(source.item)
+            self._with_images.setdefault(table, None)
+            self._ended_shards.setdefault(table, replace(source, file_format=file_format))
         self.pass_over(len(numbers))
         return True
 
@@ -140,6 +198,16 @@ class Intake:
             else:
                 self._firsts[source.digest] = address
         return replace(source, known=self.catalogue.meet(source.digest, address, skip), skip=skip)
+
+
+def _table(item: Item) -> tuple[int, str]:
+    """Which table a shard belongs to, among those of all inputs."""
+    return item.origin, item.table
+
+
+def _format(source: Source) -> FileFormat | None:
+    """The format of a file that need not have been opened."""
+    return source.file_format or SUFFIXES.get(PurePosixPath(source.item.name).suffix.lower())
 
 
 def _address(item: Item) -> str:

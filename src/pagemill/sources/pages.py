@@ -133,7 +133,7 @@ class PageReferences:
     def of_rows(self, source: Source, file_format: FileFormat) -> Iterator[PageRef]:
         """The rows of a dataset shard, and last one reference for all rows that it cannot give and cannot name.
 
-        None of a table without images that lies beside others.
+        None of a table without images that lies beside others: :meth:`Intake.failed_tables` has those that are no such.
         """
         # Importing pyarrow takes a while.
         from pagemill.sources.shards import EndedRows, LostRows, TableWithoutImagesError
@@ -154,7 +154,7 @@ class PageReferences:
                 if item.root is None:
                     yield from self.of_broken(source, found.error)
                 else:
-                    intake.skip_table(source, found.error)
+                    intake.skip_table(source, found)
                 return
             except Exception as error:
                 if not count and not errors:
@@ -185,7 +185,8 @@ class PageReferences:
             yield from self.of_broken(source, _rows_error(errors), missing=max(missing, 1), pages=None)
 
     def _note_columns(self, item: Item, columns: Columns) -> None:
-        """Name image columns that are not read, once per input: the shards of a dataset have the same columns."""
+        """Note the image column. Name those that are not read, once per input: shards have the same columns."""
+        self._intake.note_images(item, columns.image)
         if columns.other_images and item.origin not in self._inputs_of_many_columns:
             self._inputs_of_many_columns.add(item.origin)
             others = _listed([repr(name) for name in columns.other_images])

@@ -5,7 +5,7 @@ A damaged one costs its own rows. What cannot be read never raises once the shar
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -26,7 +26,6 @@ from pagemill.sources.items import Content, RemoteFile
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
-    from contextlib import ExitStack
 
     from pagemill.sources.options import SourceOptions
 
@@ -48,6 +47,9 @@ _ID_COLUMNS = ("id", "page_id")
 _ONE_IMAGE_A_ROW = "Give each image a row of its own: page by page, in the order in which they belong together."
 _IMAGE_NAMES = ("image", "page_image", "img", "page", "bytes", "content")
 """Which of several image columns to take, and which plain binary columns count as one."""
+_NEVER_TEXT = ("image", "images", "page_image", "page_images", "img")
+"""Where a column of this name holds no binary data, images are missing: nulls, addresses. "page" and "content" are
+ordinary columns of queries and annotations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +91,13 @@ class TableWithoutImagesError(Exception):
 
     Args:
         error: What is wrong with it as an input of its own.
+        columns: Its columns that hold images if another shard has images in columns of these names: not numbers.
     """
 
-    def __init__(self, error: PagemillError) -> None:
+    def __init__(self, error: PagemillError, columns: frozenset[str]) -> None:
         super().__init__(error.message)
         self.error = error
+        self.columns = columns
 
 
 Piece: TypeAlias = pa.RecordBatch | EndedRows | LostRows
@@ -154,6 +158,15 @@ def pieces(
             raise footer from None
         raise
     return columns, _stream_batches(file, stream, content, footer)
+
+
+def image_column(content: Content | None, file_format: FileFormat | None, options: SourceOptions) -> str | None:
+    """The column with the images of a shard; None where that cannot be told."""
+    if content is None or file_format is None:
+        return None
+    with suppress(Exception), ExitStack() as stack:  # its rows have been read: nothing is lost with it
+        return pieces(stack, content, file_format, options, ())[0].image
+    return None
 
 
 def column_names(content: Content, file_format: FileFormat) -> list[str]:
@@ -295,16 +308,18 @@ def columns_of(schema: pa.Schema, options: SourceOptions) -> Columns:
     """The columns to read.
 
     Raises:
-        TableWithoutImagesError: No column holds binary data.
+        TableWithoutImagesError: No column holds binary data, and none should by its name.
         UnsupportedInputError: Nobody can tell which column holds the images.
         UsageError: A column that ``options`` names is not there, or holds no images.
     """
     try:
         return _chosen(schema, options)
     except (UnsupportedInputError, UsageError) as error:
-        if any(_holds_binary(field.type) for field in schema):
+        columns = frozenset(field.name for field in schema if not pa.types.is_primitive(field.type))
+        is_named = options.image_column in schema.names or any(name.casefold() in _NEVER_TEXT for name in columns)
+        if is_named or any(_holds_binary(field.type) for field in schema):
             raise
-        raise TableWithoutImagesError(error) from error
+        raise TableWithoutImagesError(error, columns) from error
 
 
 def _chosen(schema: pa.Schema, options: SourceOptions) -> Columns:
@@ -316,6 +331,9 @@ def _chosen(schema: pa.Schema, options: SourceOptions) -> Columns:
     fields = list(schema) if wanted is None else [schema.field(wanted)]
     structs = [f.name for f in fields if _is_image_struct(f.type)]
     candidates = structs or [f.name for f in fields if _is_binary(f.type) and (wanted or f.name in _IMAGE_NAMES)]
+    if not candidates and (wanted or not any(_holds_binary(f.type) for f in schema)):
+        # A writer that has seen no image in any row gives the column no type: each row says that it has none.
+        candidates = [f.name for f in fields if pa.types.is_null(f.type) and (wanted or f.name in _NEVER_TEXT)]
     if not candidates:
         error = UnsupportedInputError if wanted is None else UsageError
         if lists := [f.name for f in fields if _is_image_list(f.type)]:

@@ -88,7 +88,7 @@ class InputStream:
     @property
     def skipped_tables(self) -> list[str]:
         """Names of the tables without images so far that lie beside the pages of a dataset."""
-        return list(self._intake.skipped_tables)
+        return self._intake.skipped_tables
 
     async def pages(self) -> AsyncGenerator[PageRef]:
         """Yield page references in input order, reading no further ahead than it is asked."""
@@ -102,8 +102,8 @@ class InputStream:
                     async with aclosing(on_thread(await self._pages_of(source))) as refs:
                         async for ref in refs:
                             yield ref
-            for source, error in intake.lone_tables if intake.exhausted else ():
-                for ref in self._references.of_broken(source, error):
+            for source, error, missing in await asyncio.to_thread(intake.failed_tables):
+                for ref in self._references.of_broken(source, error, missing=missing):
                     yield ref
             self.complete = intake.exhausted and intake.left != 0
             self.total = intake.position

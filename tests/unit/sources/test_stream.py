@@ -2,6 +2,7 @@ import asyncio
 import gc
 import io
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,6 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+from pagemill.document.catalogue import Catalogue
+from pagemill.document.identity import KnownSource
 from pagemill.errors import EncryptedError, ExitCode, error_class
 from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.page import PdfInfo, PdfRepair
@@ -428,6 +431,8 @@ async def test_a_table_without_images_that_is_named_or_alone_is_an_error(mixed: 
     (named,), _ = await skipped(qa)
     (mixed / "SDS-KoPub-corpus.parquet").unlink()
     (alone,), tables = await skipped(mixed)
+    assert tables == []  # it is reported once
+    (_,), tables = await skipped(mixed, recursive=True)
     assert tables == ["SDS-KoPub-QA"]
     for ref in (named, alone):
         assert ref.error is not None
@@ -436,6 +441,82 @@ async def test_a_table_without_images_that_is_named_or_alone_is_an_error(mixed: 
     (first, second), _ = await skipped(write_qa(tmp_path / "a.parquet"), mixed)
     assert first.error is not None
     assert second.error is not None
+
+
+def write_shards(folder: Path, column: str, *shards: object) -> Path:
+    """Shards of one table, each of two rows, with the given values in place of the images; None for images."""
+    folder.mkdir(parents=True, exist_ok=True)
+    images = pa.array([{"bytes": png(), "path": "x"}] * 2, IMAGE)
+    for index, values in enumerate(shards):
+        columns = {"id": [f"{index}_0", f"{index}_1"], column: images if values is None else values}
+        pq.write_table(pa.table(columns), folder / f"train-{index:05}-of-{len(shards):05}.parquet")
+    return folder
+
+
+class EndedCatalogue(Catalogue):
+    """Knows two rows of each source whose address contains ``00000`` as ended."""
+
+    def meet(self, digest: str, uri: str, skip: str | None = None) -> KnownSource:
+        known = super().meet(digest, uri, skip)
+        return replace(known, pages=2, ended={1, 2}) if "-00000-" in uri else known
+
+
+URLS = ["https://example.org/1.png"] * 2
+
+
+@pytest.mark.parametrize("column", ["image", "scan"])
+@pytest.mark.parametrize("order", [(None, URLS), (URLS, None), (None, [1, 2]), ([1, 2], None)])
+async def test_a_shard_without_images_of_a_table_with_images_is_a_failure(
+    tmp_path: Path, column: str, order: tuple[object, ...]
+):
+    folder = write_shards(tmp_path / "data", column, *order)
+    write_qa(tmp_path / "qa.parquet")
+    refs, tables = await skipped(tmp_path, recursive=True)
+    (failed,) = [ref for ref in refs if ref.error]
+    lost = sorted(folder.iterdir())[0 if order[1] is None else 1]
+    assert failed.document.uri == str(lost)
+    assert failed.missing
+    assert code(failed) is ExitCode.INPUT
+    assert len(refs) == 3
+    assert tables == ["qa"]
+
+
+@pytest.mark.parametrize(("column", "options"), [("image", {}), ("scan", {"image_column": "scan"})])
+async def test_rows_of_a_shard_of_nulls_fail_alone(tmp_path: Path, column: str, options: dict[str, str]):
+    refs, tables = await skipped(write_shards(tmp_path, column, pa.nulls(2), None), **options)
+    assert [ref.page_id for ref in refs if ref.error] == ["0_0", "0_1"]
+    assert len(refs) == 4
+    assert tables == []
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("b", "a")])
+async def test_a_table_with_a_column_called_like_the_images_of_another_is_a_failure(
+    tmp_path: Path, names: tuple[str, str]
+):
+    write_qa(tmp_path / f"{names[0]}.parquet", scan=["https://example.org/1.png"])
+    write_shards(tmp_path, "scan", None)
+    (tmp_path / "train-00000-of-00001.parquet").rename(tmp_path / f"{names[1]}.parquet")
+    refs, tables = await skipped(tmp_path)
+    assert [ref.document.uri for ref in refs if ref.error] == [str(tmp_path / f"{names[0]}.parquet")]
+    assert tables == []
+
+
+@pytest.mark.parametrize("name", ["train-00001-of-00002", "other"])
+async def test_a_shard_without_images_stays_a_failure_beside_pages_that_have_ended(tmp_path: Path, name: str):
+    (pages,) = write_shards(tmp_path, "scan", None).iterdir()
+    pages.rename(tmp_path / "train-00000-of-00002.parquet")
+    write_qa(tmp_path / f"{name}.parquet", scan=["https://example.org/1.png"])
+    source = InputStream([tmp_path], options=SourceOptions(), decoder=Probe(), catalogue=EndedCatalogue())
+    refs = [ref async for ref in source.pages()]
+    assert source.skipped_earlier == 2
+    assert [ref.document.uri for ref in refs if ref.error] == [str(tmp_path / f"{name}.parquet")]
+    assert source.skipped_tables == []
+
+
+async def test_the_limit_counts_shards_without_images(tmp_path: Path):
+    write_shards(tmp_path, "image", None, URLS, URLS)
+    source = InputStream([tmp_path], options=SourceOptions(limit=3), decoder=Probe())
+    assert len([ref async for ref in source.pages()]) == 3
 
 
 async def test_a_table_that_may_hold_images_or_is_damaged_stays_a_failure(mixed: Path):

@@ -101,10 +101,31 @@ def test_a_plain_binary_column_counts_when_its_name_says_so(tmp_path: Path):
 
 
 def test_a_table_without_images_is_unsupported(tmp_path: Path):
-    path = write(tmp_path / "s", pa.table({"a": [1], "image": ["not bytes"]}), FileFormat.PARQUET)
+    columns = {"image": [1], "page": [2], "content": ["text"], "notes": [["text"]]}  # the image is a number, too
+    path = write(tmp_path / "s", pa.table(columns), FileFormat.PARQUET)
     with pytest.raises(TableWithoutImagesError, match="no column holds encoded page images") as caught:
         next(read_rows(path, FileFormat.PARQUET, SourceOptions()))
     assert isinstance(caught.value.error, UnsupportedInputError)
+    assert caught.value.columns == {"content", "notes"}
+
+
+@pytest.mark.parametrize(
+    ("column", "options"), [("image", {}), ("Page_Images", {}), ("scan", {"image_column": "scan"})]
+)
+@pytest.mark.parametrize("value", ["https://example.org/1.png", ["1.png"], {"path": "1.png"}])
+def test_a_column_that_should_hold_images_is_no_table_without(
+    tmp_path: Path, column: str, options: dict[str, str], value: object
+):
+    path = write(tmp_path / "s", pa.table({"id": ["1"], column: [value]}), FileFormat.PARQUET)
+    with pytest.raises(PagemillError, match="encoded page images"):
+        next(read_rows(path, FileFormat.PARQUET, SourceOptions(**options)))
+
+
+@pytest.mark.parametrize(("column", "options"), [("image", {}), ("scan", {"image_column": "scan"})])
+def test_the_rows_of_a_column_of_nulls_have_no_image(tmp_path: Path, column: str, options: dict[str, str]):
+    path = write(tmp_path / "s", pa.table({"id": ["1", "2"], column: pa.nulls(2)}), FileFormat.PARQUET)
+    rows = list(read_rows(path, FileFormat.PARQUET, SourceOptions(**options)))
+    assert [(row.row_id, row.problem) for row in rows] == [("1", "holds no image"), ("2", "holds no image")]
 
 
 @pytest.mark.parametrize("kind", [pa.list_(IMAGE), pa.large_list(pa.binary()), pa.list_(IMAGE, 1)])
