@@ -123,7 +123,7 @@ class Intake:
         These are shards of tables that have images in other shards, or that have a column of the same name as one with
         images in their input; and the first table of each input that holds nothing else, once all files were taken in.
         """
-        columns = self._image_columns() if self._skipped_shards else set()
+        columns = self._image_columns()
         failed: list[tuple[Source, PagemillError, int]] = []
         skipped: list[_SkippedShard] = []
         lone = set()
@@ -142,7 +142,7 @@ class Intake:
         return failed
 
     def _image_columns(self) -> set[tuple[int, str]]:
-        """Columns with images, by input; those of shards that were passed over are looked up."""
+        """Columns with images, by input; those of shards whose rows have ended are looked up."""
         from pagemill.sources.shards import image_column  # importing pyarrow takes a while
 
         for table, source in self._ended_shards.items():

@@ -102,7 +102,7 @@ class InputStream:
                     async with aclosing(on_thread(await self._pages_of(source))) as refs:
                         async for ref in refs:
                             yield ref
-            for source, error, missing in await asyncio.to_thread(intake.failed_tables):
+            for source, error, missing in await asyncio.to_thread(intake.failed_tables) if self.skipped_tables else ():
                 for ref in self._references.of_broken(source, error, missing=missing):
                     yield ref
             self.complete = intake.exhausted and intake.left != 0
