@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import functools
 import glob
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 from pagemill.app.publish import LICENCE
 from pagemill.errors import UsageError, lacks_extra
+from pagemill.sources.download import source_of
 from pagemill.sources.hub import CARD, MAX_CARD, DatasetAddress, card_metadata
 from pagemill.sources.items import is_url
+from pagemill.sources.locate import expand
 from pagemill.sources.remote import dataset_card
 
 _REMEDY = "Name the licence of the pages with --licence ID, such as cc-by-4.0."
 
 
-def licence_of(places: Iterable[str]) -> tuple[str, list[str]]:
+def licence_of(places: Iterable[str], *, recursive: bool = False, parsed: Sequence[str] = ()) -> tuple[str, list[str]]:
     """The licence that the cards of datasets name, and the cards.
 
     Args:
         places: Inputs, or parsed files: paths, patterns and URLs.
+        recursive: Folders are read with the folders in them, which may have cards of their own.
+        parsed: Parsed files. Those in the places count even if the places no longer name them.
 
     Raises:
         UsageError: A place has no card with a licence, or the cards name different ones.
@@ -30,7 +35,8 @@ def licence_of(places: Iterable[str]) -> tuple[str, list[str]]:
     """
     if find_spec("huggingface_hub") is None:
         raise lacks_extra("the licence of a dataset's card cannot be read without the Hub's client", "hub")
-    cards = dict.fromkeys(_cards_of(place) for place in places)
+    before = list(dict.fromkeys(_folder(each) for each in parsed if not is_url(each)))
+    cards = dict.fromkeys(each for place in places for each in _cards_of(place, recursive, before))
     licences: dict[str, str] = {}
     for candidates in cards:
         for card in candidates:
@@ -50,29 +56,51 @@ def licence_of(places: Iterable[str]) -> tuple[str, list[str]]:
 
 def foreign_places(places: Iterable[str], inputs: Sequence[str]) -> list[str]:
     """Those of the parsed files that are in none of the inputs."""
-    return [place for place in places if not any(_is_in(place, given) for given in inputs)]
+    dataset_of = functools.cache(source_of)  # which reads a file that may be large
+
+    def is_in(place: str, given: str) -> bool:
+        if (address := DatasetAddress.parse(given)) is None:
+            return _is_in(place, given)
+        # On the Hub, with any revision, or in a copy of it.
+        source = DatasetAddress.parse((place if is_url(place) else dataset_of(_folder(place))) or "")
+        return source is not None and source.name == address.name
+
+    return [place for place in places if not any(is_in(place, given) for given in inputs)]
 
 
 def _is_in(place: str, given: str) -> bool:
-    if address := DatasetAddress.parse(given):
-        # On the Hub, with any revision, or in a copy of it.
-        return any(f"/{address.name}{mark}" in f"{place}/" for mark in "/@")
     if is_url(given):
         return place.startswith(given)
     return Path(place).is_relative_to(_folder(given) if glob.has_magic(given) else _absolute(given))
 
 
-def _cards_of(place: str) -> tuple[str, ...]:
-    """Where the card of a place may be, nearest first: in its folder and in the one above, as in ``NAME/data``.
+def _cards_of(place: str, recursive: bool, before: Sequence[Path]) -> Iterator[tuple[str, ...]]:
+    """Where the card of each folder with files of a place may be, nearest first.
 
-    Not further up: what else lies there has cards of its own, of models and programs.
+    Last in the folder above the place, as for ``NAME/data``. Not further up: what else lies there has cards of its own,
+    of models and programs.
+
+    Args:
+        place: An input, or a parsed file.
+        recursive: Folders are read with the folders in them.
+        before: Folders of parsed files.
     """
     if address := DatasetAddress.parse(place):
-        return (f"{address.root}/{CARD}",)
+        yield (f"{address.root}/{CARD}",)
+        return
     if is_url(place):
-        return ()
-    folder = _folder(place)
-    return tuple(f"{each}/{CARD}" for each in (folder, folder.parent))
+        yield ()
+        return
+    top = _folder(place)
+    folders = [top]
+    is_folder = _absolute(place).is_dir() or (glob.has_magic(place) and not _absolute(place).exists())
+    if is_folder and source_of(top) is None:  # the card of a dataset on the Hub is for all of it
+        items = expand([place], recursive=recursive)
+        found = [*(_absolute(item.content).parent for item in items if isinstance(item.content, Path)), *before]
+        folders = list(dict.fromkeys(each for each in found if each.is_relative_to(top))) or folders
+    for folder in folders:
+        inside = len(folder.parts) - len(top.parts)
+        yield tuple(f"{each}/{CARD}" for each in (folder, *folder.parents[: inside + 1]))
 
 
 def _folder(place: str) -> Path:
@@ -82,7 +110,7 @@ def _folder(place: str) -> Path:
     return path if path.is_dir() else path.parent
 
 
-def _absolute(place: str) -> Path:
+def _absolute(place: str | Path) -> Path:
     return Path(os.path.abspath(Path(place).expanduser()))  # noqa: PTH100 - keeps links
 
 

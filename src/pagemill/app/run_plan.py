@@ -131,7 +131,7 @@ def completed(options: RunOptions, *, dry: bool = False) -> tuple[RunOptions, li
     if Step.UPLOAD in options.chosen and options.hf_repo is not None and options.licence is None:
         check_names(options.hf_repo, None, option="--hf-repo")
         try:
-            licence, cards = licence_of(_published_places(options))
+            licence, cards = _licence(options)
         except UsageError:
             raise
         except PagemillError as error:
@@ -144,8 +144,8 @@ def completed(options: RunOptions, *, dry: bool = False) -> tuple[RunOptions, li
     return options, notes
 
 
-def _published_places(options: RunOptions) -> list[str]:
-    """The inputs, whole copies of datasets instead of these, and what else the run has parsed."""
+def _licence(options: RunOptions) -> tuple[str, list[str]]:
+    """The licence of the inputs, whole copies of datasets instead of these, and of what else the run has parsed."""
     inputs = options.inputs if Step.OCR in options.chosen else ()
     fresh = options.directory.fresh and Step.OCR in options.chosen
     there = places_of(options.out) if (options.out / DATABASE).exists() and not fresh else []
@@ -155,7 +155,8 @@ def _published_places(options: RunOptions) -> list[str]:
         if copy.files() is not None
     }
     places = [copied.get(address, each) if (address := DatasetAddress.parse(each)) else each for each in inputs]
-    return [*places, *foreign_places(there, inputs)]
+    places += foreign_places(there, inputs)
+    return licence_of(places, recursive=options.parse.source.recursive, parsed=there)
 
 
 def plan(options: RunOptions, *, dry: bool = False) -> list[PlannedStep]:

@@ -9,8 +9,11 @@ import pytest
 from pagemill.app import licence
 from pagemill.app.licence import foreign_places, licence_of
 from pagemill.errors import UsageError
+from pagemill.sources.download import MANIFEST
 
 pytest.importorskip("huggingface_hub")
+
+COPY_OF_AB = b'{"dataset": "a/b", "revision": "v1", "commit": "c", "names": [], "files": {}}'
 
 
 @pytest.fixture
@@ -67,6 +70,34 @@ def test_different_licences_are_not_chosen_from(dataset: Path, monkeypatch: pyte
         licence_of([str(dataset), "hf://datasets/a/b"])
 
 
+def test_cards_of_folders_in_the_input_count_where_these_hold_pages(dataset: Path):
+    inner = dataset / "data" / "B"
+    (inner / "deep").mkdir(parents=True)
+    (inner / "README.md").write_text("---\nlicense: cc-by-nc-4.0\n---\n")
+    for recursive in (False, True):  # B holds no page
+        assert licence_of([str(dataset)], recursive=recursive)[0] == "cc-by-sa-4.0"
+    page = inner / "deep" / "page.png"
+    page.touch()
+    for place in (dataset, dataset / "data"):
+        assert licence_of([str(place)]) == ("cc-by-sa-4.0", [str(dataset / "README.md")])
+        with pytest.raises(UsageError, match=r"different licences: .*cc-by-nc-4\.0 by .*/B/README\.md"):
+            licence_of([str(place)], recursive=True)
+        with pytest.raises(UsageError, match="different licences"):  # parsed before, with --recursive
+            licence_of([str(place)], parsed=[str(dataset / "data" / "pages.parquet"), str(page)])
+    with pytest.raises(UsageError, match="different licences"):
+        licence_of([f"{dataset}/**/*.p*"])
+    assert licence_of([str(inner)], recursive=True) == ("cc-by-nc-4.0", [str(inner / "README.md")])
+    (dataset / "data" / MANIFEST).write_bytes(COPY_OF_AB)
+    assert licence_of([str(dataset / "data")], recursive=True)[0] == "cc-by-sa-4.0"
+
+
+def test_pages_far_below_have_the_card_of_the_input(dataset: Path):
+    deep = dataset / "data" / "one" / "two" / "three"
+    deep.mkdir(parents=True)
+    (deep / "page.png").touch()
+    assert licence_of([str(dataset)], recursive=True) == ("cc-by-sa-4.0", [str(dataset / "README.md")])
+
+
 def test_every_place_needs_a_licence(dataset: Path, tmp_path: Path):
     (tmp_path / "scans" / "mine").mkdir(parents=True)
     with pytest.raises(UsageError, match="no dataset card"):
@@ -81,3 +112,13 @@ def test_parsed_files_are_found_in_the_inputs(dataset: Path):
     assert foreign_places(files, [str(dataset), "hf://datasets/a/b", "https://a"]) == []
     assert foreign_places(files, [f"{dataset}/*/*.parquet", "hf://datasets/a/b:config/test"]) == files[2:]
     assert foreign_places(files, [str(dataset / "dat")]) == files
+
+
+def test_a_local_path_is_of_a_dataset_only_in_a_copy_of_it(tmp_path: Path):
+    folder = tmp_path / "a" / "b"
+    (folder / "data").mkdir(parents=True)
+    files = [str(folder / "data" / "x.parquet"), "https://host/a/b/x.parquet", "hf://datasets/c/d/a/b/x.parquet"]
+    assert foreign_places(files, ["hf://datasets/a/b@v1"]) == files
+    (folder / MANIFEST).write_bytes(COPY_OF_AB)
+    assert foreign_places(files, ["hf://datasets/a/b@v1"]) == files[1:]
+    assert foreign_places(files, ["hf://datasets/a/bc"]) == files

@@ -234,7 +234,7 @@ def test_without_input_the_reference_corpus_is_taken_after_saying_so(tmp_path):
 def test_without_input_the_run_of_others_is_not_added_to(tmp_path, monkeypatch):
     (tmp_path / ".pagemill").mkdir()
     (tmp_path / ".pagemill" / "run.sqlite").touch()
-    places = ["/data/SamsungSDS-Research/SDS-KoPub-VDR-Benchmark/a.parquet"]
+    places = [f"{REFERENCE_CORPUS}/a.parquet"]
     monkeypatch.setattr("pagemill.app.run_plan.places_of", lambda _: places)
     assert completed(RunOptions(out=tmp_path))[0].inputs == (REFERENCE_CORPUS,)
     places.append("/scans/mine.pdf")
@@ -247,6 +247,13 @@ def test_the_licence_of_an_upload_is_that_of_the_card_and_asked_for_by_nothing_e
     arguments = (str(tmp_path), "--profile", "l4", "--recognition-engine", "lines", "--embedding-model", "ngram")
     assert planned(*arguments, "--hf-repo", "me/x")[-1][-2:] == ["--licence", "cc-by-sa-4.0"]
     assert planned(*arguments, "--hf-repo", "me/x", "--licence", "mit")[-1][-2:] == ["--licence", "mit"]
+    (tmp_path / "B").mkdir()
+    (tmp_path / "B" / "README.md").write_text("---\nlicense: cc-by-nc-4.0\n---\n")
+    (tmp_path / "B" / "page.png").touch()
+    (tmp_path / "page.png").touch()
+    assert planned(*arguments, "--hf-repo", "me/x")[-1][-2:] == ["--licence", "cc-by-sa-4.0"]
+    with pytest.raises(UsageError, match="different licences"):
+        refuse(*arguments, "--recursive", "--hf-repo", "me/x")
     (tmp_path / "README.md").unlink()
     assert planned(*arguments)
     with pytest.raises(UsageError, match="no dataset card"):
