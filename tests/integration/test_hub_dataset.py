@@ -62,7 +62,8 @@ class Hub(BaseHTTPRequestHandler):
         elif match := re.fullmatch(rf"/datasets/{REPO}/resolve/[^/]+/(.+)", path):
             self.send_file(match[1], send_body=send_body)
         else:
-            self.send(b'{"error": "not found"}', status=404, send_body=send_body)
+            headers = {"X-Error-Code": "RepoNotFound"}
+            self.send(b'{"error": "not found"}', status=404, headers=headers, send_body=send_body)
 
     def send_file(self, name: str, *, send_body: bool) -> None:
         data, status, headers = FILES.get(name), 200, {}
@@ -161,8 +162,18 @@ def test_a_page_of_a_hub_dataset_is_not_parsed_twice(hub, tmp_path):
 
 
 @pytest.mark.integration
-def test_a_dataset_that_is_not_there_is_one_clear_failure(hub, tmp_path):
-    run = parse(hub, "hf://datasets/mills/nothing", tmp_path / "out")
-    assert run.returncode in (4, 12), run.stdout + run.stderr
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("hf://datasets/mills/nothing", "no such dataset"),
+        (f"hf://datasets/{REPO}/no-split", "no-split"),
+        ("hf://datasets/mills", "is no address on the Hub"),
+    ],
+)
+def test_a_dataset_that_is_not_there_is_refused_before_anything_is_created(hub, tmp_path, address, message):
+    run = parse(hub, address, tmp_path / "out")
+    assert run.returncode == 2, run.stdout + run.stderr
     assert "Traceback" not in run.stdout + run.stderr
-    assert "mills/nothing" in run.stdout + run.stderr
+    assert address in run.stderr
+    assert message in run.stderr
+    assert not (tmp_path / "out").exists()

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pagemill.app.exporters import default_exporters
 from pagemill.document.identity import PageKey
 from pagemill.document.page import DOUBTS, Status
-from pagemill.errors import ExitCode, InputError, OutputError, UsageError, error_class
+from pagemill.errors import ExitCode, InputError, OutputError, PagemillError, UsageError, error_class
 from pagemill.parsing.page import SkippedPage
 from pagemill.runtime.decoding import DecodingService
 from pagemill.runtime.identity import settings_identity
 from pagemill.runtime.supervisor import Life
 from pagemill.sources.download import is_missing
-from pagemill.sources.locate import missing_inputs
+from pagemill.sources.items import located
+from pagemill.sources.locate import missing_inputs, missing_on_hub
 from pagemill.sources.stream import InputStream
 from pagemill.store.catalogue import RunCatalogue
 from pagemill.store.derived import is_complete
@@ -204,7 +205,7 @@ async def find_nothing_to_do(
     """
     identity = await asyncio.to_thread(settings_identity, options.settings, options.layout)
     identity.pop("served_model", None)  # only the server knows it
-    await asyncio.to_thread(require_inputs, out, inputs, directory)
+    await asyncio.to_thread(require_inputs, out, inputs, directory, options.source.download)
     with inspected(out, identity=identity, mode=directory.mode(out)) as run:
         if run is None:
             return None
@@ -221,16 +222,23 @@ async def find_nothing_to_do(
         )
 
 
-def require_inputs(out: Path, inputs: Sequence[str | Path], directory: DirectoryOptions) -> None:
+def require_inputs(
+    out: Path, inputs: Sequence[str | Path], directory: DirectoryOptions, download: Path | None = None
+) -> None:
     """Refuse misspelt inputs before anything is written.
 
     An input that the run in ``out`` has met is no misspelling: it was there before, and is a failed page now.
 
+    Inputs on the Hub are looked up before the first run, and not where ``download`` names the folder of their copies.
+
     Raises:
-        UsageError: Local inputs do not exist, or match nothing.
+        UsageError: Inputs do not exist, or match nothing.
     """
-    missing = missing_inputs(inputs)
-    if missing and not directory.fresh and (out / DATABASE).exists():
+    missing: dict[str, PagemillError] = dict(missing_inputs(inputs))
+    is_met = not directory.fresh and (out / DATABASE).exists()
+    if not is_met and download is None:
+        missing |= missing_on_hub(inputs)
+    if missing and is_met:
         try:
             with RunReader.open(out) as run:
                 met = [name for (name,) in run.each("SELECT uri FROM sources")]
@@ -238,7 +246,7 @@ def require_inputs(out: Path, inputs: Sequence[str | Path], directory: Directory
             return  # opening the run says what is wrong with it, or rebuilds its database
         missing = {text: error for text, error in missing.items() if not fnmatch.filter(met, _address(text))}
     if missing:
-        named = [error.message for error in missing.values()]
+        named = [located(error.message, text) for text, error in missing.items()]
         more = f"; and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
         raise UsageError(
             "; ".join(named[:_NAMED]) + more, remedy="Check the names, and quote patterns. Nothing was parsed."

@@ -79,7 +79,7 @@ def command(
 
         console = messages(quiet=quiet)
         if not life.vitals.opened:
-            require_inputs(output, inputs, directory)
+            require_inputs(output, inputs, directory, options.source.download)
             fetch_missing(inputs, options.source, console.note, bars=console.is_terminal and not console.failures_only)
         if quiet:
             logging.getLogger("pagemill.sources").setLevel(logging.ERROR)

@@ -85,6 +85,20 @@ def missing_inputs(inputs: Iterable[str | Path | bytes]) -> dict[str, MissingInp
     return missing
 
 
+def missing_on_hub(inputs: Iterable[str | Path | bytes]) -> dict[str, PagemillError]:
+    """Inputs on the Hub that name no dataset, configuration or split, with the error of each.
+
+    A Hub that does not answer says nothing about them.
+    """
+    missing: dict[str, PagemillError] = {}
+    for given in inputs:
+        if isinstance(given, str) and given.startswith("hf://"):
+            first = next(expand([given], recursive=False), None)
+            if first and first.uri == given and isinstance(first.error, (MissingInputError, UnsupportedInputError)):
+                missing[given] = first.error
+    return missing
+
+
 @dataclass(frozen=True, slots=True)
 class _Search:
     """Looks for the files of one input."""

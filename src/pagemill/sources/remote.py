@@ -168,6 +168,8 @@ def unreachable(uri: str, error: Exception) -> PagemillError:
     """What a filesystem's exception means for the user."""
     if isinstance(error, PagemillError):
         return error
+    if uri.startswith("hf://") and (known := _of_hub(uri, error)) is not None:
+        return known
     if isinstance(error, FileNotFoundError):
         cause = error.__cause__  # fsspec says over HTTP that a file is not there whatever went wrong, and why here
         if isinstance(cause, Exception) and getattr(cause, "status", None) not in _GONE:
@@ -179,6 +181,30 @@ def unreachable(uri: str, error: Exception) -> PagemillError:
         f"{uri!r} cannot be read ({type(error).__name__}: {error})",
         remedy="Check the connection, the address and your access rights, then run again.",
     )
+
+
+def _of_hub(uri: str, error: Exception) -> PagemillError | None:
+    """What an exception of the Hub's client says about the address; None for any other."""
+    try:
+        from huggingface_hub.errors import (
+            GatedRepoError,
+            HfUriError,
+            HFValidationError,
+            RepositoryNotFoundError,
+            RevisionNotFoundError,
+        )
+    except ImportError:
+        return None
+    if isinstance(error, (RepositoryNotFoundError, RevisionNotFoundError)) and not isinstance(error, GatedRepoError):
+        what = "revision" if isinstance(error, RevisionNotFoundError) else "dataset"
+        remedy = "Check its name; for a private one, log in with `hf auth login`."
+        return MissingInputError(f"{uri!r}: the Hub has no such {what}, or it is private", remedy=remedy)
+    # Subclasses of ValueError are of answers, such as JSON that is none.
+    if isinstance(error, (HfUriError, HFValidationError, NotImplementedError)) or type(error) is ValueError:
+        reason = " ".join(str(error).split())
+        remedy = "Write hf://datasets/OWNER/NAME[@revision][:config][/split]."
+        return UnsupportedInputError(f"{uri!r} is no address on the Hub: {reason}", remedy=remedy)
+    return None
 
 
 def _lacking(uri: str, error: ImportError) -> MissingDependencyError:

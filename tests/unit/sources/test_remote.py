@@ -1,5 +1,6 @@
 """Addresses on web servers that do not answer, or answer with an error."""
 
+import json
 import socket
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -8,7 +9,7 @@ from threading import Thread
 
 import pytest
 
-from pagemill.errors import MissingInputError, NetworkError, PagemillError
+from pagemill.errors import MissingInputError, NetworkError, PagemillError, UnsupportedInputError
 from pagemill.sources.items import SkippedFiles
 from pagemill.sources.remote import expand_url, unreachable
 
@@ -66,3 +67,21 @@ def test_a_server_that_is_not_there_is_no_missing_file() -> None:
         error = _error(f"http://127.0.0.1:{taken.getsockname()[1]}/a.pdf")
     assert isinstance(error, NetworkError)
     assert "cannot be read" in error.message
+
+
+def test_what_the_client_of_the_hub_says_of_an_address() -> None:
+    errors = pytest.importorskip("huggingface_hub.errors")
+    address = "hf://datasets/mills/ledgers"
+
+    def kind(name: str) -> type[PagemillError]:
+        refusal = getattr(errors, name).__new__(getattr(errors, name))
+        missing = FileNotFoundError(address)
+        missing.__cause__ = refusal
+        assert type(unreachable(address, missing)) is type(unreachable(address, refusal))
+        return type(unreachable(address, refusal))
+
+    assert kind("RepositoryNotFoundError") is MissingInputError
+    assert kind("RevisionNotFoundError") is MissingInputError
+    assert kind("GatedRepoError") is NetworkError  # it is there
+    assert kind("HFValidationError") is UnsupportedInputError
+    assert type(unreachable(address, json.JSONDecodeError("no JSON", "<html>", 0))) is NetworkError
