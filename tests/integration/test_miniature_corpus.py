@@ -123,7 +123,7 @@ def test_one_configuration(shell: Shell, selection: str):
 
 
 def test_a_configuration_that_is_not_there(shell: Shell):
-    said = shell.run("parse", f"{ADDRESS}:pages", "-o", "out", *LINES, status=ExitCode.INPUT)
+    said = shell.run("parse", f"{ADDRESS}:pages", "-o", "out", *LINES, status=ExitCode.USAGE)
     assert "no configuration 'pages'" in said
     assert "SDS-KoPub-QA, SDS-KoPub-annotations, SDS-KoPub-corpus" in said
 

@@ -21,7 +21,7 @@ from pagemill.runtime.decoding import DecodingService
 from pagemill.runtime.identity import settings_identity
 from pagemill.runtime.supervisor import Life
 from pagemill.sources.download import is_missing
-from pagemill.sources.items import located
+from pagemill.sources.items import is_url, located
 from pagemill.sources.locate import missing_inputs, missing_on_hub
 from pagemill.sources.stream import InputStream
 from pagemill.store.catalogue import RunCatalogue
@@ -248,9 +248,9 @@ def require_inputs(
     if missing:
         named = [located(error.message, text) for text, error in missing.items()]
         more = f"; and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
-        raise UsageError(
-            "; ".join(named[:_NAMED]) + more, remedy="Check the names, and quote patterns. Nothing was parsed."
-        )
+        remedies = {error.remedy: None for text, error in missing.items() if is_url(text) and error.remedy}
+        remedy = " ".join([*remedies, "Check the names, and quote patterns. Nothing was parsed."])
+        raise UsageError("; ".join(named[:_NAMED]) + more, remedy=remedy)
 
 
 def _address(text: str) -> str:
