@@ -1,4 +1,4 @@
-"""Which pages are found for words that stand nowhere, and for words that are misspelt, with and without the rule.
+"""Which pages are found for words that no page holds, and for words that are misspelt, with and without the rule.
 
     python benchmarks/nonsense.py OUT [--queries N]
 

@@ -2,7 +2,7 @@
 
 Writes runs of ``--pages`` records as the store writes them, each as one document of all pages and as a document a
 page; then ends each in a process that has just started, and again with all documents deleted, so that they are made
-anew. Prints the seconds of the end, the peak memory of the process before and in it, and the most that the
+again. Prints the seconds of the end, the peak memory of the process before and in it, and the most that the
 database's journal took. Memory and journal must not grow with the pages; the ratio of the largest run to the smallest
 is the last line of each kind.
 
@@ -143,7 +143,7 @@ def main() -> None:
 
 
 def measure(folder: Path, kind: str, counts: list[int], kilobytes: int) -> None:
-    """Print a table: a row a size, the documents there or to be made anew."""
+    """Print a table: a row a size, the documents there or to be made again."""
     print(f"{kind}\n{'pages':>8} {'documents':>10} {'s':>7} {'CPU s':>7} {'MiB before':>11} {'peak':>7} {'journal':>8}")
     peaks: dict[str, list[float]] = {"there": [], "missing": []}
     for pages in counts:

@@ -6,7 +6,7 @@ crops.
 
 Then builds databases of ``--rows`` pages of one dataset and of as many sources of one page, and times opening each and
 asking what has ended. ``--derive N`` writes a run of N pages, prints the size of its database beside that of
-``ocr_results.jsonl``, and times writing both JSONL files anew, with the growth of memory meanwhile.
+``ocr_results.jsonl``, and times writing both JSONL files again, with the growth of memory meanwhile.
 
     python benchmarks/store.py
     python benchmarks/store.py --rows 40781 1000000 --pages 5000

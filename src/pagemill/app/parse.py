@@ -225,7 +225,7 @@ async def find_nothing_to_do(
 def require_inputs(
     out: Path, inputs: Sequence[str | Path], directory: DirectoryOptions, download: Path | None = None
 ) -> None:
-    """Refuse misspelt inputs before anything is written.
+    """Refuse inputs that do not exist before anything is written.
 
     An input that the run in ``out`` has met is no misspelling: it was there before, and is a failed page now.
 

@@ -14,7 +14,7 @@ from pagemill.errors import MissingInputError, UsageError, lacks_extra, unreadab
 try:
     from sentence_transformers import SentenceTransformer
 except ImportError as error:
-    raise lacks_extra("the embedding engine 'sentence-transformers' needs that library", "embed") from error
+    raise lacks_extra("embedding in this process needs sentence-transformers", "embed") from error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The parts of a page in any format: what is left out, what stands where, and which paragraphs are one."""
+"""The parts of a page in any format: what is left out, in which place each part comes, and which paragraphs are one."""
 
 from __future__ import annotations
 
