@@ -24,9 +24,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from character_error_rate import character_error_rate
 from pagemill.config.modes import TextLayerMode
 from pagemill.config.settings import ParseSettings, available_cores
+from pagemill.evaluation.text import character_error_rate
 from pagemill.parsing.page import ParsedPage
 from pagemill.runtime.pipeline import Pipeline
 from pagemill.sources import SourceOptions

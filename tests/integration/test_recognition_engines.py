@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
-from character_error_rate import character_error_rate
 from pagemill.errors import LanguageError, MissingDependencyError, PageTimeoutError
+from pagemill.evaluation.text import character_error_rate
 from pagemill.imaging.transforms import crop_quad
 from pagemill.recognition import rapidocr_engine, reader, tesseract_engine
 from pagemill.recognition.languages import plan

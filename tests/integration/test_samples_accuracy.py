@@ -14,10 +14,10 @@ import pytest
 from rapidfuzz import fuzz
 
 import pagemill
-from character_error_rate import character_error_rate, normalise
 from pagemill.document.labels import Label
-from reading_order_score import reading_order
-from teds import teds
+from pagemill.evaluation.reading_order import reading_order
+from pagemill.evaluation.teds import teds
+from pagemill.evaluation.text import character_error_rate, normalise
 
 if TYPE_CHECKING:
     from pagemill.document.page import PageResult, Region

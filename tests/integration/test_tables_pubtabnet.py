@@ -12,14 +12,13 @@ import pytest
 from PIL import Image
 
 from pagemill.document.page import TextLine, Word
+from pagemill.evaluation.teds import teds
 from pagemill.imaging.transforms import crop_quad
 from pagemill.imaging.types import Pixels
 from pagemill.recognition.rapidocr_engine import RapidOcrDetector, RapidOcrRecognizer
 from pagemill.tables.recognize import recognize_table
-from teds import teds
 
 pytestmark = pytest.mark.integration
-pytest.importorskip("apted")
 
 
 def truth_of(entry: dict[str, object]) -> str:

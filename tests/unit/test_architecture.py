@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "processes": {"errors"},
     "document": {"errors"},
     "config": {"errors"},
-    "evaluation": {"errors"},
+    "evaluation": {"errors", "_version"},
     "imaging": {"errors", "document"},
     "sources": {"errors", "config", "document", "imaging"},
     "inference": {"errors", "_version"},

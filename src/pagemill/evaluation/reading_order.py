@@ -9,7 +9,7 @@ import numpy as np
 from rapidfuzz import fuzz
 from rapidfuzz.distance import Levenshtein
 
-from character_error_rate import normalise
+from pagemill.evaluation.text import normalise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,3 +96,8 @@ def _kendall_tau(positions: np.ndarray[tuple[int], np.dtype[np.int64]]) -> float
         return 1.0
     signs = np.sign(positions[None, :] - positions[:, None])
     return float(np.triu(signs, 1).sum() / (count * (count - 1) / 2))
+
+
+def order_edit_distance(predicted: Sequence[int], truth: Sequence[int]) -> float:
+    """Levenshtein distance of two orders over the length of the longer one, 0 to 1; two empty ones are equal."""
+    return float(Levenshtein.normalized_distance(predicted, truth))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reading_order_score import reading_order
+from pagemill.evaluation.reading_order import reading_order
 
 TRUTH = ["The title", "Rag is cut, washed and beaten.", "The pulp is scooped from a vat.", "It is hung up to dry."]
 

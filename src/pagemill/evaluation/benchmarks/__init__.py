@@ -1,0 +1,35 @@
+"""The benchmarks, by the names that the command line takes."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from pagemill.errors import UsageError
+
+if TYPE_CHECKING:
+    from pagemill.evaluation.benchmark import Benchmark
+
+_CLASSES = {
+    "pubtabnet": "tables.PubTabNet",
+    "teds-test": "tables.TedsTest",
+}
+"""Module and class by name: importing this package imports none of them."""
+
+
+def names() -> tuple[str, ...]:
+    """Names of all benchmarks."""
+    return tuple(_CLASSES)
+
+
+def create(name: str) -> Benchmark:
+    """The benchmark of a name.
+
+    Raises:
+        UsageError: There is none.
+    """
+    if name not in _CLASSES:
+        raise UsageError(f"there is no benchmark {name!r}", remedy=f"Choose one of: {', '.join(_CLASSES)}.")
+    module, class_name = _CLASSES[name].split(".")
+    benchmark: Benchmark = getattr(import_module(f"{__name__}.{module}"), class_name)()
+    return benchmark
