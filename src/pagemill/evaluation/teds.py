@@ -84,8 +84,8 @@ def teds(predicted_html: str, true_html: str, structure_only: bool = False) -> f
         return 0.0
     nodes = max(descendants(predicted), descendants(true))
     check_nodes(nodes)
-    trees = (_table_tree(element, structure_only, ("td", "th")) for element in (predicted, true))
-    return _similarity(*trees, nodes)
+    one, two = (_table_tree(element, structure_only, ("td", "th")) for element in (predicted, true))
+    return _similarity(one, two, nodes)
 
 
 def reference_teds(predicted_html: str, true_html: str, structure_only: bool = False) -> float:
@@ -114,10 +114,10 @@ def reference_teds(predicted_html: str, true_html: str, structure_only: bool = F
     if not nodes:
         return 0.0  # it divides by 0
     try:
-        trees = [_table_tree(element, structure_only, ("td",), strict=True) for element in (predicted, true)]
+        one, two = (_table_tree(element, structure_only, ("td",), strict=True) for element in (predicted, true))
     except ValueError:
         return 0.0
-    return _similarity(*trees, nodes)
+    return _similarity(one, two, nodes)
 
 
 def descendants(element: HtmlElement) -> int:
@@ -175,7 +175,7 @@ def _body_table(text: str) -> HtmlElement | None:
         root = html.fromstring(data, parser=parser)
     except (etree.ParserError, AssertionError):
         return None
-    return next(iter(root.xpath("body/table")), None)
+    return root.find("body/table")
 
 
 def _table_tree(
@@ -213,7 +213,7 @@ def _tokens(cell: HtmlElement) -> Sequence[str]:
 def _rename_costs(one: LabelledTree, two: LabelledTree) -> NDArray[np.float64]:
     numbers: dict[object, int] = {}
     labels = [np.array([numbers.setdefault(label, len(numbers)) for label in tree.labels]) for tree in (one, two)]
-    costs = (labels[0][:, None] != labels[1]).astype(np.float64)
+    costs: NDArray[np.float64] = (labels[0][:, None] != labels[1]).astype(np.float64)
     rows, columns = ([index for index, content in enumerate(tree.contents) if content] for tree in (one, two))
     # A content against none is all distance; two without are equal.
     filled = [np.zeros(len(tree.parents), dtype=bool) for tree in (one, two)]
