@@ -14,10 +14,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pypdfium2 as pdfium
 import pytest
-from chromium_pipe import CHROMIUM, Chromium
 from PIL import Image, ImageDraw, ImageFont
 from synthetic_run import page, region, sample_pages, write_run
 
+from chromium_pipe import CHROMIUM, Chromium
 from pagemill.document.labels import Label
 from pagemill.errors import ExitCode
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from chromium_pipe import CHROMIUM, Chromium
 from synthetic_report import failed_page, preview_of, synthetic_page, synthetic_report
 
+from chromium_pipe import CHROMIUM, Chromium
 from pagemill.document.page import PageError
 
 if TYPE_CHECKING:

@@ -56,6 +56,7 @@ class Chromium:
         self.resize(width, height)
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """Send a command and wait for its answer."""
         self._last_id += 1
         message: dict[str, Any] = {"id": self._last_id, "method": method, "params": parameters}
         if self._session:
@@ -93,10 +94,12 @@ class Chromium:
         return message
 
     def open(self, path: Path, fragment: str = "") -> None:
+        """Load a file and wait until it is loaded."""
         self.leave()  # so that a change of the fragment alone loads anew too
         self._load(path.as_uri() + fragment)
 
     def leave(self) -> None:
+        """Load an empty page."""
         self._load("about:blank")
 
     def _load(self, url: str) -> None:
@@ -106,12 +109,14 @@ class Chromium:
             self._receive()
 
     def evaluate(self, expression: str) -> Any:
+        """The value of an expression, awaited."""
         result = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in result:
             raise RuntimeError(str(result["exceptionDetails"]))
         return result["result"].get("value")
 
     def wait_for(self, expression: str, seconds: float = 20) -> None:
+        """Wait until an expression is true."""
         deadline = time.monotonic() + seconds
         while not self.evaluate(f"Boolean({expression})"):
             if time.monotonic() > deadline:
@@ -119,14 +124,17 @@ class Chromium:
             self.evaluate("new Promise((resume) => setTimeout(resume, 20))")
 
     def press(self, key: str) -> None:
+        """Press a key."""
         text = {"Enter": "\r"}.get(key, key if len(key) == 1 else "")
         self.call("Input.dispatchKeyEvent", type="keyDown", key=key, text=text)
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
 
     def type(self, text: str) -> None:
+        """Enter text where the focus is."""
         self.call("Input.insertText", text=text)
 
     def center(self, selector: str) -> tuple[float, float]:
+        """The middle of an element, in CSS pixels."""
         x, y = self.evaluate(
             f"(() => {{ const b = document.querySelector({json.dumps(selector)}).getBoundingClientRect();"
             "return [b.x + b.width / 2, b.y + b.height / 2]; })()"
@@ -134,19 +142,23 @@ class Chromium:
         return x, y
 
     def hover(self, selector: str) -> None:
+        """Move the mouse over an element."""
         x, y = self.center(selector)
         self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
 
     def click(self, selector: str) -> None:
+        """Click on an element."""
         self.hover(selector)
         x, y = self.center(selector)
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
     def resize(self, width: int, height: int, *, mobile: bool = False) -> None:
+        """Set the size of the page, in CSS pixels."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=mobile)
 
     def screenshot(self, path: Path) -> None:
+        """Save what is seen as PNG."""
         path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
 
     def __enter__(self) -> Self:

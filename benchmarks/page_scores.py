@@ -1,0 +1,288 @@
+"""Scores of one page against its drawn truth: characters, tables, formulas, reading order, what the Markdown lacks."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rapidfuzz.distance import Levenshtein
+
+from character_error_rate import normalise
+from pagemill.errors import TooLargeError
+from teds import teds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pages.layouts import Block
+
+FOUND = 0.6
+"""Most edits per character at which a stretch of the prediction counts as an element; beyond it the element is lost."""
+_TAKEN = "\0"
+_OPTIONAL = ("furniture", "margin")
+"""Kinds that the Markdown may hold or leave out."""
+_BULLET = re.compile(r"^\s*(?:[-*+•–‣▪])\s+", re.MULTILINE)
+_TABLE = re.compile(r"<table.*?</table>", re.DOTALL | re.IGNORECASE)
+_PIPES = re.compile(r"(?:^[ \t]*\|.*\|[ \t]*(?:\n|$))+", re.MULTILINE)
+_DISPLAY = re.compile(r"\$\$(.+?)\$\$|\\\[(.+?)\\\]", re.DOTALL)
+_INLINE = re.compile(r"(?<![\\$])\$([^$\n]+?)(?<!\\)\$|\\\((.+?)\\\)")
+_FENCE = re.compile(r"^(?:```|~~~).*$", re.MULTILINE)
+
+
+@dataclass(slots=True)
+class PageScore:
+    """What one page scored. Ratios are None where the page has nothing to score."""
+
+    cer: float
+    """Edits to the elements' characters and characters that belong to none, per true character; at most 1."""
+    order: float | None
+    """Edit distance of the order of the elements found, per element."""
+    missing: int
+    """True elements that were not found."""
+    teds: list[float] = field(default_factory=list)
+    teds_s: list[float] = field(default_factory=list)
+    false_tables: int = 0
+    formula: list[float] = field(default_factory=list)
+    """Normalised edit distance of each displayed formula."""
+    lost_words: int = 0
+    """Words in the record that the Markdown lacks, but for running heads and page numbers."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+def score_page(blocks: Sequence[Block], markdown: str, regions: Sequence[dict[str, Any]]) -> PageScore:
+    """Score the Markdown and the record of a page.
+
+    Characters are compared wherever they stand: each element is looked for in the text of the whole page, so that
+    neither the order nor the regions' boundaries matter. Tables count with the text of their cells, row by row.
+
+    Args:
+        blocks: The true elements, in reading order.
+        markdown: What was made of the page.
+        regions: The regions of its record.
+    """
+    text, formulas = plain_text(markdown)
+    elements = [_element(block) for block in blocks]
+    places, rest = locate(elements, text)
+    errors = length = missing = 0
+    found: list[tuple[int, int]] = []
+    for index, (block, element, place) in enumerate(zip(blocks, elements, places, strict=True)):
+        if not element or block.kind == "formula" or block.kind in _OPTIONAL:
+            continue
+        length += len(element)
+        errors += place[1] if place else len(element)
+        missing += place is None
+        if place and block.ordered:
+            found.append((place[0], index))
+    errors += sum(1 for character in rest if character != _TAKEN and not character.isspace())
+    predicted_tables = [str(region["content"]) for region in regions
+                        if region.get("content_format") == "html" and region.get("content")]  # fmt: skip
+    score = PageScore(min(1.0, errors / length) if length else 0.0, _order(found), missing)
+    true_tables = [block.html for block in blocks if block.kind == "table"]
+    score.teds, score.teds_s = _score_tables(true_tables, predicted_tables)
+    score.false_tables = max(0, len(predicted_tables) - len(true_tables))
+    score.formula = _score_formulas([block.latex for block in blocks if block.kind == "formula"], formulas)
+    score.lost_words = _lost_words(blocks, text + " " + " ".join(latex_text(formula) for formula in formulas), regions)
+    return score
+
+
+def plain_text(markdown: str) -> tuple[str, list[str]]:
+    """The text of Markdown without its marks, normalised; and the displayed formulas, which are taken out of it."""
+    formulas: list[str] = []
+
+    def take(match: re.Match[str]) -> str:
+        formulas.append((match[1] or match[2]).strip())
+        return "\n"
+
+    text = re.sub(r"<!--.*?-->", " ", markdown, flags=re.DOTALL)
+    text = re.sub(r"!\[[^\]]*\]\([^)]*\)", " ", text)
+    parts = re.split(r"(^```.*?^```[ \t]*$)", text, flags=re.DOTALL | re.MULTILINE)
+    for index, part in enumerate(parts):
+        if part.startswith("```"):
+            parts[index] = _FENCE.sub("", part)
+            continue
+        part = _DISPLAY.sub(take, part)
+        part = _TABLE.sub(lambda match: "\n" + table_text(match[0]) + "\n", part)
+        part = _PIPES.sub(_pipe_text, part)
+        part = _INLINE.sub(lambda match: latex_text(match[1] or match[2]), part)
+        part = re.sub(r"</?[a-zA-Z][^<>]*>", "", re.sub(r"<br\s*/?>", " ", part))
+        part = re.sub(r"^\s*#{1,6}\s+|^\s*>\s?", "", part, flags=re.MULTILINE)
+        part = _BULLET.sub("", part)
+        part = part.replace("[ ]", "☐").replace("[x]", "☑").replace("**", "")
+        parts[index] = re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", part)
+    return normalise(html.unescape("\n".join(parts))), formulas
+
+
+def table_text(table: str) -> str:
+    """The text of a table's cells, row by row."""
+    return html.unescape(re.sub(r"<[^<>]*>", " ", table))
+
+
+def _pipe_text(match: re.Match[str]) -> str:
+    rows = [row for row in match[0].splitlines() if not re.fullmatch(r"[\s|:\-]+", row)]
+    return "\n" + "\n".join(" ".join(re.split(r"(?<!\\)\|", row)) for row in rows) + "\n"
+
+
+_NAMES = {
+    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "theta": "θ", "lambda": "λ", "mu": "μ", "pi": "π",
+    "rho": "ρ", "sigma": "σ", "omega": "ω", "leq": "≤", "le": "≤", "geq": "≥", "ge": "≥", "approx": "≈", "infty": "∞",
+    "sum": "∑", "prod": "∏", "int": "∫", "times": "×", "cdot": "·", "pm": "±", "lt": "<", "gt": ">",
+}  # fmt: skip
+
+
+def latex_text(latex: str) -> str:
+    """A formula as characters in a row, for comparison with text that has no LaTeX."""
+    text = re.sub(
+        r"\\(?:frac|sqrt|hat|bar|vec|left|right|mathrm|text|begin\{\w+\}|end\{\w+\}|,|;|!|quad)(?![a-z])", "", latex
+    )
+    text = re.sub(r"\\([a-zA-Z]+)", lambda match: _NAMES.get(match[1], match[1]), text)
+    return re.sub(r"[\\{}^_$&\s]", "", text).replace("−", "-")
+
+
+def _element(block: Block) -> str:
+    if block.kind == "table":
+        return normalise(table_text(block.html))
+    if block.kind == "formula":
+        return latex_text(block.latex)
+    text = block.text if block.kind == "code" else _BULLET.sub("", block.text)
+    if block.kind != "code":
+        text = _INLINE.sub(lambda match: latex_text(match[1] or match[2]), text)
+    return normalise(text)
+
+
+def locate(elements: Sequence[str], text: str) -> tuple[list[tuple[int, int] | None], str]:
+    """Where each element stands in a text, and with how many edits; the text with what was found struck out.
+
+    First what stands there letter by letter is taken, then the most similar stretch, the longest elements first; what
+    is taken is not found again inside of another.
+    """
+    places: list[tuple[int, int] | None] = [None] * len(elements)
+    longest_first = sorted((i for i in range(len(elements)) if elements[i]), key=lambda i: (-len(elements[i]), i))
+    for index in longest_first:
+        if (start := text.find(elements[index])) >= 0:
+            places[index] = (start, 0)
+            text = _strike(text, start, start + len(elements[index]))
+    for index in longest_first:
+        element = elements[index]
+        if places[index] is None and len(element) > 2 and text.strip(_TAKEN + " "):
+            start, end, distance = nearest(element, text)
+            if distance <= FOUND * len(element):
+                places[index] = (start, distance)
+                text = _strike(text, start, end)
+    return places, text
+
+
+def _strike(text: str, start: int, end: int) -> str:
+    return text[:start] + _TAKEN * (end - start) + text[end:]
+
+
+def nearest(element: str, text: str) -> tuple[int, int, int]:
+    """The stretch of a text with the fewest edits to an element: start, end, edits."""
+    distances = _ends(element, text)
+    end = int(np.argmin(distances))
+    window = text[max(0, end - 2 * len(element)) : end]
+    backwards = _ends(element[::-1], window[::-1])
+    start = end - int(np.argmin(backwards))
+    return start, end, int(distances[end])
+
+
+def _ends(element: str, text: str) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+    """Fewest edits from an element to a stretch that ends at each place of a text (Sellers)."""
+    codes = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
+    columns = np.arange(len(codes) + 1, dtype=np.int32)
+    row = np.zeros(len(codes) + 1, dtype=np.int32)
+    for index, character in enumerate(element, start=1):
+        below = row + 1
+        below[0] = index
+        np.minimum(below[1:], row[:-1] + (codes != ord(character)), out=below[1:])
+        row = np.minimum.accumulate(below - columns) + columns  # insertions
+    return row
+
+
+def _order(found: list[tuple[int, int]]) -> float | None:
+    if len(found) < 2:
+        return None
+    predicted = [index for _, index in sorted(found)]
+    return Levenshtein.distance(predicted, sorted(predicted)) / len(predicted)
+
+
+def _score_tables(true: Sequence[str], predicted: Sequence[str]) -> tuple[list[float], list[float]]:
+    """TEDS and TEDS-S of each true table with its own predicted one; the most similar pairs are matched first."""
+    cleaned = [_clean_table(table) for table in predicted]
+    pairs = sorted(
+        ((_teds(guess, table, False), i, j) for i, table in enumerate(true) for j, guess in enumerate(cleaned)),
+        key=lambda pair: (-pair[0], pair[1], pair[2]),
+    )
+    full, structure = [0.0] * len(true), [0.0] * len(true)
+    used: set[int] = set()
+    matched: set[int] = set()
+    for score, i, j in pairs:
+        if i not in matched and j not in used:
+            matched.add(i)
+            used.add(j)
+            full[i], structure[i] = score, _teds(cleaned[j], true[i], True)
+    return full, structure
+
+
+def _clean_table(table: str) -> str:
+    table = re.sub(r"<caption.*?</caption>", "", table, flags=re.DOTALL)
+    table = re.sub(r"<br\s*/?>", " ", table)
+    return re.sub(r"</?(?:thead|tbody|tfoot|b|strong|i|em|u|p|div|span)\b[^<>]*>", "", table)
+
+
+def _teds(predicted: str, true: str, structure_only: bool) -> float:
+    try:
+        return max(0.0, teds(predicted, true, structure_only))
+    except TooLargeError:
+        return 0.0
+
+
+_DELETED = re.compile(
+    r"\\(?:tag|hspace|begin|end)\{[^{}]*\}|\\(?:mathbf|mathrm|mathit|mathbb|mathcal|mathsf|text|operatorname|boldsymbol"
+    r"|displaystyle|left|right|quad|qquad|,|;|:|!)(?![a-zA-Z])|[\s$]"
+)
+
+
+def normalise_formula(latex: str) -> str:
+    """What is compared of LaTeX: without spacing, fonts, environments' names and case (OmniDocBench's rule)."""
+    return re.sub(r"^\.+|\.+$", "", _DELETED.sub("", latex)).replace("\\limits", "").lower()
+
+
+def _score_formulas(true: Sequence[str], predicted: Sequence[str]) -> list[float]:
+    """Normalised edit distance of each true formula to its own predicted one; without one 1."""
+    goals = [normalise_formula(latex) for latex in true]
+    guesses = [normalise_formula(latex) for latex in predicted]
+    pairs = sorted(
+        (Levenshtein.normalized_distance(goal, guess), i, j)
+        for i, goal in enumerate(goals)
+        for j, guess in enumerate(guesses)
+    )
+    scores = [1.0] * len(goals)
+    used: set[int] = set()
+    matched: set[int] = set()
+    for distance, i, j in pairs:
+        if i not in matched and j not in used:
+            matched.add(i)
+            used.add(j)
+            scores[i] = distance
+    return scores
+
+
+def _lost_words(blocks: Sequence[Block], text: str, regions: Sequence[dict[str, Any]]) -> int:
+    """Words of the record that the Markdown has fewer times, those of running heads and page numbers left out."""
+    recorded: Counter[str] = Counter()
+    for region in regions:
+        if content := region.get("content"):
+            recorded.update(_words(plain_text(str(content))[0]))
+    furniture = Counter(word for block in blocks if block.kind == "furniture" for word in _words(block.text))
+    return (recorded - Counter(_words(text)) - furniture).total()
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text)
