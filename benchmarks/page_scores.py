@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
-from character_error_rate import normalise
 from pagemill.errors import TooLargeError
-from teds import teds
+from pagemill.evaluation.teds import teds
+from pagemill.evaluation.text import normalise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
