@@ -11,33 +11,38 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pagemill.api import parse, stream
+    from pagemill.api import extract, parse, stream
     from pagemill.app.search import search
     from pagemill.config.settings import RecognitionSettings
     from pagemill.document.page import PageResult, Region
     from pagemill.errors import PagemillError
     from pagemill.export.document import Document
+    from pagemill.extraction.result import Extraction
     from pagemill.retrieval.hits import SearchHit
 
 from pagemill._version import __version__
 
 __all__ = [
     "Document",
+    "Extraction",
     "PageResult",
     "PagemillError",
     "RecognitionSettings",
     "Region",
     "SearchHit",
     "__version__",
+    "extract",
     "parse",
     "search",
     "stream",
 ]
 
 _HOMES = {
+    "extract": "pagemill.api",
     "parse": "pagemill.api",
     "stream": "pagemill.api",
     "Document": "pagemill.export.document",
+    "Extraction": "pagemill.extraction.result",
     "PageResult": "pagemill.document.page",
     "Region": "pagemill.document.page",
     "PagemillError": "pagemill.errors",

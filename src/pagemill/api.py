@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, cast
 
-from pagemill.app.options import ParseOptions
+from pagemill.app.options import DirectoryOptions, ImageSources, ParseOptions
 from pagemill.config.options import build, options_of
 from pagemill.config.settings import RecognitionSettings
 from pagemill.errors import InputError, UsageError, error_class
@@ -21,9 +23,9 @@ from pagemill.sources.download import fetch_missing
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
-    from pathlib import Path
 
     from pagemill.document.page import PageResult
+    from pagemill.extraction.result import Extraction
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
@@ -144,6 +146,52 @@ async def stream(
     async with aclosing(_parsed(inputs, chosen)) as results:
         async for page in results:
             yield page.record
+
+
+def extract(
+    source: str | Path | bytes | Sequence[str | Path],
+    schema: Any,
+    *,
+    images: bool = True,
+    **options: Unpack[StreamKeywords],
+) -> list[Extraction]:
+    """Extract the values that a schema describes, each with its page and box.
+
+    Args:
+        source: What :func:`stream` takes; or a run directory, which is not parsed again.
+        schema: A pydantic model, a msgspec struct, a dataclass, a JSON Schema, or the path of one.
+        images: Send the images of the pages with their text.
+        **options: As of :func:`stream`. ``recognition`` names the model and its servers.
+
+    Returns:
+        One result for each document; ``result.to(Invoice)`` makes an object of its values.
+
+    Raises:
+        PagemillError: No server with the model answers, the schema is not valid, or parsing did not finish.
+    """
+    from pagemill.app import extract as app  # needs packages of the extra vlm, which the other functions do not
+    from pagemill.app.parse_process import parse_inputs
+    from pagemill.extraction.schema import ExtractionSchema
+
+    wanted = ExtractionSchema.of(schema)
+    chosen = _options("extract", options, StreamKeywords)
+    model = chosen.settings.recognition
+    with tempfile.TemporaryDirectory(prefix="pagemill-extract-") as temporary:
+        inputs: list[str | Path] = [source] if isinstance(source, (str, Path)) else []
+        if isinstance(source, bytes):
+            inputs = [Path(temporary) / "document"]
+            Path(inputs[0]).write_bytes(source)
+        elif not inputs:
+            inputs = list(cast("Sequence[str | Path]", source))
+        out = Path(temporary) / "run"
+        if len(inputs) == 1 and app.is_run(inputs[0]):
+            out = Path(inputs[0])
+        else:
+            _run(app.check_model(wanted, model))
+            parse_inputs(inputs, out, chosen, DirectoryOptions(report=False), quiet=True)
+        sources = ImageSources(options=chosen.source)
+        _run(app.extract(out, wanted, model, app.ExtractOptions(images=images), sources))
+        return list(app.read_results(app.results_folder(out, wanted)))
 
 
 def _options(function: str, given: Mapping[str, Any], keywords: type) -> ParseOptions:

@@ -32,6 +32,7 @@ CALLED: dict[str, str] = {
     "export": "test_export",
     "embed": "test_embed_again",
     "index": "test_search",
+    "extract": "test_extract",
     "search": "test_search",
     "eval": "test_eval",
     "plan": "test_plan",
@@ -150,6 +151,25 @@ def test_search(out: Path):
     called("index", out)
     assert "report_2" in called("search", out, "drying loft with shutters", "-k", 1)
     assert called("search", out, "xqzvw plorth", "--json") == ""
+
+
+def test_extract(finished: Path, out: Path, tmp_path: Path):
+    fields = {"title": {"type": "string"}, "founded": {"type": "integer"}, "editor": {"type": "string"}}
+    schema = tmp_path / "paper.schema.json"
+    schema.write_text(json.dumps({"type": "object", "properties": fields, "required": ["title"]}))
+    said = {"title": "From Rag to Ream: Measuring a Small Paper Mill", "founded": 1788, "editor": "Nobody Atall"}
+    with StubProcess("--text", json.dumps(said)) as stub:
+        lines = called(
+            *("extract", out, "--input", finished / "inputs", "--schema", schema),
+            *("--server", stub.url, "--model", "generic", "--json"),
+        ).splitlines()
+    report = next(found for found in map(json.loads, lines) if found["doc_id"] == "report")
+    assert report["values"] == said
+    assert {each["path"]: each["founded"] for each in report["fields"]} == {
+        "/title": True, "/founded": True, "/editor": False
+    }  # fmt: skip
+    assert json.loads((out / "extracted" / "paper" / "report.json").read_text())["values"] == said
+    called("extract", out, "--schema", schema, "--server", "http://127.0.0.1:9", "-o", tmp_path, status=ExitCode.USAGE)
 
 
 def test_eval(out: Path, tmp_path: Path):

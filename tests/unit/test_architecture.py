@@ -37,6 +37,7 @@ MAY_IMPORT = {
     "layout": {"errors", "config", "document", "imaging"},
     "recognition": {"errors", "config", "document", "imaging", "inference", "tables"},
     "export": {"errors", "_version", "document", "tables"},
+    "extraction": {"errors", "_version", "config", "document", "imaging", "inference", "recognition", "export"},
     "parsing": {"errors", "config", "document", "imaging", "sources", "layout", "recognition", "tables", "export"},
     "runtime": {
         *("errors", "processes", "config", "document", "imaging", "sources", "layout", "recognition", "parsing"),

@@ -20,6 +20,7 @@ class Answer:
     finish_reason: str | None = None
     """``stop``, ``length``, ``repetition``, ...; None if the server does not report it."""
     completion_tokens: int | None = None
+    prompt_tokens: int | None = None
 
 
 class ChatClient(ServerClient):
@@ -58,5 +59,6 @@ def decode_completion(reply: bytes) -> tuple[Answer, int]:
     choice, usage = completion.choices[0], completion.usage if isinstance(completion.usage, dict) else {}
     text = choice.message.content or ""
     tokens = token_count(usage.get("completion_tokens"))
-    answer = Answer(text=text, finish_reason=choice.finish_reason, completion_tokens=tokens)
+    asked = token_count(usage.get("prompt_tokens"))
+    answer = Answer(text=text, finish_reason=choice.finish_reason, completion_tokens=tokens, prompt_tokens=asked)
     return answer, len(text) // 3 + 1 if tokens is None else tokens

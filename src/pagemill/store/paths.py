@@ -13,6 +13,8 @@ RUN_JSON = "run.json"
 REPORT = "report.html"
 CROPS = "crops"
 DOCUMENTS = "documents"
+EXTRACTED = "extracted"
+"""Of ``pagemill extract``: a folder for each schema, with a file for each document."""
 
 FOLDER = ".pagemill"
 """Private to pagemill."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MAX_CHARACTERS = 400_000
 """An answer of 8,192 tokens has about 40,000 characters; only this much of a longer one is read."""
-_UNFINISHED = frozenset({"length", "max_tokens", "repetition", "abort", "error", "content_filter"})
+UNFINISHED = frozenset({"length", "max_tokens", "repetition", "abort", "error", "content_filter"})
 """Finish reasons of answers that the model did not finish. Servers use several names for one that it did."""
 _GRAM = 8
 """Length of a shingle in characters: about two words, or a short clause of Chinese."""
@@ -90,7 +90,7 @@ def judge(answer: Answer, task: Task, prompt: str) -> AnswerCheck:
         return AnswerCheck(flaw=Flaw.EMPTY, message="the model returned an empty answer")
     if _is_echo(text, prompt):
         return AnswerCheck(flaw=Flaw.ECHO, message="the model repeated the prompt")
-    unfinished = answer.finish_reason in _UNFINISHED
+    unfinished = answer.finish_reason in UNFINISHED
     loop = find_loop(text, unfinished=unfinished, task=task)
     if loop is not None:
         said = " ".join(text[loop.start : loop.start + min(loop.period, 40)].split())

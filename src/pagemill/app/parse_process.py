@@ -1,0 +1,81 @@
+"""Parses inputs with ``pagemill parse`` in a process of its own, for commands that work on the run afterwards."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pagemill.config.modes import LINES
+from pagemill.config.options import options_of, words
+from pagemill.config.settings import RecognitionSettings
+from pagemill.errors import ExitCode, PagemillError
+from pagemill.processes import die_with_parent, exit_reason
+
+if TYPE_CHECKING:
+    from pagemill.app.options import DirectoryOptions, ParseOptions
+
+_GOES_ON_AFTER = frozenset({ExitCode.OK, ExitCode.PAGES_FAILED})
+
+
+class ParsingStoppedError(PagemillError):
+    """``pagemill parse`` ended without a finished run, after saying why."""
+
+    def __init__(self, status: int) -> None:
+        reason = "it was interrupted" if status == ExitCode.INTERRUPTED else exit_reason(status)
+        super().__init__(
+            f"parsing did not finish: {reason}", remedy="See the message above. Repeat the command to resume."
+        )
+        self.exit_code = ExitCode(status) if status in set(ExitCode) else ExitCode.CRASH
+
+
+def parse_inputs(
+    inputs: Sequence[str | Path],
+    out: Path,
+    options: ParseOptions,
+    directory: DirectoryOptions,
+    *,
+    quiet: bool = False,
+    leave_out: Collection[str] = (),
+) -> int:
+    """Parse inputs into a run directory, or resume that, and return the exit status: 0, or 3 where pages failed.
+
+    Args:
+        inputs: As of ``pagemill parse``.
+        out: The run directory.
+        options: What to parse, and how.
+        directory: What to do with what ``out`` holds.
+        quiet: Show failures only.
+        leave_out: Keys of options that are not for parsing.
+
+    Raises:
+        ParsingStoppedError: The run is not finished.
+    """
+    if options.settings.recognition.engine == LINES:  # which uses no model, so that these are of another step
+        leave_out = [*leave_out, *(each.key for each in options_of(RecognitionSettings))]
+    command = [sys.executable, "-P", "-m", "pagemill", "parse", "-o", str(out), *(["--quiet"] if quiet else [])]
+    command += [*words(options, leave_out=leave_out), *words(directory, leave_out=leave_out), "--", *map(str, inputs)]
+    environment = dict(os.environ)
+    if options.source.password:
+        environment["PAGEMILL_PASSWORD"] = options.source.password
+    parent = os.getpid()
+    child = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, env=environment, preexec_fn=lambda: die_with_parent(parent)
+    )
+    try:
+        status = child.wait()
+    except KeyboardInterrupt:  # the terminal sends it to both; the child finishes its pages in flight
+        child.send_signal(signal.SIGTERM)
+        child.wait()
+        raise
+    except BaseException:
+        child.kill()
+        child.wait()
+        raise
+    if status not in _GOES_ON_AFTER:
+        raise ParsingStoppedError(status)
+    return status

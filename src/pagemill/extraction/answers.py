@@ -1,0 +1,81 @@
+"""From a model's answer to values: untrusted text, in linear time."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pagemill.document.labels import Task
+from pagemill.extraction.schema import leaves
+from pagemill.extraction.thresholds import THRESHOLDS
+from pagemill.recognition.vlm.guard import MAX_CHARACTERS, UNFINISHED, find_loop
+
+if TYPE_CHECKING:
+    from pagemill.inference.chat import Answer
+
+_END_OF_REASONING = "</think>"
+
+
+class Flaw(StrEnum):
+    """What is wrong with an answer; the category of the problem in the result."""
+
+    EMPTY = "empty_answer"
+    TRUNCATED = "truncated"
+    REPETITION = "repetition"
+    INVALID_JSON = "invalid_json"
+    SCHEMA = "schema"
+    """It is JSON, and some values are not as the schema says."""
+
+
+class Reading(NamedTuple):
+    """Values of an answer, or why there are none."""
+
+    values: dict[str, Any] | None
+    flaw: Flaw | None = None
+    message: str = ""
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant)
+
+
+def read_answer(answer: Answer) -> Reading:
+    """Find the JSON object in an answer: the first one, after any reasoning, inside or outside of a code fence."""
+    text = answer.text[:MAX_CHARACTERS]
+    text = text[text.rfind(_END_OF_REASONING) + len(_END_OF_REASONING) :] if _END_OF_REASONING in text else text
+    if not text.strip():
+        return Reading(None, Flaw.EMPTY, "the model returned an empty answer")
+    if answer.finish_reason in UNFINISHED:
+        if loop := find_loop(text, unfinished=True, task=Task.PAGE):
+            said = " ".join(text[loop.start : loop.start + min(loop.period, 40)].split())
+            return Reading(None, Flaw.REPETITION, f"the model repeats itself, {loop.repeats:.0f} times: {said!r}")
+        return Reading(None, Flaw.TRUNCATED, f"the answer was cut off ({answer.finish_reason})")
+    start = text.find("{")
+    if start < 0:
+        return Reading(None, Flaw.INVALID_JSON, f"the answer holds no JSON object: {' '.join(text.split())[:100]!r}")
+    try:
+        values, _ = _DECODER.raw_decode(text, start)
+        count = sum(1 for _ in islice(leaves(values), THRESHOLDS.max_values + 1))
+    except ValueError as error:
+        return Reading(None, Flaw.INVALID_JSON, f"the answer is not JSON: {error}")
+    except RecursionError:
+        return Reading(None, Flaw.INVALID_JSON, "the answer is nested too deeply")
+    if count > THRESHOLDS.max_values:
+        return Reading(None, Flaw.INVALID_JSON, f"the answer holds more than {THRESHOLDS.max_values:,} values")
+    return Reading({key: _without_blanks(value) for key, value in values.items()})
+
+
+def _without_blanks(value: Any) -> Any:
+    """Empty texts are nulls, since models write one for the other; lists hold neither, nor objects of nothing else."""
+    if isinstance(value, str):
+        return value.strip() or None
+    if isinstance(value, dict):
+        return {key: _without_blanks(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [item for item in map(_without_blanks, value) if any(leaf is not None for _, leaf in leaves(item))]
+    return value

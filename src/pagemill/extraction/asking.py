@@ -1,0 +1,236 @@
+"""Asks a model for the values on some pages: checks the answer, retries, and shows it less at once where it fails."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pagemill.document.labels import Task
+from pagemill.errors import UsageError
+from pagemill.extraction.answers import Flaw, read_answer
+from pagemill.extraction.prompting import PagePart, instruction, request_body, text_tokens
+from pagemill.extraction.result import ExtractionProblem, ModelRequest
+from pagemill.extraction.thresholds import THRESHOLDS
+from pagemill.inference.exchange import RequestFailedError, RequestRefusedError
+from pagemill.recognition.vlm.guard import Flaw as TextFlaw
+from pagemill.recognition.vlm.reading import MAX_SHRINKS, changed_sampling, standard_sampling
+from pagemill.recognition.vlm.requests import RequestBuilder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pagemill.config.model_cards import ModelCard, Sampling
+    from pagemill.extraction.schema import ExtractionSchema
+    from pagemill.imaging.types import Pixels
+    from pagemill.inference.chat import Answer, ChatClient
+
+_ABOUT_GUIDING = re.compile(r"(?i)response_format|json.?schema|guided|grammar|structured|schema")
+_SMALLEST_BUDGET = 400
+
+
+@dataclass(slots=True)
+class PartResult:
+    """What the model said about consecutive pages."""
+
+    parts: list[PagePart]
+    values: dict[str, Any] | None
+    request: ModelRequest
+    problem: ExtractionProblem | None = None
+
+
+@dataclass(slots=True)
+class _Spent:
+    attempts: int = 0
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+    def add(self, answer: Answer) -> None:
+        for name in ("prompt_tokens", "completion_tokens"):
+            if (count := getattr(answer, name)) is not None:
+                setattr(self, name, (getattr(self, name) or 0) + count)
+
+
+@dataclass(slots=True)
+class ValueReader:
+    """Reads values with one model behind servers. Used on one event loop.
+
+    Args:
+        card: Of the model.
+        client: Of its servers.
+        schema: Of the values.
+        served_model: The name that the user gave for it, if any.
+        max_tokens: Of an answer, if the user gave a number.
+    """
+
+    card: ModelCard
+    client: ChatClient
+    schema: ExtractionSchema
+    served_model: str | None = None
+    max_tokens: int | None = None
+    budget: int = 0
+    """Tokens of pages in one request; known after :meth:`check`."""
+    most_pages: int = THRESHOLDS.max_pages_per_request
+    """Lowered when the servers take fewer."""
+    _name: str = ""
+    _is_guided: bool = True
+    _is_standard: bool = False
+    _builder: RequestBuilder = field(init=False)
+
+    async def check(self) -> None:
+        """Reach the servers, find the model, and divide its context.
+
+        Raises:
+            NetworkError: No server answers.
+            UsageError: None serves the model, or its context is too short for the schema.
+        """
+        served = await self.client.find_model(self.served_model, [self.card.name, self.card.repository])
+        self._name = served.name
+        context = served.max_model_len or self.card.server.max_model_len
+        answer = self.max_tokens or min(self.card.sampling.max_tokens, int(context * THRESHOLDS.answer_share))
+        self.budget = context - answer - text_tokens(instruction(self.schema)) - 100
+        if self.budget < _SMALLEST_BUDGET:
+            raise UsageError(
+                f"the context of {served.name}, {context:,} tokens, leaves no room for a page beside the schema and an "
+                f"answer of {answer:,} tokens",
+                remedy="Lower --max-tokens, shorten the schema, or start the server with a longer --max-model-len.",
+            )
+        square = max(self.card.image.multiple, 28) ** 2
+        pixels = min(self.card.image.max_pixels, int(self.budget * THRESHOLDS.image_share) * square)
+        image = msgspec.structs.replace(self.card.image, max_pixels=pixels)
+        sampling = msgspec.structs.replace(self.card.sampling, max_tokens=answer, repetition_penalty=None)
+        # A repetition penalty spoils JSON, whose keys repeat.
+        self.card = msgspec.structs.replace(self.card, image=image, sampling=sampling)
+        self._builder = RequestBuilder(self.card, served.name)
+
+    @property
+    def model(self) -> str:
+        """The model's name on the servers."""
+        return self._name
+
+    def with_image(self, part: PagePart, pixels: Pixels) -> PagePart:
+        """A page with its image as the model gets it. Runs on a computing thread."""
+        image = self._builder.prepare(pixels, Task.PAGE)
+        square = max(self.card.image.multiple, 28) ** 2
+        size = min(pixels.shape[0] * pixels.shape[1], self.card.image.max_pixels)
+        return replace(part, image=image, image_tokens=size // square + 1)
+
+    async def read(self, parts: list[PagePart], pages: int) -> list[PartResult]:
+        """The values on some pages: one result, or several where the pages had to be shown apart.
+
+        Args:
+            parts: Consecutive pages that fit into one request.
+            pages: Of the document.
+
+        Raises:
+            NetworkError: No server was reachable.
+            UsageError: The servers do not serve the model.
+        """
+        spent = _Spent()
+        if len(parts) > self.most_pages:
+            return await self._halves(parts, pages)
+        try:
+            values, flaw, message = await self._valid(parts, pages, spent)
+        except (RequestRefusedError, RequestFailedError) as error:
+            is_refused = isinstance(error, RequestRefusedError)
+            if is_refused and len(parts) > 1:
+                if "image" in error.message.lower():  # vLLM names the limit of images for each prompt
+                    self.most_pages = max(1, len(parts) // 2)
+                return await self._halves(parts, pages)
+            return [self._result(parts, None, spent, error.category, error.message, error.remedy)]
+        if values is None and flaw in (Flaw.TRUNCATED, Flaw.REPETITION) and len(parts) > 1:
+            return await self._halves(parts, pages)  # fewer pages have fewer values
+        return [self._result(parts, values, spent, flaw, message, None)]
+
+    async def _halves(self, parts: list[PagePart], pages: int) -> list[PartResult]:
+        middle = len(parts) // 2
+        return await self.read(parts[:middle], pages) + await self.read(parts[middle:], pages)
+
+    def _result(
+        self,
+        parts: list[PagePart],
+        values: dict[str, Any] | None,
+        spent: _Spent,
+        category: str | None,
+        message: str,
+        remedy: str | None,
+    ) -> PartResult:
+        numbers = tuple(dict.fromkeys(part.number for part in parts))
+        request = ModelRequest(
+            pages=numbers,
+            images=sum(part.image is not None for part in parts),
+            attempts=spent.attempts,
+            prompt_tokens=spent.prompt_tokens,
+            completion_tokens=spent.completion_tokens,
+        )
+        problem = None
+        if values is None:
+            after = f" ({spent.attempts} attempts)" if spent.attempts > 1 else ""
+            problem = ExtractionProblem(
+                pages=numbers, category=category or "internal", message=message + after, remedy=remedy
+            )
+        return PartResult(parts, values, request, problem)
+
+    async def _valid(
+        self, parts: list[PagePart], pages: int, spent: _Spent
+    ) -> tuple[dict[str, Any] | None, Flaw | None, str]:
+        """Values, of the answer with the fewest that break the schema; or the flaw of the last answer."""
+        best: tuple[int, dict[str, Any]] | None = None
+        flaw, message = None, ""
+        sampling = self.card.sampling
+        for attempt in range(THRESHOLDS.attempts):
+            answer = await self._ask(parts, pages, sampling, spent)
+            values, flaw, message = await asyncio.to_thread(read_answer, answer)
+            if values is not None:
+                problems = await asyncio.to_thread(self.schema.problems, values)
+                if not problems:
+                    return values, None, ""
+                if best is None or len(problems) < best[0]:
+                    best = len(problems), values
+                flaw, message = Flaw.SCHEMA, problems[0]
+            elif flaw in (Flaw.TRUNCATED, Flaw.REPETITION) and attempt:
+                break  # a long answer costs most
+            penalised = TextFlaw.REPETITION if flaw is Flaw.REPETITION else None
+            sampling = changed_sampling(self.card.sampling, attempt + 1, penalised)
+        return (best[1] if best else None), flaw, message
+
+    async def _ask(self, parts: Sequence[PagePart], pages: int, sampling: Sampling, spent: _Spent) -> Answer:
+        """One answer.
+
+        What the servers refuse is given up, one thing after the other: guided decoding, fields that are not OpenAI's,
+        the size of the image, the image.
+        """
+        shrinks = 0
+        while True:
+            spent.attempts += 1
+            body = request_body(
+                parts,
+                self.schema,
+                card=self.card,
+                served_model=self._name,
+                sampling=standard_sampling(sampling) if self._is_standard else sampling,
+                pages=pages,
+                is_guided=self._is_guided,
+            )
+            try:
+                answer = await self.client.ask(body)
+            except RequestRefusedError as error:
+                own = {"top_k", "repetition_penalty", *sampling.extra}
+                if self._is_guided and _ABOUT_GUIDING.search(error.message):
+                    self._is_guided = False
+                elif not self._is_standard and any(name in error.message for name in own):
+                    self._is_standard = True
+                elif len(parts) == 1 and error.status in (400, 413) and parts[0].image is not None:
+                    smaller = None
+                    if shrinks < MAX_SHRINKS:
+                        smaller = await asyncio.to_thread(self._builder.smaller, parts[0].image)
+                    shrinks += 1
+                    parts = [replace(parts[0], image=smaller)]
+                else:
+                    raise
+                continue
+            spent.add(answer)
+            return answer

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import pytest
+from extraction_pages import answer
+
+from pagemill.extraction.answers import Flaw, read_answer
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": "x"}',
+        '```json\n{"a": "x"}\n```',
+        'Here it is: {"a": " x "} I hope that helps.',
+        '<think>{"a": "wrong"}</think>{"a": "x"}',
+    ],
+)
+def test_json_is_found_in_what_surrounds_it(text):
+    assert read_answer(answer(text)).values == {"a": "x"}
+
+
+def test_blanks_are_nulls():
+    values = {"a": " ", "b": ["", None, "x", {"c": None}, {"c": ""}], "d": {"e": ""}, "f": 0, "g": False}
+    assert read_answer(answer(values)).values == {"a": None, "b": ["x"], "d": {"e": None}, "f": 0, "g": False}
+
+
+@pytest.mark.parametrize(
+    ("text", "finish_reason", "flaw"),
+    [
+        ("", "stop", Flaw.EMPTY),
+        ("  ", "length", Flaw.EMPTY),
+        ("I cannot see an invoice.", "stop", Flaw.INVALID_JSON),
+        ('{"a": ', "stop", Flaw.INVALID_JSON),
+        ('{"a": NaN}', "stop", Flaw.INVALID_JSON),
+        ('{"a": "x", "b": "the be', "length", Flaw.TRUNCATED),
+        ('{"a": "' + "and so on " * 50, "length", Flaw.REPETITION),
+        ("[" * 100_000 + "{", "stop", Flaw.INVALID_JSON),
+        ('{"a": ' + "[" * 100_000, "stop", Flaw.INVALID_JSON),
+        ('{"a": [' + "1," * 30_000 + "1]}", "stop", Flaw.INVALID_JSON),
+    ],
+)
+def test_flaws(text, finish_reason, flaw):
+    reading = read_answer(answer(text, finish_reason=finish_reason))
+    assert (reading.values, reading.flaw) == (None, flaw)
+    assert reading.message
