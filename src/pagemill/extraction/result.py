@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from pagemill.document.geometry import Box
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SCHEMA_VERSION = "1.0"
 
@@ -121,7 +124,5 @@ class Extraction(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             ValueError: They do not fit it, as the error of that library: a required value is missing.
         """
-        if hasattr(kind, "model_validate"):
-            made: T = kind.model_validate(self.values)
-            return made
-        return msgspec.convert(self.values, kind, strict=False)
+        validate: Callable[[dict[str, Any]], T] | None = getattr(kind, "model_validate", None)
+        return validate(self.values) if validate else msgspec.convert(self.values, kind, strict=False)

@@ -8,6 +8,7 @@ import pytest
 from extraction_pages import INVOICE
 
 from pagemill.errors import InputError, UsageError
+from pagemill.extraction.result import Extraction, ExtractionStatus
 from pagemill.extraction.schema import ExtractionSchema, leaves
 
 
@@ -124,3 +125,14 @@ def test_files(tmp_path):
 
 def test_leaves():
     assert list(leaves({"a": 1, "b": [{"c": None}, 2]})) == [(("a",), 1), (("b", 0, "c"), None), (("b", 1), 2)]
+
+
+def test_the_result_as_an_object():
+    result = Extraction(
+        doc_id="d", source="d.pdf", status=ExtractionStatus.DONE, values={"number": "7"}, fields=[], missing=[],
+        invalid=[], problems=[], pages=1, requests=[], schema="s", schema_sha256="", model="m", version="1",
+    )  # fmt: skip
+    assert result.to(Invoice) == Invoice(number="7")
+    assert result.to(Plain) == Plain(number="7")
+    with pytest.raises(ValueError, match="name"):
+        result.to(Item)
