@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import unicodedata
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -116,7 +117,13 @@ def plain_text(markdown: str) -> tuple[str, list[str]]:
         part = _BULLET.sub("", part)
         part = part.replace("[ ]", "☐").replace("[x]", "☑").replace("**", "")
         parts[index] = re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", part)
-    return normalise(html.unescape("\n".join(parts))), formulas
+    return _folded(html.unescape("\n".join(parts))), formulas
+
+
+def _folded(text: str) -> str:
+    """Normalised; letters of formulas as plain letters, no space around signs of arithmetic: both are spelling."""
+    text = re.sub("[\U0001d400-\U0001d7ff]", lambda match: unicodedata.normalize("NFKC", match[0]), text)
+    return re.sub(r" ?([-=<>≤≥≈+]) ?", r"\1", normalise(text.replace("−", "-")))
 
 
 def table_text(table: str) -> str:
@@ -147,13 +154,13 @@ def latex_text(latex: str) -> str:
 
 def _element(block: Block) -> str:
     if block.kind == "table":
-        return normalise(table_text(block.html))
+        return _folded(table_text(block.html))
     if block.kind == "formula":
         return latex_text(block.latex)
     text = block.text if block.kind == "code" else _BULLET.sub("", block.text)
     if block.kind != "code":
         text = _INLINE.sub(lambda match: latex_text(match[1] or match[2]), text)
-    return normalise(text)
+    return _folded(text)
 
 
 def locate(elements: Sequence[str], text: str) -> tuple[list[tuple[int, int] | None], str]:

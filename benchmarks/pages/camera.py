@@ -121,15 +121,15 @@ def _bend(random: np.random.Generator, severity: float, aspect: float) -> tuple[
     along = (along - along.min()) / np.ptp(along)
     if random.random() < 0.5:
         gutter = along if random.random() < 0.5 else 1 - along
-        lift += 0.16 * severity * random.uniform(0.5, 1) * np.sin(np.pi * np.clip(gutter, 0, 1) ** 1.8)
+        lift += 0.26 * severity * random.uniform(0.5, 1) * np.sin(np.pi * np.clip(gutter, 0, 1) ** 1.8)
     else:
-        lift += 0.11 * severity * random.uniform(0.4, 1) * np.sin(np.pi * along * random.uniform(0.8, 1.6))
+        lift += 0.18 * severity * random.uniform(0.4, 1) * np.sin(np.pi * along * random.uniform(0.8, 1.6))
     # Folds: a letter folded in two or three does not lie flat again.
     for _ in range(int(random.integers(0, 1 + round(3 * severity)))):
         level = random.random() < 0.6
         distance = (y / aspect if level else x) - random.choice((1 / 3, 1 / 2, 2 / 3)) - random.normal(0, 0.02)
         distance = distance + random.normal(0, 0.03) * ((x if level else y) - 0.5)
-        depth = severity * random.uniform(0.008, 0.028) * random.choice((-1, 1))
+        depth = severity * random.uniform(0.012, 0.042) * random.choice((-1, 1))
         lift += depth * np.clip(1 - np.abs(distance) / random.uniform(0.12, 0.3), 0, 1)
     # Creases: short, sharp, in any direction.
     for _ in range(round(12 * severity * random.random())):
@@ -138,10 +138,10 @@ def _bend(random: np.random.Generator, severity: float, aspect: float) -> tuple[
         v = -(x - cx) * np.sin(angle) + (y - cy) * np.cos(angle)
         length = random.uniform(0.05, 0.25)
         ridge = np.clip(1 - np.abs(v) / random.uniform(0.015, 0.04), 0, 1) * np.exp(-((u / length) ** 2))
-        lift += 0.006 * severity * ridge * random.choice((-1, 1))
+        lift += 0.009 * severity * ridge * random.choice((-1, 1))
     # Waves of damp or handled paper.
     waves = cv2.resize(random.normal(0, 1, (6, 5)), (columns, rows), interpolation=cv2.INTER_CUBIC)
-    lift += 0.012 * severity * waves
+    lift += 0.016 * severity * waves
 
     slope_y, slope_x = np.gradient(lift, aspect / (rows - 1), 1 / (columns - 1))
     # A bent sheet keeps its length, so its points move together; in the direction of the slope.
@@ -169,8 +169,8 @@ def _bend(random: np.random.Generator, severity: float, aspect: float) -> tuple[
 
 def _view(random: np.random.Generator, severity: float, aspect: float, width: int, height: int) -> Floats:
     """Homography from fractions of the page to pixels of the photograph: slant, rotation, place."""
-    tilt_x, tilt_y = severity * random.uniform(-0.42, 0.42), severity * random.uniform(-0.42, 0.42)
-    roll = severity * random.normal(0, 0.07)
+    tilt_x, tilt_y = severity * random.uniform(-0.55, 0.55), severity * random.uniform(-0.55, 0.55)
+    roll = severity * random.normal(0, 0.12)
     turn = cv2.Rodrigues(np.array([tilt_x, tilt_y, 0.0]))[0] @ cv2.Rodrigues(np.array([0.0, 0.0, roll]))[0]
     corners = np.array([(-0.5, -aspect / 2, 0), (0.5, -aspect / 2, 0), (0.5, aspect / 2, 0), (-0.5, aspect / 2, 0)])
     seen = corners @ turn.T
@@ -245,15 +245,16 @@ def _light(random: np.random.Generator, severity: float, width: int, height: int
         soft = cv2.GaussianBlur(shadow, (0, 0), small_w * random.uniform(0.01, 0.07))
         light *= 1 - severity * random.uniform(0.2, 0.6) * soft
     light *= 1 - 0.22 * severity * (x**2 + y**2) / 2
-    level = 1 - 0.3 * severity * random.random()
-    colour = 1 + severity * random.uniform(-0.14, 0.14, 3)
+    level = 1 - 0.35 * severity * random.random()
+    warmth = random.normal(0, 0.09)  # daylight is blue, lamps are yellow; a camera balances most of it
+    colour = 1 + severity * (warmth * np.array([-1.0, 0.0, 1.0]) + random.normal(0, 0.02, 3))
     field_of_light = (light * level).astype(np.float32)[..., None] * colour.astype(np.float32)
     return np.asarray(cv2.resize(field_of_light, (width, height), interpolation=cv2.INTER_LINEAR), dtype=np.float32)
 
 
 def _lens(random: np.random.Generator, severity: float, scene: Floats) -> Floats:
     """Blur of focus and of motion, then noise of the sensor."""
-    if (focus := severity * random.uniform(0.2, 1.5)) > 0.15:
+    if (focus := severity * random.uniform(0.3, 1.9)) > 0.15:
         scene = np.asarray(cv2.GaussianBlur(scene, (0, 0), focus), dtype=np.float32)
     length = round(severity * random.uniform(0, 5))
     if length >= 2:

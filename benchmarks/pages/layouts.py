@@ -226,8 +226,8 @@ def newspaper(sheet: Sheet) -> None:
         "left:672px;width:189px;top:125px;height:550px;border-inline-start:1px solid #777;padding-inline-start:8px",
     )
     sheet.body.append('<div style="position:absolute;left:40px;width:820px;top:686px;border-top:1px solid #333"></div>')
-    sheet.flow([sheet.text("heading", third, "h1")], "left:40px;width:820px;top:695px;height:60px")
-    sheet.flow(sheet.article(26, False), f"left:40px;width:820px;top:760px;height:480px;columns:4;{rule}")
+    sheet.flow([sheet.text("heading", third, "h1")], "left:40px;width:820px;top:695px;height:50px")
+    sheet.flow(sheet.article(26, False), f"left:40px;width:820px;top:748px;height:490px;columns:4;{rule}")
     sheet.css = "body{font-size:11px!important}"
 
 
@@ -412,7 +412,7 @@ def hanja(sheet: Sheet) -> None:
     sheet.body.append(sheet.furniture())
     random = sheet.random
     content = [sheet.title()]
-    for _ in range(8):
+    for _ in range(22):
         sentences = [sheet.words.sentence(random), random.choice(sheet.words.hanja) + ".", sheet.words.sentence(random)]
         random.shuffle(sentences)
         content.append(sheet.text("text", " ".join(sentences)))

@@ -100,3 +100,9 @@ def test_what_is_taken_is_not_found_again() -> None:
 def test_formulas_are_compared_without_spacing_and_fonts() -> None:
     assert normalise_formula(r"\mathrm{X} \, = \left( y \right)") == normalise_formula("{x}=(y)")
     assert latex_text(r"\alpha_{i} \leq 3") == "αi≤3"
+
+
+def test_letters_and_spaces_of_a_formula_in_a_line_are_spelling() -> None:
+    blocks = [Block("text", r"It holds $v_{6} \geq \omega - d$ here.")]
+    assert score_page(blocks, "It holds 𝑣6 ≥ 𝜔 − 𝑑 here.", []).cer == 0
+    assert score_page(blocks, "It holds 𝑣6 ≥ 𝜔 − 𝑏 here.", []).cer > 0
