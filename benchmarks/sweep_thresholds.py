@@ -87,9 +87,9 @@ def noted() -> Iterator[set[tuple[Watched, str]]]:
     try:
         yield reads
     finally:
-        _reading.remove(reads)
+        _reading.pop()
         for outer in _reading:
-            outer |= reads
+            outer.update(reads)
 
 
 class Remembered:
@@ -106,7 +106,7 @@ class Remembered:
         for values, result in known:
             if all(watched.now(name) == value for (watched, name), value in values.items()):
                 for reads in _reading:
-                    reads |= values.keys()
+                    reads.update(values)
                 return result
         with noted() as reads:
             result = self._function(*args, **kwargs)

@@ -1,0 +1,105 @@
+"""The sweep over thresholds: numbers are found, changed and put back, and remembered results depend on them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import sweep_thresholds
+from page_scores import PageScore
+from sweep_thresholds import Number, Remembered, Watched, changed, movement, noted, report
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+
+class _Thresholds:
+    gap = 0.5
+    rows = 2
+    pairs = ((4, 0.5), (2, 1.0))
+
+
+@pytest.fixture
+def watched() -> Watched:
+    return Watched(_Thresholds())
+
+
+def _number(watched: Watched, name: str, path: tuple[int, ...] = ()) -> Number:
+    (found,) = (
+        n
+        for n in sweep_thresholds._numbers("pagemill.x.thresholds", name, getattr(_Thresholds, name), watched)
+        if n.path == path
+    )
+    return found
+
+
+def test_a_number_is_changed_and_put_back(watched: Watched) -> None:
+    gap = _number(watched, "gap")
+    with changed(gap, gap.moved(1.2)):
+        assert watched.gap == pytest.approx(0.6)
+    assert watched.gap == 0.5
+
+
+def test_a_whole_number_moves_by_at_least_one(watched: Watched) -> None:
+    rows = _number(watched, "rows")
+    assert (rows.moved(0.8), rows.moved(1.2)) == (1, 3)
+
+
+def test_a_number_within_tuples_is_changed_alone(watched: Watched) -> None:
+    number = _number(watched, "pairs", (1, 0))
+    assert number.title == "x.thresholds.pairs[1][0]"
+    with changed(number, 9):
+        assert watched.pairs == ((4, 0.5), (9, 1.0))
+
+
+def test_a_constant_is_changed_wherever_it_was_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pagemill.parsing import page
+    from pagemill.recognition import reader
+
+    number = Number("pagemill.recognition.reader", "POORLY_READ", (), reader.POORLY_READ, False, None)
+    before = reader.POORLY_READ
+    holders: list[ModuleType] = [reader, page]
+    with changed(number, 0.5):
+        assert {holder.POORLY_READ for holder in holders} == {0.5}  # type: ignore[attr-defined]
+    assert {holder.POORLY_READ for holder in holders} == {before}  # type: ignore[attr-defined]
+
+
+def test_what_is_read_is_noted_also_from_what_is_remembered(watched: Watched) -> None:
+    calls = []
+
+    def costly(factor: int) -> float:
+        calls.append(factor)
+        return watched.gap * factor
+
+    remembered = Remembered(costly)
+    for _ in range(2):
+        with noted() as reads:
+            assert remembered(4) == 2
+        assert reads == {(watched, "gap")}
+    assert calls == [4]
+    with changed(_number(watched, "rows"), 7):  # which it does not read
+        assert remembered(4) == 2
+    assert calls == [4]
+    with changed(_number(watched, "gap"), 1.0):
+        assert remembered(4) == 4
+    assert remembered(4) == 2
+    assert calls == [4, 4]
+
+
+def test_movement_is_in_percent_points() -> None:
+    before = [PageScore(0.1, 0.0, 0, teds=[1.0]), PageScore(0.1, None, 0)]
+    after = [PageScore(0.1, 0.0, 0, teds=[0.5]), PageScore(0.2, None, 0)]
+    assert movement(before, after) == {"cer": 5.0, "teds": -50.0}
+
+
+def test_the_report_tells_dead_and_lone_numbers() -> None:
+    def row(name: str, reached: int, *pages: str) -> dict[str, object]:
+        side = {"pages": list(pages), "moved": {}}
+        return {"number": name, "value": 1.0, "reached": reached, "0.8": side, "1.2": side}
+
+    rows = [row("dead", 3), row("lone", 3, "a.pdf"), row("unread", 0), row("busy", 3, "a.pdf", "b.pdf")]
+    text = report({"pages": 3, "with_truth": 2, "rows": rows})
+    assert "Read by no page (1): unread" in text
+    assert "moves nothing (1): dead" in text
+    assert "Moves a single page (1): lone (a.pdf)" in text
