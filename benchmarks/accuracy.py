@@ -32,16 +32,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pypdfium2
 
-from page_scores import score_page
-from pages.draw import CACHE, HELD_BACK, Press, composition
+from page_scores import plain_text, score_page
+from pages.draw import CACHE, DPI, HELD_BACK, Page, Press, composition
 from pages.languages import LANGUAGES
-from pages.layouts import LAYOUTS
+from pages.layouts import LAYOUTS, Block
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from pages.draw import Page
 
 DIGITAL = "digital"
 DEFAULT_SEEDS = f"{HELD_BACK}-{HELD_BACK + 63}"
@@ -199,6 +198,9 @@ def report(result: dict[str, Any], old: dict[str, Any] | None = None) -> str:
     for severity, seconds in result["cpu_s_a_page"].items():
         past_cpu = old["cpu_s_a_page"].get(severity) if old else None
         lines.append(f"| {severity} | {_change(past_cpu, seconds, 1, 2)} |")
+    for name, said in result.get("data", {}).items():
+        past_said = old.get("data", {}).get(name) if old else None
+        lines += ["", f"{name}:", *([f"before: {past_said}"] if past_said else []), said]
     return "\n".join(lines)
 
 
@@ -217,6 +219,64 @@ def _shown(new: dict[str, Any], past: dict[str, Any] | None, measure: str) -> st
     return f"{_change(old, value['mean'], factor, digits)} ({spread})"
 
 
+def data_results(data: Path, work: Path, tree: Path | None, jobs: int, scorer: Path | None) -> dict[str, str]:
+    """What the benchmarks on public data say, by name; only of data that is there.
+
+    Args:
+        data: Folder with ``olmocr-bench-sample``, ``pubtabnet`` and ``korean`` as far as there.
+        work: Scratch folder.
+        tree: Source tree to score, with its own benchmarks; None for this one.
+        jobs: Compute threads.
+        scorer: A Python that has ``olmocr[bench]``; without it that row is left out.
+    """
+    scripts = tree / "benchmarks" if tree else Path(__file__).parent
+    environment = dict(os.environ)
+    if tree:
+        environment["PYTHONPATH"] = str(tree.resolve() / "src")
+    results = {}
+
+    def run(name: str, start: str, *command: str | Path) -> None:
+        line = [sys.executable, str(scripts / command[0]), *map(str, command[1:])]
+        done = subprocess.run(line, env=environment, capture_output=True, text=True, check=False)
+        said = done.stdout[done.stdout.find(start) :] if start in done.stdout else done.stderr[-300:]
+        results[name] = said.strip()
+
+    if (data / "pubtabnet").is_dir():
+        run("PubTabNet", "mean of", "pubtabnet.py", data / "pubtabnet")
+    if (data / "olmocr-bench-sample").is_dir() and scorer:
+        sample = data / "olmocr-bench-sample"
+        run("olmOCR sample", "Final Summary", "olmocr_bench.py", sample, work / "olmocr", "--scorer-python", scorer)
+    if pdfs := sorted((data / "korean").glob("*.pdf")):
+        results["Korean"] = _korean(pdfs, work, tree, jobs)
+    return results
+
+
+def _korean(pdfs: Sequence[Path], work: Path, tree: Path | None, jobs: int) -> str:
+    """How far the pages of born-digital PDFs, read as scans, are from what their text layer says."""
+    work.mkdir(parents=True, exist_ok=True)
+    pages: list[Page] = []
+    for pdf in pdfs:
+        document = pypdfium2.PdfDocument(pdf)
+        for number in range(len(document)):
+            seed = len(pages)
+            single = pypdfium2.PdfDocument.new()
+            single.import_pages(document, [number])
+            single.save(work / f"{seed}.pdf")
+            single.close()
+            document[number].render(scale=DPI / 72).to_pil().save(work / f"{seed}.png")
+            pages.append(Page(seed, "ko", pdf.stem, (), work))
+        document.close()
+    layers, _ = parse(pages, DIGITAL, work / "layers", tree, jobs, "auto")
+    scans, _ = parse(pages, "0", work / "scans", tree, jobs, "auto")
+    errors = []
+    for page in pages:
+        paragraphs = layers[page.seed]["markdown"].split("\n\n")
+        blocks = [Block("text", text) for paragraph in paragraphs if (text := plain_text(paragraph)[0])]
+        if blocks:
+            errors.append(score_page(blocks, scans[page.seed]["markdown"] or "", []).cer)
+    return f"CER of {len(errors)} pages as scans against their text layer: {100 * float(np.mean(errors)):.1f} %"
+
+
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -231,6 +291,8 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, help="compute threads (default 2)")
     parser.add_argument("--cache", type=Path, default=CACHE, help=f"where drawn pages are kept (default {CACHE})")
     parser.add_argument("--work", type=Path, help="keep the runs here, one folder a severity, to look at them")
+    parser.add_argument("--data", type=Path, help="also run the benchmarks on public data below this folder")
+    parser.add_argument("--scorer-python", type=Path, help="for the olmOCR sample: a Python that has olmocr[bench]")
     parser.add_argument("--out", type=Path, metavar="JSON", help="write the results")
     parser.add_argument("--compare", type=Path, metavar="JSON", help="earlier results: show old → new")
     parser.add_argument("--worst", type=int, default=0, metavar="N", help="also list the N pages with the highest CER")
@@ -264,6 +326,10 @@ def main() -> None:
             result["cpu_s_a_page"][severity] = cpu / len(pages)
             result["rows"] += [score(page, severity, records.get(page.seed)) for page in pages]
             print(f"{severity}: {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
+        if arguments.data:
+            result["data"] = data_results(
+                arguments.data, work / "data", arguments.tree, arguments.jobs, arguments.scorer_python
+            )
     if arguments.out:
         arguments.out.write_text(json.dumps(result, ensure_ascii=False, indent=1), encoding="utf-8")
     old = json.loads(arguments.compare.read_text(encoding="utf-8")) if arguments.compare else None

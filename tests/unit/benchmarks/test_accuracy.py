@@ -84,3 +84,20 @@ def test_an_unknown_layout_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: p
     with pytest.raises(SystemExit):
         accuracy.main()
     assert "poster is neither a language nor a layout" in capsys.readouterr().err
+
+
+def test_benchmarks_on_public_data_are_those_of_the_tree(tmp_path: Path) -> None:
+    scripts, data = tmp_path / "tree" / "benchmarks", tmp_path / "data"
+    scripts.mkdir(parents=True)
+    (data / "pubtabnet").mkdir(parents=True)
+    (scripts / "pubtabnet.py").write_text("import sys\nprint('an image')\nprint('mean of', sys.argv[1])\n")
+    found = accuracy.data_results(data, tmp_path / "work", tmp_path / "tree", 1, None)
+    assert found == {"PubTabNet": f"mean of {data / 'pubtabnet'}"}
+
+
+def test_what_a_benchmark_says_when_it_fails_is_shown(tmp_path: Path) -> None:
+    scripts, data = tmp_path / "tree" / "benchmarks", tmp_path / "data"
+    scripts.mkdir(parents=True)
+    (data / "pubtabnet").mkdir(parents=True)
+    (scripts / "pubtabnet.py").write_text("raise SystemExit('no images')\n")
+    assert accuracy.data_results(data, tmp_path, tmp_path / "tree", 1, None) == {"PubTabNet": "no images"}
