@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pypdfium2
 
-from page_scores import plain_text, score_page
+from page_scores import differences, plain_text, score_page
 from pages.draw import CACHE, DPI, HELD_BACK, Page, Press, composition
 from pages.languages import LANGUAGES
 from pages.layouts import LAYOUTS, Block
@@ -295,7 +295,7 @@ def main() -> None:
     parser.add_argument("--scorer-python", type=Path, help="for the olmOCR sample: a Python that has olmocr[bench]")
     parser.add_argument("--out", type=Path, metavar="JSON", help="write the results")
     parser.add_argument("--compare", type=Path, metavar="JSON", help="earlier results: show old → new")
-    parser.add_argument("--worst", type=int, default=0, metavar="N", help="also list the N pages with the highest CER")
+    parser.add_argument("--worst", type=int, default=0, metavar="N", help="also show the N pages with the highest CER")
     parser.add_argument("--draw-only", action="store_true", help="draw and photograph the pages, parse nothing")
     arguments = parser.parse_args()
 
@@ -318,12 +318,14 @@ def main() -> None:
         return
 
     result: dict[str, Any] = {"rows": [], "cpu_s_a_page": {}, "lang": arguments.lang}
+    read: dict[tuple[int, str], tuple[Page, str]] = {}
     with tempfile.TemporaryDirectory() as scratch:
         work = arguments.work or Path(scratch)
         for severity in arguments.severity:
             start = time.perf_counter()
             records, cpu = parse(pages, severity, work / severity, arguments.tree, arguments.jobs, arguments.lang)
             result["cpu_s_a_page"][severity] = cpu / len(pages)
+            read |= {(p.seed, severity): (p, (records.get(p.seed) or {}).get("markdown") or "") for p in pages}
             result["rows"] += [score(page, severity, records.get(page.seed)) for page in pages]
             print(f"{severity}: {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
         if arguments.data:
@@ -338,6 +340,8 @@ def main() -> None:
         print(
             f"{row['seed']} {row['language']} {row['layout']} {row['severity']}: CER {row['cer']:.3f} {row['message']}"
         )
+        page, markdown = read[row["seed"], row["severity"]]
+        print(*differences(page.blocks, markdown), sep="\n")
 
 
 if __name__ == "__main__":

@@ -93,6 +93,29 @@ def score_page(blocks: Sequence[Block], markdown: str, regions: Sequence[dict[st
     return score
 
 
+def differences(blocks: Sequence[Block], markdown: str, most: int = 8) -> list[str]:
+    """The elements with the most edits beside what was read there, and what belongs to none; for people.
+
+    Args:
+        blocks: The true elements, in reading order.
+        markdown: What was made of the page.
+        most: Elements to tell.
+    """
+    text, _ = plain_text(markdown)
+    elements = [_element(block) for block in blocks]
+    places, rest = locate(elements, text)
+    lines = []
+    for block, element, place in zip(blocks, elements, places, strict=True):
+        if element and block.kind not in (*_OPTIONAL, "formula") and (place is None or place[1]):
+            edits = place[1] if place else len(element)
+            lines.append((edits, f"  {block.kind}, {edits} edits: {element[:100]}"))
+            if place:
+                lines.append((edits, f"  {'read as':>{len(block.kind)}}: {text[place[0] : place[0] + 100]}"))
+    lines.sort(key=lambda line: -line[0])
+    left = " ".join(rest.replace(_TAKEN, " ").split())
+    return [line for _, line in lines[: 2 * most]] + ([f"  belongs to nothing: {left[:300]}"] if left else [])
+
+
 def plain_text(markdown: str) -> tuple[str, list[str]]:
     """The text of Markdown without its marks, normalised; and the displayed formulas, which are taken out of it."""
     formulas: list[str] = []
