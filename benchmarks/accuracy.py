@@ -4,8 +4,8 @@ Each seed is a page in one of 14 languages and one of 16 layouts (`pages/`); it 
 clean scan (severity 0) and as a photograph of some severity up to 1. Pages are drawn once, by a headless Chromium, and
 kept. Seeds from 1,000,000 are held back for reported figures; develop with those below.
 
-CER: edits to the characters of all elements, wherever they stand, and characters that belong to none, per true
-character; spaces count; formulas within lines as plain characters; cells of tables row by row; running heads,
+CER: edits to the characters of all elements, wherever they stand, also torn in two, and characters that belong to none,
+per true character; spaces count; formulas within lines as plain characters; cells of tables row by row; running heads,
 page numbers and marginalia are optional. TEDS and TEDS-S: mean over tables; a table that was not found counts 0.
 Order: edit distance of the sequence of found elements, per element. Formula: normalised edit distance of displayed
 formulas as OmniDocBench normalises them; what is not ``$$ … $$`` counts 1. Means are over pages, with a 95 % bootstrap
@@ -74,13 +74,24 @@ def file_of(page: Page, severity: str) -> Path:
 
 
 def parse(
-    pages: Sequence[Page], severity: str, out: Path, tree: Path | None, jobs: int, languages: str
+    pages: Sequence[Page], severity: str, out: Path, tree: Path | None, jobs: int, languages: str, again: bool = False
 ) -> tuple[dict[int, dict[str, Any]], float]:
     """Parse pages with the command line of a source tree.
+
+    Args:
+        pages: What to parse.
+        severity: As which file.
+        out: Folder of the run.
+        tree: The source tree; None for the pagemill that is installed.
+        jobs: Compute threads.
+        languages: ``--lang``.
+        again: Take the run that is there, where it is.
 
     Returns:
         Records by seed, and the seconds of processor time of the run.
     """
+    if again and (out / "cpu_s").exists():
+        return _records(out), float((out / "cpu_s").read_text(encoding="utf-8"))
     inputs = out / "pages"
     shutil.rmtree(out, ignore_errors=True)
     inputs.mkdir(parents=True)
@@ -98,13 +109,14 @@ def parse(
     results = out / "run" / "ocr_results.jsonl"
     if not results.exists():
         sys.exit(f"pagemill ended with {done.returncode} and no records:\n{done.stdout}{done.stderr}")
-    records = {}
-    with results.open(encoding="utf-8") as lines:
-        for line in lines:
-            record = json.loads(line)
-            records[int(Path(record["source"]).stem)] = record
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return records, cpu
+    (out / "cpu_s").write_text(f"{cpu:.2f}", encoding="utf-8")
+    return _records(out), cpu
+
+
+def _records(out: Path) -> dict[int, dict[str, Any]]:
+    with (out / "run" / "ocr_results.jsonl").open(encoding="utf-8") as lines:
+        return {int(Path(record["source"]).stem): record for record in map(json.loads, lines)}
 
 
 def score(page: Page, severity: str, record: dict[str, Any] | None) -> dict[str, Any]:
@@ -291,6 +303,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, help="compute threads (default 2)")
     parser.add_argument("--cache", type=Path, default=CACHE, help=f"where drawn pages are kept (default {CACHE})")
     parser.add_argument("--work", type=Path, help="keep the runs here, one folder a severity, to look at them")
+    parser.add_argument("--again", action="store_true", help="score the runs in --work once more, without parsing")
     parser.add_argument("--data", type=Path, help="also run the benchmarks on public data below this folder")
     parser.add_argument("--scorer-python", type=Path, help="for the olmOCR sample: a Python that has olmocr[bench]")
     parser.add_argument("--out", type=Path, metavar="JSON", help="write the results")
@@ -323,7 +336,9 @@ def main() -> None:
         work = arguments.work or Path(scratch)
         for severity in arguments.severity:
             start = time.perf_counter()
-            records, cpu = parse(pages, severity, work / severity, arguments.tree, arguments.jobs, arguments.lang)
+            records, cpu = parse(
+                pages, severity, work / severity, arguments.tree, arguments.jobs, arguments.lang, arguments.again
+            )
             result["cpu_s_a_page"][severity] = cpu / len(pages)
             read |= {(p.seed, severity): (p, (records.get(p.seed) or {}).get("markdown") or "") for p in pages}
             result["rows"] += [score(page, severity, records.get(page.seed)) for page in pages]

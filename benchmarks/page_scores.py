@@ -190,7 +190,7 @@ def locate(elements: Sequence[str], text: str) -> tuple[list[tuple[int, int] | N
     """Where each element stands in a text, and with how many edits; the text with what was found struck out.
 
     First what stands there letter by letter is taken, then the most similar stretch, the longest elements first; what
-    is taken is not found again inside of another.
+    is taken is not found again inside of another. An element may be torn in two, as by a column's end.
     """
     places: list[tuple[int, int] | None] = [None] * len(elements)
     longest_first = sorted((i for i in range(len(elements)) if elements[i]), key=lambda i: (-len(elements[i]), i))
@@ -201,10 +201,11 @@ def locate(elements: Sequence[str], text: str) -> tuple[list[tuple[int, int] | N
     for index in longest_first:
         element = elements[index]
         if places[index] is None and len(element) > 2 and text.strip(_TAKEN + " "):
-            start, end, distance = nearest(element, text)
+            found, distance = nearest(element, text)
             if distance <= FOUND * len(element):
-                places[index] = (start, distance)
-                text = _strike(text, start, end)
+                places[index] = (found[0][0], distance)
+                for start, end in found:
+                    text = _strike(text, start, end)
     return places, text
 
 
@@ -212,27 +213,59 @@ def _strike(text: str, start: int, end: int) -> str:
     return text[:start] + _TAKEN * (end - start) + text[end:]
 
 
-def nearest(element: str, text: str) -> tuple[int, int, int]:
-    """The stretch of a text with the fewest edits to an element: start, end, edits."""
-    distances = _ends(element, text)
-    end = int(np.argmin(distances))
+_TEAR = 3
+"""Edits that tearing an element in two counts in the choice: so a letter is not looked for elsewhere."""
+
+
+def nearest(element: str, text: str) -> tuple[list[tuple[int, int]], int]:
+    """The stretch of a text, or the two stretches, with the fewest edits to an element.
+
+    Returns:
+        Start and end of each stretch, and the edits.
+    """
+    ends, prefixes = _ends(element, text)
+    whole = int(ends.min())
+    if whole <= 4 * _TEAR:
+        return [_stretch(element, text, ends)], whole
+    _, suffixes = _ends(element[::-1], text[::-1])
+    torn = prefixes + suffixes[::-1]  # at each place of the element: fewest edits of what is before it and after it
+    place = int(np.argmin(torn))
+    if torn[place] + _TEAR >= whole:
+        return [_stretch(element, text, ends)], whole
+    first = _stretch(element[:place], text, _ends(element[:place], text)[0])
+    rest = _strike(text, *first)
+    found = _ends(element[place:], rest)[0]
+    edits = int(prefixes[place]) + int(found.min())  # what both halves would take counts once
+    if edits + _TEAR >= whole:
+        return [_stretch(element, text, ends)], whole
+    return [first, _stretch(element[place:], rest, found)], edits
+
+
+def _stretch(element: str, text: str, ends: np.ndarray[tuple[int], np.dtype[np.int32]]) -> tuple[int, int]:
+    end = int(np.argmin(ends))
     window = text[max(0, end - 2 * len(element)) : end]
-    backwards = _ends(element[::-1], window[::-1])
-    start = end - int(np.argmin(backwards))
-    return start, end, int(distances[end])
+    return end - int(np.argmin(_ends(element[::-1], window[::-1])[0])), end
 
 
-def _ends(element: str, text: str) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-    """Fewest edits from an element to a stretch that ends at each place of a text (Sellers)."""
+def _ends(
+    element: str, text: str
+) -> tuple[np.ndarray[tuple[int], np.dtype[np.int32]], np.ndarray[tuple[int], np.dtype[np.int32]]]:
+    """Fewest edits from an element to a stretch that ends at each place of a text (Sellers).
+
+    Returns:
+        They, and the fewest edits of each of the element's beginnings, from the empty one to all of it.
+    """
     codes = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
     columns = np.arange(len(codes) + 1, dtype=np.int32)
     row = np.zeros(len(codes) + 1, dtype=np.int32)
+    least = np.zeros(len(element) + 1, dtype=np.int32)
     for index, character in enumerate(element, start=1):
         below = row + 1
         below[0] = index
         np.minimum(below[1:], row[:-1] + (codes != ord(character)), out=below[1:])
         row = np.minimum.accumulate(below - columns) + columns  # insertions
-    return row
+        least[index] = row.min()
+    return row, least
 
 
 def _order(found: list[tuple[int, int]]) -> float | None:

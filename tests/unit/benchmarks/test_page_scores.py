@@ -88,7 +88,18 @@ def test_pipe_tables_and_markup_are_text() -> None:
 
 
 def test_nearest_stretch() -> None:
-    assert nearest("the house", "xx the hause yy") == (3, 12, 1)
+    assert nearest("the house", "xx the hause yy") == ([(3, 12)], 1)
+
+
+def test_an_element_that_is_torn_in_two_is_found() -> None:
+    first, second = "The harbour office measured a rise of five", "percent in daily traffic since last October"
+    text = f"{second} and something else that stands between them {first}"
+    found, edits = nearest(f"{first} {second}", text)
+    assert edits <= 2
+    assert sorted(text[start:end].strip() for start, end in found) == sorted((first, second))
+    places, rest = locate([f"{first} {second}", "and something else that stands between them"], text)
+    assert None not in places
+    assert not rest.replace("\0", "").strip()
 
 
 def test_what_is_taken_is_not_found_again() -> None:
