@@ -98,6 +98,6 @@ def _kendall_tau(positions: np.ndarray[tuple[int], np.dtype[np.int64]]) -> float
     return float(np.triu(signs, 1).sum() / (count * (count - 1) / 2))
 
 
-def order_edit_distance(predicted: Sequence[int], truth: Sequence[int]) -> float:
+def order_edit_distance(predicted: Sequence[float], truth: Sequence[float]) -> float:
     """Levenshtein distance of two orders over the length of the longer one, 0 to 1; two empty ones are equal."""
     return float(Levenshtein.normalized_distance(predicted, truth))

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pagemill.evaluation.benchmark import Benchmark
 
 _CLASSES = {
+    "omnidocbench-v1.5": "omnidocbench.benchmark.OmniDocBenchV15",
     "pubtabnet": "tables.PubTabNet",
     "teds-test": "tables.TedsTest",
 }
@@ -30,6 +31,6 @@ def create(name: str) -> Benchmark:
     """
     if name not in _CLASSES:
         raise UsageError(f"there is no benchmark {name!r}", remedy=f"Choose one of: {', '.join(_CLASSES)}.")
-    module, class_name = _CLASSES[name].split(".")
+    module, class_name = _CLASSES[name].rsplit(".", 1)
     benchmark: Benchmark = getattr(import_module(f"{__name__}.{module}"), class_name)()
     return benchmark

@@ -1,0 +1,1 @@
+"""OmniDocBench: pages with their elements, matched with those of the predicted Markdown."""

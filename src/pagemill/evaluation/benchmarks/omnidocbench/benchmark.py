@@ -1,0 +1,297 @@
+"""OmniDocBench v1.5: loader, scores of a page, figures over pages."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from rapidfuzz.distance import Levenshtein
+
+from pagemill.errors import TooLargeError
+from pagemill.evaluation.benchmark import (
+    Benchmark,
+    Figure,
+    Input,
+    Kind,
+    Metric,
+    Pair,
+    Prediction,
+    Rules,
+    Sample,
+    SampleScore,
+    Status,
+    checked_ids,
+    contained,
+    mean,
+    scores_by_metric,
+    stamp,
+)
+from pagemill.evaluation.benchmarks.omnidocbench.normalise import normal_table
+from pagemill.evaluation.benchmarks.omnidocbench.pages import PageMatch, TextPair, match_page
+from pagemill.evaluation.benchmarks.omnidocbench.truth import Page, true_elements
+from pagemill.evaluation.files import one_file, read_json
+from pagemill.evaluation.reading_order import order_edit_distance
+from pagemill.evaluation.teds import reference_teds
+from pagemill.evaluation.text import edit_distance, normalise
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+MAX_CHARACTERS = 500_000
+"""Of a predicted page; longer ones are runaway output. The rules' regular expressions take time with its square."""
+_NO_CDM = "unavailable: CDM is not computed; formula_edit_distance compares the formulas' source"
+
+
+class OmniDocBenchV15(Benchmark):
+    """OmniDocBench v1.5: 1,355 pages of nine kinds of documents, in English and Chinese.
+
+    Official rules skip pages without a prediction. By pagemill's rules such a page counts as an empty one, and both
+    sides are composed to NFC first.
+    """
+
+    name = "omnidocbench-v1.5"
+    title = "OmniDocBench v1.5"
+    kind = Kind.MARKDOWN
+    origin = "OmniDocBench v1.5 (pichiu/OmniDocBench 7bd6c2e)"
+    hub_id = "opendatalab/OmniDocBench"
+    hub_files = ("OmniDocBench.json", "images/*")
+    primary = "overall"
+    metrics = (
+        Metric(name="overall", description="Mean of 1 - text edit distance, TEDS and, if computed, CDM of the page"),
+        Metric(name="text_edit_distance", description="Edit distance of text", higher_is_better=False),
+        Metric(name="teds", description="TEDS, mean over the page's tables"),
+        Metric(name="teds_s", description="TEDS-S, mean over the page's tables"),
+        Metric(name="formula_edit_distance", description="Edit distance of display formulas", higher_is_better=False),
+        Metric(name="reading_order_edit_distance", description="Edit distance of the order", higher_is_better=False),
+        Metric(
+            name="character_error_rate",
+            description="Of matched text, NFC, with spaces and punctuation",
+            higher_is_better=False,
+            bounded=False,
+        ),
+    )
+
+    def load(self, path: Path) -> list[Sample]:
+        """Pages of the published JSON file, or of the folder that holds it beside ``images/``."""
+        file = one_file(path, ("OmniDocBench.json", "*.json"), "pages")
+        samples = []
+        for page in read_json(file, list[Page]):
+            name = str(contained(page.page_info.image_path))
+            samples.append(
+                Sample(
+                    id=name,
+                    truth=page,
+                    input=_image(file.parent, name),
+                    prediction_names=prediction_names(name),
+                    groups=_groups(page),
+                )
+            )
+        return checked_ids(samples, file)
+
+    def score(self, sample: Sample, prediction: Prediction, rules: Rules = Rules.PAGEMILL) -> SampleScore:
+        """Match the page and score its pairs."""
+        markdown, note = _markdown(prediction)
+        if prediction.status is not Status.SCORED and rules is Rules.OFFICIAL:
+            return SampleScore(
+                id=sample.id,
+                status=prediction.status,
+                metrics=dict.fromkeys((metric.name for metric in self.metrics), None),
+                groups=sample.groups,
+                error=prediction.error or "",
+            )
+        page = sample.truth
+        if rules is Rules.PAGEMILL:
+            markdown, page = unicodedata.normalize("NFC", markdown), _composed(page)
+        text, tables = true_elements(page)
+        found = match_page(text, tables, markdown)
+        metrics, terms, pairs = page_scores(found)
+        return SampleScore(
+            id=sample.id,
+            status=prediction.status,
+            metrics=metrics,
+            pairs=pairs,
+            terms=terms,
+            groups=sample.groups,
+            error=prediction.error or note,
+        )
+
+    def aggregate(self, scores: Sequence[SampleScore], rules: Rules = Rules.PAGEMILL) -> dict[str, Figure]:
+        """Means over the pages that have an element of the kind; texts and tables also over all of them."""
+        pages = "mean over pages that have it"
+
+        def of_pages(name: str) -> Figure:
+            return mean(scores_by_metric(scores, name), pages)
+
+        text, teds = of_pages("text_edit_distance"), of_pages("teds")
+        return {
+            "overall": Figure(value=None, samples=0, aggregation="mean of components", note=_NO_CDM),
+            "overall_without_cdm": _overall(text, teds),
+            "text_edit_distance": text,
+            "text_edit_distance_whole": _whole(scores),
+            "text_edit_distance_samples": _of_samples(scores, "texts"),
+            "teds": teds,
+            "teds_samples": _of_samples(scores, "teds"),
+            "teds_s": of_pages("teds_s"),
+            "teds_s_samples": _of_samples(scores, "teds_s"),
+            "formula_edit_distance": of_pages("formula_edit_distance"),
+            "reading_order_edit_distance": of_pages("reading_order_edit_distance"),
+            "character_error_rate": of_pages("character_error_rate"),
+        }
+
+    def scorer(self) -> str:
+        """Stamp of a result."""
+        return stamp(self.origin, "lxml", "pylatexenc", "beautifulsoup4", "scipy")
+
+    def truth_text(self, sample: Sample) -> str:
+        """The page's elements in reading order, as Markdown."""
+        text, tables = true_elements(sample.truth)
+        return "\n\n".join(each.content for each in sorted([*text, *tables], key=lambda each: each.start))
+
+
+def prediction_names(image: str) -> tuple[str, ...]:
+    """Names of a page's prediction, as the official scorer looks for them."""
+    stem = image[:-4]
+    bare = stem.replace(".pdf", "")
+    return tuple(dict.fromkeys((f"{stem}.md", f"{bare}.mmd", f"{bare}.md", f"{image}.md")))
+
+
+def page_scores(found: PageMatch) -> tuple[dict[str, float | None], dict[str, Any], list[Pair]]:
+    """A page's metrics, what figures over pages need beside them, and the pairs to show."""
+    tables, pairs = [], []
+    for truth, predicted in found.tables:
+        score, structure, note = _teds(truth, predicted)
+        tables.append((score, structure))
+        pairs.append(
+            Pair(
+                kind=Kind.HTML,
+                truth=truth,
+                prediction=predicted,
+                metric="teds",
+                score=min(1.0, max(0.0, score)),
+                note=note,
+            )
+        )
+    pairs += [_shown(pair, Kind.TEXT) for pair in found.texts] + [_shown(pair, Kind.LATEX) for pair in found.formulas]
+    text = edit_ratio(found.texts)
+    teds = math.fsum(score for score, _ in tables) / len(tables) if tables else None
+    components = [value for value in (None if text is None else 1 - text, teds) if value is not None]
+    metrics = {
+        "overall": math.fsum(components) / len(components) if components else None,
+        "text_edit_distance": text,
+        "teds": teds,
+        "teds_s": math.fsum(structure for _, structure in tables) / len(tables) if tables else None,
+        "formula_edit_distance": edit_ratio(found.formulas),
+        "reading_order_edit_distance": (
+            order_edit_distance(found.predicted_order, found.true_order)
+            if found.predicted_order or found.true_order
+            else None
+        ),
+        "character_error_rate": _error_rate(found.texts),
+    }
+    terms = {
+        "distance": sum(pair.distance for pair in found.texts),
+        "length": sum(pair.length for pair in found.texts),
+        "texts": [edit_distance(pair.prediction, pair.truth) for pair in found.texts],
+        "teds": [score for score, _ in tables],
+        "teds_s": [structure for _, structure in tables],
+    }
+    return metrics, terms, pairs
+
+
+def edit_ratio(pairs: Sequence[TextPair]) -> float | None:
+    """Sum of distances over the sum of lengths; None without pairs."""
+    if not pairs:
+        return None
+    length = sum(pair.length for pair in pairs)
+    return sum(pair.distance for pair in pairs) / length if length else 0.0
+
+
+def _error_rate(pairs: Sequence[TextPair]) -> float | None:
+    texts = [(normalise(pair.raw_prediction), normalise(pair.raw_truth)) for pair in pairs]
+    length = sum(len(truth) for _, truth in texts)
+    return sum(Levenshtein.distance(*each) for each in texts) / length if length else None
+
+
+def _shown(pair: TextPair, kind: Kind) -> Pair:
+    return Pair(
+        kind=kind,
+        truth=pair.raw_truth,
+        prediction=pair.raw_prediction,
+        metric="edit_similarity",
+        score=1 - edit_distance(pair.prediction, pair.truth),
+    )
+
+
+def _teds(truth: str, predicted: str) -> tuple[float, float, str]:
+    if not predicted:
+        return 0.0, 0.0, "no table was predicted"
+    one, two = normal_table(predicted), normal_table(truth)
+    try:
+        return reference_teds(one, two), reference_teds(one, two, structure_only=True), ""
+    except TooLargeError as error:
+        return 0.0, 0.0, error.message
+
+
+def _overall(text: Figure, teds: Figure) -> Figure:
+    """As the official result table: components are rounded to 3 decimals first."""
+    values = [value for value in (text.value, teds.value) if value is not None]
+    note = "text and tables alone: not the published Overall, which has CDM, too"
+    if text.value is None or teds.value is None:
+        return Figure(value=None, samples=len(values), aggregation="mean of components", note="a component is missing")
+    value = ((1 - round(text.value, 3)) * 100 + round(teds.value * 100, 3)) / 2
+    return Figure(value=value, samples=max(text.samples, teds.samples), aggregation="mean of components", note=note)
+
+
+def _whole(scores: Iterable[SampleScore]) -> Figure:
+    terms = [score.terms for score in scores if score.terms.get("texts")]
+    length = sum(each["length"] for each in terms)
+    value = sum(each["distance"] for each in terms) / length if length else None
+    return Figure(
+        value=value,
+        samples=len(terms),
+        aggregation="one ratio of all pages' texts",
+        note="" if length else "no page has text",
+    )
+
+
+def _of_samples(scores: Iterable[SampleScore], name: str) -> Figure:
+    return mean([value for score in scores for value in score.terms.get(name, ())], "mean over elements of all pages")
+
+
+def _markdown(prediction: Prediction) -> tuple[str, str]:
+    """What is scored, and why it is not the prediction."""
+    text = prediction.text if prediction.status is Status.SCORED else None
+    if text is not None and len(text) > MAX_CHARACTERS:
+        return "", f"the prediction has over {MAX_CHARACTERS:,} characters: scored as an empty page"
+    return text or "", ""
+
+
+def _composed(page: Page) -> Page:
+    def composed(text: str | None) -> str | None:
+        return text if text is None else unicodedata.normalize("NFC", text)
+
+    detections = [
+        msgspec.structs.replace(each, text=composed(each.text), latex=composed(each.latex), html=composed(each.html))
+        for each in page.layout_dets
+    ]
+    return msgspec.structs.replace(page, layout_dets=detections)
+
+
+def _image(folder: Path, name: str) -> Input | None:
+    for place in (folder / "images" / name, folder / name):
+        if place.is_file():
+            return Input(path=place)
+    return None
+
+
+def _groups(page: Page) -> dict[str, str]:
+    attributes = page.page_info.page_attribute
+    found = {}
+    for name in ("data_source", "language", "layout"):
+        value = attributes.get(name)
+        if isinstance(value, str) and value:
+            found[name] = value
+    return found

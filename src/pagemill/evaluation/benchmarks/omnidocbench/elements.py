@@ -1,0 +1,255 @@
+"""Elements of a predicted page: tables, formulas and text taken out of its Markdown, as OmniDocBench v1.5 does it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+
+class Category(StrEnum):
+    """What a prediction's element is."""
+
+    TEXT = "text"
+    EQUATION = "equation"
+    HTML_TABLE = "html_table"
+    LATEX_TABLE = "latex_table"
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """A piece of a prediction, or of the truth."""
+
+    category: str
+    """A :class:`Category`, or the truth's category."""
+    content: str
+    start: float = 0
+    """Of a prediction: its first character, as far as the rules know it. Of the truth: its place in reading order."""
+    inline: bool = False
+    """A formula within text, which is an element and stays in the text, too."""
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+    def with_content(self, content: str, start: float) -> Element:
+        """The same kind of element with another content."""
+        return replace(self, content=content, start=start)
+
+
+FORMULA = re.compile(r"\$\$(.*?)\$\$|\\\[(.*?)\\\]|\$(.*?)\$|\\\((.*?)\\\)", re.DOTALL)
+_DELIMITERS = re.compile(r"\$\$(.*?)\$\$|\$(.*?)\$|\\\((.*?)\\\)", re.DOTALL)
+_IMAGE = re.compile(r"!\[.*?\]\(.*?\)")
+_FENCES = [re.compile(rf"^```{name}\n?", re.MULTILINE) for name in ("markdown", "html", "latex")]
+_FENCE_END = re.compile(r"```\n?$", re.MULTILINE)
+_DOCUMENT_TAGS = ("<html>", "</html>", "<body>", "</body>")
+_LATEX_TABLE = re.compile(r"\\begin{table}(.*?)\\end{table}", re.DOTALL)
+_MAX_UNCLOSED = 1000
+"""Tables without an end, after which no more are looked for: each costs a pass over the page."""
+_HTML_TABLE = re.compile(r"<table.*?</table>", re.DOTALL)
+_MARKDOWN_TABLE = re.compile(r"\|\s*.*?\s*\|\n", re.DOTALL)
+_CODE = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
+_UNWRAPPED = (
+    *(
+        re.compile(pattern, flags)
+        for pattern, flags in (
+            (r"\\title\{(.*?)\}", re.NOFLAG),
+            (r"\\title\s*\{\s*(.*?)\s*\}", re.DOTALL),
+            (r"\\text\s*\{\s*(.*?)\s*\}", re.DOTALL),
+            (r"\\section\{(.*?)\}", re.NOFLAG),
+            (r"\\section\s*\{\s*(.*?)\s*\}", re.DOTALL),
+        )
+    ),
+)
+_LOST_CELLS = re.compile(r"-*?:|---")
+"""What the rules take for a Markdown table's second line."""
+
+
+def elements_of(markdown: str) -> list[Element]:
+    """Take a prediction apart, in the order in which its elements start."""
+    content = _cleaned(markdown)
+    found: list[Element] = []
+    for category, spans in ((Category.LATEX_TABLE, _latex_tables), (Category.HTML_TABLE, _html_tables)):
+        for start, end in spans(content):
+            found.append(Element(category, content[start:end], start))
+            content = _blanked(content, start, end)
+    content = _take_formulas(content, found)
+    content = _take_markdown_tables(content, found)
+    for match in _CODE.finditer(content):
+        found.append(Element(Category.TEXT, match[2].strip(), match.start()))
+        content = content.replace(match[0], " " * len(match[0]))
+    for pattern in _UNWRAPPED:
+        content = pattern.sub(r"\1", content)
+    found += _pieces(content)
+    return sorted(found, key=lambda element: element.start)
+
+
+def _cleaned(markdown: str) -> str:
+    content = _IMAGE.sub("", markdown)
+    for pattern in _FENCES:
+        content = pattern.sub("", content)
+    content = _FENCE_END.sub("", content)
+    content = re.sub(r"_{4,}", "____", content)
+    content = re.sub(r" {4,}", "    ", content)
+    for tag in _DOCUMENT_TAGS:
+        content = content.replace(tag, "")
+    return content
+
+
+def _blanked(content: str, start: int, end: int) -> str:
+    return content[:start] + " " * (end - start) + content[end:]
+
+
+def _latex_tables(content: str) -> list[tuple[int, int]]:
+    whole = [match.span() for match in _LATEX_TABLE.finditer(content)]
+    for start, end in whole:
+        content = _blanked(content, start, end)
+    return sorted(whole + _outermost(content, _TABULAR))
+
+
+def _html_tables(content: str) -> list[tuple[int, int]]:
+    return _outermost(content, _HTML)
+
+
+@dataclass(frozen=True, slots=True)
+class _Brackets:
+    """Beginning and end of tables, and how far the official scorer moves on behind them.
+
+    It takes the lengths of its regular expressions for those of the matches, so that it skips what follows closely.
+    """
+
+    begin: re.Pattern[str]
+    end: re.Pattern[str]
+    begin_step: int
+    end_step: int
+
+
+_TABULAR = _Brackets(re.compile(r"\\begin{tabular}"), re.compile(r"\\end{tabular}"), 16, 14)
+_HTML = _Brackets(re.compile(r"<table(?:[^>]*)>"), re.compile(r"</table>"), 16, 8)
+
+
+def _outermost(content: str, brackets: _Brackets) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    position = 0
+    for _ in range(_MAX_UNCLOSED):
+        opened: list[int] = []
+        while True:
+            begin, end = brackets.begin.search(content, position), brackets.end.search(content, position)
+            if begin and (not end or begin.start() < end.start()):
+                opened.append(begin.start())
+                position = begin.start() + brackets.end_step
+            elif end:
+                position = end.start() + brackets.end_step
+                if opened:
+                    start = opened.pop()
+                    if not opened:
+                        found.append((start, min(position, len(content))))
+            else:
+                break
+        if not opened:
+            break
+        position = opened[0] + brackets.begin_step  # the first one has no end: all over again behind it
+    return found
+
+
+def _take_formulas(content: str, found: list[Element]) -> str:
+    for match in FORMULA.finditer(content):
+        line = " ".join(match[0].strip().split("\n"))
+        inner = _DELIMITERS.search(line)
+        if inner is None or inner[1]:
+            line = _DELIMITERS.sub(r"\\[\1\\]", line) if inner else line
+            found.append(Element(Category.EQUATION, line, match.start()))
+            content = content.replace(match[0], " " * len(match[0]))
+        else:
+            line = _DELIMITERS.sub(r"\\[\2\3\\]", line)
+            found.append(Element(Category.EQUATION, line, match.start(), inline=True))
+    return content
+
+
+def _take_markdown_tables(content: str, found: list[Element]) -> str:
+    if len(_MARKDOWN_TABLE.findall(content + "\n")) < 2:
+        return content
+    content = _with_html_tables(content)
+    for match in _HTML_TABLE.finditer(content):
+        found.append(Element(Category.HTML_TABLE, match[0].strip(), match.start()))
+        content = _blanked(content, *match.span())
+    return content
+
+
+def _with_html_tables(content: str) -> str:
+    """Markdown with its tables as HTML; the layout of the HTML counts, since tables are matched by their source."""
+    content = content.replace("\r", "") + "\n"
+    for match in _MARKDOWN_TABLE.findall(content):
+        content = content.replace(match, _html_of(match), 1)
+    return (
+        _with_merged_tables(content)
+        .replace("<table>", '<table border="1" >')
+        .replace("<td>", '<td colspan="1" rowspan="1">')
+    )
+
+
+def _html_of(table: str) -> str:
+    def cells(line: str, tag: str) -> list[str]:
+        return [f"      <{tag}>{cell.strip()}</{tag}>" for cell in line.strip().split("|")[1:-1]]
+
+    first, *others = table.strip().split("\n")
+    lines = ["<table>", "  <thead>", "    <tr>", *cells(first, "th"), "    </tr>", "  </thead>", "  <tbody>"]
+    for other in others[1:]:
+        lines += ["    <tr>", *cells(other, "td"), "    </tr>"]
+    return "\n".join([*lines, "  </tbody>", "</table>", ""])
+
+
+def _with_merged_tables(content: str) -> str:
+    """Join tables whose lines follow each other. The line directly above is lost, as are lines that look like rules."""
+    kept: list[str] = []
+    inside, block, last = False, "", ""
+    for line in content.split("\n"):
+        if "<table>" in line:
+            inside = True
+            block += last
+        elif inside:
+            if not _LOST_CELLS.search(last):
+                block += "\n" + last
+            if "</table>" in last and "<table>" not in line:
+                inside = False
+                kept.append(_merged(block))
+                block = ""
+        else:
+            kept.append(last)
+        last = line
+    if last:
+        if inside or "</table>" in last:
+            kept.append(_merged(block + "\n" + last))
+        else:
+            kept.append(last)
+    return "\n".join(kept)
+
+
+def _merged(block: str) -> str:
+    lines: list[str] = []
+    for table in re.findall(r"<table>[\s\S]*?</table>", re.sub(r"<!--[\s\S]*?-->", "", block)):
+        rows = [
+            line.replace("<th>", "<td>").replace("</th>", "</td>")
+            for line in table.split("\n")
+            if not re.search(r"</?t(?:able|head|body)>", line)
+        ]
+        if len(rows) > 2:
+            lines += rows
+    return "\n\n<table>\n" + "\n".join(lines) + "\n</table>\n\n"
+
+
+def _pieces(content: str) -> list[Element]:
+    pieces = content.split("\n\n")
+    if len(pieces) == 1:
+        pieces = content.split("\n")
+    found = []
+    start = 0
+    for piece in pieces:
+        text = "\n".join(line.strip() for line in piece.strip().split("\n") if line.strip())
+        if text.startswith("<table") and text.endswith("</table>"):
+            found.append(Element(Category.HTML_TABLE, text, start))
+        elif text.startswith("$") and text.endswith("$"):
+            if text.replace("$", "").strip():
+                found.append(Element(Category.EQUATION, text, start))
+        elif text:
+            found.append(Element(Category.TEXT, text, start))
+        start += len(piece)  # the separators are not counted, so that starts fall behind
+    return found

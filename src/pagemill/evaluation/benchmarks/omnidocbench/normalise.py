@@ -1,0 +1,142 @@
+"""What of a text, a formula and a table counts in OmniDocBench v1.5."""
+
+from __future__ import annotations
+
+import html
+import logging
+import re
+import unicodedata
+from functools import lru_cache
+from typing import Any
+
+from pagemill.errors import lacks_extra
+
+_INLINE = re.compile(r"\$(.*?)\$|\\\((.*?)\\\)")
+_ESCAPED = re.compile(r"\\([\\_&%^])")
+_NOT_TEXT = re.compile(r"[^\w\u4e00-\u9fff]")
+_WHITE = ("\\t", "\\n", "\t", "\n", "/t", "/n")
+
+_DISPLAYED = re.compile(r"\\\[(.+?)(?<!\\)\\\]")
+_REMOVED_FROM_FORMULAS = [
+    re.compile(pattern)
+    for pattern in (r"\\tag\{.*?\}", r"\\hspace\{.*?\}", r"\\begin\{.*?\}", r"\\end\{.*?\}", r"\\arraycolsep.*?\}")
+]
+_COMMANDS = (
+    *("\\mathbf", "\\mathrm", "\\mathnormal", "\\mathit", "\\mathbb", "\\mathcal", "\\mathscr", "\\mathfrak"),
+    *("\\mathsf", "\\mathtt", "\\textbf", "\\text", "\\boldmath", "\\boldsymbol", "\\operatorname", "\\bm"),
+    *("\\symbfit", "\\mathbfcal", "\\symbf", "\\scriptscriptstyle", "\\notag", "\\setlength", "\\coloneqq"),
+    *("\\space", "\\thickspace", "\\thinspace", "\\medspace", "\\nobreakspace", "\\negmedspace", "\\quad"),
+    *("\\qquad", "\\enspace", "\\substackw", " ", "$$", "\\left", "\\right", "\\displaystyle"),
+)
+
+_WHOLE_TABLE = re.compile(r"<table\b[^>]*>(.*)</table>", re.DOTALL | re.IGNORECASE)
+_ATTRIBUTES = re.compile(r' (?:style|height|width|align|class)=".*?"')
+_TBODY = re.compile(r"</?tbody>")
+_BARE_TAGS = re.compile(r"</?(?:sup|sub|span|div|p)>")
+_COLGROUP = re.compile(r"<colgroup>.*?</colgroup>")
+
+
+def normal_text(text: str) -> str:
+    """Word characters alone, formulas within lines as text."""
+    return clean_text(with_plain_formulas(text))
+
+
+def clean_text(text: str) -> str:
+    """Delete everything but word characters and Chinese characters; no NFC."""
+    for sequence in _WHITE:
+        text = text.replace(sequence, "")
+    return _NOT_TEXT.sub("", text)
+
+
+def with_plain_formulas(text: str) -> str:
+    """Formulas within lines that have markup, as plain text."""
+
+    def plain(match: re.Match[str]) -> str:
+        latex = _ESCAPED.sub("", match[1] if match[1] is not None else match[2])
+        if not any(character in latex for character in "\\^_"):
+            return match[0]
+        converted = latex_to_text(latex)
+        return match[0] if converted is None else converted.strip()
+
+    return _INLINE.sub(plain, text)
+
+
+def latex_to_text(latex: str) -> str | None:
+    """Plain text of a formula; None if it cannot be read.
+
+    Raises:
+        MissingDependencyError: pylatexenc is not installed.
+    """
+    converter = _latex_converter()
+    if latex.endswith("\\"):
+        latex += " "  # pylatexenc 3.0 alpha reads a backslash at the end for ever
+    try:
+        return str(converter.latex_to_text(latex))
+    except Exception:  # pylatexenc raises many kinds for malformed input: the rules keep the formula then
+        return None
+
+
+@lru_cache(maxsize=1)
+def _latex_converter() -> Any:
+    try:
+        from pylatexenc.latex2text import LatexNodes2Text
+    except ImportError as error:
+        raise lacks_extra("OmniDocBench needs pylatexenc", "eval") from error
+    logging.getLogger("pylatexenc").addHandler(logging.NullHandler())  # malformed input is no news here
+    return LatexNodes2Text()
+
+
+def normal_formula(latex: str) -> str:
+    """A formula without delimiters, styles and spaces, in lower case."""
+    latex = latex.strip().strip("$").strip("\n")
+    if match := _DISPLAYED.search(latex):
+        latex = match[1].strip()
+    for pattern in _REMOVED_FROM_FORMULAS:
+        latex = pattern.sub("", latex)
+    latex = latex.strip(".")
+    for command in _COMMANDS:
+        latex = latex.replace(command, "")
+    return latex.lower()
+
+
+def normal_table(text: str) -> str:
+    """A document with the table's rows and cells, without attributes but spans and without markup in cells.
+
+    Raises:
+        MissingDependencyError: Beautiful Soup is not installed.
+    """
+    if "<table" not in text.replace(" ", "").replace("'", '"'):
+        return ""
+    content = html.unescape(_with_plain_tags(text)).replace("\n", "")
+    content = unicodedata.normalize("NFKC", content).strip()
+    content = "".join(_WHOLE_TABLE.findall(content))
+    content = _TBODY.sub("", _ATTRIBUTES.sub("", content))
+    content = re.sub(r"\s+", " ", content)
+    content = f'<html><body><table border="1" >{content}</table></body></html>'
+    return _COLGROUP.sub("", _BARE_TAGS.sub("", content))
+
+
+def soup(text: str) -> Any:
+    """HTML as Beautiful Soup's own parser reads it, whose reading of malformed HTML the rules imply.
+
+    Raises:
+        MissingDependencyError: Beautiful Soup is not installed.
+    """
+    try:
+        from bs4 import BeautifulSoup
+    except ImportError as error:
+        raise lacks_extra("OmniDocBench needs Beautiful Soup", "eval") from error
+    return BeautifulSoup(text, "html.parser")
+
+
+def _with_plain_tags(text: str) -> str:
+    tree = soup(text)
+    for cell in tree.find_all("th"):
+        cell.name = "td"
+    for head in tree.find_all("thead"):
+        head.unwrap()
+    for formula in tree.find_all("math"):
+        formula.replace_with(f"${formula.get('alttext', '')}$")
+    for span in tree.find_all("span"):
+        span.unwrap()
+    return str(tree)

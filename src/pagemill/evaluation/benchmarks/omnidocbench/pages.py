@@ -1,0 +1,132 @@
+"""One page of OmniDocBench v1.5: its elements matched with a prediction's, and what each kind of pair amounts to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rapidfuzz.distance import Levenshtein
+
+from pagemill.evaluation.benchmarks.omnidocbench.elements import Category, Element, elements_of
+from pagemill.evaluation.benchmarks.omnidocbench.matching import Match, quick_match, simple_match
+from pagemill.evaluation.benchmarks.omnidocbench.normalise import clean_text, latex_to_text, soup
+from pagemill.evaluation.benchmarks.omnidocbench.truth import FORMULA, IGNORED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class TextPair:
+    """Normalised texts, and what they were made of."""
+
+    truth: str
+    prediction: str
+    raw_truth: str
+    raw_prediction: str
+
+    @property
+    def distance(self) -> int:
+        """Edit distance."""
+        return Levenshtein.distance(self.truth, self.prediction)
+
+    @property
+    def length(self) -> int:
+        """Of the longer text."""
+        return max(len(self.truth), len(self.prediction))
+
+
+@dataclass(frozen=True, slots=True)
+class PageMatch:
+    """A page's truth beside its prediction."""
+
+    texts: list[TextPair]
+    formulas: list[TextPair]
+    tables: list[tuple[str, str]]
+    """HTML of truth and prediction."""
+    true_order: list[float]
+    predicted_order: list[float]
+
+
+def match_page(text: Sequence[Element], tables: Sequence[Element], markdown: str) -> PageMatch:
+    """Match a page's truth with its predicted Markdown.
+
+    Args:
+        text: Text and formulas of the truth.
+        tables: Tables of the truth.
+        markdown: The prediction.
+    """
+    elements = elements_of(markdown)
+    table_pairs, cells = _match_tables(tables, elements)
+    matches = quick_match(text, [*_pool(elements), *cells] if cells else _pool(elements))
+    return PageMatch(
+        texts=_text_pairs(matches),
+        formulas=[_pair(match) for match in matches if match.truth_category == FORMULA and not _is_text(match)],
+        tables=table_pairs,
+        true_order=true_order(_texts(matches)),
+        predicted_order=predicted_order(_texts(matches)),
+    )
+
+
+def _pool(elements: Iterable[Element]) -> list[Element]:
+    """Text and formulas, the kind that comes first before the other one: what counts among equal starts."""
+    found: dict[str, list[Element]] = {}
+    for element in elements:
+        if element.category in (Category.TEXT, Category.EQUATION):
+            found.setdefault(element.category, []).append(element)
+    return [element for kind in found.values() for element in kind]
+
+
+def _match_tables(
+    tables: Sequence[Element], elements: Sequence[Element]
+) -> tuple[list[tuple[str, str]], list[Element]]:
+    """Pairs of tables, and the text in the cells of predicted tables that no table of the truth was left for."""
+    if not tables:
+        return [], []
+    predicted = [element for element in elements if element.category == Category.HTML_TABLE]
+    if sum(element.category == Category.LATEX_TABLE for element in elements) > len(predicted):
+        return [(table.content, "") for table in tables], []  # not converted: they score 0
+    pairs, left = simple_match(tables, predicted)
+    return (
+        [(tables[true].content, "" if other is None else predicted[other].content) for true, other in pairs],
+        [cell for index in left for cell in _cells(predicted[index])],
+    )
+
+
+def _cells(table: Element) -> list[Element]:
+    texts = [cell.string for cell in soup(table.content).find_all("td")]
+    return [Element(Category.TEXT, str(text), table.start) for text in texts if text]
+
+
+def _is_text(match: Match) -> bool:
+    """Whether what was predicted for a formula is text."""
+    return match.prediction_category not in ("", Category.EQUATION)
+
+
+def _texts(matches: Iterable[Match]) -> list[Match]:
+    return [match for match in matches if match.truth_category not in (FORMULA, *IGNORED)]
+
+
+def _pair(match: Match) -> TextPair:
+    return TextPair(match.normal_truth, match.normal_prediction, match.raw_truth, match.raw_prediction)
+
+
+def _text_pairs(matches: Sequence[Match]) -> list[TextPair]:
+    found = [_pair(match) for match in _texts(matches)]
+    for match in matches:
+        if match.truth_category == FORMULA and _is_text(match):
+            plain = latex_to_text(match.raw_truth)
+            truth = clean_text(match.raw_truth if plain is None else plain)
+            found.append(TextPair(truth, match.normal_prediction, match.raw_truth, match.raw_prediction))
+    return found
+
+
+def true_order(matches: Iterable[Match]) -> list[float]:
+    """Places of the truth's elements."""
+    return sorted(order for match in matches for order in match.orders if order)
+
+
+def predicted_order(matches: Iterable[Match]) -> list[float]:
+    """The places in the order in which their elements were predicted."""
+    found = sorted((match for match in matches if match.position is not None), key=lambda match: match.position or 0)
+    return [order for match in found for order in match.orders if order]

@@ -1,0 +1,123 @@
+"""The published file of OmniDocBench: a JSON list of pages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pagemill.evaluation.benchmarks.omnidocbench.elements import Element
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FORMULA = "equation_isolated"
+TABLE = "table"
+IGNORED = (
+    *("equation_caption", "figure_caption", "figure_footnote", "table_caption", "table_footnote"),
+    *("code_algorithm", "code_algorithm_caption", "header", "footer", "page_footnote", "page_number"),
+)
+"""Categories that are neither rewarded nor penalised."""
+_POOLED = ("text_block", "title", "code_txt", "code_txt_caption", "reference", FORMULA, *IGNORED, TABLE)
+"""Categories that count, in the order in which the pool of a page is made."""
+
+
+class Detection(msgspec.Struct):
+    """An annotated element of a page."""
+
+    category_type: str
+    anno_id: int | str | None = None
+    order: float | None = None
+    text: str | None = None
+    latex: str | None = None
+    html: str | None = None
+    attribute: dict[str, Any] | None = None
+    ignore: bool | None = None
+
+    @property
+    def content(self) -> str:
+        """Its formula, table or text."""
+        if self.category_type == FORMULA:
+            return self.latex or self.text or ""
+        return (self.html if self.category_type == TABLE else self.text) or ""
+
+
+class Relation(msgspec.Struct):
+    """Two elements that belong together."""
+
+    relation_type: str = ""
+    source_anno_id: int | str | None = None
+    target_anno_id: int | str | None = None
+
+
+class Extra(msgspec.Struct):
+    """What is annotated beside elements."""
+
+    relation: list[Relation] = []
+
+
+class PageInfo(msgspec.Struct):
+    """Where a page is from."""
+
+    image_path: str
+    page_attribute: dict[str, Any] = {}
+
+
+class Page(msgspec.Struct):
+    """One page of the benchmark."""
+
+    page_info: PageInfo
+    layout_dets: list[Detection]
+    extra: Extra | None = None
+
+
+def true_elements(page: Page) -> tuple[list[Element], list[Element]]:
+    """Text and formulas of a page in reading order, and its tables: version 1.5.
+
+    Blocks that a page's layout cut in two are one element. In a chain of three the middle one comes twice.
+    """
+    return _pooled(page.layout_dets, _chains(page))
+
+
+def _pooled(
+    detections: Sequence[Detection], chains: Sequence[Sequence[int | str]]
+) -> tuple[list[Element], list[Element]]:
+    by_id = {detection.anno_id: detection for detection in detections if detection.anno_id is not None}
+    merged: list[Element] = []
+    for chain in chains:
+        members = sorted((by_id[each] for each in chain if each in by_id), key=lambda each: each.order or 0)
+        if members:
+            content = "".join(member.text or member.content for member in members)
+            merged.append(Element(members[0].category_type, content, members[0].order or 0))
+    parts = {each for chain in chains for each in chain}
+    single = [_element(each) for each in detections if each.anno_id is None or each.anno_id not in parts]
+    pool = _in_order([*single, *merged])
+    return [each for each in pool if each.category != TABLE], [each for each in pool if each.category == TABLE]
+
+
+def _element(detection: Detection) -> Element:
+    return Element(
+        detection.category_type, detection.content, detection.order or 0, attributes=detection.attribute or {}
+    )
+
+
+def _in_order(elements: Sequence[Element]) -> list[Element]:
+    """Those that count, the ones without a place in reading order first."""
+    ranks = {category: rank for rank, category in enumerate(_POOLED)}
+    by_category = sorted((each for each in elements if each.category in ranks), key=lambda each: ranks[each.category])
+    return sorted(by_category, key=lambda each: each.start)
+
+
+def _chains(page: Page) -> list[list[int | str]]:
+    """Ids of blocks to be joined; relations that share a block make one list, in which it comes again."""
+    chains: list[list[int | str]] = []
+    for relation in page.extra.relation if page.extra else ():
+        if relation.relation_type != "truncated":
+            continue
+        pair = [each for each in (relation.source_anno_id, relation.target_anno_id) if each is not None]
+        shared = [chain for chain in chains if set(chain) & set(pair)]
+        for chain in shared:
+            chain += pair
+        if not shared:
+            chains.append(pair)
+    return chains
