@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -42,7 +43,7 @@ _FENCES = [re.compile(rf"^```{name}\n?", re.MULTILINE) for name in ("markdown", 
 _FENCE_END = re.compile(r"```\n?$", re.MULTILINE)
 _DOCUMENT_TAGS = ("<html>", "</html>", "<body>", "</body>")
 _LATEX_TABLE = re.compile(r"\\begin{table}(.*?)\\end{table}", re.DOTALL)
-_MAX_UNCLOSED = 1000
+_MAX_UNCLOSED = 100
 """Tables without an end, after which no more are looked for: each costs a pass over the page."""
 _HTML_TABLE = re.compile(r"<table.*?</table>", re.DOTALL)
 _MARKDOWN_TABLE = re.compile(r"\|\s*.*?\s*\|\n", re.DOTALL)
@@ -127,23 +128,24 @@ _HTML = _Brackets(re.compile(r"<table(?:[^>]*)>"), re.compile(r"</table>"), 16, 
 
 
 def _outermost(content: str, brackets: _Brackets) -> list[tuple[int, int]]:
+    begins = [match.start() for match in brackets.begin.finditer(content)]
+    ends = [match.start() for match in brackets.end.finditer(content)]
     found: list[tuple[int, int]] = []
     position = 0
     for _ in range(_MAX_UNCLOSED):
         opened: list[int] = []
-        while True:
-            begin, end = brackets.begin.search(content, position), brackets.end.search(content, position)
-            if begin and (not end or begin.start() < end.start()):
-                opened.append(begin.start())
-                position = begin.start() + brackets.end_step
-            elif end:
-                position = end.start() + brackets.end_step
+        next_begin, next_end = bisect_left(begins, position), bisect_left(ends, position)
+        while next_begin < len(begins) or next_end < len(ends):
+            if next_begin < len(begins) and (next_end == len(ends) or begins[next_begin] < ends[next_end]):
+                opened.append(begins[next_begin])
+                position = begins[next_begin] + brackets.end_step
+            else:
+                position = ends[next_end] + brackets.end_step
                 if opened:
                     start = opened.pop()
                     if not opened:
                         found.append((start, min(position, len(content))))
-            else:
-                break
+            next_begin, next_end = bisect_left(begins, position), bisect_left(ends, position)
         if not opened:
             break
         position = opened[0] + brackets.begin_step  # the first one has no end: all over again behind it

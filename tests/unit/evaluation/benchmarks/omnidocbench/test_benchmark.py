@@ -117,11 +117,8 @@ def test_decomposed_hangul_is_right_by_our_rules(tmp_path: Path) -> None:
 
 def test_figures(tmp_path: Path) -> None:
     tables = {"category_type": "table", "order": 2, "html": TABLE}
-    (tmp_path / "pages.json").write_text(
-        json.dumps(
-            [page("a.jpg", text("abcd", 1), tables, tables), page("b.jpg", text("abcdef", 1)), page("c.jpg", tables)]
-        )
-    )
+    pages = [page("a.jpg", text("abcd", 1), tables, tables), page("b.jpg", text("abcdef", 1)), page("c.jpg", tables)]
+    (tmp_path / "pages.json").write_text(json.dumps(pages))
     benchmark = OmniDocBenchV15()
     samples = benchmark.load(tmp_path / "pages.json")
     texts = [f"abcx\n\n{TABLE}", "abcdef", TABLE]

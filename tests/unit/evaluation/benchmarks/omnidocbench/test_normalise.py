@@ -45,9 +45,8 @@ def test_table() -> None:
         'x<table class="k"><thead><tr><th style="a">H<sup>2</sup></th></tr></thead><tbody><tr><td colspan="2">½ &lt;'
         '<span>s</span><math alttext="x^2"><mi>x</mi></math></td></tr></tbody></table>'
     )
-    assert normal_table(table) == (
-        '<html><body><table border="1" ><tr><td>H2</td></tr><tr><td colspan="2">1⁄2 <s$x^2$</td></tr></table></body></html>'
-    )
+    rows = '<tr><td>H2</td></tr><tr><td colspan="2">1⁄2 <s$x^2$</td></tr>'
+    assert normal_table(table) == f'<html><body><table border="1" >{rows}</table></body></html>'
     assert normal_table("no table") == ""
 
 
