@@ -180,6 +180,28 @@ def test_eval(out: Path, tmp_path: Path):
     assert result["parts"]["fused"]["overall"]["means"]["Success@1"] == 1
 
 
+def test_eval_run_and_compare(finished: Path, tmp_path: Path):
+    with (finished / "out" / "ocr_results.jsonl").open() as records:
+        regions = [region for line in records for region in json.loads(line)["regions"]]
+    html = next(region["content"] for region in regions if region["label"] == "table")
+    (tmp_path / "truth.json").write_text(json.dumps({"one.png": html, "two.png": html}))
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "one.html").write_text(html)
+    (tmp_path / "b" / "two.html").write_text(html.replace("<td>", "<td>x"))
+    scores = {}
+    for name, status in (("a", ExitCode.PAGES_FAILED), ("b", ExitCode.OK)):
+        given = (tmp_path / "truth.json", "--predictions", tmp_path / name, "-o", tmp_path / f"scores-{name}")
+        result = json.loads(called("eval", "run", "pubtabnet", *given, "--json", status=status))
+        scores[name] = result["figures"]["teds"]["value"]
+    assert scores["a"] == 0.5 < scores["b"] < 1
+    page = tmp_path / "difference.html"
+    compared = called("eval", "compare", tmp_path / "scores-a", tmp_path / "scores-b", "-o", page, "--json")
+    assert json.loads(compared)["metrics"][0]["better"] == 1
+    assert "two.png" in page.read_text()
+    assert "pubtabnet" in called("eval", "list")
+
+
 def test_publish(out: Path, tmp_path: Path):
     called("publish", out, "--to", tmp_path / "dataset", "--licence", "cc0-1.0")
     assert pq.read_table(tmp_path / "dataset" / "data").num_rows == PAGES

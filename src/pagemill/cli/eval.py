@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -11,19 +11,29 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from pagemill.app.queries import AUTO, judged_queries, places_of
-from pagemill.app.search import Searcher
-from pagemill.cli.options import FILE, QueriesType, choice, json_option, run_directory, takes
+from pagemill.app.evaluate import Evaluation, benchmark_data, evaluate, read_evaluation
+from pagemill.app.evaluation_report import comparison_html, evaluation_html, sample_images
+from pagemill.app.options import DirectoryOptions, ParseOptions
+from pagemill.cli.eval_retrieval import retrieval
+from pagemill.cli.options import FOLDER, GroupedCommand, Name, choice, given, takes, under
 from pagemill.cli.progress import ProgressBar, messages
-from pagemill.config.settings import QueryEngineSettings
-from pagemill.errors import CorruptInputError, InputError, OutputError
-from pagemill.evaluation import retrieval as scoring
-from pagemill.evaluation.query_sets import QueryFormat
-from pagemill.evaluation.retrieval import Comparison, RetrievalResult
-from pagemill.store.files import write_whole
+from pagemill.cli.wording import indented_json, number
+from pagemill.config.options import options_of
+from pagemill.config.settings import OUTPUT, available_cores
+from pagemill.errors import ExitCode, PagemillError
+from pagemill.evaluation import benchmarks
+from pagemill.evaluation.benchmark import Benchmark, Figure, Rules
+from pagemill.evaluation.comparing import ResultComparison, compare
+from pagemill.sources.options import SourceOptions
+from pagemill.store.files import encoded, output_errors, write_whole
 
-_EXAMPLES = 3
-_TABLE_WIDTH = 116
+_WIDTH = 110
+_REPORT = "report.html"
+_NAMED = 5
+_SHOWN = 10
+_SCORING = "Scoring"
+_NOT_HERE = (*(each.key for each in options_of(SourceOptions)), "report", "strict", "crops", "resume")
+"""Options of parsing that a benchmark decides."""
 
 
 @click.group(name="eval")
@@ -31,144 +41,246 @@ def command() -> None:
     """Score results against ground truth."""
 
 
-@command.command("retrieval", short_help="Score search results.")
-@run_directory
-@click.option(
-    *("--queries", "queries_from"),
-    required=True,
-    type=QueriesType(),
-    metavar="FILE|auto",
-    help="File of queries; auto: those of the dataset whose pages were parsed.",
-)
-@click.option(
-    *("--format", "query_format"),
-    type=choice(QueryFormat),
-    help="Format of the queries.  [default: sds-kopub for a .parquet or .arrow, beir with --qrels, else jsonl]",
-)
-@click.option("--qrels", type=FILE, metavar="FILE", help="beir: file of the relevant pages.")
-@click.option(
-    "--near-duplicate",
-    "similarity",
-    type=click.FloatRange(0.5, 1.0),
-    metavar="COSINE",
-    default=0.98,
-    show_default=True,
-    help="Minimum cosine similarity of the vectors of near-duplicate pages.",
-)
-@takes(engines=QueryEngineSettings)
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the result to this file as JSON."
-)
-@click.option("--compare", type=FILE, metavar="FILE", help="Compare with an earlier result (-o), query by query.")
-@json_option
-def retrieval(
-    out: Path,
-    queries_from: str,
-    query_format: str | None,
-    qrels: Path | None,
-    similarity: float,
-    engines: QueryEngineSettings,
-    output: Path | None,
-    compare: Path | None,
-    as_json: bool,
-) -> None:
-    """Search the index of a run for queries and score the results: recall, nDCG, reciprocal rank.
+command.add_command(retrieval)
 
-    Each part of the index is scored on its own, and all of them fused as by pagemill search.
+
+@command.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_benchmarks(as_json: bool) -> None:
+    """List the benchmarks that `pagemill eval run` knows."""
+    known = [benchmarks.create(name) for name in benchmarks.names()]
+    if as_json:
+        click.echo(indented_json([_described(each) for each in known]))
+        return
+    table = Table(box=None)
+    for name in ("name", "benchmark", "predictions", "by", "data on the Hub"):
+        table.add_column(name)
+    for each in known:
+        table.add_row(each.name, each.title, each.kind.value, each.primary, each.hub_id or "")
+    _console().print(table)
+
+
+def _described(benchmark: Benchmark) -> dict[str, object]:
+    return {
+        "name": benchmark.name,
+        "title": benchmark.title,
+        "kind": benchmark.kind,
+        "metrics": list(benchmark.metrics),
+        "primary": benchmark.primary,
+        "rules": benchmark.origin,
+        "hub_id": benchmark.hub_id,
+    }
+
+
+@command.command("run", cls=GroupedCommand)
+@click.argument("benchmark_name", metavar="BENCH", type=click.Choice(benchmarks.names()))
+@click.argument("data", required=False)
+@click.option(*("-o", "--output"), type=Name(Path), required=True, help="Folder for the results.", **under(OUTPUT))
+@click.option(
+    "--predictions",
+    type=click.Path(path_type=Path, exists=True),
+    metavar="PATH",
+    help="Score these predictions, of any tool, instead of parsing the benchmark's files.",
+    **under(_SCORING),
+)
+@click.option(
+    "--rules",
+    type=choice(Rules),
+    default=Rules.PAGEMILL.value,
+    show_default=True,
+    help="pagemill: every missing or failed prediction counts 0; official: as the benchmark's own scorer.",
+    **under(_SCORING),
+)
+@click.option(
+    "--jobs", type=click.IntRange(min=1), help="Scoring processes.  [default: one per core]", **under(_SCORING)
+)
+@click.option(
+    "--first", type=click.IntRange(min=1), metavar="N", help="Take the first N samples only.", **under(_SCORING)
+)
+@takes(
+    options=ParseOptions,
+    directory=DirectoryOptions,
+    leave_out=_NOT_HERE,
+    aliases={"recognition_engine": "--engine"},
+)
+@click.option("--html/--no-html", default=True, help="Write report.html.  [default: on]", **under(OUTPUT))
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.", **under(OUTPUT))
+@click.option(
+    "-q", "--quiet", is_flag=True, help="Print failures only, neither progress nor a summary.", **under(OUTPUT)
+)
+def run_benchmark(
+    benchmark_name: str,
+    data: str | None,
+    output: Path,
+    predictions: Path | None,
+    rules: str,
+    jobs: int | None,
+    first: int | None,
+    options: ParseOptions,
+    directory: DirectoryOptions,
+    html: bool,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Score pagemill, or the predictions of any tool, on a benchmark.
+
+    BENCH is one of `pagemill eval list`. DATA is the path of its published files, or hf://datasets/OWNER/NAME; without
+    it the published dataset is fetched. The options of parsing are those of `pagemill parse`.
 
     \b
-    pagemill eval retrieval out --queries queries.jsonl -o today.json
-    pagemill eval retrieval out --queries auto
-    pagemill eval retrieval out --queries queries.jsonl --compare yesterday.json
+    pagemill eval run pubtabnet pubtabnet/ -o scores
+    pagemill eval run pubtabnet pubtabnet/ -o scores-of-glm --engine vlm --model glm-ocr --server http://127.0.0.1:8000
+    pagemill eval run pubtabnet pubtabnet/ -o scores-of-tool --predictions tool/
+
+    To resume, repeat the command.
     """  # noqa: D301 - click wants the control character
-    other = None
-    if compare:
-        try:
-            other = msgspec.json.decode(compare.read_bytes(), type=scoring.RetrievalResult)
-        except msgspec.DecodeError as error:
-            raise CorruptInputError(
-                f"{compare} is not a result of pagemill eval retrieval: {error}", remedy="Name a file written by -o."
-            ) from error
-    if output and not output.absolute().parent.is_dir():  # before the work begins
-        raise OutputError(f"cannot write {output}: no such folder", remedy="Create it, or name another file.")
-    scoring.scorer()  # fails now if ir-measures is not installed
-    chosen = QueryFormat(query_format) if query_format else None
-    queries, where = judged_queries(queries_from, chosen, qrels, places_of(out), out)
-    if queries_from == AUTO:
-        click.echo(f"queries: {len(queries):,}, from {where}", err=True)
-    with Searcher(out, engines) as searcher:
-        index = searcher.index
-        pages = index.page_ids()
-        if queries_from == AUTO and not {page for query in queries for page in query.relevant}.intersection(pages):
-            raise InputError(
-                f"no page of {out} answers any query of {where}",
-                remedy="Name the queries of these pages, or parse and index the pages of these queries.",
-            )
-        if index.behind:
-            click.echo(f"Note: {index.behind}. To update it: pagemill index {out}", err=True)
-        with ProgressBar(messages(), len(queries), "searching") as bar:
-            result = scoring.evaluate(
-                queries,
-                lambda query: searcher.ranked_names(query.query),
-                index=searcher.description(),
-                known_pages=pages,
-                duplicates_of=lambda page: index.near_duplicates(page, similarity=similarity),
-                tell=lambda done: bar.update(done, len(queries)),
-            )
-    comparisons = scoring.compare(result, other) if other else []
+    console = messages(quiet=quiet)
+    if predictions is not None and (parsing := _flags_of_parsing()):
+        raise click.UsageError(f"--predictions scores what is there: leave out {' and '.join(parsing)}")
+    benchmark = benchmarks.create(benchmark_name)
+    place = benchmark_data(benchmark, data, console.note)
+    samples = benchmark.load(place)[:first]
+    with output_errors(output):
+        output.mkdir(parents=True, exist_ok=True)
+    engine = None
+    if predictions is None:
+        from pagemill.app.predictions import predict  # with all of parsing
+
+        predictions, engine = predict(benchmark, samples, output, options, directory, quiet=quiet)
+    read = benchmark.predictions(predictions, samples)
+    with ProgressBar(console) as bar:
+        result = evaluate(
+            benchmark,
+            samples,
+            read,
+            output,
+            rules=Rules(rules),
+            jobs=jobs or available_cores(),
+            data=place,
+            predictions=predictions.absolute(),
+            engine=engine,
+            tell=bar.update,
+        )
+        if html:
+            pieces = evaluation_html(benchmark, result, sample_images(samples))
+            write_whole(output / _REPORT, (each for piece in pieces for each in encoded(piece)))
     if as_json:
-        click.echo(msgspec.json.encode({"result": result, "comparison": comparisons} if other else result).decode())
+        click.echo(indented_json(msgspec.structs.replace(result, scores=[])))
+    elif not quiet:
+        _print_result(benchmark, result)
+    console.note(f"in {output}")
+    _print_unscored(result, console.say)
+    return ExitCode.PAGES_FAILED if result.missing or result.failed else ExitCode.OK
+
+
+def _flags_of_parsing() -> list[str]:
+    return [option.flags[-1] for kind in (ParseOptions, DirectoryOptions) for option, _ in given(kind).values()]
+
+
+def _print_result(benchmark: Benchmark, result: Evaluation) -> None:
+    console = _console()
+    title = f"{benchmark.title}, {number(result.samples, 'sample')}, {result.rules.value} rules"
+    console.print(
+        _figures(title, ["value", "values", "of"], ((name, _row(each)) for name, each in result.figures.items()))
+    )
+    for group, values in result.groups.items():
+        names = list(result.figures)
+        rows = ((value, [_value(figures[name]) for name in names]) for value, figures in values.items())
+        console.print(_figures(f"by {group}", names, rows))
+    seconds = max(result.scoring_seconds, 1e-3)
+    reused = (
+        f"; {result.reused:,} known from before" if result.reused else f", {result.samples / seconds:,.1f} a second"
+    )
+    console.print(f"{result.scorer}\nscored in {seconds:.1f} s{reused}", markup=False, soft_wrap=True)
+
+
+def _print_unscored(result: Evaluation, say: object) -> None:
+    for what, ids in (("missing", result.missing), ("failed", list(result.failed))):
+        if ids:
+            more = f" and {len(ids) - _NAMED:,} more" if len(ids) > _NAMED else ""
+            reason = f": {result.failed[ids[0]]}" if what == "failed" and len(ids) == 1 else ""
+            say(f"{number(len(ids), 'prediction')} {what}: {', '.join(ids[:_NAMED])}{more}{reason}")  # type: ignore[operator]
+
+
+@command.command("compare")
+@click.argument("first", metavar="A", type=FOLDER)
+@click.argument("second", metavar="B", type=FOLDER)
+@click.option("-o", "--output", type=Name(Path), metavar="FILE", help="Write an HTML page with both side by side.")
+@click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
+def compare_results(first: Path, second: Path, output: Path | None, as_json: bool) -> None:
+    """Compare two results of `pagemill eval run`, sample by sample.
+
+    A and B are their folders. The interval of a difference is a paired bootstrap over samples, with a fixed seed.
+
+    \b
+    pagemill eval compare before after
+    pagemill eval compare before after -o difference.html
+    """  # noqa: D301 - click wants the control character
+    results = read_evaluation(first), read_evaluation(second)
+    benchmark = benchmarks.create(results[0].benchmark)
+    comparison = compare(benchmark, *results)
+    if output is not None:
+        try:
+            images = sample_images(benchmark.load(Path(results[1].data)))
+        except PagemillError as error:
+            click.echo(f"Note: no images: {error.message}", err=True)
+            images = sample_images([])
+        names = _short_names(first, second)
+        pieces = comparison_html(benchmark, comparison, *results, names, images)
+        write_whole(output, (each for piece in pieces for each in encoded(piece)))
+    if as_json:
+        click.echo(indented_json(comparison))
     else:
-        _print(result, comparisons)
-    if output:  # last: if it cannot be written, the result has been printed
-        write_whole(output, [msgspec.json.format(msgspec.json.encode(result))])
+        _print_comparison(comparison, _short_names(first, second))
 
 
-def _print(result: RetrievalResult, comparisons: list[Comparison]) -> None:
-    console = Console(highlight=False, width=max(_TABLE_WIDTH, shutil.get_terminal_size().columns))
-    fused = result.parts[scoring.FUSED]
-    rows = {part: found.overall for part, found in result.parts.items()}
-    if result.near_duplicates:
-        rows["fused, near-duplicates counted"] = fused.duplicates_counted
-    rows |= {f"fused, type {name}": scores for name, scores in fused.by_type.items()}
-    rows |= {f"fused, domain {name}": scores for name, scores in fused.by_domain.items()}
-    scored = [
-        (name, f"{scores.queries:,}", *(f"{scores.means[measure]:.3f}" for measure in scoring.MEASURES))
-        for name, scores in rows.items()
-    ]
-    title = f"{result.queries:,} queries, {result.index['pages']:,} pages; mean over queries"
-    console.print(_table(title, ("", "queries", *scoring.MEASURES), scored))
-    if comparisons:
-        compared = [
-            (
-                *(f"{each.part}, {each.measure}", f"{each.mean:.3f}", f"{each.other:.3f}", f"{each.difference:+.3f}"),
-                *(f"{each.p_value:.4f}", str(each.better), str(each.worse)),
-            )
-            for each in comparisons
-        ]
-        columns = ("", "this", "other", "difference", "p", "better", "worse")
-        console.print(_table("Compared query by query: paired randomisation test", columns, compared))
-    for line in _notes(result):
-        console.print(line, markup=False, soft_wrap=True)
+def _short_names(first: Path, second: Path) -> tuple[str, str]:
+    names = first.resolve().name, second.resolve().name
+    return names if names[0] != names[1] else (str(first), str(second))
 
 
-def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+def _print_comparison(comparison: ResultComparison, names: tuple[str, str]) -> None:
+    console = _console()
+    head = [*names, "difference", f"{comparison.confidence:.0%} interval", "better", "worse", "samples"]
+    rows = (
+        (
+            each.metric,
+            [
+                *(f"{each.first:.4f}", f"{each.second:.4f}", f"{each.difference:+.4f}"),
+                f"{each.low:+.4f} to {each.high:+.4f}",
+                *(f"{each.better:,}", f"{each.worse:,}", f"{each.samples:,}"),
+            ],
+        )
+        for each in comparison.metrics
+    )
+    console.print(_figures(f"{comparison.benchmark}: means over samples, paired bootstrap", head, rows))
+    worst = [each for each in comparison.samples if each.difference][:_SHOWN]
+    if worst:
+        values = ((each.id, [f"{each.first:.4f}", f"{each.second:.4f}", f"{each.difference:+.4f}"]) for each in worst)
+        console.print(_figures(f"largest losses, {comparison.primary}", [*names, "difference"], values))
+    for name, only in zip(names, (comparison.only_first, comparison.only_second), strict=True):
+        if only:
+            click.echo(f"{number(len(only), 'sample')} in {name} only: {', '.join(only[:_NAMED])}", err=True)
+
+
+def _console() -> Console:
+    return Console(highlight=False, width=max(_WIDTH, shutil.get_terminal_size().columns))
+
+
+def _row(figure: Figure) -> list[str]:
+    return [_value(figure), f"{figure.samples:,}", figure.aggregation + (f" ({figure.note})" if figure.note else "")]
+
+
+def _value(figure: Figure) -> str:
+    return "unavailable" if figure.value is None else f"{figure.value:.4f}"
+
+
+def _figures(title: str, head: Sequence[str], rows: Iterator[tuple[str, list[str]]]) -> Table:
     """A table of figures; the first column names the rows."""
-    table = Table(title=title, box=None)
-    for name in columns:
-        table.add_column(name, justify="right" if name else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
+    table = Table(title=title, title_justify="left", box=None)
+    table.add_column("")
+    for name in head:
+        table.add_column(name, justify="left" if name == "of" else "right")
+    for name, cells in rows:
+        table.add_row(name, *cells)
     return table
-
-
-def _notes(result: RetrievalResult) -> list[str]:
-    notes = [f"scorer: {result.scorer}; depth {result.depth} pages; queries without a result count as 0"]
-    duplicates = [f"{each.page_id} ({', '.join(each.duplicates[:_EXAMPLES])})" for each in result.near_duplicates]
-    for what, pages in (
-        ("that have near-duplicates", duplicates),
-        ("that are not in the index", result.unknown_pages),
-    ):
-        if pages:
-            notes.append(f"relevant pages {what}: {len(pages):,}: {', '.join(pages[:_EXAMPLES])}")
-    return notes

@@ -107,13 +107,18 @@ queries_option = functools.partial(
 
 
 def takes(
-    *, leave_out: Collection[str] = (), changes: Mapping[str, Mapping[str, Any]] | None = None, **settings: type
+    *,
+    leave_out: Collection[str] = (),
+    changes: Mapping[str, Mapping[str, Any]] | None = None,
+    aliases: Mapping[str, str] | None = None,
+    **settings: type,
 ) -> Callable[[Command], Command]:
     """Give a command the options of settings classes; it gets an object of each.
 
     Args:
         leave_out: Keys of options that the command does not have.
         changes: By key, arguments of :func:`click.option` that differ in this command, such as its default.
+        aliases: By key, another flag of the option in this command.
         **settings: The classes, by the parameter that gets the object. An option of several classes appears once.
     """
     options: dict[str, Option] = {}
@@ -137,7 +142,9 @@ def takes(
             return function(**values, **objects)
 
         for each in reversed(options.values()):
-            click.option(*_names(each), **(_details(each) | dict((changes or {}).get(each.key, {}))))(command)
+            alias = (aliases or {}).get(each.key)
+            names = [*([alias] if alias else []), *_names(each)]
+            click.option(*names, **(_details(each) | dict((changes or {}).get(each.key, {}))))(command)
         return command  # type: ignore[return-value]
 
     return decorate

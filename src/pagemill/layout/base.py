@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+GIVEN = "given"
+"""``DetectedRegion.source`` of a region that is known, not detected: it is never dissolved."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectedRegion:
     """One region as detection gives it, in pixels of the image that was handed in."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from pagemill.document.geometry import area, areas, as_array, as_boxes, components, frame_of, intersection_matrix
 from pagemill.document.labels import FIGURES, FLOWING, FORMULAS, PICTURES, Label
-from pagemill.layout.base import DetectedRegion
+from pagemill.layout.base import GIVEN, DetectedRegion
 from pagemill.layout.misread import (
     fills_page,
     find_table,
@@ -101,7 +101,9 @@ def _dissolve(regions: Iterable[DetectedRegion], boxes: Floats, pixels: Pixels) 
         inside = boxes[_shares(boxes, box[None])[:, 0] >= LAYOUT.line_inside]
         label = logo_label(box, pixels.shape[0]) if region.label is Label.IMAGE else region.label
         draft = Draft(label, box, region)
-        if label in FIGURES:
+        if region.source == GIVEN:
+            drafts.append(draft)
+        elif label in FIGURES:
             drafts += _real_pictures(draft, inside, pixels)
         elif label is Label.DISPLAY_FORMULA:
             drafts += _real_formulas(draft, inside, pixels)
