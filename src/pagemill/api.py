@@ -36,6 +36,7 @@ class StreamKeywords(TypedDict, total=False):
 
     languages: Sequence[str] | None
     text_layer: str | None
+    photographs: str | None
     pages: str | None
     password: str | None
     recursive: bool

@@ -23,3 +23,11 @@ class TextLayerMode(StrEnum):
     AUTO = "auto"  # if it is present and sound
     ALWAYS = "always"  # if it is present, sound or not
     NEVER = "never"
+
+
+class PhotographMode(StrEnum):
+    """Whether page images are unwarped and lit evenly before they are read."""
+
+    AUTO = "auto"  # photographs, recognized by their light
+    ALWAYS = "always"  # every page image
+    NEVER = "never"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
-from pagemill.config.modes import LINES, VLM, ReadingMode, TextLayerMode
+from pagemill.config.modes import LINES, VLM, PhotographMode, ReadingMode, TextLayerMode
 from pagemill.config.options import Settings, option
 from pagemill.errors import UsageError
 
@@ -125,6 +125,11 @@ class ParseSettings(Settings):
     text_layer: TextLayerMode = option(
         help="Use the text layer of PDFs: where it is sound, always, or never.",
         shown_default="auto; never with a region engine",
+    )
+    photographs: PhotographMode = option(
+        default=PhotographMode.AUTO,
+        help="Unwarp pages that are recognized, not taken from a text layer: photographs (auto), all (always), or none "
+        "(never).",
     )
     crops: bool = option(default=True, heading=OUTPUT, help="Save image, chart and formula regions.")
     recognition: RecognitionSettings = RecognitionSettings()

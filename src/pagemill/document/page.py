@@ -10,7 +10,7 @@ import msgspec
 from pagemill.document.geometry import Box, Point
 from pagemill.document.labels import Label
 
-SCHEMA_VERSION = "1.4"
+SCHEMA_VERSION = "1.5"
 RESUMABLE_SCHEMA = "1.2"
 """Of the oldest records beside which new ones may stand in a run: since then fields were added that have a default."""
 
@@ -47,8 +47,9 @@ class PageError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Something that went wrong on a page, as data that travels with it."""
 
     component: str
-    """Stage that failed: ``source``, ``decode``, ``text_layer``, ``recognition``, ``deskew``, ``layout``, ``analysis``,
-    ``table`` (a region of a page that is otherwise good), ``crops``, or ``worker`` for the process as a whole."""
+    """Stage that failed: ``source``, ``decode``, ``text_layer``, ``unwarping``, ``recognition``, ``deskew``, ``layout``,
+    ``analysis``, ``table`` (a region of a page that is otherwise good), ``crops``, or ``worker`` for the process as a
+    whole."""
     category: str
     """Machine-readable kind, e.g. ``timeout``, ``crash``, ``encrypted``, ``too_large``, ``corrupt``, ``internal``."""
     message: str
@@ -157,6 +158,9 @@ class PageResult(msgspec.Struct, kw_only=True):
     dpi: float | None = None
     rotation: int = 0
     """Degrees clockwise by which the decoded image was turned upright before layout (0, 90, 180, 270)."""
+    unwarped: str = ""
+    """What unwarped the photograph of a page before it was read (``uvdoc``); empty for a page read as it is. Boxes lie
+    on the photograph, ``image_crops`` show the flat page."""
     page_key: str = ""
     """Identity of the page by content (:class:`pagemill.document.identity.PageKey` as text)."""
     status: Status = Status.DONE

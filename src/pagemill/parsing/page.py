@@ -7,10 +7,10 @@ import functools
 import logging
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
-from pagemill.config.modes import ReadingMode, TextLayerMode
+from pagemill.config.modes import PhotographMode, ReadingMode, TextLayerMode
 from pagemill.document.labels import FIGURES
 from pagemill.document.page import (
     DOUBTS,
@@ -31,11 +31,14 @@ from pagemill.errors import (
     first_of,
 )
 from pagemill.export.markdown import page_markdown
+from pagemill.imaging.photograph import evenly_lit
+from pagemill.imaging.transforms import rotate_quarter
 from pagemill.parsing.analyse import analyse_page
 from pagemill.parsing.lines import clean_lines, is_vertical
+from pagemill.parsing.photographs import unwarp_page
 from pagemill.parsing.record import begun_record, cut_pictures, preview_of
 from pagemill.parsing.regions import finish_page, finish_whole_page, prepare_page, prepare_whole_page
-from pagemill.parsing.text_layer_soundness import PARTIAL, SOUND, judge, merge_lines
+from pagemill.parsing.text_layer_soundness import PARTIAL, SOUND, UNSOUND, judge, merge_lines
 from pagemill.parsing.thresholds import PARSING
 from pagemill.parsing.upright import level_page
 from pagemill.recognition.languages import LANGUAGE_OF_SCRIPT, remedy_for
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
     from pagemill.imaging.page import DecodedPage
     from pagemill.imaging.types import Pixels
     from pagemill.layout.base import DetectedRegion
+    from pagemill.parsing.photographs import Photograph
     from pagemill.parsing.record import Files, PreparedPage
     from pagemill.recognition.base import PageReading, RegionReader
     from pagemill.recognition.reader import ReadPage
@@ -161,6 +165,8 @@ async def parse_page(
             if detected is None:
                 await run.decode()
             verdict = await _judge_text_layer(run)
+            if await run.unwarp(verdict):
+                detected = None  # they lie on the photograph
             if verdict == SOUND or not settings.recognition.reads_regions:
                 return await _by_lines(run, verdict)
             return await _by_model(run, await services.region_reader(), detected)
@@ -194,6 +200,8 @@ class _PageRun:
     limit: asyncio.Timeout = field(default_factory=lambda: asyncio.timeout(None))
     page: DecodedPage = field(init=False)
     """From its decoding until its pixels are released."""
+    photograph: Photograph | None = None
+    """What ``page`` was unwarped from."""
     unserved: bool = False
 
     @property
@@ -234,6 +242,18 @@ class _PageRun:
         self.page, detected = both
         self.start_limit()
         return detected
+
+    async def unwarp(self, verdict: str | None) -> bool:
+        """Lay the page flat where it is the photograph of one, and none of its text layer is used."""
+        layer = self.page.text_layer
+        is_used = verdict not in (None, UNSOUND) or (layer is not None and layer.marks)
+        if is_used or self.settings.photographs is PhotographMode.NEVER:
+            return False
+        previewed = self.ref.position < self.settings.preview_pages
+        found = await self.compute("unwarping", unwarp_page, self.page, self.settings.photographs, previewed=previewed)
+        if found is not None:
+            self.page, self.photograph = found
+        return found is not None
 
     def start_limit(self) -> None:
         """Give the page its full time limit from now on."""
@@ -276,6 +296,8 @@ class _PageRun:
     def done(self, record: PageResult, crops: Files, preview: bytes | None) -> ParsedPage:
         """The parsed page, with the time that its stages took."""
         record.timings = self.seconds
+        if self.photograph is not None:
+            self.photograph.restore(record)
         if self.ref.warning is not None:
             record.errors.insert(0, self.ref.warning)
         return ParsedPage(document=self.ref.document, record=record, crops=crops, preview=preview)
@@ -315,7 +337,10 @@ async def _by_model(run: _PageRun, reader: RegionReader, detected: Sequence[Dete
     prepared = await run.compute("preparation", prepare, run.ref, run.page, found, reader.prepare, run.settings)
     readings = await run.read_remotely(read, prepared)
     crops = await run.compute("analysis", finish, prepared, readings, run.settings)
-    return run.done(prepared.record, crops, prepared.preview)
+    preview = prepared.preview
+    if run.photograph is not None:
+        preview = await run.compute("preparation", preview_of, run.ref, run.photograph.turned(0), run.settings)
+    return run.done(prepared.record, crops, preview)
 
 
 async def _read_page(reader: RegionReader, request: Any) -> PageReading:
@@ -332,6 +357,8 @@ async def _read_page(reader: RegionReader, request: Any) -> PageReading:
 async def _by_lines(run: _PageRun, verdict: str | None) -> ParsedPage:
     """A page made of its text lines: those of its text layer if it is sound, else what recognition reads."""
     page, settings = run.page, run.settings
+    if run.photograph is not None:
+        page = replace(page, pixels=await run.compute("unwarping", evenly_lit, page.pixels))
     layer = page.text_layer if verdict is not None else None
     of_layer: Sequence[TextLine] = ()
     if layer is not None:
@@ -358,8 +385,11 @@ async def _by_lines(run: _PageRun, verdict: str | None) -> ParsedPage:
     record.text_source = source if level.lines else ""
 
     pixels = level.upright.pixels
+    if run.photograph is not None:  # in their own colours
+        pixels = rotate_quarter(run.page.pixels, level.rotation)
     crops = await run.compute("crops", _with_pictures, record, pixels) if settings.crops else ()
-    return run.done(record, crops, await run.compute("crops", preview_of, run.ref, pixels, settings))
+    shown = pixels if run.photograph is None else run.photograph.turned(level.rotation)
+    return run.done(record, crops, await run.compute("crops", preview_of, run.ref, shown, settings))
 
 
 def _what_was_read(read: ReadPage, lines: Sequence[TextLine], record: PageResult) -> Iterator[PageError]:

@@ -313,6 +313,9 @@ class ParsingThresholds:
     # Pages read by a model.
     open_characters = 40
     """Characters from which a text without a full stop at its end is a paragraph that continues, and not a label."""
+    outline_points = 9
+    """Points of each side of a box that are put into a photograph: of a side bent as much as severity 1 of the camera
+    does, what lies between them is 0.5 pixels off."""
     blank_contrast = 32
     """Least difference of brightness on a page that is not blank."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pagemill.config.model_cards import load_card
-from pagemill.config.modes import VLM, ReadingMode, TextLayerMode
+from pagemill.config.modes import VLM, PhotographMode, ReadingMode, TextLayerMode
 from pagemill.document.page import RESUMABLE_SCHEMA
 from pagemill.errors import MissingInputError
 from pagemill.layout.pp_doclayout_engine import PPDocLayoutEngine, deciding
@@ -39,6 +39,8 @@ def settings_identity(settings: ParseSettings, layout: LayoutChoice) -> dict[str
     values: dict[str, Any] = {
         "languages": settings.languages,
         "text_layer": settings.text_layer,
+        # None where it is the default: runs of older versions do not name it.
+        "photographs": None if settings.photographs is PhotographMode.AUTO else settings.photographs,
         "crops": settings.crops,
         "layout_engine": None,
         "layout_model": None,

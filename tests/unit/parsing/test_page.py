@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
+from pagemill.config.modes import PhotographMode
 from pagemill.config.settings import ParseSettings
 from pagemill.document.identity import PageKey
 from pagemill.document.page import Status, TextLine
 from pagemill.errors import EngineError, PagemillError, TooLargeError
+from pagemill.imaging import unwarping
 from pagemill.imaging.page import DecodedPage, TextLayer
 from pagemill.parsing.page import dead_page, parse_page
 from pagemill.recognition.reader import ReadPage
@@ -202,3 +206,80 @@ async def test_cancelling_is_no_failure_of_the_page():
     page.cancel()
     with pytest.raises(asyncio.CancelledError):
         await page
+
+
+SHADED = np.clip(
+    np.linspace(250, 140, 400)[:, None, None]
+    - np.linspace(0, 40, 300)[None, :, None]
+    + np.random.default_rng(0).normal(0, 1.5, (400, 300, 3)),
+    0,
+    255,
+).astype(np.uint8)
+"""A photograph of blank paper."""
+
+
+class PhotographServices(Services):
+    """A photograph; remembers the pixels that were read."""
+
+    def __init__(self, text_layer=None):
+        super().__init__(read=ReadPage(lines=lines_of(0.95, box=(20.0, 20.0, 120.0, 40.0))))
+        self.text_layer, self.seen = text_layer, []
+
+    async def decode(self, payload):
+        return DecodedPage(pixels=SHADED, text_layer=self.text_layer)
+
+    async def read(self, pixels, languages):
+        self.seen.append(pixels)
+        return self.what_is_read
+
+
+@pytest.fixture
+def network(monkeypatch):
+    """A network that sees a page 10 % inside of the photograph."""
+    v, u = np.meshgrid(np.linspace(0.1, 0.9, 45), np.linspace(0.1, 0.9, 31), indexing="ij")
+    monkeypatch.setattr(unwarping, "_predicted", lambda pixels: np.stack([u, v], axis=2).astype(np.float32))
+
+
+async def test_a_photograph_is_read_flat_and_evenly_lit_and_its_boxes_lie_on_it(network):
+    services = PhotographServices()
+    parsed = await parse_page(replace(REF, position=0), services, ParseSettings(preview_pages=1))
+    (seen,) = services.seen
+    assert seen.shape[:2] != SHADED.shape[:2]
+    assert seen.min() > 235
+    record = parsed.record
+    assert (record.unwarped, record.width, record.height) == ("uvdoc", 300, 400)
+    left, top, *_ = record.regions[0].lines[0].box
+    assert left == pytest.approx(20 + 30 - 8, abs=3) and top == pytest.approx(20 + 40 - 7, abs=3)
+    assert parsed.preview is not None
+    assert Image.open(io.BytesIO(parsed.preview)).size == (300, 400)
+
+
+@pytest.mark.parametrize(
+    ("layer", "mode", "is_unwarped"),
+    [
+        pytest.param(TextLayer(lines=(), characters=0, unmapped=0), "auto", True, id="PDF of a photograph"),
+        pytest.param(TextLayer(lines=(), characters=0, unmapped=0), "never", False, id="never"),
+        pytest.param(
+            TextLayer(
+                lines=(TextLine(text="A line of text that is sound.", box=(20.0, 20.0, 280.0, 380.0)),),
+                characters=24,
+                unmapped=0,
+            ),
+            "always",
+            False,
+            id="with a text layer",
+        ),
+        pytest.param(
+            TextLayer(lines=(), characters=0, unmapped=0, marks=(TextLine(text="x", box=(1.0, 1.0, 9.0, 9.0)),)),
+            "auto",
+            False,
+            id="with form fields",
+        ),
+    ],
+)
+async def test_no_page_whose_text_layer_is_used_is_unwarped(network, layer, mode, is_unwarped):
+    services = PhotographServices(layer)
+    parsed = await parse_page(REF, services, ParseSettings(photographs=PhotographMode(mode)))
+    assert (parsed.record.unwarped == "uvdoc") == is_unwarped
+    assert parsed.record.status is Status.DONE
+    assert (parsed.record.width, parsed.record.height) == (300, 400)

@@ -151,7 +151,7 @@ async def test_a_page_becomes_a_record_in_the_order_of_the_model():
         "<table><tr><td>1</td></tr></table>", "$$\na = b\n$$",
     ]  # fmt: skip
     assert page.preview
-    assert {"decode", "preparation", "recognition", "analysis"} == record.timings.keys()
+    assert {"decode", "unwarping", "preparation", "recognition", "analysis"} == record.timings.keys()
 
 
 async def test_pictures_are_cut_out_of_the_page_in_full_resolution():

@@ -37,6 +37,26 @@ def test_specks_and_faint_marks_are_no_lines():
     assert lines_from_map(probability, (1, 1)) == []
 
 
+def test_a_bent_line_is_scored_inside_its_outline():
+    """Its rectangle is half empty: a mean over that would drop it."""
+    x = np.arange(40, 460)
+    y = 60 + 14 * np.sin(np.pi * (x - 40) / 420)
+    probability = np.zeros((120, 500), np.float32)
+    cv2.polylines(probability, [np.stack([x, y], axis=1).astype(np.int32)], False, 0.8, thickness=8)
+    (line,) = lines_from_map(probability, (1, 1))
+    assert line.score > 0.7
+    faint = probability * 0.55
+    assert lines_from_map(faint, (1, 1)) == []
+
+
+def test_a_level_line_is_scored_in_its_rectangle():
+    probability = np.zeros((100, 300), np.float32)
+    probability[40:50, 50:250] = 0.9
+    probability[40:50, 60:250:4] = 0.3  # not bent, but full of holes
+    (line,) = lines_from_map(probability, (1, 1))
+    assert line.score < 0.8
+
+
 def test_the_surest_lines_are_kept(monkeypatch):
     monkeypatch.setattr(decoding, "_MAX_LINES", 2)
     probability = np.zeros((100, 100), np.float32)

@@ -270,12 +270,19 @@ async def test_identity_holds_what_decides_about_results_and_nothing_else(tmp_pa
     (folder / "inner").mkdir(parents=True)
     (folder / "inner" / "weights").write_bytes(b"1")
     plain = await identity()
-    assert list(plain) == ["languages", "text_layer", "crops", "layout_engine", "layout_model", "schema_version"]
+    decided = ["languages", "text_layer", "photographs", "crops", "layout_engine", "layout_model", "schema_version"]
+    assert list(plain) == decided
     named = await identity(languages=("ko", "en"))
     assert json.loads(json.dumps(named)) == named
     assert plain == await identity(page_timeout_s=1.0, preview_pages=9)
     assert await identity(model) == await identity(copy) != plain
-    for changed in ({"languages": ("ko",)}, {"text_layer": TextLayerMode.NEVER}, {"crops": False}, {"engine": "x"}):
+    for changed in (
+        {"languages": ("ko",)},
+        {"text_layer": TextLayerMode.NEVER},
+        {"crops": False},
+        {"photographs": "never"},
+        {"engine": "x"},
+    ):
         assert await identity(**changed) != plain
     before = await identity(folder)
     (folder / "inner" / "weights").rename(folder / "inner" / "others")

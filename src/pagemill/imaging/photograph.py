@@ -1,0 +1,83 @@
+"""Photographs of pages, distinguished from scans and renderings by their light; and their light evened.
+
+Renderings have paper of one colour, scans nearly so. The paper of a photograph is shaded everywhere: a lamp is nearer
+to one side, a sheet bends, somebody's shadow lies on it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import cv2
+import numpy as np
+
+from pagemill.imaging.thresholds import IMAGING
+from pagemill.imaging.transforms import WHITE, fit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pagemill.document.geometry import Box
+    from pagemill.imaging.types import Pixels
+
+
+def photographed_area(pixels: Pixels) -> Box | None:
+    """Where a page image is a photograph of a page; None where it is a scan, a rendering or a screenshot.
+
+    An image that fills a page of a PDF but for a white margin is judged like one without it.
+
+    Args:
+        pixels: Shape (height, width, 3), uint8 RGB.
+
+    Returns:
+        The image without a margin of pure white, in pixels.
+    """
+    step = max(1, max(pixels.shape[:2]) // IMAGING.sampled_side)
+    sample = np.ascontiguousarray(pixels[::step, ::step, 1])  # green is most of the brightness, and the least noisy
+    inked = sample < WHITE
+    rows, columns = np.flatnonzero(inked.any(axis=1)), np.flatnonzero(inked.any(axis=0))
+    if not rows.size:
+        return None
+    top, bottom, left, right = int(rows[0]), int(rows[-1]) + 1, int(columns[0]), int(columns[-1]) + 1
+    if not _is_shaded(sample[top:bottom, left:right]):
+        return None
+    height, width = pixels.shape[:2]
+    return (left * step, top * step, min(right * step, width), min(bottom * step, height))
+
+
+def _is_shaded(grey: NDArray[np.uint8]) -> bool:
+    """Whether the brightness of the paper changes gently, all over it."""
+    side = IMAGING.block
+    rows, columns = grey.shape[0] // side, grey.shape[1] // side
+    if min(rows, columns) < 2 or rows * columns < IMAGING.fewest_blocks:
+        return False
+    blocks = grey[: rows * side, : columns * side].reshape(rows, side, columns, side).transpose(0, 2, 1, 3)
+    blocks = blocks.reshape(rows, columns, side * side)
+    half = side * side // 2
+    if np.mean((blocks < WHITE).sum(axis=2) > half) < IMAGING.shaded_share:  # as nearly all renderings
+        return False
+    level = np.partition(blocks, half, axis=2)[..., half:].sum(axis=2) / half
+    brightest = float(np.quantile(level, 0.9))
+    paper = (level > IMAGING.paper * brightest) & (level < IMAGING.blown_out)
+    level *= WHITE / max(brightest, 1.0)  # photographs may be dark
+    beside = np.abs(np.diff(level, axis=1))[paper[:, 1:] & paper[:, :-1]]
+    below = np.abs(np.diff(level, axis=0))[paper[1:] & paper[:-1]]
+    steps = np.concatenate([beside, below])
+    if steps.size < IMAGING.shaded_share * (level[1:].size + level[:, 1:].size):
+        return False
+    least, median = np.quantile(steps, (0.25, 0.5))
+    low, high = np.quantile(level[paper], (0.1, 0.9))
+    gently = median >= IMAGING.median_step and least >= IMAGING.least_step
+    return bool(gently and high - low >= IMAGING.spread * WHITE)
+
+
+def evenly_lit(pixels: Pixels) -> Pixels:
+    """The page as if its paper were white and lit evenly: without shadows, folds and the colour of the lamp.
+
+    The light is what is left of the page once strokes are filled and the rest is smoothed; the page is divided by it.
+    """
+    height, width = pixels.shape[:2]
+    small = fit(pixels, IMAGING.lamp_side)
+    filled = cv2.dilate(small, cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (IMAGING.stroke, IMAGING.stroke)))
+    light = cv2.resize(cv2.medianBlur(filled, IMAGING.patch), (width, height), interpolation=cv2.INTER_LINEAR)
+    return np.asarray(cv2.divide(pixels, light, scale=WHITE), dtype=np.uint8)

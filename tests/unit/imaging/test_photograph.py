@@ -1,0 +1,92 @@
+"""What is told as a photograph of a page, and its light evened."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pagemill.imaging.photograph import evenly_lit, photographed_area
+
+HEIGHT, WIDTH = 1000, 760
+
+
+def page(paper: int = 255) -> np.ndarray:
+    """Rows of short black strokes on even paper."""
+    pixels = np.full((HEIGHT, WIDTH, 3), paper, dtype=np.uint8)
+    for top in range(80, HEIGHT - 80, 24):
+        for left in range(60, WIDTH - 60, 9):
+            pixels[top : top + 10, left : left + 2] = 30
+    return pixels
+
+
+def shaded(pixels: np.ndarray, *, dark: float, light: float = 1.0, noise: float = 1.5) -> np.ndarray:
+    """The page below a lamp that stands to its upper left, with the noise of a sensor."""
+    y, x = np.mgrid[0 : pixels.shape[0], 0 : pixels.shape[1]]
+    lamp = light + (dark - light) * (x / pixels.shape[1] + y / pixels.shape[0]) / 2
+    grain = np.random.default_rng(1).normal(0, noise, pixels.shape)
+    return np.clip(pixels * lamp[..., None] + grain, 0, 255).astype(np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("dark", "light", "noise"),
+    [
+        pytest.param(0.6, 0.95, 1.5, id="shaded"),
+        pytest.param(0.25, 0.4, 3.0, id="dark and noisy"),
+        pytest.param(0.55, 1.35, 1.5, id="half of it overexposed"),
+    ],
+)
+def test_shaded_paper_is_a_photograph(dark, light, noise):
+    assert photographed_area(shaded(page(), dark=dark, light=light, noise=noise)) == (0, 0, WIDTH, HEIGHT)
+
+
+def gradient() -> np.ndarray:
+    """A slide whose ground goes from dark to light."""
+    pixels = page(0)
+    pixels[:] = np.linspace(60, 240, HEIGHT).astype(np.uint8)[:, None, None]
+    return pixels
+
+
+def picture_on_white() -> np.ndarray:
+    """A rendered page with a photograph on it."""
+    pixels = page()
+    pixels[200:500, 100:500] = shaded(np.full((300, 400, 3), 200, np.uint8), dark=0.3)
+    return pixels
+
+
+@pytest.mark.parametrize(
+    "pixels",
+    [
+        pytest.param(page(), id="rendering"),
+        pytest.param(page(238), id="rendering on coloured ground"),
+        pytest.param(shaded(page(245), dark=1.0, noise=3.0), id="scan"),
+        pytest.param(shaded(page(240), dark=0.99, noise=2.0), id="scan, a little uneven"),
+        pytest.param(gradient(), id="slide with a gradient"),
+        pytest.param(picture_on_white(), id="page with a photograph on it"),
+        pytest.param(np.full((HEIGHT, WIDTH, 3), 255, np.uint8), id="blank page"),
+        pytest.param(shaded(page(), dark=0.5)[:40, :40], id="too small to tell"),
+        pytest.param(page()[:1, :1], id="one pixel"),
+    ],
+)
+def test_scans_and_renderings_are_no_photographs(pixels):
+    assert photographed_area(pixels) is None
+
+
+def test_a_photograph_on_a_white_page_is_told_without_the_margin():
+    whole = np.full((HEIGHT + 200, WIDTH + 300, 3), 255, dtype=np.uint8)
+    whole[120 : 120 + HEIGHT, 150 : 150 + WIDTH] = shaded(page(), dark=0.6, light=0.95)
+    area = photographed_area(whole)
+    assert area == pytest.approx((150, 120, 150 + WIDTH, 120 + HEIGHT), abs=3)
+
+
+def test_light_is_evened_and_ink_stays():
+    even = evenly_lit(shaded(page(), dark=0.3, light=0.9, noise=0.0))
+    paper = even[60:76, 60:-60]
+    assert paper.min() > 240
+    assert even[85, 60:-60:9].max() < 90
+    assert evenly_lit(page()).tobytes() == page().tobytes()
+
+
+def test_the_colour_of_the_lamp_goes():
+    tinted = (shaded(page(), dark=0.6, noise=0.0) * np.array([0.8, 1.0, 0.7])).astype(np.uint8)
+    paper = evenly_lit(tinted)[60:76, 60:-60].reshape(-1, 3)
+    assert np.ptp(paper.mean(axis=0)) < 3
