@@ -47,8 +47,8 @@ class PageError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Something that went wrong on a page, as data that travels with it."""
 
     component: str
-    """Stage that failed: ``source``, ``decode``, ``text_layer``, ``unwarping``, ``recognition``, ``deskew``, ``layout``,
-    ``analysis``, ``table`` (a region of a page that is otherwise good), ``crops``, or ``worker`` for the process as a
+    """Stage that failed: ``source``, ``decode``, ``text_layer``, ``unwarping``, ``recognition``, ``deskew``,
+    ``layout``, ``analysis``, ``table`` (a region of a page that is otherwise good), ``crops``, or ``worker`` for the process as a
     whole."""
     category: str
     """Machine-readable kind, e.g. ``timeout``, ``crash``, ``encrypted``, ``too_large``, ``corrupt``, ``internal``."""
