@@ -48,8 +48,8 @@ class PageError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     component: str
     """Stage that failed: ``source``, ``decode``, ``text_layer``, ``unwarping``, ``recognition``, ``deskew``,
-    ``layout``, ``analysis``, ``table`` (a region of a page that is otherwise good), ``crops``, or ``worker`` for the process as a
-    whole."""
+    ``layout``, ``analysis``, ``table`` (a region of a page that is otherwise good), ``crops``, or ``worker`` for the
+    process as a whole."""
     category: str
     """Machine-readable kind, e.g. ``timeout``, ``crash``, ``encrypted``, ``too_large``, ``corrupt``, ``internal``."""
     message: str
