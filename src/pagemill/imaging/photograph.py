@@ -51,8 +51,8 @@ def _is_shaded(grey: NDArray[np.uint8]) -> bool:
     rows, columns = grey.shape[0] // side, grey.shape[1] // side
     if min(rows, columns) < 2 or rows * columns < IMAGING.fewest_blocks:
         return False
-    blocks = grey[: rows * side, : columns * side].reshape(rows, side, columns, side).transpose(0, 2, 1, 3)
-    blocks = blocks.reshape(rows, columns, side * side)
+    squares = grey[: rows * side, : columns * side].reshape(rows, side, columns, side).transpose(0, 2, 1, 3)
+    blocks = squares.reshape(rows, columns, side * side)
     half = side * side // 2
     if np.mean((blocks < WHITE).sum(axis=2) > half) < IMAGING.shaded_share:  # as nearly all renderings
         return False
