@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import functools
-import json
 import re
 from collections import Counter
 from html import unescape
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,30 +16,16 @@ from pagemill.document.labels import Label
 from pagemill.evaluation.reading_order import reading_order
 from pagemill.evaluation.teds import teds
 from pagemill.evaluation.text import character_error_rate, normalise
+from sample_truth import BAR, FIGURES, FURNITURE, SAMPLES, body, is_body, region_text, true_body, truth_of
 
 if TYPE_CHECKING:
-    from pagemill.document.page import PageResult, Region
+    from pagemill.document.page import PageResult
     from pagemill.export.document import Document
 
 pytestmark = pytest.mark.integration
 
-SAMPLES = Path(__file__).parents[2] / "samples"
-
-FURNITURE = {Label.HEADER, Label.FOOTER, Label.NUMBER}
-FIGURES = {Label.IMAGE, Label.CHART}
-FORMULAS = {Label.DISPLAY_FORMULA, Label.INLINE_FORMULA}
 FIGURE_MARK = "⟦figure⟧"
 
-BAR = {
-    ("report.pdf", "auto"): 0.005,
-    ("notice-ko.pdf", "auto"): 0.005,
-    ("report-scan.pdf", "auto"): 0.02,
-    ("notice-ko-scan.pdf", "auto"): 0.05,
-    ("report.pdf", "never"): 0.005,
-    ("notice-ko.pdf", "never"): 0.05,
-    ("pages.tiff", "auto"): 0.02,
-}
-"""Highest character error rate of the body by sample and text-layer mode."""
 BORN_DIGITAL = [("report.pdf", "auto"), ("notice-ko.pdf", "auto")]
 
 
@@ -61,37 +45,10 @@ def of_all_but_pictures() -> pytest.MarkDecorator:
 
 
 @functools.cache
-def truth_of(name: str) -> dict[str, Any]:
-    for path in sorted((SAMPLES / "truth").glob("*.json")):
-        truth: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        if name in truth["documents"]:
-            return truth
-    raise LookupError(name)
-
-
-@functools.cache
 def parsed(name: str, text_layer: str) -> Document:
     document = pagemill.parse(SAMPLES / name, languages=tuple(truth_of(name)["languages"]), text_layer=text_layer)
     assert [page.errors for page in document.pages] == [[] for _ in truth_of(name)["pages"]]
     return document
-
-
-def region_text(region: Region) -> str:
-    """Content without list markers, which the truth leaves out too."""
-    content = region.content or ""
-    return re.sub(r"^\s*[•·▪*-]\s+", "", content, flags=re.MULTILINE) if region.list_item else content
-
-
-def is_body(label: str) -> bool:
-    return label not in FURNITURE | FIGURES | FORMULAS | {Label.TABLE}
-
-
-def body(pages: list[PageResult]) -> str:
-    return "\n".join(region_text(region) for page in pages for region in page.regions if is_body(region.label))
-
-
-def true_body(pages: list[dict[str, Any]]) -> str:
-    return "\n".join(element["text"] for page in pages for element in page["elements"] if is_body(element["label"]))
 
 
 def cells_text(html: str) -> str:

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from extraction_pages import INVOICE
+from synthetic_run import failed_page, page, region, write_run
+
+from pagemill.app import extract as app
+from pagemill.app import predictions
+from pagemill.app.extract import ExtractOptions, ExtractOutcome, extract, read_results, results_folder
+from pagemill.app.options import ImageSources, ParseOptions
+from pagemill.config.settings import ParseSettings, RecognitionSettings
+from pagemill.document.labels import Label
+from pagemill.errors import ExitCode, NetworkError, UsageError
+from pagemill.evaluation.benchmark import Sample
+from pagemill.extraction.result import ExtractionStatus
+from pagemill.extraction.schema import ExtractionSchema
+from pagemill.testing.stub_server import StubServer, StubSettings
+
+SCHEMA = ExtractionSchema("invoice", INVOICE)
+TEXT_ONLY = ExtractOptions(images=False)
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """Three documents, one of which failed."""
+    bill = page("bill", 1, [region(0, Label.TEXT, "Invoice INV-7 Total 12.50 Due 5 May")])
+    other = page("other", 1, [region(0, Label.TEXT, "Invoice INV-8")])
+    write_run(tmp_path / "run", [bill, other, failed_page("broken", 1)])
+    return tmp_path / "run"
+
+
+def model(url: str) -> RecognitionSettings:
+    return RecognitionSettings(model="generic", servers=(url,))
+
+
+async def extracted(out: Path, text: str, options: ExtractOptions = TEXT_ONLY) -> tuple[ExtractOutcome, dict]:
+    async with StubServer(StubSettings(text=text, by_prompt={"INV-8": "no JSON at all"})) as server:
+        outcome = await extract(out, SCHEMA, model(server.url), options, ImageSources())
+    return outcome, {result.doc_id: result for result in read_results(results_folder(out, SCHEMA))}
+
+
+GOOD = json.dumps({"number": "INV-7", "total": 12.5, "due": "5 May"})
+
+
+async def test_one_failure_costs_no_other_document(out: Path):
+    outcome, results = await extracted(out, GOOD)
+    assert outcome.results == {
+        "bill": ExtractionStatus.DONE, "other": ExtractionStatus.FAILED, "broken": ExtractionStatus.FAILED
+    }  # fmt: skip
+    assert outcome.exit_code == ExitCode.PAGES_FAILED
+    assert results["bill"].values == json.loads(GOOD)
+    assert results["other"].problems[0].category == "invalid_json"
+    assert (results["broken"].problems[0].category, results["broken"].requests) == ("timeout", [])
+    assert json.loads((out / "extracted" / "invoice.schema.json").read_text()) == INVOICE
+
+
+async def test_images_that_are_gone_leave_the_text(out: Path):
+    outcome, results = await extracted(out, GOOD, ExtractOptions())
+    assert results["bill"].values == json.loads(GOOD)
+    assert (results["bill"].status, results["bill"].problems[0].category) == ("incomplete", "no_image")
+    assert outcome.exit_code == ExitCode.PAGES_FAILED
+
+
+async def test_an_unexpected_error_is_of_one_document(out: Path, monkeypatch):
+    def explode(index, shown):
+        if shown.doc_id == "bill":
+            raise ZeroDivisionError
+        return original(index, shown)
+
+    original = app.PageText
+    monkeypatch.setattr(app, "PageText", explode)
+    outcome, results = await extracted(out, GOOD)
+    assert outcome.results["bill"] is ExtractionStatus.FAILED
+    assert results["bill"].problems[0].category == "internal"
+    assert results["other"].problems[0].category == "invalid_json"
+
+
+async def test_values_on_no_page_count_with_strict(tmp_path: Path):
+    write_run(tmp_path / "run", [page("bill", 1, [region(0, Label.TEXT, "Invoice INV-7 Due 5 May")])])
+    for strict, status in ((False, ExitCode.OK), (True, ExitCode.PAGES_FAILED)):
+        options = ExtractOptions(images=False, strict=strict)
+        outcome, _ = await extracted(tmp_path / "run", GOOD, options)
+        assert (outcome.unfounded, outcome.exit_code) == (1, status)
+
+
+async def test_no_server(out: Path):
+    with pytest.raises(UsageError, match="needs a model"):
+        await extract(out, SCHEMA, RecognitionSettings(), TEXT_ONLY, ImageSources())
+    with pytest.raises(NetworkError):
+        await extract(out, SCHEMA, model("http://127.0.0.1:9"), TEXT_ONLY, ImageSources())
+    assert not (out / "extracted").exists()
+
+
+def test_fields_as_predictions(out: Path, monkeypatch):
+    """How the benchmarks of fields use it."""
+    samples = [
+        Sample(id=name, truth={}, prediction_names=(f"{name}.json",), schema=INVOICE) for name in ("bill", "broken")
+    ]
+    places = {name: predictions._Place(name, 1) for name in ("bill", "broken")}
+
+    async def answer(out, schema, *_):
+        await extracted_with(out, schema)
+
+    async def extracted_with(out, schema):
+        async with StubServer(StubSettings(text=GOOD, by_prompt={})) as server:
+            await extract(out, schema, model(server.url), TEXT_ONLY, ImageSources())
+
+    monkeypatch.setattr(app, "extract", answer)
+    failures: dict[str, str] = {}
+    options = ParseOptions(settings=ParseSettings(recognition=model("http://127.0.0.1:9")))
+    found = list(predictions._fields(out, samples, places, options, failures, lambda *_: None))
+    assert [(sample.id, json.loads(text)) for sample, text in found] == [("bill", json.loads(GOOD))]
+    assert failures == {"broken": "took too long"}
