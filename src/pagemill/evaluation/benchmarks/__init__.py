@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pagemill.evaluation.benchmark import Benchmark
 
 _CLASSES = {
+    "olmocr-bench": "olmocr_bench.OlmOcrBench",
     "dp-bench": "dp_bench.DpBench",
     "omnidocbench-v1.5": "omnidocbench.benchmark.OmniDocBenchV15",
     "pubtabnet": "tables.PubTabNet",

@@ -1,0 +1,497 @@
+"""olmOCR-bench: pass or fail tests of single pages. The rules are those of the ``olmocr`` package."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+from rapidfuzz import fuzz
+
+from pagemill.errors import CorruptInputError, InputError, MissingInputError, lacks_extra
+from pagemill.evaluation.benchmark import (
+    Benchmark,
+    Figure,
+    Input,
+    Kind,
+    Metric,
+    Pair,
+    Prediction,
+    Rules,
+    Sample,
+    SampleScore,
+    Status,
+    checked_ids,
+    contained,
+    mean,
+    stamp,
+)
+from pagemill.evaluation.files import read_json_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+BASELINE = "baseline"
+"""Kind of the tests that every page has, which are a file of their own in the score."""
+_MAX_REPEATS = 30
+_MAX_NGRAM = 5
+_MAX_COLUMNS = 1000
+"""Most columns that a cell may span, as in HTML."""
+_DISALLOWED = re.compile(
+    "[\u4e00-\u9fff\u3040-\u309f\u30a0-\u30ff\U0001f600-\U0001f64f\U0001f300-\U0001f5ff\U0001f680-\U0001f6ff"
+    "\U0001f1e0-\U0001f1ff]"
+)
+_ASCII = str.maketrans(
+    {
+        **dict.fromkeys("‘’‚", "'"),
+        **dict.fromkeys("“”„", '"'),
+        **dict.fromkeys("–—‑‒−", "-"),
+        "＿": "_",
+        "\u00b5": "\u03bc",
+    }
+)
+_MARKUP = (
+    (re.compile(r"<br/?>"), " "),
+    (re.compile(r"\s+"), " "),
+    (re.compile(r"\*\*(.*?)\*\*"), r"\1"),
+    (re.compile(r"__(.*?)__"), r"\1"),
+    (re.compile(r"</?[bi]>"), ""),
+    (re.compile(r"\*(.*?)\*"), r"\1"),
+    (re.compile(r"_(.*?)_"), r"\1"),
+)
+_EQUATIONS = [
+    re.compile(pattern, re.DOTALL) for pattern in (r"\\\((.+?)\\\)", r"\\\[(.+?)\\\]", r"\$\$(.+?)\$\$", r"\$(.+?)\$")
+]
+
+
+class PageTest(msgspec.Struct, frozen=True, kw_only=True):
+    """One test of a page; fields are those of its kind."""
+
+    pdf: str
+    page: int
+    id: str
+    type: Literal["present", "absent", "order", "table", "math", "baseline"]
+    max_diffs: int = 0
+    text: str = ""
+    case_sensitive: bool = True
+    first_n: int | None = None
+    last_n: int | None = None
+    before: str = ""
+    after: str = ""
+    cell: str = ""
+    up: str | None = ""
+    down: str | None = ""
+    left: str | None = ""
+    right: str | None = ""
+    top_heading: str | None = ""
+    left_heading: str | None = ""
+    ignore_markdown_tables: bool = False
+    math: str = ""
+    ignore_dollar_delimited: bool = False
+    max_length: int | None = None
+    max_length_skips_image_alt_tags: bool = False
+    max_repeats: int = _MAX_REPEATS
+    check_disallowed_characters: bool = True
+
+
+class FileTest(msgspec.Struct, frozen=True):
+    """A test, and the file that it counts for."""
+
+    file: str
+    test: PageTest
+
+
+class OlmOcrBench(Benchmark):
+    """olmOCR-bench: tests of pages, the mean of their files' pass rates.
+
+    Official rules have no score where a page has no prediction; by pagemill's rules its tests fail. One repeat is
+    scored. Tests of formulas need the package ``olmocr[bench]`` and its browser, unless the formula is there letter by
+    letter; without them they are left out and reported.
+    """
+
+    name = "olmocr-bench"
+    title = "olmOCR-bench"
+    kind = Kind.MARKDOWN
+    origin = "allenai/olmocr f7cfe4c"
+    hub_id = "allenai/olmOCR-bench"
+    primary = "pass_rate"
+    metrics = (Metric(name="pass_rate", description="Share of the page's tests that pass"),)
+
+    def load(self, path: Path) -> list[Sample]:
+        """Pages of a folder with ``*.jsonl`` files of tests and ``pdfs/``."""
+        if not path.is_dir():
+            raise MissingInputError(f"{path} is not a folder", remedy="Give the folder that holds *.jsonl and pdfs/.")
+        folder = path / "bench_data" if (path / "bench_data").is_dir() else path
+        files = sorted(folder.glob("*.jsonl"))
+        if not files:
+            raise InputError(f"{folder} holds no *.jsonl", remedy="Give the folder that holds *.jsonl and pdfs/.")
+        pages: dict[tuple[str, int], list[FileTest]] = defaultdict(list)
+        with_baseline: set[str] = set()
+        ids: set[str] = set()
+        for file in files:
+            for test in read_json_lines(file, PageTest):
+                if test.id in ids:
+                    raise CorruptInputError(f"{file}: the test {test.id!r} comes twice", remedy="Correct the file.")
+                ids.add(test.id)
+                pages[test.pdf, test.page].append(FileTest(BASELINE if test.type == BASELINE else file.stem, test))
+                if test.type == BASELINE:
+                    with_baseline.add(test.pdf)
+        for pdf, page in list(pages):
+            if pdf not in with_baseline:
+                added = PageTest(pdf=pdf, page=page, id=f"{pdf}_pg{page}_baseline", type="baseline")
+                pages[pdf, page].append(FileTest(BASELINE, added))
+        return checked_ids([_sample(folder, pdf, page, tests) for (pdf, page), tests in pages.items()], folder)
+
+    def score(self, sample: Sample, prediction: Prediction, rules: Rules = Rules.PAGEMILL) -> SampleScore:
+        """Run the page's tests. None of a page without a prediction passes."""
+        text = prediction.text if prediction.status is Status.SCORED else None
+        results = [(each, False if text is None else run(each.test, text)) for each in sample.truth]
+        counted = [passed for _, passed in results if passed is not None]
+        return SampleScore(
+            id=sample.id,
+            status=prediction.status,
+            metrics={"pass_rate": sum(counted) / len(counted) if counted else None},
+            pairs=[
+                Pair(
+                    kind=Kind.TEXT,
+                    truth=_described(each.test),
+                    prediction=text or "",
+                    metric="passed",
+                    score=float(bool(passed)),
+                    note=f"{each.test.id} ({each.test.type}{'' if passed is not None else ', not run'})",
+                )
+                for each, passed in results
+            ],
+            terms={"tests": [[each.file, each.test.id, each.test.type, passed] for each, passed in results]},
+            groups=sample.groups,
+            error=prediction.error or "",
+        )
+
+    def aggregate(self, scores: Sequence[SampleScore], rules: Rules = Rules.PAGEMILL) -> dict[str, Figure]:
+        """Mean over files of their pass rates, and each file's; the baseline tests are a file."""
+        files: dict[str, list[float | None]] = defaultdict(list)
+        for score in scores:
+            for file, _, _, passed in score.terms.get("tests", ()):
+                files[file].append(None if passed is None else float(passed))
+        left_out = sum(value is None for values in files.values() for value in values)
+        note = f"{left_out} tests of formulas were not run: they need olmocr[bench] and its browser" if left_out else ""
+        rates = {file: mean(values, "share of tests") for file, values in sorted(files.items())}
+        overall = mean([rate.value for rate in rates.values()], "mean over files of pass rates", note)
+        if rules is Rules.OFFICIAL and any(score.status is not Status.SCORED for score in scores):
+            void = "a page without a prediction voids the score"
+            overall = Figure(value=None, samples=0, aggregation=overall.aggregation, note=void)
+        return {"overall": overall, **{f"pass_rate_{file}": rate for file, rate in rates.items()}}
+
+    def scorer(self) -> str:
+        """Stamp of a result."""
+        return stamp(self.origin, "fuzzysearch", "beautifulsoup4")
+
+    def truth_text(self, sample: Sample) -> str:
+        """What the page's tests ask."""
+        return "\n\n".join(f"- {each.test.id}: {_described(each.test)}" for each in sample.truth)
+
+
+def run(test: PageTest, markdown: str) -> bool | None:
+    """Whether a page passes a test; None if that cannot be found out here."""
+    match test.type:
+        case "present" | "absent":
+            return _has_text(test, markdown) == (test.type == "present")
+        case "order":
+            return _is_ordered(test, markdown)
+        case "table":
+            return _has_cell(test, markdown)
+        case "math":
+            return _has_formula(test, markdown)
+        case "baseline":
+            return _is_sound(test, markdown)
+
+
+def normal(text: str) -> str:
+    """Text without emphasis, white space and typographic variants of ASCII."""
+    for pattern, replacement in _MARKUP:
+        text = pattern.sub(replacement, text)
+    return unicodedata.normalize("NFC", text).translate(_ASCII)
+
+
+def _sample(folder: Path, pdf: str, page: int, tests: list[FileTest]) -> Sample:
+    relative = contained(pdf)
+    stem = str(PurePosixPath(pdf).with_suffix(""))
+    file = folder / "pdfs" / relative
+    return Sample(
+        id=f"{stem}_pg{page}",
+        truth=tests,
+        input=Input(path=file, page=page) if file.is_file() else None,
+        prediction_names=(f"{stem}_pg{page}_repeat1.md",),
+    )
+
+
+def _described(test: PageTest) -> str:
+    match test.type:
+        case "order":
+            return f"{test.before!r} before {test.after!r}"
+        case "table":
+            sides = ("up", "down", "left", "right", "top_heading", "left_heading")
+            asked = [f"{side} {value!r}" for side in sides if (value := getattr(test, side))]
+            return f"a cell {test.cell!r}" + (f" with {', '.join(asked)}" if asked else "")
+        case "math":
+            return f"the formula {test.math}"
+        case "baseline":
+            return "readable text" if test.max_length is None else f"at most {test.max_length} letters and digits"
+    return f"{test.type}: {test.text!r}"
+
+
+def _threshold(test: PageTest, text: str) -> float:
+    return 1.0 - test.max_diffs / max(1, len(text))
+
+
+def _has_text(test: PageTest, markdown: str) -> bool:
+    query, content = normal(test.text), normal(markdown)
+    if not test.case_sensitive:
+        query, content = query.lower(), content.lower()
+    if test.first_n and test.last_n:
+        content = content[: test.first_n] + content[-test.last_n :]
+    elif test.first_n:
+        content = content[: test.first_n]
+    elif test.last_n:
+        content = content[-test.last_n :]
+    return fuzz.partial_ratio(query, content) / 100.0 >= _threshold(test, query)
+
+
+def _is_ordered(test: PageTest, markdown: str) -> bool:
+    try:
+        from fuzzysearch import find_near_matches
+    except ImportError as error:
+        raise lacks_extra("olmOCR-bench needs fuzzysearch", "eval") from error
+    content = normal(markdown)
+    starts = [
+        [match.start for match in find_near_matches(normal(text), content, max_l_dist=test.max_diffs)]
+        for text in (test.before, test.after)
+    ]
+    return all(starts) and min(starts[0]) < max(starts[1])
+
+
+def _is_sound(test: PageTest, markdown: str) -> bool:
+    content = re.sub(r"!\[.*?\]\(.*?\)", "", markdown) if test.max_length_skips_image_alt_tags else markdown
+    if test.max_length is not None:
+        return sum(character.isalnum() for character in content) <= test.max_length
+    if not any(character.isalnum() for character in markdown):
+        return False
+    if any(repeats > test.max_repeats for repeats in final_repeats(markdown)):
+        return False
+    return not (test.check_disallowed_characters and _DISALLOWED.search(markdown))
+
+
+def final_repeats(text: str) -> list[int]:
+    """How often a text ends with the same 1, 2, ... 5 characters."""
+    text = re.sub(r"\s+", " ", text)
+    found = []
+    for size in range(1, _MAX_NGRAM + 1):
+        repeats = 0
+        while (end := len(text) - size * repeats) >= size and text[end - size : end] == text[-size:]:
+            repeats += 1
+        found.append(repeats)
+    return found
+
+
+@dataclass(slots=True)
+class _Grid:
+    """A table's cells by row and column, spans filled in, and the texts that head its columns and rows."""
+
+    cells: list[list[str]]
+    heading_rows: set[int] = field(default_factory=set)
+    heading_columns: set[int] = field(default_factory=set)
+    above: dict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
+    """Headings by column."""
+    before: dict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
+    """Headings by row."""
+
+    def pad(self) -> None:
+        """Make all rows as long as the longest."""
+        width = max((len(row) for row in self.cells), default=0)
+        self.cells = [row + [""] * (width - len(row)) for row in self.cells]
+
+
+def _has_cell(test: PageTest, markdown: str) -> bool:
+    grids = [] if test.ignore_markdown_tables else _markdown_grids(markdown)
+    return any(_grid_has_cell(test, grid) for grid in [*grids, *_html_grids(markdown)])
+
+
+def _grid_has_cell(test: PageTest, grid: _Grid) -> bool:
+    cells = [[normal(cell) for cell in row] for row in grid.cells]
+    for row, column in ((row, column) for row in range(len(cells)) for column in range(len(cells[0]))):
+        if not _alike(test, normal(test.cell), [cells[row][column]]):
+            continue
+        neighbours = (
+            (test.up, [cells[row - 1][column]] if row else None),
+            (test.down, [cells[row + 1][column]] if row + 1 < len(cells) else None),
+            (test.left, [cells[row][column - 1]] if column else None),
+            (test.right, [cells[row][column + 1]] if column + 1 < len(cells[0]) else None),
+        )
+        # A neighbour out of the table is not asked for.
+        if not all(_alike(test, normal(text), cell) for text, cell in neighbours if text and cell is not None):
+            continue
+        above = [(index, cells[index][column]) for index in range(row) if grid.cells[index][column].strip()]
+        before = [(index, cells[row][index]) for index in range(column) if grid.cells[row][index].strip()]
+        if not _is_headed(test, test.top_heading, grid.above.get(column, ()), above, grid.heading_rows):
+            continue
+        if _is_headed(test, test.left_heading, grid.before.get(row, ()), before, grid.heading_columns):
+            return True
+    return False
+
+
+def _alike(test: PageTest, text: str, others: Iterable[str]) -> bool:
+    return any(fuzz.ratio(text, other) / 100.0 >= max(0.5, _threshold(test, text)) for other in others)
+
+
+def _is_headed(
+    test: PageTest, asked: str | None, headings: Iterable[str], walk: Sequence[tuple[int, str]], lines: set[int]
+) -> bool:
+    """Whether a cell has a heading: a known one, one in a heading row or column, or, without any, a cell before it."""
+    if not asked:
+        return True
+    text = normal(asked)
+    known = [*map(normal, headings), *(cell for index, cell in walk if index in lines)]
+    if not any(fuzz.ratio(text, each) > 0 for each in known):
+        known = [cell for _, cell in walk]
+    return _alike(test, text, known)
+
+
+def _markdown_grids(markdown: str) -> list[_Grid]:
+    grids = []
+    block: list[str] = []
+    for line in [*markdown.strip().split("\n"), ""]:
+        if "|" in line:
+            block.append(line)
+            continue
+        if len(block) >= 2 and (rows := _markdown_rows(block)):
+            grid = _Grid(rows, {0}, {0})
+            grid.pad()
+            grid.above.update({column: [cell] for column, cell in enumerate(grid.cells[0])})
+            grid.before.update({row: [grid.cells[row][0]] for row in range(1, len(grid.cells))})
+            grids.append(grid)
+        block = []
+    return grids
+
+
+def _markdown_rows(lines: Sequence[str]) -> list[list[str]]:
+    rows = []
+    for line in lines:
+        if line.strip() and not line.strip("- :|"):
+            continue
+        cells = [cell.strip() for cell in line.split("|")]
+        cells = cells[1:] if not cells[0] else cells
+        cells = cells[:-1] if cells and not cells[-1] else cells
+        if cells:
+            rows.append(cells)
+    return rows
+
+
+def _html_grids(markdown: str) -> list[_Grid]:
+    if "<table" not in markdown.lower():
+        return []
+    try:
+        from bs4 import BeautifulSoup
+    except ImportError as error:
+        raise lacks_extra("olmOCR-bench needs Beautiful Soup", "eval") from error
+    grids = [_html_grid(table) for table in BeautifulSoup(markdown, "html.parser").find_all("table")]
+    return [grid for grid in grids if grid.cells and grid.cells[0]]
+
+
+def _html_grid(table: Any) -> _Grid:
+    rows = table.find_all("tr")
+    grid = _Grid([])
+    if head := table.find("thead"):
+        grid.heading_rows |= {rows.index(row) for row in head.find_all("tr")}
+    filled: dict[tuple[int, int], str] = {}
+    spanning_columns: dict[str, set[int]] = defaultdict(set)
+    spanning_rows: dict[str, set[int]] = defaultdict(set)
+    for number, row in enumerate(rows):
+        if row.find("th"):
+            grid.heading_rows.add(number)
+        line: list[str] = []
+        column = 0
+        for cell in row.find_all(["th", "td"]):
+            while (number, column) in filled:
+                line.append(filled[number, column])
+                column += 1
+            for line_break in cell.find_all("br"):
+                line_break.replace_with("\n")
+            text = cell.get_text().strip()
+            height = min(_span(cell, "rowspan"), len(rows) - number)
+            width = min(_span(cell, "colspan"), _MAX_COLUMNS)
+            line.append(text)
+            for down in range(height):
+                for right in range(width):
+                    if down or right:
+                        # What is spanned downwards repeats the text, what is spanned sideways is empty.
+                        filled[number + down, column + right] = text if not right else ""
+            below = range(number + 1, number + height)
+            if cell.name == "th":
+                spanned = range(column, column + width)
+                grid.heading_columns.update(spanned)
+                grid.heading_rows.update(below)
+                for each in spanned:
+                    grid.above[each].append(text)
+                if text and width > 1:
+                    spanning_columns[text].update(spanned)
+                if text and height > 1:
+                    spanning_rows[text].update(range(number, number + height))
+            elif column in grid.heading_columns:
+                for each in below:
+                    grid.before[each].append(text)
+            column += width
+        grid.cells.append(line)
+    _spread(grid, spanning_columns, spanning_rows)
+    grid.pad()
+    return grid
+
+
+def _spread(grid: _Grid, columns: dict[str, set[int]], rows: dict[str, set[int]]) -> None:
+    """Headings that span several columns or rows, and cells in heading columns, head what is beside them."""
+    longest = max((len(row) for index, row in enumerate(grid.cells) if index not in grid.heading_rows), default=0)
+    for text, spanned in columns.items():
+        for column in range(min(spanned), longest):
+            if text not in grid.above[column]:
+                grid.above[column].append(text)
+    for text, spanned in rows.items():
+        for row in spanned:
+            grid.before[row].append(text)
+    for column in grid.heading_columns:
+        for number, line in enumerate(grid.cells):
+            if column < len(line) and line[column].strip():
+                grid.before[number].append(line[column])
+
+
+def _span(cell: Any, name: str) -> int:
+    try:
+        return max(1, int(cell.get(name, 1)))
+    except ValueError:
+        return 1
+
+
+def _has_formula(test: PageTest, markdown: str) -> bool | None:
+    equations: list[str] = []
+    for pattern in _EQUATIONS[:2] if test.ignore_dollar_delimited else _EQUATIONS:
+        equations += [match.strip() for match in pattern.findall(markdown)]
+        markdown = pattern.sub("", markdown)
+    if test.math in equations:
+        return True
+    if not equations:
+        return False
+    try:
+        from olmocr.bench.katex.render import compare_rendered_equations, render_equation
+    except ImportError:
+        return None
+    try:
+        reference = render_equation(test.math)
+        if reference is None:
+            return None
+        renders = (render_equation(each) for each in sorted(equations, key=lambda each: -fuzz.ratio(each, test.math)))
+        return any(render and compare_rendered_equations(reference, render) for render in renders)
+    except Exception:  # no browser, or one that died: nothing is known about the formula
+        return None
