@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
+from itertools import groupby
 
 from rapidfuzz.distance import Indel
 
@@ -34,9 +35,14 @@ _MAX_PAIRS = 20
 """Of a sample, the worst ones."""
 _MAX_TEXT = 20_000
 """Characters of a text that are compared."""
+_MAX_MARKDOWN = 200_000
+"""Characters of a page that are looked through for tables."""
 _MAX_ID = 200
 _TOKEN = re.compile(r"[\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\w+|\s+|.", re.DOTALL)
 """A word; of Chinese, Japanese and Korean a character."""
+_PIPES = re.compile(r"\s{0,3}\|.*\|\s*")
+_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
+_BLANKS = re.compile(r"\n{3,}")
 _STYLE = files("pagemill.app") / "evaluation_template" / "style.css"
 
 Images = Callable[[str], bytes | None]
@@ -205,7 +211,69 @@ def _shown(kind: Kind, text: str) -> str:
         return "<p class=none>empty</p>"
     if kind is Kind.HTML and (table := parse_table(text)) is not None:
         return f"<div class=scroll>{table.to_html()}</div>"
-    return f"<div class='text{_code(kind)}'>{_text(text[:_MAX_TEXT])}</div>{_cut(text)}"
+    shown = canonical(text) if kind is Kind.MARKDOWN else text
+    return f"<div class='text{_code(kind)}'>{_text(shown[:_MAX_TEXT])}</div>{_cut(shown)}{_rendered(kind, text)}"
+
+
+def canonical(markdown: str) -> str:
+    """Markdown whose tables, in whatever notation, are lines of cells, so that only content is compared."""
+    lines: list[str] = []
+    for piece, table in _pieces(markdown):
+        if table is not None:
+            lines += _rows(table)
+            continue
+        for line in piece.split("\n"):
+            if not _is_rule(line):
+                cells = line.strip().strip("|").split("|") if _PIPES.fullmatch(line) else [line]
+                lines.append(" | ".join(" ".join(_BREAK.sub(" ", cell).split()) for cell in cells))
+    return _BLANKS.sub("\n\n", "\n".join(lines)).strip()
+
+
+def _pieces(markdown: str) -> Iterator[tuple[str, Table | None]]:
+    """Markdown in order, its HTML tables apart."""
+    markdown = markdown[:_MAX_MARKDOWN]
+    lower, place = markdown.lower(), 0
+    while (start := lower.find("<table", place)) >= 0 and (end := lower.find("</table>", start)) >= 0:
+        end += len("</table>")
+        table = parse_table(markdown[start:end])
+        yield markdown[place : start if table is not None else end].removesuffix("\n"), None
+        if table is not None:
+            yield markdown[start:end], table
+        place = end
+    yield markdown[place:].removeprefix("\n"), None
+
+
+def _is_rule(line: str) -> bool:
+    """Whether this is the line between the head and the body of a table."""
+    return "-" in line and "|" in line and not line.strip("-:| \t")
+
+
+def _rows(table: Table) -> list[str]:
+    rows: dict[int, list[str]] = {}
+    for cell in table.cells:
+        rows.setdefault(cell.row, []).append(" ".join(cell.text.split()))
+    return [" | ".join(row) for row in rows.values()]
+
+
+def _rendered(kind: Kind, markdown: str) -> str:
+    """The tables in Markdown, folded."""
+    if kind is not Kind.MARKDOWN:
+        return ""
+    tables: list[str] = []
+    for piece, table in _pieces(markdown):
+        if table is not None:
+            tables.append(table.to_html())
+            continue
+        for is_table, lines in groupby(piece.split("\n"), key=lambda line: bool(_PIPES.fullmatch(line))):
+            rows = [line.strip().strip("|").split("|") for line in lines if is_table and not _is_rule(line)]
+            if len(rows) > 1:
+                shown = ("".join(f"<td>{_text(cell.strip())}</td>" for cell in row) for row in rows)
+                tables.append(f"<table>{''.join(f'<tr>{row}</tr>' for row in shown)}</table>")
+    if not tables:
+        return ""
+    word = "table" if len(tables) == 1 else "tables"
+    body = "".join(f"<div class=scroll>{table}</div>" for table in tables[:_MAX_PAIRS])
+    return f"<details class=tables><summary>{len(tables)} {word}</summary>{body}</details>"
 
 
 def _predicted(pair: Pair, truth: str) -> str:
@@ -214,8 +282,12 @@ def _predicted(pair: Pair, truth: str) -> str:
         return f"<p class=none>empty</p>{note}"
     if pair.kind is Kind.HTML and (table := parse_table(pair.prediction)) is not None:
         return f"<div class=scroll>{_table_difference(parse_table(truth), table)}</div>{note}"
-    body = difference_html(truth[:_MAX_TEXT], pair.prediction[:_MAX_TEXT])
-    return f"<div class='text{_code(pair.kind)}'>{body}</div>{_cut(pair.prediction)}{note}"
+    expected, said = truth, pair.prediction
+    if pair.kind is Kind.MARKDOWN:
+        expected, said = canonical(truth), canonical(pair.prediction)
+    body = difference_html(expected[:_MAX_TEXT], said[:_MAX_TEXT])
+    tables = _rendered(pair.kind, pair.prediction)
+    return f"<div class='text{_code(pair.kind)}'>{body}</div>{_cut(said)}{tables}{note}"
 
 
 def difference_html(truth: str, prediction: str) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from pagemill.app import evaluate as module
 from pagemill.app.evaluate import benchmark_data, evaluate, read_evaluation
-from pagemill.app.evaluation_report import comparison_html, difference_html, evaluation_html
+from pagemill.app.evaluation_report import canonical, comparison_html, difference_html, evaluation_html
 from pagemill.errors import CorruptInputError, InputError, UsageError, WorkerCrashError
 from pagemill.evaluation import benchmarks
 from pagemill.evaluation.benchmark import Rules
@@ -171,3 +171,11 @@ def test_differences(truth, prediction, expected):
     found = difference_html(truth, prediction)
     assert found in (expected, expected.replace("<del>two</del><ins>three</ins>", "<ins>three</ins><del>two</del>"),
                      expected.replace("<del>체</del><ins>채</ins>", "<ins>채</ins><del>체</del>"))  # fmt: skip
+
+
+def test_tables_of_any_notation_are_the_same_lines():
+    html = "Text\n\n<table>\n <tr><td> a </td>\n<td>b<br/>c</td></tr>\n<tr><td>1</td><td>2</td></tr></table>\n\n\n\nend"
+    pipes = "Text\n\n|   a | b<br>c   |\n|-----|:------|\n| 1   | 2     |\n\nend"
+    assert canonical(html) == canonical(pipes) == "Text\n\na | b c\n1 | 2\n\nend"
+    assert canonical("a - b | c") == "a - b | c"
+    assert canonical("<table" * 3) == "<table" * 3
