@@ -47,7 +47,7 @@ def lattice_grid(words: Sequence[TableWord], rules: Rules, text_height: float, g
     if len({cell.column for cell in cells}) < 2 or _too_coarse(cells, text_height):
         return None
     shaded = shaded_header_rows(gray, (xs[0], xs[-1]), list(pairwise(ys)))
-    return Grid(cells, shaded or _header_rows(cells))
+    return Grid(cells, shaded or header_rows_of(cells))
 
 
 def _with_rest_of_lines(
@@ -172,7 +172,7 @@ def _too_coarse(cells: Sequence[GridCell], text_height: float) -> bool:
     return coarse > TABLES.coarse_cells * len(filled)
 
 
-def _header_rows(cells: Sequence[GridCell]) -> int:
+def header_rows_of(cells: Sequence[GridCell]) -> int:
     """The first row with text in several columns is the header, unless figures are in it; titles above belong to it."""
     rows = sorted({cell.row for cell in cells})
     for row in rows[: max(1, len(rows) // 2)]:

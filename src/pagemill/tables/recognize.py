@@ -2,36 +2,64 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import cv2
+import msgspec
 import numpy as np
 
 from pagemill.document.geometry import area, as_array, clip, intersection, union_box
-from pagemill.tables.lattice import lattice_grid
+from pagemill.tables.fitting import fit
+from pagemill.tables.grid import Grid
+from pagemill.tables.lattice import header_rows_of, lattice_grid
 from pagemill.tables.rules import find_rules
 from pagemill.tables.stream import stream_grid
 from pagemill.tables.table import Cell, Table, build_table, clean_text
 from pagemill.tables.thresholds import TABLES
-from pagemill.tables.words import join_words, usual_height, words_of_line
+from pagemill.tables.words import extent, is_right_to_left, join_words, usual_height, words_of_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
 
     from pagemill.document.geometry import Box
     from pagemill.document.page import TextLine
     from pagemill.imaging.types import Pixels
+    from pagemill.tables.rules import Rules
+    from pagemill.tables.structure_model import StructureModel
+    from pagemill.tables.words import TableWord
 
 
-def recognize_table(pixels: Pixels, box: Box, lines: Sequence[TextLine]) -> Table | None:
+@dataclass(frozen=True, slots=True)
+class _Picture:
+    """A table, cut out: what is in it, in its own pixels."""
+
+    pixels: Pixels
+    gray: NDArray[np.uint8]
+    words: Sequence[TableWord]
+    rules: Rules
+    text_height: float
+
+
+def recognize_table(
+    pixels: Pixels,
+    box: Box,
+    lines: Sequence[TextLine],
+    model: Callable[[], StructureModel] | None = None,
+    *,
+    prefer_model: bool = False,
+) -> Table | None:
     """Find rows, columns and spans of a table and put the text into its cells.
-
-    Rules give the grid where they draw one; else gutters and lines of text do.
 
     Args:
         pixels: The page, level, shape (height, width, 3), uint8.
         box: The table's region in page pixels.
         lines: Lines of the page or of the region, in page pixels; with words where the engine tells.
+        model: Gives the model that predicts structures, asked where rules do not draw the whole grid; None to do
+            without.
+        prefer_model: Ask it also where rules draw the grid.
 
     Returns:
         The table with the indices of the lines it took in; None where there are not two columns.
@@ -45,24 +73,12 @@ def recognize_table(pixels: Pixels, box: Box, lines: Sequence[TextLine]) -> Tabl
     }
     if not inside or area(box) < 1:
         return None
-    text_height = usual_height(lines[index] for index in inside)
-    left, top, right, bottom = union_box([box, *(lines[index].box for index in inside)])
-    margin = text_height / 2
-    reach = clip((left - margin, top - margin, right + margin, bottom + margin), width, height)
-    x, y = int(reach[0]), int(reach[1])
-    cut = pixels[y : int(np.ceil(reach[3])), x : int(np.ceil(reach[2]))]
-    gray = np.asarray(cv2.cvtColor(np.ascontiguousarray(cut), cv2.COLOR_RGB2GRAY), np.uint8)
-
-    # Lines beside the table (its caption) are in the image too.
-    seen = [
-        word
-        for index, line in enumerate(lines)
-        if intersection(line.box, reach) > 0
-        for word in words_of_line(line, index, (x, y), gray)
-    ]
-    rules = find_rules(gray, text_height, as_array(word.box for word in seen))
-    words = [word for word in seen if word.line in inside]
-    grid = lattice_grid(words, rules, text_height, gray) or stream_grid(words, rules, text_height, gray)
+    if is_right_to_left(lines[index].text for index in inside):
+        # Seen in a mirror, the first column is on the left and lines run to the right, as all below takes for granted.
+        pixels, lines = pixels[:, ::-1], [_mirrored(line, width) for line in lines]
+        box = (width - box[2], box[1], width - box[0], box[3])
+    picture = _cut_out(pixels, box, lines, inside)
+    grid, method = _grid(picture, model, prefer_model)
     if grid is None:
         return None
     cells = [
@@ -71,10 +87,76 @@ def recognize_table(pixels: Pixels, box: Box, lines: Sequence[TextLine]) -> Tabl
             column=cell.column,
             row_span=cell.row_span,
             column_span=cell.column_span,
-            text=clean_text(join_words(cell.words, text_height)),
+            text=clean_text(join_words(cell.words, picture.text_height)),
             header=cell.row < grid.header_rows,
         )
         for cell in grid.cells
     ]
     table = build_table(cells, {word.line for cell in grid.cells for word in cell.words})
-    return table if table.columns > 1 else None
+    return replace(table, method=method) if table.columns > 1 else None
+
+
+def _cut_out(pixels: Pixels, box: Box, lines: Sequence[TextLine], inside: set[int]) -> _Picture:
+    height, width = pixels.shape[:2]
+    text_height = usual_height(lines[index] for index in inside)
+    left, top, right, bottom = union_box([box, *(lines[index].box for index in inside)])
+    margin = text_height / 2
+    reach = clip((left - margin, top - margin, right + margin, bottom + margin), width, height)
+    x, y = int(reach[0]), int(reach[1])
+    cut = np.ascontiguousarray(pixels[y : int(np.ceil(reach[3])), x : int(np.ceil(reach[2]))])
+    gray = np.asarray(cv2.cvtColor(cut, cv2.COLOR_RGB2GRAY), np.uint8)
+    # Lines beside the table (its caption) are in the image too.
+    seen = [
+        word
+        for index, line in enumerate(lines)
+        if intersection(line.box, reach) > 0
+        for word in words_of_line(line, index, (x, y), gray)
+    ]
+    rules = find_rules(gray, text_height, as_array(word.box for word in seen))
+    return _Picture(cut, gray, [word for word in seen if word.line in inside], rules, text_height)
+
+
+def _mirrored(line: TextLine, width: float) -> TextLine:
+    """The line as it stands on a page seen in a mirror."""
+
+    def turned(box: Box) -> Box:
+        return width - box[2], box[1], width - box[0], box[3]
+
+    words = tuple(msgspec.structs.replace(word, box=turned(word.box)) for word in line.words)
+    corners = line.polygon and tuple((width - line.polygon[i][0], line.polygon[i][1]) for i in (1, 0, 3, 2))
+    return msgspec.structs.replace(line, box=turned(line.box), polygon=corners, words=words)
+
+
+def _grid(
+    picture: _Picture, model: Callable[[], StructureModel] | None, prefer_model: bool
+) -> tuple[Grid | None, str]:
+    """The grid of a table and how it was found."""
+    given = picture.words, picture.rules, picture.text_height, picture.gray
+    ruled = lattice_grid(*given)
+    if ruled is not None and not (model and prefer_model):
+        return ruled, "rules"
+    predicted = _predicted_grid(picture, model()) if model else None
+    if predicted is not None:
+        return predicted
+    return (ruled, "rules") if ruled else (stream_grid(*given), "text")
+
+
+def _predicted_grid(picture: _Picture, model: StructureModel) -> tuple[Grid, str] | None:
+    """The grid that the model predicts, if it agrees with the words' places; None if none does."""
+    best = None
+    for margin in TABLES.margins:
+        structure = model.predict(_with_margin(picture, margin))
+        fitted = fit(structure, picture.words, picture.text_height) if structure is not None else None
+        if fitted is not None and (best is None or fitted.agreement > best.agreement):
+            best = fitted
+        if best is not None and best.agreement >= TABLES.sure_agreement:
+            break
+    if best is None or best.agreement < TABLES.least_agreement:
+        return None
+    return Grid(best.cells, best.header_rows or header_rows_of(best.cells)), model.name
+
+
+def _with_margin(picture: _Picture, margin: float) -> Pixels:
+    """The table's image, with so many text heights of its edge's shade around it."""
+    side = round(margin * picture.text_height)
+    return np.asarray(cv2.copyMakeBorder(picture.pixels, side, side, side, side, cv2.BORDER_REPLICATE), np.uint8)

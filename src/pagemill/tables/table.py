@@ -42,6 +42,8 @@ class Table:
     """What its HTML says in ``caption``, plain text in one line."""
     line_indices: tuple[int, ...] = ()
     """Which of the lines handed to recognition stand in the table, ascending."""
+    method: str = ""
+    """How its structure was found: by ``rules``, by the ``text``'s places, or the name of a model."""
 
     @property
     def header_rows(self) -> int:

@@ -133,5 +133,13 @@ class TableThresholds:
     open_gutter = 0.8
     """Least width of the blank between two columns."""
 
+    # A predicted structure.
+    margins = (0.0, 0.5)
+    """Margins around the table with which the model is asked, one after the other."""
+    sure_agreement = 0.98
+    """Agreement from which it is not asked again."""
+    least_agreement = 0.8
+    """Agreement below which its answer is not taken."""
+
 
 TABLES = TableThresholds()

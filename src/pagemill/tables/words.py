@@ -30,6 +30,8 @@ class TableWord:
     line: int
     glued: bool = False
     """No space stood between this word and the one before it on the line."""
+    place: int = 0
+    """Of the word in its line, in the order of reading."""
 
     @property
     def box(self) -> Box:
@@ -77,11 +79,14 @@ def words_of_line(line: TextLine, index: int, origin: tuple[float, float], gray:
         for position, word in enumerate(line.words):
             glued = position > 0 and line.words[position - 1].text + word.text in line.text
             x1, x2 = word.box[0] - origin[0], word.box[2] - origin[0]
-            words.append(TableWord(word.text, x1, x2, y1, y2, index, glued))
+            words.append(TableWord(word.text, x1, x2, y1, y2, index, glued, position))
         return words
     tokens = line.text.split()
     cuts = _cut(tokens, left, right, gray[max(0, int(y1)) : max(0, int(y2))])
-    return [TableWord(token, start, end, y1, y2, index) for token, (start, end) in zip(tokens, cuts, strict=True)]
+    return [
+        TableWord(token, start, end, y1, y2, index, place=place)
+        for place, (token, (start, end)) in enumerate(zip(tokens, cuts, strict=True))
+    ]
 
 
 def _foot_of_slanted(line: TextLine) -> float | None:
@@ -147,6 +152,12 @@ def are_number(words: Iterable[TableWord]) -> bool:
     return is_number(" ".join(word.text for word in words))
 
 
+def is_right_to_left(texts: Iterable[str]) -> bool:
+    """Whether most letters are of scripts that run from right to left: Hebrew, Arabic and their neighbours."""
+    letters = [char for text in texts for char in text if char.isalpha()]
+    return sum("\u0590" <= char <= "\u08ff" or "\ufb1d" <= char <= "\ufefc" for char in letters) * 2 > len(letters)
+
+
 def text_rows(words: Iterable[TableWord], text_height: float) -> list[list[TableWord]]:
     """Group words into lines of text that run across the table, from top to bottom."""
     rows: list[list[TableWord]] = []
@@ -169,7 +180,9 @@ def join_words(words: Iterable[TableWord], text_height: float) -> str:
     """
     text = ""
     for row in text_rows(words, text_height):
-        row.sort(key=lambda word: word.x1)
+        starts = {word.line: word.x1 for word in sorted(row, key=lambda word: -word.x1)}
+        # A line knows the order of its words: names in Latin letters run against a line of Hebrew.
+        row.sort(key=lambda word: (starts[word.line], word.line, word.place))
         for position, word in enumerate(row):
             glue = word.glued if position else bool(text) and _spaceless(text[-1]) and _spaceless(word.text[:1])
             text += word.text if glue or not text else f" {word.text}"

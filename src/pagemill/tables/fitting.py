@@ -1,0 +1,189 @@
+"""A predicted structure laid over the words of a table, and how well the two agree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pagemill.tables.columns import chunks_of_row
+from pagemill.tables.grid import GridCell
+from pagemill.tables.thresholds import TABLES
+from pagemill.tables.words import extent, text_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from pagemill.tables.structure_model import PredictedCell, Structure
+    from pagemill.tables.words import TableWord
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A structure with its words."""
+
+    cells: Sequence[GridCell]
+    header_rows: int
+    agreement: float
+    """Share of the words that stand where the structure says: see :func:`fit`."""
+
+
+@dataclass(slots=True)
+class _Run:
+    """Words of one line of text without a gap between them: a cell holds it whole."""
+
+    words: list[TableWord]
+    x1: float
+    x2: float
+    y: float
+    row: int = 0
+    """Slot of the grid."""
+
+
+def fit(structure: Structure, words: Sequence[TableWord], text_height: float) -> Fitted | None:
+    """Put the words into the cells of a predicted structure.
+
+    The model sees the table shrunk, so its boxes are off by several pixels: they tell about where rows and columns
+    end, and the blanks between the words tell where exactly. Row borders go between lines of text, in order and as near
+    as possible to where they are predicted; column borders to where the fewest words, and hardly any move, are in the
+    way.
+
+    Returns:
+        The cells with their words; None where there are fewer lines than rows.
+    """
+    lines = text_rows(words, text_height)
+    ys = _row_borders(structure, lines, text_height)
+    if ys is None:
+        return None
+    runs = [
+        _Run(chunk, *extent(chunk), float(np.mean([word.y for word in chunk])))
+        for line in lines
+        for chunk in chunks_of_row(line, TABLES.word_space * text_height)
+    ]
+    for run in runs:
+        run.row = int(np.searchsorted(ys, run.y))
+    owner = np.empty((structure.rows, structure.columns), dtype=np.intp)
+    for index, cell in enumerate(structure.cells):
+        owner[cell.row : cell.row + cell.row_span, cell.column : cell.column + cell.column_span] = index
+    xs = _column_borders(structure, owner, runs, text_height)
+    if xs is None:
+        return None
+    cells = [GridCell(cell.row, cell.column, cell.row_span, cell.column_span) for cell in structure.cells]
+    good = 0
+    last: dict[int, _Run] = {}
+    for run in runs:
+        column = int(np.searchsorted(xs, (run.x1 + run.x2) / 2))
+        index = int(owner[run.row, column])
+        cell = cells[index]
+        cell.words += run.words
+        before, last[index] = last.get(index), run
+        good += len(run.words) * (
+            _in_columns(run, cell, xs, text_height)
+            and _near(run, structure.cells[index].box, text_height)
+            and not _parted(before, run, text_height)
+        )
+    filled = [cell for cell in cells if cell.words]
+    rows = {row for cell in filled for row in range(cell.row, cell.row + cell.row_span)}
+    columns = {column for cell in filled for column in range(cell.column, cell.column + cell.column_span)}
+    share = len(rows) / structure.rows * len(columns) / structure.columns
+    return Fitted(cells, structure.header_rows, share * good / len(words))
+
+
+def _in_columns(run: _Run, cell: GridCell, xs: Sequence[float], text_height: float) -> bool:
+    """Whether a run lies within the columns of its cell, but for an overhang."""
+    edges = [-np.inf, *xs, np.inf]
+    reach = max(TABLES.same_line * text_height, TABLES.overhang * (run.x2 - run.x1))
+    return run.x1 + reach >= edges[cell.column] and run.x2 - reach <= edges[cell.column + cell.column_span]
+
+
+def _near(run: _Run, box: tuple[float, float, float, float] | None, text_height: float) -> bool:
+    """Whether a run stands in the box that was predicted for its cell, or close to it."""
+    if box is None:
+        return False
+    return (
+        box[0] - text_height < (run.x1 + run.x2) / 2 < box[2] + text_height
+        and box[1] - text_height < run.y < box[3] + text_height
+    )
+
+
+def _parted(before: _Run | None, run: _Run, text_height: float) -> bool:
+    """Whether two runs of a cell stand on one line with a gap that separates columns between them."""
+    if before is None or abs(before.y - run.y) > TABLES.same_line * text_height:
+        return False
+    return run.x1 - before.x2 >= TABLES.cell_columns_gap * text_height
+
+
+def _middle(cells: Sequence[PredictedCell], index: int) -> tuple[float, float] | None:
+    """Median of the start and of the end of cells along an axis."""
+    boxes = [cell.box for cell in cells if cell.box is not None]
+    return (float(np.median([b[index] for b in boxes])), float(np.median([b[index + 2] for b in boxes]))) if boxes else None
+
+
+def _predicted(ending: Sequence[Sequence[PredictedCell]], starting: Sequence[Sequence[PredictedCell]], axis: int) -> list[float] | None:
+    """Where the borders between neighbours are predicted: in the middle between the end of one and the next's start."""
+    borders = []
+    for end, start in zip(ending[:-1], starting[1:], strict=True):
+        one, other = _middle(end, axis), _middle(start, axis)
+        if one is None or other is None:
+            return None
+        borders.append((one[1] + other[0]) / 2)
+    return borders
+
+
+def _row_borders(structure: Structure, lines: Sequence[Sequence[TableWord]], text_height: float) -> list[float] | None:
+    if structure.rows > len(lines):
+        return None
+    ending = [[c for c in structure.cells if c.row + c.row_span - 1 == r and c.row_span == 1] or [c for c in structure.cells if c.row + c.row_span - 1 == r] for r in range(structure.rows)]
+    starting = [[c for c in structure.cells if c.row == r and c.row_span == 1] or [c for c in structure.cells if c.row == r] for r in range(structure.rows)]
+    wanted = _predicted(ending, starting, 1)
+    if wanted is None:
+        return None
+    places = [
+        (max(word.y2 for word in one) + min(word.y1 for word in other)) / 2 for one, other in pairwise(lines)
+    ]
+    cost = np.abs(np.array(wanted)[:, None] - np.array(places)) / text_height
+    return [places[i] for i in _in_order(cost)] if wanted else []
+
+
+def _column_borders(
+    structure: Structure, owner: NDArray[np.intp], runs: Sequence[_Run], text_height: float
+) -> list[float] | None:
+    ending = [[c for c in structure.cells if c.column + c.column_span - 1 == k and c.column_span == 1] or [c for c in structure.cells if c.column + c.column_span - 1 == k] for k in range(structure.columns)]
+    starting = [[c for c in structure.cells if c.column == k and c.column_span == 1] or [c for c in structure.cells if c.column == k] for k in range(structure.columns)]
+    wanted = _predicted(ending, starting, 0)
+    if wanted is None:
+        return None
+    if not wanted:
+        return []
+    left, right = min(run.x1 for run in runs), max(run.x2 for run in runs)
+    places = np.linspace(left, right, max(2, min(2000, int((right - left) / 2))))
+    if len(places) < len(wanted):
+        return None
+    starts, ends = np.array([run.x1 for run in runs]), np.array([run.x2 for run in runs])
+    rows = np.array([run.row for run in runs])
+    cost = np.empty((len(wanted), len(places)))
+    for border, x in enumerate(wanted):
+        bound = owner[rows, border] != owner[rows, border + 1]  # runs of rows that have a border here
+        crossed = (starts[bound, None] < places) & (ends[bound, None] > places)
+        cost[border] = crossed.sum(axis=0) + 0.1 * np.abs(places - x) / text_height
+    return [float(places[i]) for i in _in_order(cost)]
+
+
+def _in_order(cost: NDArray[np.float64]) -> list[int]:
+    """For every row of costs a column, strictly rising, with the least sum: shape (n, m), n <= m."""
+    count, places = cost.shape
+    total = cost[0].copy()
+    came: list[NDArray[np.intp]] = []
+    for row in cost[1:]:
+        best = np.minimum.accumulate(total)
+        first = np.maximum.accumulate(np.where(total == best, np.arange(places), 0))  # where the minimum so far stands
+        came.append(first)
+        total = row + np.concatenate([[np.inf], best[:-1]])
+    result = [int(np.argmin(total))]
+    for first in reversed(came):
+        result.append(int(first[result[-1] - 1]))
+    return result[::-1]

@@ -1,0 +1,177 @@
+"""SLANet-plus, the model that tells a table's rows, columns and spans from its picture."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import cv2
+import numpy as np
+
+from pagemill.errors import MissingDependencyError
+from pagemill.installation import reinstall
+from pagemill.tables.html import parse_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from pagemill.document.geometry import Box
+    from pagemill.imaging.types import Pixels
+
+PACKAGED_MODEL = Path(__file__).parent / "models" / "slanet-plus.onnx"
+_SIDE = 488
+"""Side of the square that the model was trained on."""
+# Mean and standard deviation of ImageNet, in RGB: TEDS-S .999 on PubTabNet's examples, against .990 in BGR.
+_MEAN = np.array([0.485, 0.456, 0.406], dtype=np.float32) * 255
+_STD = np.array([0.229, 0.224, 0.225], dtype=np.float32) * 255
+_CELLS = frozenset({"<td", "<td></td>"})
+
+
+@dataclass(frozen=True, slots=True)
+class PredictedCell:
+    """A cell as the model sees it."""
+
+    row: int
+    column: int
+    row_span: int
+    column_span: int
+    box: Box | None
+    """Around its text, in pixels of the image that was shown; None where the model gives none that is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """Cells that tile a grid, each slot once."""
+
+    cells: Sequence[PredictedCell]
+    rows: int
+    columns: int
+    header_rows: int
+
+
+class StructureModel(Protocol):
+    """What tells the structure of a table. Called from several threads at once."""
+
+    name: str
+    """As records name it."""
+
+    def predict(self, pixels: Pixels) -> Structure | None:
+        """The structure of the table that fills an image, shape (height, width, 3), uint8; None if it sees none."""
+        ...
+
+
+class SlanetPlus:
+    """The embedded model.
+
+    Args:
+        path: Its file.
+
+    Raises:
+        MissingDependencyError: There is no such file, or it is not this model.
+    """
+
+    name = "slanet-plus"
+
+    def __init__(self, path: Path = PACKAGED_MODEL) -> None:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1  # pages run in parallel in threads of ours, and results do not depend on them
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 4  # the export's shapes make it warn on every load
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        try:
+            self._session = onnxruntime.InferenceSession(
+                str(path), sess_options=options, providers=["CPUExecutionProvider"]
+            )
+            self._tokens = _tokens(self._session.get_modelmeta().custom_metadata_map["character"])
+        except Exception as error:  # ONNX Runtime raises several private types
+            raise MissingDependencyError(
+                f"the table model {path.name} cannot be loaded: {error}", remedy=f"Reinstall: {reinstall()}"
+            ) from error
+
+    def predict(self, pixels: Pixels) -> Structure | None:
+        """As in :class:`StructureModel`."""
+        height, width = pixels.shape[:2]
+        scale = _SIDE / max(height, width)
+        size = max(1, int(width * scale)), max(1, int(height * scale))
+        canvas = np.zeros((_SIDE, _SIDE, 3), dtype=np.float32)
+        canvas[: size[1], : size[0]] = (cv2.resize(pixels, size).astype(np.float32) - _MEAN) / _STD
+        boxes, scores = self._session.run(None, {"x": np.ascontiguousarray(canvas.transpose(2, 0, 1)[None])})
+        return decode(boxes[0], scores[0], self._tokens, (width, height))
+
+
+def _tokens(metadata: str) -> list[str]:
+    """What the indices of the model's output stand for."""
+    tokens = [token for token in metadata.splitlines() if token != "<td>"]
+    return ["sos", *tokens, *(() if "<td></td>" in tokens else ("<td></td>",)), "eos"]
+
+
+def decode(
+    boxes: NDArray[np.float32], scores: NDArray[np.float32], tokens: Sequence[str], size: tuple[int, int]
+) -> Structure | None:
+    """Make a structure of the model's output, whatever it holds.
+
+    Args:
+        boxes: Corners of each step's cell as shares of the longer side, shape (steps, 8).
+        scores: Of each step's tokens, shape (steps, tokens).
+        tokens: Of the model.
+        size: Width and height of the image.
+    """
+    markup: list[str] = []
+    found: list[Box | None] = []
+    for step, index in enumerate(scores.argmax(axis=1).tolist()):
+        token = tokens[index] if index < len(tokens) else "eos"
+        if token == "eos" and step:
+            break
+        if token in ("sos", "eos"):
+            continue
+        if token in _CELLS:
+            found.append(_box(boxes[step], size))
+        # Each cell carries its number through the parser, which puts cells on the grid and mends what is malformed.
+        number = str(len(found) - 1)
+        markup.append(
+            f"<td>{number}</td>" if token == "<td></td>" else f">{number}" if token == ">" else token
+        )
+    table = parse_table(f"<table>{''.join(markup)}</table>")
+    if table is None:
+        return None
+    cells = [
+        PredictedCell(
+            cell.row,
+            cell.column,
+            cell.row_span,
+            cell.column_span,
+            found[int(cell.text)] if cell.text.isdigit() and int(cell.text) < len(found) else None,
+        )
+        for cell in table.cells
+    ]
+    return Structure(cells, table.rows, table.columns, table.header_rows)
+
+
+def _box(corners: NDArray[np.float32], size: tuple[int, int]) -> Box | None:
+    if not np.isfinite(corners).all():
+        return None
+    xs, ys = (np.clip(corners[start::2].astype(np.float64) * max(size), 0.0, size[start]) for start in (0, 1))
+    x1, y1, x2, y2 = float(xs.min()), float(ys.min()), float(xs.max()), float(ys.max())
+    return (x1, y1, x2, y2) if x2 > x1 and y2 > y1 else None
+
+
+_lock = threading.Lock()
+_loaded: list[SlanetPlus] = []
+
+
+def packaged_model() -> SlanetPlus:
+    """The embedded model, loaded once per process on first use; takes 0.2 s: call it on a thread.
+
+    Raises:
+        MissingDependencyError: As :class:`SlanetPlus` says.
+    """
+    with _lock:
+        if not _loaded:
+            _loaded.append(SlanetPlus())
+        return _loaded[0]
