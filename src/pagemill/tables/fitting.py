@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pagemill.tables.agreement import agreement
 from pagemill.tables.columns import chunks_of_row
 from pagemill.tables.grid import GridCell
 from pagemill.tables.thresholds import TABLES
@@ -44,7 +45,7 @@ class _Run:
     """Slot of the grid."""
 
 
-def fit(structure: Structure, words: Sequence[TableWord], text_height: float) -> Fitted | None:
+def fit(structure: Structure, words: Sequence[TableWord], text_height: float, margin: float = 0) -> Fitted | None:
     """Put the words into the cells of a predicted structure.
 
     The model sees the table shrunk, so its boxes are off by several pixels: they tell about where rows and columns
@@ -52,9 +53,16 @@ def fit(structure: Structure, words: Sequence[TableWord], text_height: float) ->
     as possible to where they are predicted; column borders to where the fewest words, and hardly any move, are in the
     way.
 
+    Args:
+        structure: Its boxes are in pixels of the image that the model was shown.
+        words: Of the table.
+        text_height: Usual height of a line of text in pixels.
+        margin: How much was added on each side of the table for that image.
+
     Returns:
         The cells with their words; None where there are fewer lines than rows.
     """
+    structure = _moved(structure, -margin)
     lines = text_rows(words, text_height)
     ys = _row_borders(structure, lines, text_height)
     if ys is None:
@@ -74,23 +82,20 @@ def fit(structure: Structure, words: Sequence[TableWord], text_height: float) ->
         return None
     cells = [GridCell(cell.row, cell.column, cell.row_span, cell.column_span) for cell in structure.cells]
     good = 0
-    last: dict[int, _Run] = {}
     for run in runs:
         column = int(np.searchsorted(xs, (run.x1 + run.x2) / 2))
         index = int(owner[run.row, column])
-        cell = cells[index]
-        cell.words += run.words
-        before, last[index] = last.get(index), run
+        cells[index].words += run.words
         good += len(run.words) * (
-            _in_columns(run, cell, xs, text_height)
-            and _near(run, structure.cells[index].box, text_height)
-            and not _parted(before, run, text_height)
+            _in_columns(run, cells[index], xs, text_height) and _near(run, structure.cells[index].box, text_height)
         )
-    filled = [cell for cell in cells if cell.words]
-    rows = {row for cell in filled for row in range(cell.row, cell.row + cell.row_span)}
-    columns = {column for cell in filled for column in range(cell.column, cell.column + cell.column_span)}
-    share = len(rows) / structure.rows * len(columns) / structure.columns
-    return Fitted(cells, structure.header_rows, share * good / len(words))
+    return Fitted(cells, structure.header_rows, good / len(words) * agreement(cells, text_height))
+
+
+def _moved(structure: Structure, by: float) -> Structure:
+    """A structure whose boxes are moved right and down."""
+    cells = [replace(cell, box=cell.box and tuple(side + by for side in cell.box)) for cell in structure.cells]
+    return replace(structure, cells=cells)
 
 
 def _in_columns(run: _Run, cell: GridCell, xs: Sequence[float], text_height: float) -> bool:
@@ -108,13 +113,6 @@ def _near(run: _Run, box: tuple[float, float, float, float] | None, text_height:
         box[0] - text_height < (run.x1 + run.x2) / 2 < box[2] + text_height
         and box[1] - text_height < run.y < box[3] + text_height
     )
-
-
-def _parted(before: _Run | None, run: _Run, text_height: float) -> bool:
-    """Whether two runs of a cell stand on one line with a gap that separates columns between them."""
-    if before is None or abs(before.y - run.y) > TABLES.same_line * text_height:
-        return False
-    return run.x1 - before.x2 >= TABLES.cell_columns_gap * text_height
 
 
 def _middle(cells: Sequence[PredictedCell], index: int) -> tuple[float, float] | None:

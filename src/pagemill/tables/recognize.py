@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from pagemill.document.geometry import area, as_array, clip, intersection, union_box
+from pagemill.tables.agreement import agreement
 from pagemill.tables.fitting import fit
 from pagemill.tables.grid import Grid
 from pagemill.tables.lattice import header_rows_of, lattice_grid
@@ -17,10 +18,10 @@ from pagemill.tables.rules import find_rules
 from pagemill.tables.stream import stream_grid
 from pagemill.tables.table import Cell, Table, build_table, clean_text
 from pagemill.tables.thresholds import TABLES
-from pagemill.tables.words import extent, is_right_to_left, join_words, usual_height, words_of_line
+from pagemill.tables.words import is_right_to_left, join_words, usual_height, words_of_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -78,9 +79,10 @@ def recognize_table(
         pixels, lines = pixels[:, ::-1], [_mirrored(line, width) for line in lines]
         box = (width - box[2], box[1], width - box[0], box[3])
     picture = _cut_out(pixels, box, lines, inside)
-    grid, method = _grid(picture, model, prefer_model)
-    if grid is None:
+    found = _grid(picture, model, prefer_model)
+    if found is None:
         return None
+    grid, method = found
     cells = [
         Cell(
             row=cell.row,
@@ -129,34 +131,48 @@ def _mirrored(line: TextLine, width: float) -> TextLine:
 
 def _grid(
     picture: _Picture, model: Callable[[], StructureModel] | None, prefer_model: bool
-) -> tuple[Grid | None, str]:
-    """The grid of a table and how it was found."""
+) -> tuple[Grid, str] | None:
+    """The grid of a table and how it was found: of several, the one that agrees best with the words' places.
+
+    Rules are believed where nothing speaks against them, then the text's places where nothing does; else the model is
+    asked as well.
+    """
     given = picture.words, picture.rules, picture.text_height, picture.gray
-    ruled = lattice_grid(*given)
-    if ruled is not None and not (model and prefer_model):
-        return ruled, "rules"
-    predicted = _predicted_grid(picture, model()) if model else None
-    if predicted is not None:
-        return predicted
-    return (ruled, "rules") if ruled else (stream_grid(*given), "text")
+    found: list[tuple[float, Grid, str]] = []
+    for method, find in (("rules", lattice_grid), ("text", stream_grid)):
+        grid = find(*given)
+        if grid is None:
+            continue
+        if model is None:
+            return grid, method
+        agreed = agreement(grid.cells, picture.text_height)
+        if agreed >= TABLES.sure_agreement and not (prefer_model or found):
+            return grid, method
+        found.append((agreed + TABLES.trust[method], grid, method))
+    if model is not None:
+        predicted = list(_predicted(picture, model()))
+        found = predicted if prefer_model and predicted else found + predicted
+    best = max(found, key=lambda candidate: candidate[0], default=None)
+    return best and best[1:]
 
 
-def _predicted_grid(picture: _Picture, model: StructureModel) -> tuple[Grid, str] | None:
-    """The grid that the model predicts, if it agrees with the words' places; None if none does."""
-    best = None
+def _predicted(picture: _Picture, model: StructureModel) -> Iterator[tuple[float, Grid, str]]:
+    """The grids that the model predicts, up to the first that agrees surely."""
     for margin in TABLES.margins:
-        structure = model.predict(_with_margin(picture, margin))
-        fitted = fit(structure, picture.words, picture.text_height) if structure is not None else None
-        if fitted is not None and (best is None or fitted.agreement > best.agreement):
-            best = fitted
-        if best is not None and best.agreement >= TABLES.sure_agreement:
+        side = round(margin * picture.text_height)
+        structure = model.predict(_with_margin(picture.pixels, side))
+        fitted = fit(structure, picture.words, picture.text_height, side) if structure is not None else None
+        if fitted is None or fitted.agreement < TABLES.least_agreement:
+            continue
+        grid = Grid(fitted.cells, fitted.header_rows or header_rows_of(fitted.cells))
+        yield fitted.agreement + TABLES.trust["model"], grid, model.name
+        if fitted.agreement >= TABLES.sure_agreement:
             break
-    if best is None or best.agreement < TABLES.least_agreement:
-        return None
-    return Grid(best.cells, best.header_rows or header_rows_of(best.cells)), model.name
 
 
-def _with_margin(picture: _Picture, margin: float) -> Pixels:
-    """The table's image, with so many text heights of its edge's shade around it."""
-    side = round(margin * picture.text_height)
-    return np.asarray(cv2.copyMakeBorder(picture.pixels, side, side, side, side, cv2.BORDER_REPLICATE), np.uint8)
+def _with_margin(pixels: Pixels, side: int) -> Pixels:
+    """An image with so many pixels of its edge's shade around it; with fewer than it has, where that is negative."""
+    if side < 0:
+        height, width = pixels.shape[:2]
+        return np.ascontiguousarray(pixels[-side : max(height + side, 1 - side), -side : max(width + side, 1 - side)])
+    return np.asarray(cv2.copyMakeBorder(pixels, side, side, side, side, cv2.BORDER_REPLICATE), np.uint8)

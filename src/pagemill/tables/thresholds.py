@@ -133,13 +133,17 @@ class TableThresholds:
     open_gutter = 0.8
     """Least width of the blank between two columns."""
 
-    # A predicted structure.
-    margins = (0.0, 0.5)
-    """Margins around the table with which the model is asked, one after the other."""
-    sure_agreement = 0.98
-    """Agreement from which it is not asked again."""
-    least_agreement = 0.8
-    """Agreement below which its answer is not taken."""
+    # Choice between grids, by their agreement with the words.
+    empty_cost = 0.25
+    """What a table's share of empty cells takes off its agreement."""
+    sure_agreement = 0.995
+    """Agreement from which no other grid is looked for."""
+    least_agreement = 0.5
+    """Agreement below which a predicted structure is not taken."""
+    trust = {"rules": 0.1, "model": 0.05, "text": 0.0}
+    """What is added to the agreement by the way in which a grid was found: drawn rules are rarely wrong."""
+    margins = (0.0, 0.5, -0.25)
+    """Margins around the table with which the model is asked, until its answer agrees surely."""
 
 
 TABLES = TableThresholds()

@@ -184,10 +184,11 @@ def join_words(words: Iterable[TableWord], text_height: float) -> str:
         # A line knows the order of its words: names in Latin letters run against a line of Hebrew.
         row.sort(key=lambda word: (starts[word.line], word.line, word.place))
         for position, word in enumerate(row):
-            glue = word.glued if position else bool(text) and _spaceless(text[-1]) and _spaceless(word.text[:1])
+            glue = word.glued if position else bool(text) and is_spaceless(text[-1]) and is_spaceless(word.text[:1])
             text += word.text if glue or not text else f" {word.text}"
     return text
 
 
-def _spaceless(character: str) -> bool:
+def is_spaceless(character: str) -> bool:
+    """Whether a character is of a script that is written without spaces: Chinese, Japanese."""
     return bool(character) and ("\u3040" <= character <= "\u30ff" or "\u3400" <= character <= "\u9fff")
