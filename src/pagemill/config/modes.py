@@ -17,6 +17,14 @@ class ReadingMode(StrEnum):
     PAGES = "pages"  # whole pages, whose regions it finds itself
 
 
+class TablesMode(StrEnum):
+    """Who finds the rows and columns of tables."""
+
+    AUTO = "auto"  # rules and the text's places; the embedded model where they leave doubt
+    RULES = "rules"  # rules and the text's places alone
+    MODEL = "model"  # the embedded model, wherever it finds a structure
+
+
 class TextLayerMode(StrEnum):
     """Whether the text layer of a PDF page is used instead of recognition."""
 

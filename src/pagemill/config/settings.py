@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
-from pagemill.config.modes import LINES, VLM, PhotographMode, ReadingMode, TextLayerMode
+from pagemill.config.modes import LINES, VLM, PhotographMode, ReadingMode, TablesMode, TextLayerMode
 from pagemill.config.options import Settings, option
 from pagemill.errors import UsageError
 
@@ -130,6 +130,11 @@ class ParseSettings(Settings):
         default=PhotographMode.AUTO,
         help="Unwarp pages that are recognized, not taken from a text layer: photographs (auto), all (always), or none "
         "(never).",
+    )
+    tables: TablesMode = option(
+        default=TablesMode.AUTO,
+        help="How rows and columns of tables are found: by drawn rules and the places of the text, with the embedded "
+        "model where these leave doubt (auto) or without it (rules), or by the model wherever it finds some (model).",
     )
     crops: bool = option(default=True, heading=OUTPUT, help="Save image, chart and formula regions.")
     recognition: RecognitionSettings = RecognitionSettings()

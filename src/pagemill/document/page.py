@@ -101,6 +101,9 @@ class Region(msgspec.Struct, kw_only=True):
     engine: str | None = None
     """Who read it: the recognition engine's name (``rapidocr``, ``vlm:glm-ocr``), ``text-layer``, or ``annotation`` for
     form fields and annotations of a PDF; several are joined by ``+``."""
+    structure: str | None = None
+    """Who found the rows and columns of a table: ``rules`` (all are drawn), ``text`` (its places, and what rules there
+    are), or the name of a model (``slanet-plus``); None for all else, and where the recognition engine did."""
     content_format: ContentFormat = ContentFormat.TEXT
     attempts: int = 1
     """How often a model was asked for the content; more than once where it refused an image as too large, or its answer

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pagemill.config.modes import TablesMode
 from pagemill.document.geometry import area, as_array, intersection
 from pagemill.document.labels import FIGURES, Label
 from pagemill.document.page import PageError
+from pagemill.errors import PagemillError
 from pagemill.export.markdown import page_markdown
 from pagemill.layout.base import DetectedRegion
 from pagemill.layout.fallback import complete_regions
@@ -22,6 +24,7 @@ from pagemill.parsing.record import begun_record
 from pagemill.parsing.thresholds import PARSING
 from pagemill.tables.find import find_tables
 from pagemill.tables.recognize import recognize_table
+from pagemill.tables.structure_model import packaged_model
 
 if TYPE_CHECKING:
     from collections import defaultdict
@@ -36,7 +39,11 @@ if TYPE_CHECKING:
 
 
 def analyse_page(
-    ref: PageRef, page: DecodedPage, detected: Sequence[DetectedRegion], lines: Sequence[TextLine]
+    ref: PageRef,
+    page: DecodedPage,
+    detected: Sequence[DetectedRegion],
+    lines: Sequence[TextLine],
+    tables_mode: TablesMode = TablesMode.AUTO,
 ) -> PageResult:
     """Build the record of a page. Computes for some milliseconds: call it on a thread.
 
@@ -45,6 +52,7 @@ def analyse_page(
         page: Upright and straight; boxes are in its pixels.
         detected: Regions that the layout engine found.
         lines: All lines of text on the page.
+        tables_mode: Who finds the rows and columns of tables.
     """
     record = begun_record(ref, page)
     size = float(record.width), float(record.height)
@@ -59,7 +67,7 @@ def analyse_page(
         regions = complete_regions(detected, [line.box for line in lines], page.pixels)
         members = lines_of_regions(regions, lines)
         regions = mark_listings(_without_lists(regions, members), members)
-    tables = _tables(regions, page.pixels, lines, record.errors)
+    tables = _tables(regions, page.pixels, lines, tables_mode, record.errors)
     assemble_regions(record, regions, lines, tables)
     record.markdown = page_markdown(record)
     return record
@@ -140,18 +148,45 @@ def _is_banner(box: Box, lines: Sequence[TextLine]) -> bool:
 
 
 def _tables(
-    regions: Sequence[DetectedRegion], pixels: Pixels, lines: Sequence[TextLine], errors: list[PageError]
+    regions: Sequence[DetectedRegion],
+    pixels: Pixels,
+    lines: Sequence[TextLine],
+    mode: TablesMode,
+    errors: list[PageError],
 ) -> dict[int, Table]:
-    """Recognize each table region; one that breaks stays a region of text lines, and the errors say so."""
-    tables: dict[int, Table] = {}
+    """Recognize each table region.
+
+    A table on which the model breaks is recognized without it; one that breaks all the same stays a region of text
+    lines. The errors say so.
+    """
+    tables: dict[int, Table | None] = {}
     for index, region in enumerate(regions):
+        if region.label is not Label.TABLE:
+            continue
+        place = ", ".join(f"{value:.0f}" for value in region.box)
         try:
-            table = recognize_table(pixels, region.box, lines) if region.label is Label.TABLE else None
+            tables[index] = _recognized(pixels, region, lines, mode, f"the table at ({place})", errors)
         except Exception as error:
-            place = ", ".join(f"{value:.0f}" for value in region.box)
             message = f"the table at ({place}) is given as text lines: {type(error).__name__}: {error}"
             errors.append(PageError(component="table", category="internal", message=message))
-            continue
-        if table is not None:
-            tables[index] = table
-    return tables
+    return {index: table for index, table in tables.items() if table is not None}
+
+
+def _recognized(
+    pixels: Pixels,
+    region: DetectedRegion,
+    lines: Sequence[TextLine],
+    mode: TablesMode,
+    name: str,
+    errors: list[PageError],
+) -> Table | None:
+    """A table, or None where there are not two columns."""
+    if mode is not TablesMode.RULES:
+        try:
+            model_first = mode is TablesMode.MODEL
+            return recognize_table(pixels, region.box, lines, packaged_model, prefer_model=model_first)
+        except Exception as raised:
+            error = raised if isinstance(raised, PagemillError) else PagemillError(f"{type(raised).__name__}: {raised}")
+            message = f"{name} is recognized without the table model: {error.message}"
+            errors.append(PageError(component="table", category=error.category, message=message, remedy=error.remedy))
+    return recognize_table(pixels, region.box, lines)

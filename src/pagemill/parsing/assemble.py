@@ -229,6 +229,7 @@ def _add(record: PageResult, block: Block) -> None:
         score=block.score,
         source=block.source,
         engine="+".join(engines) or None,
+        structure=block.table.method if block.table is not None else None,
         content_format=content_format,
         confidence=round(float(np.average([line.confidence for line in lines], weights=weights)), 4) if lines else None,
         level=block.level,

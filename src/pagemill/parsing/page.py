@@ -377,7 +377,9 @@ async def _by_lines(run: _PageRun, verdict: str | None) -> ParsedPage:
 
     with run.stage("layout"):
         detected = await run.services.detect_regions(level.straight.pixels)
-    record = await run.compute("analysis", analyse_page, run.ref, level.straight, detected, level.lines)
+    record = await run.compute(
+        "analysis", analyse_page, run.ref, level.straight, detected, level.lines, settings.tables
+    )
     level.restore(record)
     record.errors += [*(_what_was_read(read, found, record) if read else ()), *errors]
     record.rotation = level.rotation

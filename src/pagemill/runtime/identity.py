@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pagemill.config.model_cards import load_card
-from pagemill.config.modes import VLM, PhotographMode, ReadingMode, TextLayerMode
+from pagemill.config.modes import VLM, PhotographMode, ReadingMode, TablesMode, TextLayerMode
 from pagemill.document.page import RESUMABLE_SCHEMA
 from pagemill.errors import MissingInputError
 from pagemill.layout.pp_doclayout_engine import PPDocLayoutEngine, deciding
@@ -47,6 +47,8 @@ def settings_identity(settings: ParseSettings, layout: LayoutChoice) -> dict[str
         "schema_version": RESUMABLE_SCHEMA,
         **recognition,
     }
+    if settings.tables is not TablesMode.AUTO:  # runs that are older than this setting can be resumed
+        values["tables"] = settings.tables
     if recognition.get("reading") is not ReadingMode.PAGES or settings.text_layer is not TextLayerMode.NEVER:
         # Else no page is laid out, and the layout engine need not even be there.
         values |= {"layout_engine": layout.engine, "layout_model": _layout_model(layout.engine, layout.model)}

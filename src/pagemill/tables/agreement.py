@@ -31,8 +31,8 @@ def agreement(cells: Sequence[GridCell], text_height: float) -> float:
     - it begins a further line of its cell although it would have fitted on the line above, or a figure stands below
       another one: these are rows of their own.
 
-    Rows and columns that hold no word at all reduce the share in proportion. Of two grids that suit the words alike, the
-    one with fewer empty cells is likelier: it has not taken wrapped lines for rows.
+    Rows and columns that hold no word at all reduce the share in proportion. Of two grids that suit the words alike,
+    the one with fewer empty cells is likelier: it has not taken wrapped lines for rows.
     """
     filled = [cell for cell in cells if cell.words]
     words = sum(len(cell.words) for cell in filled)

@@ -19,8 +19,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pagemill.tables.structure_model import PredictedCell, Structure
+    from pagemill.document.geometry import Box
+    from pagemill.tables.structure_model import Structure
     from pagemill.tables.words import TableWord
+
+_MAX_PLACES = 2000
+"""Most places at which a column border is tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +34,7 @@ class Fitted:
     cells: Sequence[GridCell]
     header_rows: int
     agreement: float
-    """Share of the words that stand where the structure says: see :func:`fit`."""
+    """As :func:`pagemill.tables.agreement.agreement` says, times the share of words where the model saw their cell."""
 
 
 @dataclass(slots=True)
@@ -94,7 +98,10 @@ def fit(structure: Structure, words: Sequence[TableWord], text_height: float, ma
 
 def _moved(structure: Structure, by: float) -> Structure:
     """A structure whose boxes are moved right and down."""
-    cells = [replace(cell, box=cell.box and tuple(side + by for side in cell.box)) for cell in structure.cells]
+    cells = [
+        replace(cell, box=cell.box and (cell.box[0] + by, cell.box[1] + by, cell.box[2] + by, cell.box[3] + by))
+        for cell in structure.cells
+    ]
     return replace(structure, cells=cells)
 
 
@@ -105,7 +112,7 @@ def _in_columns(run: _Run, cell: GridCell, xs: Sequence[float], text_height: flo
     return run.x1 + reach >= edges[cell.column] and run.x2 - reach <= edges[cell.column + cell.column_span]
 
 
-def _near(run: _Run, box: tuple[float, float, float, float] | None, text_height: float) -> bool:
+def _near(run: _Run, box: Box | None, text_height: float) -> bool:
     """Whether a run stands in the box that was predicted for its cell, or close to it."""
     if box is None:
         return False
@@ -115,73 +122,74 @@ def _near(run: _Run, box: tuple[float, float, float, float] | None, text_height:
     )
 
 
-def _middle(cells: Sequence[PredictedCell], index: int) -> tuple[float, float] | None:
-    """Median of the start and of the end of cells along an axis."""
-    boxes = [cell.box for cell in cells if cell.box is not None]
-    return (float(np.median([b[index] for b in boxes])), float(np.median([b[index + 2] for b in boxes]))) if boxes else None
-
-
-def _predicted(ending: Sequence[Sequence[PredictedCell]], starting: Sequence[Sequence[PredictedCell]], axis: int) -> list[float] | None:
-    """Where the borders between neighbours are predicted: in the middle between the end of one and the next's start."""
-    borders = []
-    for end, start in zip(ending[:-1], starting[1:], strict=True):
-        one, other = _middle(end, axis), _middle(start, axis)
-        if one is None or other is None:
-            return None
-        borders.append((one[1] + other[0]) / 2)
-    return borders
-
-
 def _row_borders(structure: Structure, lines: Sequence[Sequence[TableWord]], text_height: float) -> list[float] | None:
-    if structure.rows > len(lines):
+    """Where rows end, as y: blanks between lines of text, in order, as near to the predicted places as possible."""
+    slots = [(cell.row, cell.row_span, cell.box) for cell in structure.cells]
+    wanted = _predicted_borders(slots, structure.rows, 1)
+    if wanted is None or len(wanted) >= len(lines):
         return None
-    ending = [[c for c in structure.cells if c.row + c.row_span - 1 == r and c.row_span == 1] or [c for c in structure.cells if c.row + c.row_span - 1 == r] for r in range(structure.rows)]
-    starting = [[c for c in structure.cells if c.row == r and c.row_span == 1] or [c for c in structure.cells if c.row == r] for r in range(structure.rows)]
-    wanted = _predicted(ending, starting, 1)
-    if wanted is None:
-        return None
-    places = [
-        (max(word.y2 for word in one) + min(word.y1 for word in other)) / 2 for one, other in pairwise(lines)
-    ]
+    places = [(max(word.y2 for word in one) + min(word.y1 for word in other)) / 2 for one, other in pairwise(lines)]
     cost = np.abs(np.array(wanted)[:, None] - np.array(places)) / text_height
-    return [places[i] for i in _in_order(cost)] if wanted else []
+    return [places[i] for i in _in_order(cost)]
 
 
 def _column_borders(
     structure: Structure, owner: NDArray[np.intp], runs: Sequence[_Run], text_height: float
 ) -> list[float] | None:
-    ending = [[c for c in structure.cells if c.column + c.column_span - 1 == k and c.column_span == 1] or [c for c in structure.cells if c.column + c.column_span - 1 == k] for k in range(structure.columns)]
-    starting = [[c for c in structure.cells if c.column == k and c.column_span == 1] or [c for c in structure.cells if c.column == k] for k in range(structure.columns)]
-    wanted = _predicted(ending, starting, 0)
-    if wanted is None:
-        return None
-    if not wanted:
-        return []
+    """Where columns end, as x: where fewest words are cut, and as near to the predicted places as possible."""
+    slots = [(cell.column, cell.column_span, cell.box) for cell in structure.cells]
+    wanted = _predicted_borders(slots, structure.columns, 0)
     left, right = min(run.x1 for run in runs), max(run.x2 for run in runs)
-    places = np.linspace(left, right, max(2, min(2000, int((right - left) / 2))))
-    if len(places) < len(wanted):
+    places = np.linspace(left, right, max(2, min(_MAX_PLACES, int((right - left) / 2))))
+    if wanted is None or len(wanted) > len(places):
         return None
     starts, ends = np.array([run.x1 for run in runs]), np.array([run.x2 for run in runs])
     rows = np.array([run.row for run in runs])
     cost = np.empty((len(wanted), len(places)))
     for border, x in enumerate(wanted):
-        bound = owner[rows, border] != owner[rows, border + 1]  # runs of rows that have a border here
-        crossed = (starts[bound, None] < places) & (ends[bound, None] > places)
-        cost[border] = crossed.sum(axis=0) + 0.1 * np.abs(places - x) / text_height
+        bound = owner[rows, border] != owner[rows, border + 1]  # in rows without a cell across this border
+        cut = (starts[bound, None] < places) & (ends[bound, None] > places)
+        cost[border] = cut.sum(axis=0) + TABLES.border_moved * np.abs(places - x) / text_height
     return [float(places[i]) for i in _in_order(cost)]
 
 
+def _predicted_borders(slots: Sequence[tuple[int, int, Box | None]], count: int, axis: int) -> list[float] | None:
+    """Where neighbours along an axis part: midway between where most of one end and most of the next start.
+
+    Cells with a span tell only where there are no others.
+
+    Args:
+        slots: First slot, span and box of each cell.
+        count: Number of slots.
+        axis: 0 for columns, 1 for rows.
+    """
+    ends: list[list[float]] = [[] for _ in range(2 * count)]
+    starts: list[list[float]] = [[] for _ in range(2 * count)]
+    for first, span, box in slots:
+        if box is not None:
+            spanning = count * (span > 1)
+            starts[spanning + first].append(box[axis])
+            ends[spanning + first + span - 1].append(box[axis + 2])
+    borders = []
+    for slot in range(count - 1):
+        one, other = ends[slot] or ends[count + slot], starts[slot + 1] or starts[count + slot + 1]
+        if not one or not other:
+            return None
+        borders.append(float(np.median(one) + np.median(other)) / 2)
+    return borders
+
+
 def _in_order(cost: NDArray[np.float64]) -> list[int]:
-    """For every row of costs a column, strictly rising, with the least sum: shape (n, m), n <= m."""
-    count, places = cost.shape
-    total = cost[0].copy()
+    """For every row of costs a column, strictly rising, so that the sum is least: shape (n, m), n <= m."""
+    if not len(cost):
+        return []
+    total = cost[0]
     came: list[NDArray[np.intp]] = []
     for row in cost[1:]:
         best = np.minimum.accumulate(total)
-        first = np.maximum.accumulate(np.where(total == best, np.arange(places), 0))  # where the minimum so far stands
-        came.append(first)
+        came.append(np.maximum.accumulate(np.where(total == best, np.arange(len(total)), 0)))
         total = row + np.concatenate([[np.inf], best[:-1]])
-    result = [int(np.argmin(total))]
-    for first in reversed(came):
-        result.append(int(first[result[-1] - 1]))
-    return result[::-1]
+    chosen = [int(np.argmin(total))]
+    for before in reversed(came):
+        chosen.append(int(before[chosen[-1] - 1]))
+    return chosen[::-1]

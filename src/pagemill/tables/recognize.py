@@ -129,9 +129,7 @@ def _mirrored(line: TextLine, width: float) -> TextLine:
     return msgspec.structs.replace(line, box=turned(line.box), polygon=corners, words=words)
 
 
-def _grid(
-    picture: _Picture, model: Callable[[], StructureModel] | None, prefer_model: bool
-) -> tuple[Grid, str] | None:
+def _grid(picture: _Picture, model: Callable[[], StructureModel] | None, prefer_model: bool) -> tuple[Grid, str] | None:
     """The grid of a table and how it was found: of several, the one that agrees best with the words' places.
 
     Rules are believed where nothing speaks against them, then the text's places where nothing does; else the model is
@@ -139,7 +137,8 @@ def _grid(
     """
     given = picture.words, picture.rules, picture.text_height, picture.gray
     found: list[tuple[float, Grid, str]] = []
-    for method, find in (("rules", lattice_grid), ("text", stream_grid)):
+    ways = ("rules", lattice_grid, TABLES.trust_rules), ("text", stream_grid, TABLES.trust_text)
+    for method, find, trust in ways:
         grid = find(*given)
         if grid is None:
             continue
@@ -148,7 +147,7 @@ def _grid(
         agreed = agreement(grid.cells, picture.text_height)
         if agreed >= TABLES.sure_agreement and not (prefer_model or found):
             return grid, method
-        found.append((agreed + TABLES.trust[method], grid, method))
+        found.append((agreed + trust, grid, method))
     if model is not None:
         predicted = list(_predicted(picture, model()))
         found = predicted if prefer_model and predicted else found + predicted
@@ -165,7 +164,7 @@ def _predicted(picture: _Picture, model: StructureModel) -> Iterator[tuple[float
         if fitted is None or fitted.agreement < TABLES.least_agreement:
             continue
         grid = Grid(fitted.cells, fitted.header_rows or header_rows_of(fitted.cells))
-        yield fitted.agreement + TABLES.trust["model"], grid, model.name
+        yield fitted.agreement + TABLES.trust_model, grid, model.name
         if fitted.agreement >= TABLES.sure_agreement:
             break
 

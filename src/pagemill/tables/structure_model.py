@@ -77,6 +77,7 @@ class SlanetPlus:
     name = "slanet-plus"
 
     def __init__(self, path: Path = PACKAGED_MODEL) -> None:
+        # Heavy, and its import is not safe from two threads at once.
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
@@ -134,9 +135,7 @@ def decode(
             found.append(_box(boxes[step], size))
         # Each cell carries its number through the parser, which puts cells on the grid and mends what is malformed.
         number = str(len(found) - 1)
-        markup.append(
-            f"<td>{number}</td>" if token == "<td></td>" else f">{number}" if token == ">" else token
-        )
+        markup.append(f"<td>{number}</td>" if token == "<td></td>" else f">{number}" if token == ">" else token)
     table = parse_table(f"<table>{''.join(markup)}</table>")
     if table is None:
         return None

@@ -140,8 +140,10 @@ class TableThresholds:
     """Agreement from which no other grid is looked for."""
     least_agreement = 0.5
     """Agreement below which a predicted structure is not taken."""
-    trust = {"rules": 0.1, "model": 0.05, "text": 0.0}
+    trust_rules, trust_model, trust_text = 0.1, 0.05, 0.0
     """What is added to the agreement by the way in which a grid was found: drawn rules are rarely wrong."""
+    border_moved = 0.1
+    """What a column border costs per text height by which it is moved, in words cut."""
     margins = (0.0, 0.5, -0.25)
     """Margins around the table with which the model is asked, until its answer agrees surely."""
 
