@@ -60,6 +60,7 @@ class StreamKeywords(TypedDict, total=False):
 class ParseKeywords(StreamKeywords, total=False):
     """Types of the keyword arguments of :func:`parse`."""
 
+    tables: TablesMode
     crops: bool
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from itertools import pairwise
+from collections import Counter, defaultdict
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,20 +16,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pagemill.tables.grid import GridCell
+    from pagemill.tables.rules import Rule, Rules
     from pagemill.tables.words import TableWord
 
 
-def agreement(cells: Sequence[GridCell], text_height: float) -> float:
+def agreement(cells: Sequence[GridCell], rules: Rules, text_height: float) -> float:
     """Share of a table's words for which its grid is plausible, less a little for empty cells; 1 at best.
 
     A word speaks against the grid where
 
-    - its cell holds two pieces of one line with a gap between them as there is between columns;
-    - words without a gap stand in different cells;
+    - its cell holds two pieces of one line with a gap between them as there is between columns, or a rule runs between
+      it and the word before it or the line above;
+    - words without a gap or rule between them stand in different cells;
     - the distance of its line to the one above it contradicts the rest of the table: one distance must part the lines
       that a cell wraps into (closer) from rows (farther). That distance is chosen so that fewest words contradict it;
     - it begins a further line of its cell although it would have fitted on the line above, or a figure stands below
-      another one: these are rows of their own.
+      another one: these are rows of their own;
+    - it begins a row with empty cells, close below a text after which it would not have fitted: a line that wraps.
 
     Rows and columns that hold no word at all reduce the share in proportion. Of two grids that suit the words alike,
     the one with fewer empty cells is likelier: it has not taken wrapped lines for rows.
@@ -38,9 +41,15 @@ def agreement(cells: Sequence[GridCell], text_height: float) -> float:
     words = sum(len(cell.words) for cell in filled)
     if not words:
         return 0.0
-    against = {id(word) for word in _torn(filled, text_height)} | {id(word) for word in _parted(filled, text_height)}
-    against |= {id(word) for word in _spaced_wrongly(filled, text_height)}
-    against |= {id(word) for word in _not_wrapped(filled, text_height)}
+    widths = _widths(filled)
+    contradictions = chain(
+        _torn(filled, rules.vertical, text_height),
+        _parted(filled, rules, text_height),
+        _spaced_wrongly(filled, text_height),
+        _not_wrapped(filled, widths, text_height),
+        _rather_wrapped(filled, widths, text_height),
+    )
+    against = {id(word) for word in contradictions}
     rows = {row for cell in filled for row in range(cell.row, cell.row + cell.row_span)}
     columns = {column for cell in filled for column in range(cell.column, cell.column + cell.column_span)}
     height = max(cell.row + cell.row_span for cell in cells)
@@ -50,19 +59,27 @@ def agreement(cells: Sequence[GridCell], text_height: float) -> float:
     return told * (1.0 - len(against) / words) - TABLES.empty_cost * empty
 
 
-def _parted(cells: Sequence[GridCell], text_height: float) -> Iterator[TableWord]:
-    """Words after a gap inside a cell."""
+def _parted(cells: Sequence[GridCell], rules: Rules, text_height: float) -> Iterator[TableWord]:
+    """Words after a gap or a rule inside a cell."""
     for cell in cells:
-        for line in text_rows(cell.words, text_height):
-            for chunk in chunks_of_row(line, TABLES.wide_gap * text_height)[1:]:
+        lines = text_rows(cell.words, text_height)
+        for line in lines:
+            for chunk in chunks_of_row(line, TABLES.wide_gap * text_height, rules.vertical)[1:]:
                 yield from chunk
+        for above, line in pairwise(lines):
+            start, end = extent([*above, *line])
+            if any(
+                _y(above) < rule.position < _y(line) and rule.start <= start and end <= rule.end
+                for rule in rules.horizontal
+            ):
+                yield from line
 
 
-def _torn(cells: Sequence[GridCell], text_height: float) -> Iterator[TableWord]:
+def _torn(cells: Sequence[GridCell], walls: Sequence[Rule], text_height: float) -> Iterator[TableWord]:
     """Words right behind a word of another cell."""
     owner = {id(word): index for index, cell in enumerate(cells) for word in cell.words}
     for line in text_rows([word for cell in cells for word in cell.words], text_height):
-        for run in chunks_of_row(line, TABLES.word_space * text_height):
+        for run in chunks_of_row(line, TABLES.word_space * text_height, walls):
             for before, word in pairwise(run):
                 if owner[id(before)] != owner[id(word)]:
                     yield word
@@ -97,22 +114,54 @@ def _spaced_wrongly(cells: Sequence[GridCell], text_height: float) -> Iterator[T
             yield from line
 
 
-def _not_wrapped(cells: Sequence[GridCell], text_height: float) -> Iterator[TableWord]:
+def _widths(cells: Sequence[GridCell]) -> dict[tuple[int, int], float]:
+    """How wide the text of a column is, of columns together where cells span them: by first column and span."""
+    extents: defaultdict[tuple[int, int], list[tuple[float, float]]] = defaultdict(list)
+    for cell in cells:
+        extents[cell.column, cell.column_span].append(extent(cell.words))
+    return {place: max(end for _, end in found) - min(start for start, _ in found) for place, found in extents.items()}
+
+
+def _fits(above: Sequence[TableWord], line: Sequence[TableWord], width: float, text_height: float) -> bool:
+    """Whether the first word of a line would have had room on the line above."""
+    first = min(line, key=lambda word: word.x1)
+    start, end = extent(above)
+    needed = text_height if is_spaceless(first.text[:1]) else first.x2 - first.x1
+    return end - start + needed + TABLES.word_space * text_height <= width
+
+
+def _not_wrapped(
+    cells: Sequence[GridCell], widths: dict[tuple[int, int], float], text_height: float
+) -> Iterator[TableWord]:
     """Words of lines in a cell that are not there because the line above them is full."""
-    widths: defaultdict[tuple[int, int], list[tuple[float, float]]] = defaultdict(list)
     for cell in cells:
-        widths[cell.column, cell.column_span].append(extent(cell.words))
-    for cell in cells:
-        lines = text_rows(cell.words, text_height)
-        places = widths[cell.column, cell.column_span]
-        width = max(end for _, end in places) - min(start for start, _ in places)
-        for above, line in pairwise(lines):
+        width = widths[cell.column, cell.column_span]
+        for above, line in pairwise(text_rows(cell.words, text_height)):
             first = min(line, key=lambda word: word.x1)
-            start, end = extent(above)
-            needed = text_height if is_spaceless(first.text[:1]) else first.x2 - first.x1
-            fits = end - start + needed + TABLES.word_space * text_height <= width
-            if fits or (are_number(above) and are_number(line) and not first.text.startswith(("(", "["))):
+            figures = are_number(above) and are_number(line) and not first.text.startswith(("(", "["))
+            if figures or _fits(above, line, width, text_height):
                 yield from line
+
+
+def _rather_wrapped(
+    cells: Sequence[GridCell], widths: dict[tuple[int, int], float], text_height: float
+) -> Iterator[TableWord]:
+    """Words of cells that look like the next line of the cell above: in a row with empty cells, below a full line."""
+    columns = max(cell.column + cell.column_span for cell in cells)
+    filled: Counter[int] = Counter()
+    for cell in cells:
+        for row in range(cell.row, cell.row + cell.row_span):
+            filled[row] += cell.column_span
+    above: dict[tuple[int, int], GridCell] = {}
+    for cell in sorted(cells, key=lambda cell: cell.row):
+        place = cell.column, cell.column_span
+        upper, above[place] = above.get(place), cell
+        if upper is None or filled[cell.row] == columns or are_number(cell.words):
+            continue
+        last, line = text_rows(upper.words, text_height)[-1], text_rows(cell.words, text_height)[0]
+        close = _y(line) - _y(last) < TABLES.row_distance * text_height
+        if close and not _fits(last, line, widths[place], text_height):
+            yield from cell.words
 
 
 def _y(line: Sequence[TableWord]) -> float:

@@ -15,20 +15,26 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pagemill.tables.rules import Rule
     from pagemill.tables.words import TableWord
 
 
-def chunks_of_row(row: Sequence[TableWord], gap: float) -> list[list[TableWord]]:
-    """Cut a row of words where the gap is at least ``gap`` pixels."""
+def chunks_of_row(row: Sequence[TableWord], gap: float, walls: Sequence[Rule] = ()) -> list[list[TableWord]]:
+    """Cut a row of words where the gap is at least ``gap`` pixels, or a wall stands: a vertical rule."""
     chunks: list[list[TableWord]] = []
     end = -np.inf
     for word in sorted(row, key=lambda word: word.x1):
-        if not chunks or word.x1 - end >= gap:
+        if not chunks or word.x1 - end >= gap or any(parts(wall, chunks[-1][-1], word) for wall in walls):
             chunks.append([])
             end = -np.inf
         chunks[-1].append(word)
         end = max(end, word.x2)
     return chunks
+
+
+def parts(wall: Rule, left: TableWord, right: TableWord) -> bool:
+    """Whether a vertical rule stands between two words of one line."""
+    return left.x < wall.position < right.x and wall.start < left.y < wall.end
 
 
 def find_separators(rows: Sequence[Sequence[TableWord]], text_height: float, ruled: Sequence[float]) -> list[float]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pagemill.document.geometry import Box
+    from pagemill.tables.rules import Rules
     from pagemill.tables.structure_model import Structure
     from pagemill.tables.words import TableWord
 
@@ -49,7 +50,9 @@ class _Run:
     """Slot of the grid."""
 
 
-def fit(structure: Structure, words: Sequence[TableWord], text_height: float, margin: float = 0) -> Fitted | None:
+def fit(
+    structure: Structure, words: Sequence[TableWord], rules: Rules, text_height: float, margin: float = 0
+) -> Fitted | None:
     """Put the words into the cells of a predicted structure.
 
     The model sees the table shrunk, so its boxes are off by several pixels: they tell about where rows and columns
@@ -60,6 +63,7 @@ def fit(structure: Structure, words: Sequence[TableWord], text_height: float, ma
     Args:
         structure: Its boxes are in pixels of the image that the model was shown.
         words: Of the table.
+        rules: That are drawn in it.
         text_height: Usual height of a line of text in pixels.
         margin: How much was added on each side of the table for that image.
 
@@ -74,7 +78,7 @@ def fit(structure: Structure, words: Sequence[TableWord], text_height: float, ma
     runs = [
         _Run(chunk, *extent(chunk), float(np.mean([word.y for word in chunk])))
         for line in lines
-        for chunk in chunks_of_row(line, TABLES.word_space * text_height)
+        for chunk in chunks_of_row(line, TABLES.word_space * text_height, rules.vertical)
     ]
     for run in runs:
         run.row = int(np.searchsorted(ys, run.y))
@@ -93,7 +97,7 @@ def fit(structure: Structure, words: Sequence[TableWord], text_height: float, ma
         good += len(run.words) * (
             _in_columns(run, cells[index], xs, text_height) and _near(run, structure.cells[index].box, text_height)
         )
-    return Fitted(cells, structure.header_rows, good / len(words) * agreement(cells, text_height))
+    return Fitted(cells, structure.header_rows, good / len(words) * agreement(cells, rules, text_height))
 
 
 def _moved(structure: Structure, by: float) -> Structure:

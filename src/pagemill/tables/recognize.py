@@ -144,7 +144,7 @@ def _grid(picture: _Picture, model: Callable[[], StructureModel] | None, prefer_
             continue
         if model is None:
             return grid, method
-        agreed = agreement(grid.cells, picture.text_height)
+        agreed = agreement(grid.cells, picture.rules, picture.text_height)
         if agreed >= TABLES.sure_agreement and not (prefer_model or found):
             return grid, method
         found.append((agreed + trust, grid, method))
@@ -157,10 +157,11 @@ def _grid(picture: _Picture, model: Callable[[], StructureModel] | None, prefer_
 
 def _predicted(picture: _Picture, model: StructureModel) -> Iterator[tuple[float, Grid, str]]:
     """The grids that the model predicts, up to the first that agrees surely."""
+    given = picture.words, picture.rules, picture.text_height
     for margin in TABLES.margins:
         side = round(margin * picture.text_height)
         structure = model.predict(_with_margin(picture.pixels, side))
-        fitted = fit(structure, picture.words, picture.text_height, side) if structure is not None else None
+        fitted = fit(structure, *given, side) if structure is not None else None
         if fitted is None or fitted.agreement < TABLES.least_agreement:
             continue
         grid = Grid(fitted.cells, fitted.header_rows or header_rows_of(fitted.cells))

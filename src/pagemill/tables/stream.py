@@ -85,7 +85,7 @@ def stream_grid(words: Sequence[TableWord], rules: Rules, text_height: float, gr
         return None
     rows = []
     for line in lines:
-        chunks = chunks_of_row(line, TABLES.wide_gap * text_height)
+        chunks = chunks_of_row(line, TABLES.wide_gap * text_height, rules.vertical)
         pieces = [piece for chunk in chunks for piece in _pieces(chunk, separators, text_height)]
         y = float(np.mean([word.y for word in line]))
         rows.append(TextRow(y, y, []))
@@ -96,7 +96,8 @@ def stream_grid(words: Sequence[TableWord], rules: Rules, text_height: float, gr
     head = _header_levels(rows, split, rules, separators, text_height)
     body = _body_rows(rows[split:], across, text_height)
     for row in body:
-        _widen_title(row, left, right, len(separators))
+        if not any(rule.start < row.y < rule.end and left < rule.position < right for rule in rules.vertical):
+            _widen_title(row, left, right, len(separators))
     if len(head) + len(body) < 2:
         return None
     cells = [

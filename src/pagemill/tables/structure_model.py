@@ -133,7 +133,7 @@ def decode(
             continue
         if token in _CELLS:
             found.append(_box(boxes[step], size))
-        # Each cell carries its number through the parser, which puts cells on the grid and mends what is malformed.
+        # Each cell carries its number through the parser, which puts cells on the grid and repairs what is malformed.
         number = str(len(found) - 1)
         markup.append(f"<td>{number}</td>" if token == "<td></td>" else f">{number}" if token == ">" else token)
     table = parse_table(f"<table>{''.join(markup)}</table>")

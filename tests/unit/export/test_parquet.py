@@ -38,6 +38,7 @@ def test_one_row_a_page_with_nested_regions() -> None:
         "confidence": None,
         "source": "",
         "engine": None,
+        "structure": None,
         "attempts": 1,
         "level": None,
         "list_item": False,

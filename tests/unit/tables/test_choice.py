@@ -11,6 +11,7 @@ from pagemill.document.page import TextLine, Word
 from pagemill.tables.agreement import agreement
 from pagemill.tables.grid import GridCell
 from pagemill.tables.recognize import recognize_table
+from pagemill.tables.rules import Rule, Rules
 from pagemill.tables.structure_model import PredictedCell, Structure
 from pagemill.tables.words import TableWord
 
@@ -153,20 +154,41 @@ def cells_of(*rows: list[list[TableWord]]) -> list[GridCell]:
     return [GridCell(r, c, words=words) for r, row in enumerate(rows) for c, words in enumerate(row)]
 
 
+BARE = Rules((), ())
+
+
 def test_agreement_of_a_grid_with_its_words() -> None:
     a, b = word("aaa", 0, 0), word("bbb", 200, 0)
     c, d = word("ccc", 0, 60), word("ddd", 200, 60)
-    assert agreement(cells_of([[a], [b]], [[c], [d]]), 20.0) == 1.0
+    assert agreement(cells_of([[a], [b]], [[c], [d]]), BARE, 20.0) == 1.0
     # Two columns in one cell.
-    assert agreement(cells_of([[a, b], []], [[c], [d]]), 20.0) < 0.8
+    assert agreement(cells_of([[a, b], []], [[c], [d]]), BARE, 20.0) < 0.8
     # A figure below a figure is a row of its own.
     figures = cells_of([[a], [word("1.2", 200, 0), word("3.4", 200, 30)]])
-    assert agreement(figures, 20.0) < 0.8
+    assert agreement(figures, BARE, 20.0) < 0.8
     # A row without a word.
-    assert agreement([*cells_of([[a], [b]]), GridCell(1, 0), GridCell(1, 1)], 20.0) < 0.5
+    assert agreement([*cells_of([[a], [b]]), GridCell(1, 0), GridCell(1, 1)], BARE, 20.0) < 0.5
     # Words without a gap in two cells.
     torn = cells_of([[a], [word("next", 32, 0)]], [[c], [d]])
-    assert agreement(torn, 20.0) == pytest.approx(0.75)
+    assert agreement(torn, BARE, 20.0) == pytest.approx(0.75)
+
+
+def test_a_rule_between_words_parts_cells() -> None:
+    a, b, c = word("aaa", 0, 0), word("bbb", 35, 0), word("ccc", 0, 40)
+    cells = cells_of([[a, b, c], [word("ddd", 200, 0)]])
+    free = agreement(cells, BARE, 20.0)
+    assert agreement(cells, Rules((), (Rule(32.0, -5.0, 25.0),)), 20.0) == free - 0.25
+    assert agreement(cells, Rules((Rule(30.0, -5.0, 80.0),), ()), 20.0) <= free
+    apart = cells_of([[a], [b]], [[c], [word("ddd", 35, 40)]])
+    assert agreement(apart, BARE, 20.0) < agreement(apart, Rules((), (Rule(32.0, -5.0, 65.0),)), 20.0)
+
+
+def test_a_line_below_a_full_one_in_a_row_with_empty_cells_wraps() -> None:
+    def grid(x: float) -> list[GridCell]:
+        rows = [[word("abcdefgh", x, 0)], [word("1", 300, 0)]], [[word("ijkl", 0, 22)], []]
+        return cells_of(*rows, [[word("abcdefghij", 0, 100)], [word("2", 300, 100)]])
+
+    assert agreement(grid(0), BARE, 20.0) < 0.9 - 0.25 / 6
 
 
 def test_lines_as_far_apart_as_rows_speak_against_a_cell() -> None:
@@ -174,8 +196,8 @@ def test_lines_as_far_apart_as_rows_speak_against_a_cell() -> None:
         rows = [[word("abcdefgh", 0, y), word("ijklmnop", 0, y + step)] for y in (0.0, 100.0, 200.0)]
         return cells_of(*([row, [word("xyz", 300, row[0].y1)]] for row in rows))
 
-    assert agreement(grid(25.0), 20.0) == 1.0
-    assert agreement(grid(100.0), 20.0) < 1.0
+    assert agreement(grid(25.0), BARE, 20.0) == 1.0
+    assert agreement(grid(100.0), BARE, 20.0) < 1.0
 
 
 def test_a_page_of_ruled_paper_costs_no_prediction() -> None:
