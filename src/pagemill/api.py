@@ -37,6 +37,7 @@ class StreamKeywords(TypedDict, total=False):
     languages: Sequence[str] | None
     text_layer: str | None
     photographs: str | None
+    tables: str | None
     pages: str | None
     password: str | None
     recursive: bool
@@ -60,7 +61,6 @@ class StreamKeywords(TypedDict, total=False):
 class ParseKeywords(StreamKeywords, total=False):
     """Types of the keyword arguments of :func:`parse`."""
 
-    tables: TablesMode
     crops: bool
 
 
