@@ -1,6 +1,6 @@
 """Accuracy on drawn pages, whose truth is exact: per language, layout and severity of the photograph.
 
-Each seed is a page in one of 14 languages and one of 16 layouts (`pages/`); it is parsed as a PDF (``digital``), as a
+Each seed is a page in one of 14 languages and one of 17 layouts (`pages/`); it is parsed as a PDF (``digital``), as a
 clean scan (severity 0) and as a photograph of some severity up to 1. Pages are drawn once, by a headless Chromium, and
 kept. Seeds from 1,000,000 are held back for reported figures; develop with those below.
 
