@@ -1,6 +1,6 @@
 """Accuracy of the embedded engines on the samples and on public data with truth: the tables of docs/accuracy.md.
 
-    python benchmarks/data_accuracy.py [--data DATA] [--scorer-python PYTHON_WITH_OLMOCR] [--out FILE]
+    python benchmarks/data_accuracy.py [--data DATA] [--out FILE]
 
 DATA holds ``pubtabnet/``, ``korean/`` and ``olmocr-bench-sample/``; what is not there is named. Samples are
 in this repository. CER: NFC, runs of white space folded, spaces count.
@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import pypdfium2 as pdfium
 
@@ -69,58 +70,58 @@ def _all_text(pages: list[PageResult]) -> str:
     return "\n".join(re.sub(r"<[^>]*>", " ", region.content or "") for page in pages for region in page.regions)
 
 
-def table_scores(data: Path) -> Iterator[Score]:
-    """PubTabNet, by ``pagemill eval run``."""
+def figures_of(benchmark: str, data: Path, *options: str) -> dict[str, Any]:
+    """Figures of ``pagemill eval run``."""
     with tempfile.TemporaryDirectory() as out:
-        command = [sys.executable, "-m", "pagemill", "eval", "run", "pubtabnet", str(data), "-o", out, "--lang", "en"]
+        command = [sys.executable, "-m", "pagemill", "eval", "run", benchmark, str(data), "-o", out, *options]
         ended = subprocess.run([*command, "--json", "--quiet", "--no-html"], capture_output=True, text=True)
-        if ended.returncode not in (0, 3):
-            raise RuntimeError(ended.stderr)
-    result = json.loads(ended.stdout)
+    if ended.returncode not in (0, 3):
+        raise RuntimeError(ended.stderr)
+    figures: dict[str, Any] = json.loads(ended.stdout)["figures"]
+    return figures
+
+
+def table_scores(data: Path) -> Iterator[Score]:
+    """PubTabNet."""
+    figures = figures_of("pubtabnet", data, "--lang", "en")
     for name, label in (("teds", "TEDS"), ("teds_s", "TEDS-S")):
-        figure = result["figures"][name]
-        yield Score("PubTabNet examples", "en", label, figure["value"], figure["samples"], "images of tables")
+        yield Score("PubTabNet examples", "en", label, figures[name]["value"], figures[name]["samples"], "table images")
 
 
-def olmocr_scores(data: Path, scorer_python: Path) -> Iterator[Score]:
-    """olmOCR-bench, by its own scorer."""
-    script = Path(__file__).with_name("olmocr_bench.py")
-    with tempfile.TemporaryDirectory() as out:
-        command = [sys.executable, str(script), str(data), out, "--text-layer", "auto"]
-        ended = subprocess.run([*command, "--scorer-python", str(scorer_python)], capture_output=True, text=True)
-    found = re.search(r"[Oo]verall\D+([\d.]+)", ended.stdout)
-    if ended.returncode or found is None:
-        raise RuntimeError(ended.stdout + ended.stderr)
-    value = float(found[1])
+def olmocr_scores(data: Path) -> Iterator[Score]:
+    """olmOCR-bench, without its tests of formulas, which need a browser."""
+    figures = figures_of("olmocr-bench", data, "--lang", "en")
     pages = len(list((data / "pdfs").rglob("*.pdf")))
-    yield Score("olmOCR-bench sample", "en", "tests passed", value / 100 if value > 1 else value, pages, "PDFs")
+    yield Score("olmOCR-bench sample", "en", "tests passed", figures["overall"]["value"], pages, "PDFs, no formulas")
 
 
-def all_scores(data: Path | None, scorer_python: Path | None) -> Iterator[Score]:
+SETS: dict[str, Callable[[Path], Iterator[Score]]] = {
+    "korean": korean_scores,
+    "pubtabnet": table_scores,
+    "olmocr-bench-sample": olmocr_scores,
+}
+"""By the folder of DATA."""
+
+
+def all_scores(data: Path | None) -> Iterator[Score]:
     """All scores, one after the other."""
     yield from sample_scores()
-    if data is None:
-        return
-    sets: list[tuple[str, Callable[[Path], Iterator[Score]]]] = [("korean", korean_scores), ("pubtabnet", table_scores)]
-    if scorer_python is not None:
-        sets.append(("olmocr-bench-sample", lambda path: olmocr_scores(path, scorer_python)))
-    for name, scores in sets:
-        if (data / name).is_dir():
+    for name, scores in SETS.items() if data is not None else ():
+        if data is not None and (data / name).is_dir():
             yield from scores(data / name)
         else:
-            print(f"{data / name} is not there", file=sys.stderr)
+            print(f"{name} is not there", file=sys.stderr)
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path)
-    parser.add_argument("--scorer-python", type=Path, help="a Python with olmocr[bench]")
     parser.add_argument("--out", type=Path, help="write the scores as JSON")
     arguments = parser.parse_args()
     scores = []
     print("| data | language | metric | score | pages | |\n|---|---|---|--:|--:|---|")
-    for score in all_scores(arguments.data, arguments.scorer_python):
+    for score in all_scores(arguments.data):
         scores.append(asdict(score))
         value = f"{score.value:.2%}" if score.metric in ("CER", "tests passed") else f"{score.value:.3f}"
         print(

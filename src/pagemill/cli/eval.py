@@ -129,8 +129,8 @@ def run_benchmark(
 
     \b
     pagemill eval run pubtabnet pubtabnet/ -o scores
-    pagemill eval run pubtabnet pubtabnet/ -o scores-of-glm --engine vlm --model glm-ocr --server http://127.0.0.1:8000
-    pagemill eval run pubtabnet pubtabnet/ -o scores-of-tool --predictions tool/
+    pagemill eval run olmocr-bench data/ -o scores-of-glm --engine vlm --model glm-ocr --server http://127.0.0.1:8000
+    pagemill eval run dp-bench dp-bench/ -o scores-of-tool --predictions tool/
 
     To resume, repeat the command.
     """  # noqa: D301 - click wants the control character

@@ -51,8 +51,13 @@ def merged(first: Any, later: Any) -> Any:
             first[key] = merged(first[key], value) if key in first else value
         return first
     if isinstance(first, list) and isinstance(later, list):
-        known = {_key(item) for item in first if isinstance(item, Leaf)}
-        return first + [item for item in later if not (isinstance(item, Leaf) and _key(item) in known)]
+        known = {_key(item): item for item in first if isinstance(item, Leaf)}
+        for item in later:
+            if not isinstance(item, Leaf) or (earlier := known.get(_key(item))) is None:
+                first.append(item)
+            elif earlier.source is None:  # the model named it before it saw it
+                earlier.source = item.source
+        return first
     if isinstance(first, Leaf) and isinstance(later, Leaf):
         return _chosen(first, later)
     is_nothing = isinstance(first, Leaf) and first.value is None

@@ -36,3 +36,8 @@ def test_lists_in_order_scalars_once():
 def test_null_gives_way_to_an_object():
     assert plain(merged(tree({"a": None}, 1), tree({"a": {"b": 1}}, 2))) == {"a": {"b": 1}}
     assert plain(merged(tree({"a": {"b": 1}}, 1), tree({"a": None}, 2))) == {"a": {"b": 1}}
+
+
+def test_an_item_that_a_later_part_shows_is_founded():
+    (item,) = merged(tree({"a": ["x"]}, 1), tree({"a": ["x"]}, 2, ("a", 0)))["a"]
+    assert item.source.page == 2

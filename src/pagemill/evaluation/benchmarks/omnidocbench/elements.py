@@ -44,7 +44,7 @@ _FENCE_END = re.compile(r"```\n?$", re.MULTILINE)
 _DOCUMENT_TAGS = ("<html>", "</html>", "<body>", "</body>")
 _LATEX_TABLE = re.compile(r"\\begin{table}(.*?)\\end{table}", re.DOTALL)
 _MAX_UNCLOSED = 100
-"""Tables without an end, after which no more are looked for: each costs a pass over the page."""
+"""Tables without an end, after which no more are looked for: each costs a scan of the page."""
 _HTML_TABLE = re.compile(r"<table.*?</table>", re.DOTALL)
 _MARKDOWN_TABLE = re.compile(r"\|\s*.*?\s*\|\n", re.DOTALL)
 _CODE = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from pagemill.cli import cli
+from pagemill.errors import MissingInputError, UsageError
+from pagemill.evaluation import benchmarks
+
+
+def called(*arguments: object):
+    return CliRunner().invoke(cli, [*map(str, arguments)])
+
+
+@pytest.fixture
+def truth(tmp_path: Path) -> Path:
+    path = tmp_path / "truth.json"
+    path.write_text(json.dumps({"one.png": "<table><tr><td>1</td></tr></table>"}))
+    return path
+
+
+def test_the_list_names_all_benchmarks():
+    listed = json.loads(called("eval", "list", "--json").stdout)
+    assert [each["name"] for each in listed] == list(benchmarks.names())
+    text = called("eval", "list").stdout
+    assert all(name in text for name in benchmarks.names())
+
+
+def test_predictions_exclude_options_of_parsing(truth: Path, tmp_path: Path):
+    ended = called("eval", "run", "pubtabnet", truth, "--predictions", tmp_path, "-o", tmp_path / "out", "--lang", "en")
+    assert ended.exit_code == 2
+    assert "leave out --lang" in ended.output
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_engine_needs_images(truth: Path, tmp_path: Path):
+    ended = called("eval", "run", "pubtabnet", truth, "-o", tmp_path / "out")
+    assert isinstance(ended.exception, UsageError)
+    assert "1 of 1 samples have no image" in str(ended.exception)
+
+
+def test_unknown_names(truth: Path, tmp_path: Path):
+    assert called("eval", "run", "nothing", truth, "-o", tmp_path / "out").exit_code == 2
+    missing = called("eval", "run", "pubtabnet", tmp_path / "none", "-o", tmp_path / "out", "--predictions", tmp_path)
+    assert isinstance(missing.exception, MissingInputError)
+    assert isinstance(called("eval", "compare", tmp_path, tmp_path).exception, MissingInputError)
+
+
+def test_the_first_samples_alone(tmp_path: Path):
+    table = "<table><tr><td>1</td></tr></table>"
+    (tmp_path / "truth.json").write_text(json.dumps({f"{number}.png": table for number in range(5)}))
+    (tmp_path / "0.html").write_text(table)
+    given = (tmp_path / "truth.json", "--predictions", tmp_path, "-o", tmp_path / "out", "--first", 2, "--json")
+    ended = called("eval", "run", "pubtabnet", *given)
+    result = json.loads(ended.stdout)
+    assert (result["samples"], result["missing"]) == (2, ["1.png"])
+    assert (tmp_path / "out" / "report.html").stat().st_size > 1000
