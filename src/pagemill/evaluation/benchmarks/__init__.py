@@ -11,11 +11,16 @@ if TYPE_CHECKING:
     from pagemill.evaluation.benchmark import Benchmark
 
 _CLASSES = {
-    "olmocr-bench": "olmocr_bench.OlmOcrBench",
-    "dp-bench": "dp_bench.DpBench",
     "omnidocbench-v1.5": "omnidocbench.benchmark.OmniDocBenchV15",
+    "mdpbench": "omnidocbench.mdp_bench.MdpBench",
+    "dp-bench": "dp_bench.DpBench",
+    "olmocr-bench": "olmocr_bench.OlmOcrBench",
+    "ocrbench": "ocrbench.OcrBench",
+    "unimernet": "unimernet.UniMerNet",
     "pubtabnet": "tables.PubTabNet",
     "teds-test": "tables.TedsTest",
+    "nanonets-kie": "kie.NanonetsKie",
+    "handwritten-kie": "kie.HandwrittenKie",
 }
 """Module and class by name: importing this package imports none of them."""
 

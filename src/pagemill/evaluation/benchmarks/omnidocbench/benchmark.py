@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 from rapidfuzz.distance import Levenshtein
@@ -56,8 +56,8 @@ class OmniDocBenchV15(Benchmark):
     title = "OmniDocBench v1.5"
     kind = Kind.MARKDOWN
     origin = "OmniDocBench v1.5 (pichiu/OmniDocBench 7bd6c2e)"
-    hub_id = "opendatalab/OmniDocBench"
-    hub_files = ("OmniDocBench.json", "images/*")
+    hub_id: ClassVar[str | None] = "opendatalab/OmniDocBench"
+    hub_files: ClassVar[tuple[str, ...]] = ("OmniDocBench.json", "images/*")
     primary = "overall"
     metrics = (
         Metric(name="overall", description="Mean of 1 - text edit distance, TEDS and, if computed, CDM of the page"),

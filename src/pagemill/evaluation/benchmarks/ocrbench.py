@@ -1,0 +1,171 @@
+"""OCRBench v1: questions about images, right if an answer is contained in what was said."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pagemill.errors import InputError, MissingInputError
+from pagemill.evaluation.benchmark import (
+    Benchmark,
+    Figure,
+    Input,
+    Kind,
+    Metric,
+    Pair,
+    Prediction,
+    Rules,
+    Sample,
+    SampleScore,
+    Status,
+    checked_ids,
+    contained,
+    mean,
+    scores_by_metric,
+    stamp,
+)
+from pagemill.evaluation.files import one_file, parquet_rows, read_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+RECOGNITION = (
+    "Regular Text Recognition",
+    "Irregular Text Recognition",
+    "Artistic Text Recognition",
+    "Handwriting Recognition",
+    "Digit String Recognition",
+    "Non-Semantic Text Recognition",
+)
+"""Types of questions that make "OCRBench (Text)"."""
+_HANDWRITTEN_FORMULAS = "HME100k"
+
+
+class _Question(msgspec.Struct):
+    dataset_name: str
+    type: str
+    answers: str | int | float | list[str | int | float]
+    question: str = ""
+    image_path: str = ""
+    predict: str | int | float | None = None
+
+
+class OcrBench(Benchmark):
+    """OCRBench v1: 1,000 questions of ten types, 300 of them text recognition."""
+
+    name = "ocrbench"
+    title = "OCRBench v1"
+    kind = Kind.TEXT
+    origin = "Yuliang-Liu/MultimodalOCR 794c36d"
+    hub_id = "echo840/OCRBench"
+    primary = "correct"
+    metrics = (Metric(name="correct", description="1 if an answer is contained in the prediction, else 0"),)
+
+    def load(self, path: Path) -> list[Sample]:
+        """Questions of ``OCRBench.json`` or of a Parquet table."""
+        if not path.exists():
+            raise MissingInputError(f"{path} does not exist", remedy="Check the path.")
+        tables = [path] if path.suffix == ".parquet" else sorted(path.rglob("*.parquet")) if path.is_dir() else []
+        if tables:
+            return checked_ids(list(_table_samples(tables)), path)
+        file = one_file(path, ("OCRBench.json", "*.json"), "questions")
+        samples = []
+        for number, question in enumerate(read_json(file, list[_Question])):
+            image = file.parent / contained(question.image_path) if question.image_path else None
+            samples.append(_sample(number, question, Input(path=image) if image and image.is_file() else None))
+        return checked_ids(samples, file)
+
+    def predictions(self, path: Path, samples: Sequence[Sample]) -> Callable[[Sample], Prediction]:
+        """Answers in a folder, or in a copy of ``OCRBench.json`` as ``predict``."""
+        if not path.is_file():
+            return super().predictions(path, samples)
+        questions = read_json(path, list[_Question])
+        if len(questions) != len(samples):
+            raise InputError(
+                f"{path} has {len(questions)} questions, and the benchmark {len(samples)}",
+                remedy="Give a file with an answer to each question, in their order.",
+            )
+        return _Answers([None if each.predict is None else str(each.predict) for each in questions])
+
+    def score(self, sample: Sample, prediction: Prediction, rules: Rules = Rules.PAGEMILL) -> SampleScore:
+        """Right or wrong."""
+        text = (prediction.text or "") if prediction.status is Status.SCORED else ""
+        correct = float(prediction.status is Status.SCORED and is_correct(text, sample.truth, sample.groups["dataset"]))
+        answers = " | ".join(sample.truth)
+        pair = Pair(kind=Kind.TEXT, truth=answers, prediction=text, metric="correct", score=correct)
+        return SampleScore(
+            id=sample.id,
+            status=prediction.status,
+            metrics={"correct": correct},
+            pairs=[pair],
+            groups=sample.groups,
+            error=prediction.error or "",
+        )
+
+    def aggregate(self, scores: Sequence[SampleScore], rules: Rules = Rules.PAGEMILL) -> dict[str, Figure]:
+        """Share of right answers to the recognition questions, and points of all."""
+        recognition = [score for score in scores if score.groups.get("type") in RECOGNITION]
+        points = mean(scores_by_metric(scores, "correct"), "points, one for each right answer")
+        final = points.value * points.samples if points.value is not None else None
+        return {
+            "text": mean(scores_by_metric(recognition, "correct"), "share of the recognition questions"),
+            "correct": mean(scores_by_metric(scores, "correct"), "share of all questions"),
+            "final_score": msgspec.structs.replace(points, value=final),
+        }
+
+    def scorer(self) -> str:
+        """Stamp of a result."""
+        return stamp(self.origin)
+
+    def truth_text(self, sample: Sample) -> str:
+        """Answers that are right."""
+        return " | ".join(sample.truth)
+
+
+class _Answers:
+    def __init__(self, answers: Sequence[str | None]) -> None:
+        self._answers = answers
+
+    def __call__(self, sample: Sample) -> Prediction:
+        """The answer with the question's number."""
+        return Prediction(text=self._answers[int(sample.id)])
+
+
+def is_correct(prediction: str, answers: Sequence[str], dataset: str) -> bool:
+    """Whether an answer is contained: case is ignored, but for handwritten formulas, in which white space is."""
+
+    def normal(text: str) -> str:
+        text = text.strip().replace("\n", " ")
+        return text.replace(" ", "") if dataset == _HANDWRITTEN_FORMULAS else text.lower()
+
+    said = normal(prediction)
+    return any(normal(answer) in said for answer in answers)
+
+
+def _sample(number: int, question: _Question, image: Input | None) -> Sample:
+    answers = question.answers if isinstance(question.answers, list) else [question.answers]
+    return Sample(
+        id=str(number),
+        truth=[str(answer) for answer in answers],
+        input=image,
+        prediction_names=(f"{number}.txt",),
+        prompt=question.question or None,
+        groups={"type": question.type, "dataset": question.dataset_name},
+    )
+
+
+def _table_samples(files: Sequence[Path]) -> Iterator[Sample]:
+    number = 0
+    for file in files:
+        for row, values in enumerate(parquet_rows(file, ["dataset", "question", "question_type", "answer"])):
+            answer: Any = values.get("answer")
+            question = _Question(
+                dataset_name=str(values.get("dataset") or ""),
+                type=str(values.get("question_type") or ""),
+                answers=answer if isinstance(answer, list) else str(answer or ""),
+                question=str(values.get("question") or ""),
+            )
+            yield _sample(number, question, Input(path=file, row=row, column="image"))
+            number += 1

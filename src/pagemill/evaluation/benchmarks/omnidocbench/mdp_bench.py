@@ -1,0 +1,83 @@
+"""MDPBench: pages in 17 languages, digital and photographed, matched as in OmniDocBench v1.5."""
+
+from __future__ import annotations
+
+import math
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pagemill.evaluation.benchmark import Figure, Metric, Rules, Sample, SampleScore, mean, scores_by_metric
+from pagemill.evaluation.benchmarks.omnidocbench.benchmark import OmniDocBenchV15
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pagemill.evaluation.benchmark import Prediction
+
+LATIN = frozenset({"de", "en", "es", "fr", "id", "it", "nl", "pt", "vi"})
+_DIGITAL_PARTS = 3
+
+
+class MdpBench(OmniDocBenchV15):
+    """MDPBench. Its published figures leave formulas out where CDM was not computed, as it is not here."""
+
+    name = "mdpbench"
+    title = "MDPBench"
+    origin = "Yuliang-Liu/MultimodalOCR 794c36d (MDPBench)"
+    hub_id = None
+    hub_files = ()
+    metrics = (
+        Metric(name="overall", description="Mean of 1 - text edit distance and TEDS of the page, 0 to 1"),
+        *OmniDocBenchV15.metrics[1:],
+    )
+
+    def load(self, path: Path) -> list[Sample]:
+        """Pages of the published JSON file; an image's name tells its language, and a longer name a photograph."""
+        samples = []
+        for sample in super().load(path):
+            stem = PurePosixPath(sample.id).stem
+            parts = stem.split("_")
+            groups = {"language": parts[0].lower(), "capture": "digital" if len(parts) == _DIGITAL_PARTS else "photo"}
+            samples.append(msgspec.structs.replace(sample, groups=groups, prediction_names=(f"{stem}.md",)))
+        return samples
+
+    def score(self, sample: Sample, prediction: Prediction, rules: Rules = Rules.PAGEMILL) -> SampleScore:
+        """As OmniDocBench v1.5, the components cut to 0 to 1."""
+        score = super().score(sample, prediction, rules)
+        text, teds = score.metrics["text_edit_distance"], score.metrics["teds"]
+        parts = [min(1.0, max(0.0, part)) for part in (None if text is None else 1 - text, teds) if part is not None]
+        overall = math.fsum(parts) / len(parts) if parts else None
+        return msgspec.structs.replace(score, metrics={**score.metrics, "overall": overall})
+
+    def aggregate(self, scores: Sequence[SampleScore], rules: Rules = Rules.PAGEMILL) -> dict[str, Figure]:
+        """Percentages: means over pages, over languages, and over the rounded languages of a script."""
+        languages: dict[str, list[SampleScore]] = {}
+        for score in scores:
+            languages.setdefault(score.groups.get("language", ""), []).append(score)
+        by_language = {language: _percent(members) for language, members in sorted(languages.items())}
+        note = "formulas left out: CDM is not computed"
+
+        def of_languages(latin: bool) -> Figure:
+            values = [figure.value for language, figure in by_language.items() if (language in LATIN) == latin]
+            found = mean(values, "mean of the languages' rounded figures")
+            return found if found.value is None else msgspec.structs.replace(found, value=round(found.value, 1))
+
+        captures = {
+            name: [score for score in scores if score.groups.get("capture") == name] for name in ("digital", "photo")
+        }
+        return {
+            "overall": msgspec.structs.replace(_percent(scores), note=note),
+            "overall_digital": _percent(captures["digital"]),
+            "overall_photo": _percent(captures["photo"]),
+            "overall_latin": of_languages(True),
+            "overall_non_latin": of_languages(False),
+            **{f"overall_{language}": figure for language, figure in by_language.items() if language},
+        }
+
+
+def _percent(scores: Sequence[SampleScore]) -> Figure:
+    found = mean(scores_by_metric(scores, "overall"), "mean over pages, in percent, 1 decimal")
+    return found if found.value is None else msgspec.structs.replace(found, value=round(found.value * 100, 1))

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pagemill.evaluation.benchmark import Prediction
+from pagemill.evaluation.benchmarks.omnidocbench.mdp_bench import MdpBench
+
+
+def test_languages_and_captures(tmp_path: Path) -> None:
+    names = ("ko_book_1.jpg", "ko_book_1_phone.jpg", "de_book_1.jpg")
+    pages = [
+        {
+            "page_info": {"image_path": name},
+            "layout_dets": [{"category_type": "text_block", "anno_id": 1, "order": 1, "text": "abcdefgh"}],
+        }
+        for name in names
+    ]
+    (tmp_path / "pages.json").write_text(json.dumps(pages))
+    benchmark = MdpBench()
+    samples = benchmark.load(tmp_path)
+    assert samples[0].prediction_names == ("ko_book_1.md",)
+    texts = ("abcdefgh", "abcdefxx", "abcdefgx")
+    scores = [benchmark.score(each, Prediction(text=text)) for each, text in zip(samples, texts, strict=True)]
+    figures = {name: figure.value for name, figure in benchmark.result(scores).figures.items()}
+    assert figures == {
+        "overall": pytest.approx(87.5),
+        "overall_digital": pytest.approx(93.8),
+        "overall_photo": 75.0,
+        "overall_latin": 87.5,
+        "overall_non_latin": 87.5,
+        "overall_de": 87.5,
+        "overall_ko": 87.5,
+    }
