@@ -11,10 +11,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 ORDINAL = re.compile(r"(\d{1,3})[.)]\s+")
-BULLET = re.compile(r"[^\w\s(\[<\"'“‘①-⑳㉠-㉻☐☒]\s*|ㅇ\s+")
+_BULLET = re.compile(r"[^\w\s(\[<\"'“‘①-⑳㉠-㉻☐☒]\s*|ㅇ\s+")
+_LEVEL_MARK = re.compile("[□■▢▣○●◯◎⊙◦❍◇◆❖△▲▽▼▷▶►▻☆★※](?=.*[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3])")
 _OWN_MARK = re.compile(r"[(（]?\w{1,3}[.)）]\s|[①-⑳㉠-㉻☐☒]")
 """What needs no bullet before it: ``(a)``, ``iv.``, ``가.``, ``①``, check boxes."""
 _DEEPEST = 8
+
+
+def without_bullet(text: str) -> str:
+    """The text of a list item without its bullet; in East Asian text shapes stay, which tell levels and notes there."""
+    bullet = None if _LEVEL_MARK.match(text) else _BULLET.match(text)
+    return text[bullet.end() :] if bullet else text
 
 
 @dataclass(slots=True)
@@ -44,10 +51,9 @@ def list_html(lines: Iterable[str]) -> str:
             stack[-1].tag = tag
         else:
             out.append("</li>\n")
-        mark = ordinal or BULLET.match(text)
-        text = text[mark.end() :] if mark else text
+        text = text[ordinal.end() :] if ordinal else without_bullet(text)
         value = f' value="{int(ordinal[1])}"' if ordinal else ""
-        style = ' class="marked"' if not ordinal and _OWN_MARK.match(text) else ""
+        style = ' class="marked"' if not ordinal and (_OWN_MARK.match(text) or _LEVEL_MARK.match(text)) else ""
         out.append(f"<li{value}{style}>{escape(text, quote=False)}")
     while stack:
         out.append(f"</li></{stack.pop().tag}>")

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from pagemill.document.labels import RUNNING_TEXT, Label
 from pagemill.document.page import ContentFormat
-from pagemill.export.html_lists import BULLET, ORDINAL
+from pagemill.export.html_lists import ORDINAL, without_bullet
 from pagemill.export.model_markdown import code_block, fenced, formula, harmless, plain, plain_line
 from pagemill.export.parts import PageRenderer, TextPart, joined, page_parts, stream_joined
 
@@ -147,13 +147,12 @@ def escape(text: str) -> str:
 
 
 def _item(line: str) -> str:
-    """A list item: bullets become dashes, numbers stay, other markers are kept as text."""
+    """A list item: bullets become dashes, numbers stay, other markers are kept as text after a dash."""
     text = line.lstrip()
     indent = " " * (2 * (len(line) - len(text)))
     if ORDINAL.match(text):
         return indent + escape(text)
-    bullet = BULLET.match(text)
-    return f"{indent}- {escape(text[bullet.end() :] if bullet else text)}"
+    return f"{indent}- {escape(without_bullet(text))}"
 
 
 def _figure_name(region: Region, captions: Sequence[Region]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from textwrap import dedent
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from pagemill.document.joining import goes_on, join_pair
@@ -101,6 +102,8 @@ def page_parts(renderer: PageRenderer[PartT], *, footnotes: bool = True) -> list
         elif part.is_list and parts and parts[-1].is_list:
             parts[-1].text += f"\n{part.text}"
         else:
+            if part.is_list:  # its outer items may be elsewhere; Markdown takes an indented start for code
+                part.text = dedent(part.text).lstrip()
             parts.append(part)
     return parts + notes
 

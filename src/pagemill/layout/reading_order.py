@@ -199,8 +199,28 @@ def _before(frames: Floats) -> Flags:
     # a left of b, and no c that shares a column with both and lies between them in height
     between = _by_way_of(before, before)
     side_by_side = ~column_wise & left & ~between & ~between.T
-    heads = _heads_of_columns(frames, column_wise, before)
+    heads = _heads_of_columns(frames, column_wise, before) | _stacked(frames)
     result: Flags = before | heads | (side_by_side & ~heads.T)
+    return result
+
+
+def _stacked(frames: Floats) -> Flags:
+    """``stacked[a, b]``: a is above b in a stretch of the page where nothing has anything beside it.
+
+    Such a stretch has one column, also where its elements do not overlap: a centred title over a short heading at the
+    left, a date at the right above what follows.
+    """
+    order = np.argsort(frames[:, 1], kind="stable")
+    bottoms = np.maximum.accumulate(frames[order, 3])
+    slack = LAYOUT.side_by_side * (frames[order, 3] - frames[order, 1])
+    starts = np.concatenate([[True], frames[order[1:], 1] >= bottoms[:-1] - np.minimum(slack[1:], slack[:-1])])
+    band = np.cumsum(starts)  # of each element from top to bottom
+    alone = np.bincount(band)[band] == 1
+    stretch = np.empty(len(frames), dtype=np.intp)
+    stretch[order] = np.where(alone, np.cumsum(~alone), -1 - band)
+    place = np.empty(len(frames), dtype=np.intp)
+    place[order] = np.arange(len(frames))
+    result: Flags = (stretch[:, None] == stretch) & (stretch >= 0) & (place[:, None] < place)
     return result
 
 

@@ -17,9 +17,10 @@ from pagemill.layout.base import DetectedRegion
 from pagemill.layout.fallback import complete_regions
 from pagemill.layout.misread import is_columns_of_text
 from pagemill.parsing.assemble import assemble_regions
+from pagemill.parsing.bullets import restore_bullets
 from pagemill.parsing.lines import lines_of_regions, rows_of
 from pagemill.parsing.listings import mark_listings
-from pagemill.parsing.paragraphs import is_bulleted
+from pagemill.parsing.lists import is_bulleted
 from pagemill.parsing.record import begun_record
 from pagemill.parsing.thresholds import PARSING
 from pagemill.tables.find import find_tables
@@ -61,6 +62,7 @@ def analyse_page(
         message = f"the page has {len(lines)} lines of text; over {PARSING.max_lines} are not laid out, only listed"
         record.errors.append(PageError(component="layout", category="too_large", message=message))
     else:
+        lines = restore_bullets(lines, page.pixels)
         detected = [*detected, *_missed_tables(detected, page.pixels, lines)]
         if page.text_layer is not None:
             detected += _missed_pictures(detected, page.image_boxes, lines, size)

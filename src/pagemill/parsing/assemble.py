@@ -19,16 +19,17 @@ from pagemill.parsing.blocks import Block, body_size, merge_neighbours
 from pagemill.parsing.fields import is_filled_in, join_fields, keep_fields
 from pagemill.parsing.formulas import gather_formulas, mark_formulas
 from pagemill.parsing.headings import join_names, link_captions, mark_captions, mark_headings
+from pagemill.parsing.korean import mark_broken_words
 from pagemill.parsing.lines import (
     assign_lines,
     is_right_to_left,
     join_rows,
-    mark_broken_korean_words,
     rows_of,
 )
 from pagemill.parsing.listings import code_runs, listing_text, merge_listings
+from pagemill.parsing.lists import mark_lists, notes_text
 from pagemill.parsing.margins import mark_margins
-from pagemill.parsing.paragraphs import RunKind, ends_sentence, mark_continuations, notes_text, passages
+from pagemill.parsing.paragraphs import RunKind, ends_sentence, mark_continuations, passages
 from pagemill.parsing.record import add_region
 from pagemill.parsing.thresholds import PARSING
 
@@ -81,10 +82,11 @@ def assemble_regions(
         _ranks(blocks),
         right_to_left=is_right_to_left(lines),
     )
-    mark_broken_korean_words([block.rows for block in blocks])
+    mark_broken_words([block.rows for block in blocks])
     blocks = [part for i in order for part in _split(blocks[i], body)]
     blocks = merge_neighbours(merge_listings(blocks), _is_rest, lambda items, rest: join_pair(items.text, rest.text))
     blocks = mark_headings(blocks, height, body, record.page_number)
+    mark_lists(blocks)
     for block in blocks:
         _add(record, block)
     mark_continuations(record.regions, lambda region, _: _is_cut(blocks[region.index]))

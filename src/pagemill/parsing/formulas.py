@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pagemill.document.labels import TITLES, Label
-from pagemill.parsing.paragraphs import marker
+from pagemill.parsing.lists import marker
 from pagemill.parsing.thresholds import PARSING
 
 if TYPE_CHECKING:

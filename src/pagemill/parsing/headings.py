@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from pagemill.document.geometry import split_when
 from pagemill.document.labels import FIGURES, RUNNING_TEXT, TASK_OF_LABEL, TITLES, Label, Task
 from pagemill.parsing.lines import join_rows
-from pagemill.parsing.paragraphs import BULLET, HAS_WORD, ends_sentence
+from pagemill.parsing.lists import BULLET
+from pagemill.parsing.paragraphs import HAS_WORD, ends_sentence
 from pagemill.parsing.thresholds import PARSING
 
 if TYPE_CHECKING:

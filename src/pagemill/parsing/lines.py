@@ -41,8 +41,8 @@ class Row:
     bold: bool = False
     trailing_space: bool = False
     """The text layer draws a space after the last word."""
-    word_goes_on: bool = False
-    """The row ends inside a Korean word, which has no hyphen."""
+    word_goes_on: bool | None = None
+    """Whether the row ends inside a Korean word, which has no hyphen; None where that is not known."""
 
 
 def line_size(line: TextLine) -> float:
@@ -235,49 +235,50 @@ def is_right_to_left(lines: Sequence[TextLine]) -> bool:
     return sum("\u0590" <= char <= "\u08ff" or "\ufb1d" <= char <= "\ufefc" for char in letters) * 2 > len(letters)
 
 
-def mark_broken_korean_words(blocks: Sequence[Sequence[Row]]) -> None:
-    """Find full rows that end inside a Korean word, on a page whose text layer draws spaces at line ends.
-
-    Justified Korean may break between any two syllables. Producers that do so draw the space of a break between words,
-    so that a full row without one ends inside a word.
-
-    Args:
-        blocks: The rows of each block of running text.
-    """
-    ends = [row for rows in blocks for row in rows[:-1] if _is_hangul(row.text[-1:])]
-    drawn = sum(row.trailing_space for row in ends)
-    if len(ends) < PARSING.drawn_space_rows or drawn < PARSING.drawn_spaces * len(ends):
-        return
-    for rows in blocks:
-        right = float(np.quantile([row.box[2] for row in rows], PARSING.right_edge)) if rows else 0.0
-        for row in rows[:-1]:
-            full = row.box[2] > right - PARSING.row_full * row.size
-            row.word_goes_on = full and not row.trailing_space and _is_hangul(row.text[-1:])
-
-
-def _is_hangul(char: str) -> bool:
-    return "\uac00" <= char <= "\ud7a3"
-
-
 def join_rows(rows: Sequence[Row]) -> str:
     """Join rows into running text."""
     joined = ""
-    glue = False
+    glue: bool | None = None
     for row in rows:
         piece = " ".join(row.text.split())
         if not piece:
             continue
-        joined = joined + piece if not joined or (glue and _is_hangul(piece[0])) else join_pair(joined, piece)
+        if not joined or glue is None or not (is_hangul(joined[-1]) and is_hangul(piece[0])):
+            joined = join_pair(joined, piece) if joined else piece
+        else:
+            joined += piece if glue else f" {piece}"
         glue = row.word_goes_on
     return joined
+
+
+_HANGUL = re.compile("[\uac00-\ud7a3]")
+
+
+def is_hangul(char: str) -> bool:
+    """Whether a character, or none, is a Korean syllable."""
+    return "\uac00" <= char <= "\ud7a3"
 
 
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff]")
 """Control characters, and the marks that turn the direction of what follows: text that hides text."""
 
 
+_FULL_WIDTH = re.compile("[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]")
+_FULL_WIDTH_SIGN = re.compile("[\uff01-\uff5e\uffe6]")
+_FULL_WIDTH_SCRIPT = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
+"""Scripts whose punctuation is full-width."""
+
+
+def half_width(text: str) -> str:
+    """Full-width letters and digits in their usual form; signs, too, where the text is not Chinese or Japanese."""
+    if _FULL_WIDTH_SIGN.search(text) is None:
+        return text
+    signs = _FULL_WIDTH if _FULL_WIDTH_SCRIPT.search(text) and not _HANGUL.search(text) else _FULL_WIDTH_SIGN
+    return signs.sub(lambda sign: "₩" if sign[0] == "\uffe6" else chr(ord(sign[0]) - 0xFEE0), text)
+
+
 def clean_lines(lines: Sequence[TextLine]) -> tuple[list[TextLine], list[PageError]]:
-    """Take unprintable characters out, and polygons that are not four corners.
+    """Take unprintable characters out, polygons that are not four corners, and full-width forms of ASCII.
 
     Lines whose box is no box are left out, which the errors say; so are lines that hold nothing to print.
     """
@@ -293,6 +294,9 @@ def clean_lines(lines: Sequence[TextLine]) -> tuple[list[TextLine], list[PageErr
         if _UNPRINTABLE.search(line.text):
             words = tuple(msgspec.structs.replace(word, text=_UNPRINTABLE.sub("", word.text)) for word in line.words)
             line = msgspec.structs.replace(line, text=_UNPRINTABLE.sub("", line.text), words=words)
+        if (text := half_width(line.text)) != line.text:
+            words = tuple(msgspec.structs.replace(word, text=half_width(word.text)) for word in line.words)
+            line = msgspec.structs.replace(line, text=text, words=words)
         if line.text.strip():
             kept.append(line)
     errors = []

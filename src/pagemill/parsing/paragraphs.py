@@ -1,4 +1,4 @@
-"""A region's rows cut into paragraphs, lists and headings; how list items are marked."""
+"""A region's rows cut into paragraphs, lists and headings."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pagemill.document.geometry import split_when
 from pagemill.document.joining import goes_on
 from pagemill.document.labels import RUNNING_TEXT, TITLES, Label
 from pagemill.parsing.lines import join_rows
+from pagemill.parsing.lists import BULLET, NUMBER, follows, list_text, marker, parsed_marker
 from pagemill.parsing.thresholds import PARSING
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from pagemill.document.page import Region
     from pagemill.parsing.lines import Row
+    from pagemill.parsing.lists import Marker
 
 HAS_WORD = re.compile(r"[^\W\d_]{3,}|[\u3040-\u30ff\u3131-\ud7a3\u4e00-\u9fff]{2,}")
 """What a heading holds, and a formula does not."""
@@ -29,7 +31,6 @@ _LEADER = re.compile(r"^[.·…_\-–—=*~\s]{6,}$")
 """A row of dots or dashes drawn with characters: a rule, not text."""
 _STOPS = TITLES | {Label.DISPLAY_FORMULA, Label.ALGORITHM, Label.CONTENT}
 """Labels that no paragraph runs over, as it runs over a picture or a table."""
-_NUMBERED = re.compile(r"^\(?(\d{1,3})[.)]\s")
 
 
 class RunKind(Enum):
@@ -53,6 +54,11 @@ class Passage:
         return [row for paragraph in self.paragraphs for row in paragraph]
 
     @property
+    def marker(self) -> Marker | None:
+        """What its first row starts with, if that marks a list item."""
+        return parsed_marker(self.rows[0].text)
+
+    @property
     def text(self) -> str:
         """Paragraphs apart by an empty line; list items one a line; a heading on one line."""
         if self.kind is RunKind.LIST:
@@ -70,17 +76,18 @@ def passages(rows: Sequence[Row], body_size: float) -> list[Passage]:
     paragraphs = split_paragraphs([row for row in rows if not _LEADER.match(row.text)])
     parts = [part for paragraph in paragraphs for part in _parts(paragraph, rows, body_size)]
     for before, after in pairwise(parts):
-        if after.kind is RunKind.TEXT and _continues_numbering(before.rows, after.rows):
+        if after.kind is RunKind.TEXT and follows(before.marker, after.marker):
             after.kind = RunKind.LIST
             before.kind = RunKind.LIST if before.kind is RunKind.TEXT else before.kind
-    alike = split_when(parts, lambda before, after: before.kind is not after.kind or after.kind is RunKind.HEADING)
+    alike = split_when(parts, _apart)
     return [Passage(run[0].kind, [rows for part in run for rows in part.paragraphs]) for run in alike]
 
 
-def _continues_numbering(before: Sequence[Row], after: Sequence[Row]) -> bool:
-    """Whether two paragraphs are items of one numbered list: ``3. ...`` and ``4. ...``."""
-    first, second = _NUMBERED.match(before[0].text), _NUMBERED.match(after[0].text)
-    return first is not None and second is not None and int(second.group(1)) == int(first.group(1)) + 1
+def _apart(before: Passage, after: Passage) -> bool:
+    """Whether two neighbours become blocks of their own: other kinds, headings, what may turn out to be a list item."""
+    if before.kind is not after.kind or after.kind is RunKind.HEADING:
+        return True
+    return after.kind is RunKind.TEXT and (before.marker or after.marker) is not None
 
 
 def split_paragraphs(rows: Sequence[Row]) -> list[list[Row]]:
@@ -208,47 +215,3 @@ def _heading(paragraph: list[Row], region: Sequence[Row], body_size: float) -> l
     text = " ".join(row.text for row in heading)
     says = any(char.isalpha() for char in text) and not BULLET.match(text) and not text.endswith((".", ",", ";"))
     return heading if says and len(heading) <= PARSING.heading_rows else []
-
-
-BULLET = re.compile(r"^[•‣◦▪▫■□●○◆◇▶►➢➤✓✔∙⁃※❖❍◎☐☒\uf0b7\u00b7](?=\s|\w)\s*|^[-–—*ㅇ\ufffd\uf06c-\uf0fc]\s+(?=\S)")
-NUMBER = re.compile(
-    r"^(?:\(?(?:\d{1,3}|[A-Za-z]|[ivxIVX]{1,5}|[가나다라마바사아자차카타파하])[.)](?=\s)"
-    r"|[①-⑳㉠-㉻]\s?|\[\d{1,3}\](?=\s))\s*"
-)
-_NOTE = re.compile(r"^(?:\*{1,3}|[†‡§]+)\s*(?=\w)|^\d{1,3}\)\s*(?=[^\W\d])")
-
-
-def marker(text: str) -> str:
-    """The marker that a list item starts with, stripped; empty when there is none."""
-    match = BULLET.match(text) or NUMBER.match(text)
-    return match.group().strip() if match else ""
-
-
-def is_bulleted(rows: Sequence[Row]) -> bool:
-    """Whether rows in two pieces are bullets and their texts rather than the cells of a table."""
-    starts = [bool(BULLET.match(row.text)) for row in rows]
-    texts = all(len(row.lines) <= 2 for row in rows)
-    return texts and sum(starts) >= max(2, PARSING.bulleted_rows * len(rows)) and starts[0]
-
-
-def items_of(rows: Sequence[Row]) -> list[list[Row]]:
-    """Cut the rows of a list into items; rows without a marker go on with the item before them."""
-    return split_when(rows, lambda _, row: bool(marker(row.text) or _NOTE.match(row.text)))
-
-
-def notes_text(rows: Sequence[Row]) -> str:
-    """Footnotes as text, each a paragraph of its own."""
-    return "\n\n".join(join_rows(item) for item in items_of(rows))
-
-
-def list_text(rows: Sequence[Row]) -> str:
-    """A list as text: one item a line with its marker as printed, two spaces deeper for every level of indent."""
-    items = items_of(rows)
-    left = [item[0].box[0] for item in items]
-    step = max(float(np.median([row.size for row in rows])), 1.0)
-    edges: list[float] = []
-    for x in sorted(left):
-        if not edges or x - edges[-1] > step:  # edges closer than a letter's width are of one level
-            edges.append(x)
-    depths = np.searchsorted(edges, left, side="right") - 1
-    return "\n".join("  " * depth + join_rows(item) for depth, item in zip(depths, items, strict=True))

@@ -252,7 +252,71 @@ class ParsingThresholds:
     code_near = (-0.5, 1.5)
     """Gap, in heights of the row, of a row that belongs to a code block."""
 
+    # Bullets recognised by their shape. Chosen on drawn bullets of nine Korean fonts at 150 to 300 dpi.
+    bullet_pixels = 12.0
+    """Least font size in pixels whose bullets show a shape."""
+    bullet_reach = 2.4
+    """Farthest that a bullet starts from its text, and the width looked at."""
+    bullet_part_gap = 0.09
+    """Gap between parts of one glyph, such as the bars of a Roman numeral."""
+    bullet_gap = 0.2
+    """Least gap between a bullet and its text; that between syllables is under 0.15."""
+    bullet_width = 1.25
+    bullet_characters = 5
+    """Most characters that are read in place of a bullet: ``(01)``."""
+    bullet_aspect = 0.8
+    """Least ratio of the sides; 0 has 0.7 and less."""
+    bullet_solid = 0.1
+    """Share of the silhouette that is free in a filled shape."""
+    bullet_hole = 0.2
+    """The same in an outline."""
+    bullet_outlined = 0.25
+    """Size from which a shape is more than a dot."""
+    bullet_large = 0.5
+    """Size of ○ ● ■ from which they are not ◦ • ▪."""
+    bullet_small = 0.2
+    """Size of • from which it is no middle dot."""
+    bullet_empty = 0.06
+    """Share of the middle of an outline that is ink where there is nothing in it."""
+    bullet_core = 0.8
+    """Ink of the square inside another."""
+    bullet_speck = 0.01
+    """Share of a glyph's box below which ink inside an outline is a speck."""
+    bullet_dash = (0.2, 1.1)
+    """Largest height and width of a dash."""
+    bullet_full = 0.6
+    """Least share of a dash that is ink."""
+    square_share = 0.88
+    """Least share of its box that a square fills."""
+    circle_share = (0.6, 0.87)
+    """The same of a circle: 0.79 in theory."""
+    circle_middle = 0.8
+    """Least width of a circle in its middle third; 0.97 in theory, 0.86 at 11 pixels."""
+    uneven = 0.14
+    uneven_pixels = 2.2
+    """Largest difference between the sides of a circle or triangle, as a share and, of small ones, in pixels."""
+    triangle_share = (0.36, 0.68)
+    triangle_rise = 0.15
+    """Growth of a triangle from third to third: 0.33 in theory."""
+    diamond_middle = 0.72
+    diamond_ends = 0.55
+    """Width of a diamond in its middle third, and in the outer ones: 0.83 and 0.33 in theory."""
+    mark_diagonals = 0.45
+    mark_dots = 0.4
+    mark_free = 0.25
+    """Ink of ※ on its diagonals, in its dots, and elsewhere."""
+    bar_height = 0.8
+    """Least height of an upright bar of a Roman numeral, over that of capitals."""
+    bar_width = 0.4
+    number_restart, number_jump, number_first, number_circled = 0.4, 1.2, 0.8, 2.0
+    """Cost, in misread digits, of a list of circled numbers that starts anew, of one that skips a number, of one that
+    does not start with 1 on the page, and of a circled number that is not what was read."""
+
     # Lists, form fields, check boxes.
+    item_edge = 1.0
+    """Farthest that the left edges of items of one kind and level are apart: ``9.`` and ``10.`` differ by half."""
+    item_indent = 0.5
+    """Least indent of a deeper level. Not measured."""
     bulleted_rows = 0.4
     """Least share of rows that start with a bullet in a list that was detected as a table."""
     field_reach = 25.0

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pagemill.document.joining import goes_on, join_pair
+from pagemill.document.joining import KoreanWords, goes_on, join_pair
 
 
 def joined(lines):
@@ -52,3 +52,50 @@ def test_joining_never_loses_a_letter(lines):
 )
 def test_going_on(before, after, on):
     assert goes_on(before, after) == on
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "goes_on"),
+    [
+        ("공공 데", "이터를 개방한다", True),  # 데이터 stands elsewhere
+        ("지원 사", "업을 추진한다", True),
+        ("데이터", "개방을 추진", False),  # both stand alone elsewhere
+        ("체계를 마련", "하여 시행한다", True),  # 하여 starts no line of its own
+        ("수질", "총량을 줄인다", None),
+        ("2026", "년부터", False),  # not a word of syllables
+    ],
+)
+def test_words_of_the_text_tell_whether_a_korean_word_goes_on(before: str, after: str, goes_on: bool | None) -> None:
+    words = KoreanWords()
+    words.add("데이터 개방을 위한 사업은 올해부터 데이터 분석과 함께 추진한다")
+    assert words.goes_on(before, after) is goes_on
+
+
+def test_a_long_korean_paragraph_tells_how_its_own_words_go_on() -> None:
+    before = "지역사회의 전통시장은 올해부터 지역사회와 함께 축제를 열고 지역사"
+    after = "회의 뜻을 모아 내년 상반기까지 새로운 방안을 마련하여 널리 알린다."
+    assert join_pair(before, after) == before + after
+
+
+KOREAN = st.text(st.characters(min_codepoint=0xAC00, max_codepoint=0xD7A3), min_size=1, max_size=8)
+
+
+@given(st.lists(KOREAN, min_size=2, max_size=30), st.data())
+def test_joining_loses_nothing_and_words_that_stand_alone_stay_apart(words: list[str], data: st.DataObject) -> None:
+    cut = data.draw(st.integers(1, len(words) - 1))
+    before, after = " ".join(words[:cut]), " ".join(words[cut:])
+    joined = join_pair(before, after)
+    assert joined in (before + after, f"{before} {after}")
+    known = KoreanWords()
+    known.add(" ".join(words))
+    if known.goes_on(before, after) is False:
+        assert words[cut - 1] in words
+
+
+@given(st.lists(KOREAN.filter(lambda word: len(word) > 2), min_size=1, max_size=30), st.data())
+def test_a_word_written_elsewhere_is_whole_again(words: list[str], data: st.DataObject) -> None:
+    word = data.draw(st.sampled_from(words))
+    cut = data.draw(st.integers(1, len(word) - 1))
+    known = KoreanWords()
+    known.add(" ".join(words))
+    assert known.goes_on(word[:cut], word[cut:])

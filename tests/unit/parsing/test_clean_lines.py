@@ -1,5 +1,7 @@
+import pytest
+
 from pagemill.document.page import TextLine, Word
-from pagemill.parsing.lines import clean_lines
+from pagemill.parsing.lines import clean_lines, half_width
 
 
 def test_unprintable_characters_go_and_the_rest_stays():
@@ -36,3 +38,19 @@ def test_lines_that_hold_nothing_to_print_go():
     kept, errors = clean_lines([TextLine(text=text, box=(0, 0, 1, 1)) for text in ("\ufeff", " \u202a ", "", "a")])
     assert [line.text for line in kept] == ["a"]
     assert not errors
+
+
+@pytest.mark.parametrize(
+    ("text", "normal"),
+    [
+        ("ＡＢＣ１２３", "ABC123"),
+        ("２０２６년（안），￦５００", "2026년(안),₩500"),
+        ("第３章（续）：说明，完", "第3章（续）：说明，完"),
+        ("「Ａ」を、見る！", "「A」を、見る！"),
+        ("plain", "plain"),
+    ],
+)
+def test_full_width_forms_are_normalised_but_for_the_punctuation_of_chinese_and_japanese(text, normal):
+    assert half_width(text) == normal
+    (cleaned,), _ = clean_lines([TextLine(text=text, box=(0, 0, 9, 5), words=(Word(text, (0, 0, 9, 5)),))])
+    assert (cleaned.text, cleaned.words[0].text) == (normal, normal)

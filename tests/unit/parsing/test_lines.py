@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pagemill.document.page import TextLine
-from pagemill.parsing.lines import Row, join_rows, mark_broken_korean_words, rows_of
+from pagemill.parsing.korean import mark_broken_words
+from pagemill.parsing.lines import Row, join_rows, rows_of
 
 
 def rows_ending_in_spaces(spaces):
@@ -18,8 +19,8 @@ def rows_ending_in_spaces(spaces):
 
 def test_a_full_row_without_a_drawn_space_ends_inside_a_word():
     rows = rows_ending_in_spaces(3)
-    mark_broken_korean_words([rows])
-    assert [row.word_goes_on for row in rows] == [False] * 3 + [True] * 16 + [False]
+    mark_broken_words([rows])
+    assert [row.word_goes_on for row in rows] == [False] * 3 + [True] * 16 + [None]
     assert join_rows(rows[2:4]) == "물레 방아02길 물레 방아03길"
     assert join_rows(rows[3:5]) == "물레 방아03길물레 방아04길"
 
@@ -27,7 +28,7 @@ def test_a_full_row_without_a_drawn_space_ends_inside_a_word():
 @pytest.mark.parametrize("spaces", [0, 1])
 def test_where_no_spaces_are_drawn_at_line_ends_nothing_is_known(spaces):
     rows = rows_ending_in_spaces(spaces)
-    mark_broken_korean_words([rows])
+    mark_broken_words([rows])
     assert not any(row.word_goes_on for row in rows)
 
 

@@ -7,7 +7,7 @@ from pagemill.document.page import TextLine, Word
 from pagemill.layout.base import DetectedRegion
 from pagemill.parsing.lines import lines_of_regions, rows_of
 from pagemill.parsing.listings import code_runs, listing_text, mark_listings
-from pagemill.parsing.paragraphs import is_bulleted
+from pagemill.parsing.lists import is_bulleted
 
 WIDE = dict.fromkeys("mwMW", 14.0) | dict.fromkeys("iljtf.,'", 5.0)
 

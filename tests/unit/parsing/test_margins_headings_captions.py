@@ -7,8 +7,9 @@ from pagemill.document.page import TextLine
 from pagemill.parsing.blocks import Block
 from pagemill.parsing.headings import is_caption, join_names
 from pagemill.parsing.lines import rows_of
+from pagemill.parsing.lists import marker
 from pagemill.parsing.margins import PAGE_NUMBER, mark_margins
-from pagemill.parsing.paragraphs import ends_sentence, marker
+from pagemill.parsing.paragraphs import ends_sentence
 
 
 @pytest.mark.parametrize("text", ["17", "- 3 -", "xii", "Page 4 of 12", "4 / 12", "제 3쪽"[2:], "A-12"])

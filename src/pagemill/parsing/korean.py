@@ -1,0 +1,84 @@
+"""Korean words that a line's end cuts: justified Korean breaks between any two syllables, without a hyphen."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pagemill.document.joining import KoreanWords
+from pagemill.parsing.lines import is_hangul
+from pagemill.parsing.thresholds import PARSING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pagemill.parsing.lines import Row
+
+_LOCK = threading.Lock()
+_CONTEXT = 40
+"""Characters on either side of a break that Kiwi is shown."""
+
+
+def mark_broken_words(blocks: Sequence[Sequence[Row]]) -> None:
+    """Find out which rows end inside a Korean word.
+
+    A text layer that draws the spaces at line ends tells; else the words of the page do, and where they do not, Kiwi,
+    a morphological analyser, if it is installed.
+
+    Args:
+        blocks: The rows of each block of running text.
+    """
+    if _mark_by_drawn_spaces(blocks):
+        return
+    breaks = [
+        (above, below)
+        for rows in blocks
+        for above, below in pairwise(rows)
+        if is_hangul(above.text[-1:]) and is_hangul(below.text[:1])
+    ]
+    if not breaks:
+        return
+    words = KoreanWords()
+    for rows in blocks:
+        for row in rows:
+            # The first and the last word of a row may be halves.
+            words.add(" ".join(row.text.split()[1:-1]))
+    for above, below in breaks:
+        above.word_goes_on = words.goes_on(above.text, below.text)
+        if above.word_goes_on is None and (kiwi := _kiwi()) is not None:
+            above.word_goes_on = _is_one_word(kiwi, above.text[-_CONTEXT:], below.text[:_CONTEXT])
+
+
+def _mark_by_drawn_spaces(blocks: Sequence[Sequence[Row]]) -> bool:
+    """Use that some producers draw the space of a break between words: a full row without one ends inside a word."""
+    ends = [row for rows in blocks for row in rows[:-1] if is_hangul(row.text[-1:])]
+    drawn = sum(row.trailing_space for row in ends)
+    if len(ends) < PARSING.drawn_space_rows or drawn < PARSING.drawn_spaces * len(ends):
+        return False
+    for rows in blocks:
+        right = float(np.quantile([row.box[2] for row in rows], PARSING.right_edge)) if rows else 0.0
+        for row in rows[:-1]:
+            full = row.box[2] > right - PARSING.row_full * row.size
+            if is_hangul(row.text[-1:]):
+                row.word_goes_on = full and not row.trailing_space
+    return True
+
+
+@functools.cache
+def _kiwi() -> Any | None:
+    """Kiwi with its model, loaded once; None where the extra ``korean`` is not installed."""
+    try:
+        import kiwipiepy
+    except ImportError:
+        return None
+    return kiwipiepy.Kiwi(num_workers=1)
+
+
+def _is_one_word(kiwi: Any, before: str, after: str) -> bool:
+    with _LOCK:
+        _, spaces = kiwi.glue([before, after], return_space_insertions=True)
+    return not spaces[0]

@@ -1,0 +1,146 @@
+"""Bullets are recognised by their shape, whatever was read in their place; letters stay letters."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw
+
+from pagemill.document.page import TextLine, Word
+from pagemill.parsing.bullets import restore_bullets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+SIZE = 32
+HEIGHT = round(SIZE / 0.72)
+LEFT = 100
+TEXT = "사업을 추진한다"
+
+
+def polygon(corners: int, turn: float) -> Callable[[ImageDraw.ImageDraw, float, float, float, bool], None]:
+    def draw(canvas: ImageDraw.ImageDraw, x: float, y: float, radius: float, filled: bool) -> None:
+        angles = [math.radians(turn + 360 * corner / corners) for corner in range(corners)]
+        points = [(x + radius * math.cos(angle), y + radius * math.sin(angle)) for angle in angles]
+        canvas.polygon(points, outline=0, width=3, fill=0 if filled else None)
+
+    return draw
+
+
+def circle(canvas: ImageDraw.ImageDraw, x: float, y: float, radius: float, filled: bool) -> None:
+    canvas.ellipse((x - radius, y - radius, x + radius, y + radius), outline=0, width=2, fill=0 if filled else None)
+
+
+def numbered(canvas: ImageDraw.ImageDraw, x: float, y: float, radius: float, filled: bool) -> None:
+    circle(canvas, x, y, radius, filled)
+    canvas.rectangle((x - 2, y - 7, x + 1, y + 7), fill=0)
+
+
+def reference_mark(canvas: ImageDraw.ImageDraw, x: float, y: float, radius: float, filled: bool) -> None:
+    reach = radius * 0.9
+    canvas.line((x - reach, y - reach, x + reach, y + reach), fill=0, width=3)
+    canvas.line((x - reach, y + reach, x + reach, y - reach), fill=0, width=3)
+    for dx, dy in ((0, 1), (0, -1), (1, 0), (-1, 0)):
+        circle(canvas, x + 0.72 * radius * dx, y + 0.72 * radius * dy, 2.5, True)
+
+
+square, diamond, up, right = polygon(4, 45), polygon(4, 0), polygon(3, -90), polygon(3, 0)
+
+
+def page(draws: list[Callable[[ImageDraw.ImageDraw], None]]) -> NDArray[np.uint8]:
+    """Lines of blocks as wide as syllables, each with something drawn before it."""
+    image = Image.new("L", (800, 80 * len(draws) + 80), 255)
+    canvas = ImageDraw.Draw(image)
+    for row, draw in enumerate(draws):
+        top = 40 + 80 * row
+        for place in range(8):
+            x = LEFT + 45 + place * SIZE
+            canvas.rectangle((x, top + 8, x + SIZE - 5, top + HEIGHT - 8), outline=0, width=3)
+            canvas.line((x, top + 22, x + SIZE - 5, top + 22), fill=0, width=3)
+        draw(canvas)
+    return np.repeat(np.asarray(image)[..., None], 3, axis=2)
+
+
+def line(row: int, said: str, rest: str = TEXT, engine: str = "tesseract") -> TextLine:
+    """A line as read: with something for the bullet, or without it."""
+    top = 40.0 + 80 * row
+    words = [
+        Word(word, (LEFT + 45 + 90.0 * place, top, LEFT + 130 + 90.0 * place, top + HEIGHT))
+        for place, word in enumerate(rest.split())
+    ]
+    start = float(LEFT + 42)
+    if said:
+        words.insert(0, Word(said, (float(LEFT), top, LEFT + 30.0, top + HEIGHT)))
+        start = float(LEFT)
+    text = f"{said} {rest}".strip()
+    return TextLine(text=text, box=(start, top, 420.0, top + HEIGHT), engine=engine, words=tuple(words))
+
+
+def before(
+    draw: Callable[..., None], radius: float, *, filled: bool = False, row: int = 0
+) -> Callable[[ImageDraw.ImageDraw], None]:
+    return lambda canvas: draw(canvas, LEFT + 15, 40 + 80 * row + HEIGHT / 2, radius, filled)
+
+
+@pytest.mark.parametrize("said", ["", "디", "ㅁ", "口", "|", "O"])
+@pytest.mark.parametrize(
+    ("draw", "radius", "filled", "sign"),
+    [
+        (square, 17, False, "□"), (square, 17, True, "■"), (circle, 12, False, "○"), (circle, 12, True, "●"),
+        (circle, 6, False, "◦"), (diamond, 14, False, "◇"), (diamond, 14, True, "◆"), (up, 14, False, "△"),
+        (up, 14, True, "▲"), (right, 14, True, "▶"), (reference_mark, 13, False, "※"),
+    ],
+)  # fmt: skip
+def test_what_was_read_for_a_bullet_gives_way_to_its_shape(draw, radius, filled, sign, said) -> None:
+    (restored,) = restore_bullets([line(0, said)], page([before(draw, radius, filled=filled)]))
+    assert restored.text == f"{sign} {TEXT}"
+    assert restored.words[0].text == sign
+    assert restored.box[0] <= LEFT + 15
+
+
+def test_circled_numbers_count_up_whatever_was_read() -> None:
+    said = ["(01)", "(②)", "0)", "(4"]
+    pixels = page([before(numbered, 13, row=row) for row in range(4)])
+    restored = restore_bullets([line(row, text) for row, text in enumerate(said)], pixels)
+    assert [one.text[0] for one in restored] == list("①②③④")
+
+
+def test_small_signs_need_another_line_that_starts_so() -> None:
+    alone = page([before(circle, 3, filled=True), lambda _: None])
+    lines = [line(0, ""), line(1, "")]
+    assert [one.text for one in restore_bullets(lines, alone)] == [TEXT, TEXT]
+    both = page([before(circle, 3, filled=True, row=row) for row in range(2)])
+    assert [one.text for one in restore_bullets(lines, both)] == [f"• {TEXT}"] * 2
+
+
+def test_roman_numerals_read_as_bars() -> None:
+    def bars(canvas: ImageDraw.ImageDraw) -> None:
+        for x in (LEFT + 5, LEFT + 17):
+            canvas.rectangle((x, 50, x + 3, 76), fill=0)
+
+    assert restore_bullets([line(0, "||")], page([bars]))[0].text == f"Ⅱ {TEXT}"
+
+
+@pytest.mark.parametrize("said", ["O", "o", "0"])
+def test_latin_letters_stay(said: str) -> None:
+    pixels = page([before(circle, 12)])
+    assert restore_bullets([line(0, said, "menino foi")], pixels)[0].text == f"{said} menino foi"
+
+
+def test_a_text_layer_gets_the_bullets_that_it_lacks_and_keeps_those_that_it_has() -> None:
+    pixels = page([before(square, 17)])
+    assert restore_bullets([line(0, "", engine="text-layer")], pixels)[0].text == f"□ {TEXT}"
+    assert restore_bullets([line(0, "ㅁ", engine="text-layer")], pixels)[0].text == f"ㅁ {TEXT}"
+
+
+def test_syllables_and_rules_are_no_bullets() -> None:
+    def rule(canvas: ImageDraw.ImageDraw) -> None:
+        canvas.line((LEFT + 15, 0, LEFT + 15, 200), fill=0, width=3)
+
+    for pixels in (page([lambda _: None]), page([rule])):
+        assert restore_bullets([line(0, "")], pixels)[0].text == TEXT
