@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import io
 import random
+import shutil
 from contextlib import aclosing
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
+import pypdfium2
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from pagemill.config.settings import ParseSettings, RuntimeSettings
 from pagemill.parsing.page import ParsedPage
 from pagemill.recognition import rapidocr_engine
+from pagemill.recognition.rapidocr_engine import RapidOcrRecognizer
+from pagemill.recognition.tesseract_engine import TesseractRecognizer, installed_languages
 from pagemill.runtime.pipeline import Pipeline
 from pagemill.sources import SourceOptions
 
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.integration
 
+SAMPLES = Path(__file__).parents[2] / "samples"
 FONT = "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf"
 WORDS = [
     "the",
@@ -81,17 +87,35 @@ def test_a_line_reads_the_same_to_the_last_bit_in_every_batch():
     assert [shuffled[order.index(index)] for index in range(24)] == alone
 
 
-async def records(runs: Sequence[Sequence[bytes]], threads: int) -> list[bytes]:
+@pytest.mark.skipif("en" not in installed_languages(), reason="Tesseract with English is not installed")
+def test_a_line_reads_the_same_in_every_batch_of_tesseract():
+    recognizer = TesseractRecognizer("en")
+    lines = [line_image(seed) for seed in range(8)]
+    assert recognizer.recognize(lines[::-1])[::-1] == [recognizer.recognize([line])[0] for line in lines]
+
+
+async def records(runs: Sequence[Sequence[Any]], threads: int, in_flight: int = 0) -> list[bytes]:
     """The encoded records of the pages of one run after another, without what tells time and place."""
     encoded: list[bytes] = []
-    async with Pipeline(ParseSettings(), RuntimeSettings(threads=threads)) as pipeline:
+    async with Pipeline(ParseSettings(), RuntimeSettings(threads=threads, pages_in_flight=in_flight)) as pipeline:
         for pages in runs:
             found: dict[int, bytes] = {}
             async with aclosing(pipeline.stream(pages, SourceOptions())) as results:
                 async for page in results:
                     assert isinstance(page, ParsedPage)
                     record = msgspec.structs.replace(
-                        page.record, timings={}, page_id="", page_idx=0, doc_id="", source="", page_number=None
+                        page.record,
+                        timings={},
+                        page_id="",
+                        page_idx=0,
+                        doc_id="",
+                        source="",
+                        page_number=None,
+                        page_key="",
+                        image_crops=[
+                            msgspec.structs.replace(crop, path=f"{crop.region}") for crop in page.record.image_crops
+                        ],
+                        markdown=page.record.markdown.replace(page.record.page_id, ""),
                     )
                     found[page.record.page_idx] = msgspec.json.encode(record)
             encoded.extend(found[index] for index in sorted(found))
@@ -104,3 +128,36 @@ async def test_a_record_is_the_same_alone_among_others_and_with_more_threads():
     alone = await records([[page] for page in pages], 1)
     assert all(b"mill" in record or b"paper" in record for record in alone)
     assert await records([pages, pages[::-1]], 2) == [*alone, *alone[::-1]]
+
+
+def rendered(name: str) -> list[bytes]:
+    """The pages of a sample as PNG."""
+    images = []
+    with pypdfium2.PdfDocument(SAMPLES / name) as document:
+        for page in document:
+            buffer = io.BytesIO()
+            page.render(scale=1.5).to_pil().save(buffer, "PNG", compress_level=1)
+            images.append(buffer.getvalue())
+    return images
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("tesseract") is None, reason="Tesseract is not installed")
+async def test_samples_read_the_same_alone_turned_round_with_more_threads_and_in_larger_batches(monkeypatch):
+    pages = [*rendered("report.pdf")[:4], *rendered("notice-ko.pdf")[:2], *(page_image(seed) for seed in range(2))]
+    for engine in (RapidOcrRecognizer, TesseractRecognizer):
+        monkeypatch.setattr(engine, "max_batch", 1)
+    alone = await records([[page] for page in pages], 1, 1)
+    assert b"\xea" in b"".join(alone), "no Korean was read"
+    for engine in (RapidOcrRecognizer, TesseractRecognizer):
+        monkeypatch.setattr(engine, "max_batch", 8)
+    assert await records([pages, pages[::-1]], 2, 8) == [*alone, *alone[::-1]]
+
+
+@pytest.mark.slow
+async def test_the_pages_of_a_document_are_the_same_with_one_thread_and_in_another_order_of_documents():
+    paths = [SAMPLES / "report.pdf", SAMPLES / "notice-ko.pdf", SAMPLES / "pages.tiff"]
+    in_order = await records([[path] for path in paths], 1, 1)
+    assert len(in_order) > len(paths)
+    together = await records([paths], 2, 8)
+    assert together == in_order

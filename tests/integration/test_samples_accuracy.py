@@ -19,7 +19,7 @@ from pagemill.evaluation.text import character_error_rate, normalise
 from sample_truth import BAR, FIGURES, FURNITURE, SAMPLES, body, is_body, region_text, true_body, truth_of
 
 if TYPE_CHECKING:
-    from pagemill.document.page import PageResult
+    from pagemill.document.page import PageError, PageResult
     from pagemill.export.document import Document
 
 pytestmark = pytest.mark.integration
@@ -44,10 +44,17 @@ def of_all_but_pictures() -> pytest.MarkDecorator:
     return of_samples(*(each for each in BAR if each[0] != "pages.tiff"))
 
 
+def is_of_a_formula(error: PageError, page: PageResult) -> bool:
+    """Whether a warning says that of a scanned formula only the signs were read."""
+    return error.region is not None and page.regions[error.region].label is Label.DISPLAY_FORMULA
+
+
 @functools.cache
 def parsed(name: str, text_layer: str) -> Document:
     document = pagemill.parse(SAMPLES / name, languages=tuple(truth_of(name)["languages"]), text_layer=text_layer)
-    assert [page.errors for page in document.pages] == [[] for _ in truth_of(name)["pages"]]
+    errors = [error for page in document.pages for error in page.errors if not is_of_a_formula(error, page)]
+    assert not errors
+    assert len(document.pages) == len(truth_of(name)["pages"])
     return document
 
 
@@ -147,7 +154,8 @@ def test_paragraphs_are_joined_across_columns_and_pages(name: str, text_layer: s
 def test_captions_are_tied_to_their_figure_or_table(name: str, text_layer: str) -> None:
     for page, truth in zip(parsed(name, text_layer).pages, truth_of(name)["pages"], strict=True):
         true = [element["caption_of"] for element in truth["elements"] if "caption_of" in element]
-        tied = [page.regions[region.caption_of].label for region in page.regions if region.caption_of is not None]
+        captions = [region for region in page.regions if region.label is not Label.FORMULA_NUMBER]
+        tied = [page.regions[region.caption_of].label for region in captions if region.caption_of is not None]
         assert tied == true
 
 

@@ -33,12 +33,16 @@ MAY_IMPORT = {
     "sources": {"errors", "config", "document", "imaging"},
     "inference": {"errors", "_version"},
     "serving": {"errors", "processes", "config", "inference"},
+    "formulas": {"errors", "document"},
     "tables": {"errors", "document", "imaging"},
     "layout": {"errors", "config", "document", "imaging"},
     "recognition": {"errors", "config", "document", "imaging", "inference", "tables"},
-    "export": {"errors", "_version", "document", "tables"},
+    "export": {"errors", "_version", "document", "formulas", "tables"},
     "extraction": {"errors", "_version", "config", "document", "imaging", "inference", "recognition", "export"},
-    "parsing": {"errors", "config", "document", "imaging", "sources", "layout", "recognition", "tables", "export"},
+    "parsing": {
+        *("errors", "config", "document", "imaging", "sources", "layout", "recognition", "formulas", "tables"),
+        "export",
+    },
     "runtime": {
         *("errors", "processes", "config", "document", "imaging", "sources", "layout", "recognition", "parsing"),
     },

@@ -15,6 +15,7 @@ from pagemill.document.page import ContentFormat
 from pagemill.export.html_lists import ORDINAL, without_bullet
 from pagemill.export.model_markdown import code_block, fenced, formula, harmless, plain, plain_line
 from pagemill.export.parts import PageRenderer, TextPart, joined, page_parts, stream_joined
+from pagemill.formulas.reading import latex_of_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -109,8 +110,9 @@ def region_markdown(region: Region, number: str | None = None) -> str:
         if region.level:
             return f"{'#' * region.level} {harmless(plain_line(content.lstrip('#-* ')))}"
         return code_block(content) if region.label is Label.ALGORITHM else harmless(content)
-    if region.content_format is ContentFormat.FORMULA_TEXT or region.label is Label.ALGORITHM:
-        # Best-effort text of a formula is no LaTeX: dollar signs would promise what it does not hold.
+    if region.content_format is ContentFormat.FORMULA_TEXT:
+        return formula(latex_of_text(content), number)
+    if region.label is Label.ALGORITHM:
         return fenced(content)
     if region.level:
         return f"{'#' * region.level} {escape(' '.join(content.split()))}"

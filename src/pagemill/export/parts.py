@@ -116,7 +116,8 @@ def formula_numbers(regions: Sequence[Region]) -> dict[int, str]:
             continue
         formula = regions[region.caption_of]
         number = _FORMULA_NUMBER.fullmatch(region.content or "")
-        latex = formula.content if formula.content_format is ContentFormat.LATEX else None
+        formats = (ContentFormat.LATEX, ContentFormat.FORMULA_TEXT)
+        latex = formula.content if formula.content_format in formats else None
         if number and latex and "\\tag" not in latex:
             numbers[formula.index] = number[1]
     return numbers

@@ -9,6 +9,7 @@ import msgspec
 # At run time too: a page crosses a process border, and its decoder resolves these annotations.
 from pagemill.document.geometry import Box
 from pagemill.document.page import PageError, TextLine
+from pagemill.document.symbols import Symbol
 from pagemill.imaging.types import Pixels
 
 
@@ -26,6 +27,10 @@ class TextLayer:
     """Lines of characters drawn in the invisible rendering mode or hidden below a page-filling image (an OCR layer)."""
     marks: tuple[TextLine, ...] = ()
     """Check boxes and values of form fields that no glyph of the page shows."""
+    symbols: tuple[Symbol, ...] = ()
+    """Visible glyphs in content-stream order; only where the page holds some that formulas are made of."""
+    rules: tuple[Box, ...] = ()
+    """Thin level lines: fraction bars, the bars of roots. Only where there are symbols."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,8 +16,10 @@ import pypdfium2.raw as pdfium
 
 from pagemill.document.geometry import area, clip
 from pagemill.document.page import ANNOTATION, TextLine
+from pagemill.document.symbols import Symbol
 from pagemill.imaging.glyph_lines import lines_of_glyphs
-from pagemill.imaging.glyphs import STYLE, Glyphs, in_logical_order, with_accents, with_spans_spread
+from pagemill.imaging.glyphs import STYLE, Glyphs, in_logical_order, valid_unicode, with_accents, with_spans_spread
+from pagemill.imaging.math_fonts import PIECES, is_extension, is_math, meaning, plain_name, style_of
 from pagemill.imaging.page import TextLayer
 
 if TYPE_CHECKING:
@@ -48,6 +50,20 @@ _INVISIBLE_MODES = {pdfium.FPDF_TEXTRENDERMODE_INVISIBLE, pdfium.FPDF_TEXTRENDER
 _MAX_VALUE_LINES = 500
 _MARK_EM = 0.7
 """Font size of a value without an appearance over the height of its line, about that of viewers in one-line fields."""
+_MAX_RULES = 5_000
+_RULE_HEIGHT, _RULE_SHAPE = 0.25, 3.0
+"""Greatest height of a fraction bar in units of the largest type of its page (TeX draws 0.04, others up to 0.1; a rule
+drawn as a box of its own height and width is a frame), and its least width in heights."""
+_MATH_SIGNS = frozenset(map(ord, "∑∏∫∮√∂∇∞≤≥≠≈≡∈∉⊂⊆∪∩∀∃→⇒⇔∝⟨⟩⊗⊕±"))
+"""Signs that make a page one with formulas, whatever font they are set in, when there are several of them."""
+_FEW_SIGNS, _GREEK_TEXT = 2, 0.1
+"""Greek letters are signs, too, where they are few."""
+_AXIS = 0.25
+"""Height of the middle of a large sign above the baseline of its line, in em."""
+_DRAWN = "^ˆ~˜¯˙¨ˇ˘´`˚"
+_COMBINING = "\u0302\u0302\u0303\u0303\u0304\u0307\u0308\u030c\u0306\u0301\u0300\u030a"
+_SYMBOL_ACCENTS = {ord(drawn): ord(combining) for drawn, combining in zip(_DRAWN, _COMBINING, strict=True)}
+"""Accents that TeX sets as glyphs of their own, and the combining characters that stand for them."""
 _BOLD_NAMES = ("bold", "black", "heavy", "demi")
 
 
@@ -70,11 +86,17 @@ def extract_text_layer(flat: FlattenedPage, width: int, height: int) -> tuple[Te
     affine = page_to_pixels(page, width, height)
     own_images: list[Box] = []
     drawn: dict[int, tuple[int, bool, Floats]] = {}
+    texts: list[tuple[Any, Floats]] = []
+    paths: list[tuple[Any, Floats]] = []
     cover = -1
     for rank, (handle, kind, matrix, root) in enumerate(islice(_objects(page.raw, affine), _MAX_OBJECTS)):
         is_own = flat.own_objects is None or root < flat.own_objects
         if kind == pdfium.FPDF_PAGEOBJ_TEXT:
             drawn[_address(handle)] = rank, not is_own, matrix
+            texts.append((handle, matrix))
+        elif kind == pdfium.FPDF_PAGEOBJ_PATH:
+            if len(paths) < _MAX_RULES:
+                paths.append((handle, matrix))
         elif kind == pdfium.FPDF_PAGEOBJ_IMAGE:
             points = _UNIT_SQUARE @ _compose(matrix, handle).T
             box = clip((*points.min(axis=0).tolist(), *points.max(axis=0).tolist()), width, height)
@@ -83,7 +105,8 @@ def extract_text_layer(flat: FlattenedPage, width: int, height: int) -> tuple[Te
                 fills = area(box) >= _PAGE_FILLING * width * height
                 cover = rank if fills and not pdfium.FPDFPageObj_HasTransparency(handle) else cover
     with closing(page.get_textpage()) as text_page:
-        glyphs = _glyphs(text_page.raw, affine, drawn, cover)
+        glyphs, symbols = _glyphs(text_page.raw, affine, drawn, cover)
+        symbols += tuple(_silent(text_page.raw, texts)) if symbols else ()
     on_page = ((glyphs.boxes[:, 2:] > 0) & (glyphs.boxes[:, :2] < (width, height))).all(axis=1)
     hidden = on_page & glyphs.look["invisible"]
     shown = on_page & ~hidden
@@ -97,6 +120,8 @@ def extract_text_layer(flat: FlattenedPage, width: int, height: int) -> tuple[Te
         marks=tuple(_marks(flat.marks, glyphs.boxes[printing], affine, width, height)),
         characters=int(printing.sum()),
         unmapped=int((printing & (glyphs.codes == _UNMAPPED)).sum()),
+        symbols=symbols,
+        rules=tuple(_rules(paths, max(symbol.size for symbol in symbols))) if symbols else (),
     )
     return layer, tuple(own_images)
 
@@ -175,8 +200,45 @@ def _address(handle: Any) -> int:
     return ctypes.cast(handle, ctypes.c_void_p).value or 0
 
 
-def _glyphs(text_page: Any, affine: Floats, drawn: dict[int, tuple[int, bool, Floats]], cover: int) -> Glyphs:
-    """All glyphs of a text page in content-stream order.
+def _rules(paths: Sequence[tuple[Any, Floats]], size: float) -> Iterator[Box]:
+    """Paths that are thin level lines, in pixels."""
+    for handle, matrix in paths:
+        if (box := _bounds(handle, matrix)) is None:
+            continue
+        width, height = box[2] - box[0], box[3] - box[1]
+        if height < _RULE_HEIGHT * size and width > max(_RULE_SHAPE * height, 1.0):
+            yield box
+
+
+def _silent(text_page: Any, texts: Sequence[tuple[Any, Floats]]) -> Iterator[Symbol]:
+    """Text objects that say nothing: the pieces of a large delimiter but the first, which says what all are."""
+    count = min(max(0, pdfium.FPDFText_CountChars(text_page)), _MAX_CHARACTERS)
+    speaking = {_address(pdfium.FPDFText_GetTextObject(text_page, i)) for i in range(count)}
+    size = ctypes.c_float()
+    for handle, matrix in texts[:_MAX_RULES]:
+        if _address(handle) in speaking or not pdfium.FPDFTextObj_GetFontSize(handle, size):
+            continue
+        if (box := _bounds(handle, matrix)) is not None and box[3] - box[1] > box[2] - box[0] > 0:
+            own = pdfium.FS_MATRIX()
+            pdfium.FPDFPageObj_GetMatrix(handle, own)
+            em = size.value * math.hypot(own.c, own.d) * math.hypot(*matrix[:, 1])
+            yield Symbol("⎪", box, box[3], round(em, 2))
+
+
+def _bounds(handle: Any, matrix: Floats) -> Box | None:
+    """The box of an object in pixels."""
+    left, bottom, right, top = (ctypes.c_float() for _ in range(4))
+    if not pdfium.FPDFPageObj_GetBounds(handle, left, bottom, right, top):
+        return None
+    corners = matrix @ np.array([[left.value, right.value], [bottom.value, top.value], [1.0, 1.0]])
+    (x1, y1), (x2, y2) = corners.min(axis=1).tolist(), corners.max(axis=1).tolist()
+    return x1, y1, x2, y2
+
+
+def _glyphs(
+    text_page: Any, affine: Floats, drawn: dict[int, tuple[int, bool, Floats]], cover: int
+) -> tuple[Glyphs, tuple[Symbol, ...]]:
+    """All glyphs of a text page in content-stream order, and the symbols of a page with formulas.
 
     Args:
         text_page: The page.
@@ -193,6 +255,7 @@ def _glyphs(text_page: Any, affine: Floats, drawn: dict[int, tuple[int, bool, Fl
     style = np.zeros(count, dtype=np.int32)
     styles: list[tuple[float, int, bool, bool, bool, bool]] = []
     maps: list[Floats] = []
+    fonts: list[str] = []
     style_of_object: dict[int, int] = {}
     if count:
         # One buffer, written by PDFium through moving references: no Python object a glyph.
@@ -210,9 +273,11 @@ def _glyphs(text_page: Any, affine: Floats, drawn: dict[int, tuple[int, bool, Fl
             rank, annotation, own = drawn.get(address, (cover, False, affine))
             misplaced = own is not affine and _is_in_own_space(text_page, i, handle, origins[i])
             maps.append(own if misplaced else affine)
-            size, angle, bold, invisible = _style(text_page, i, handle, affine)
+            fonts.append(_font_name(handle))
+            size, angle, bold, invisible = _style(text_page, i, handle, affine, fonts[-1])
             styles.append((size, angle, bold, invisible or rank < cover, annotation, False))
         style[i] = index
+    _decode(codes, unmapped, style, fonts)
     unmapped |= _unusable(codes)
     codes[np.isin(codes, list(_HYPHENS))] = ord("-")
     codes[unmapped] = _UNMAPPED  # or a control code would pass for white space
@@ -222,7 +287,84 @@ def _glyphs(text_page: Any, affine: Floats, drawn: dict[int, tuple[int, bool, Fl
     corners = points[:, :2]
     boxes = np.concatenate([corners.min(axis=1), corners.max(axis=1)], axis=1)
     glyphs = Glyphs(codes, boxes, points[:, 2], style, np.array(styles, dtype=STYLE))
-    return with_spans_spread(glyphs, rectangles[:, 0])
+    _stand_large_signs(text_page, glyphs, fonts, to_pixels)
+    symbols = tuple(_symbols(text_page, glyphs, fonts, to_pixels))
+    return with_spans_spread(glyphs, rectangles[:, 0]), symbols
+
+
+def _stand_large_signs(text_page: Any, glyphs: Glyphs, fonts: Sequence[str], to_pixels: Floats) -> None:
+    """Give the large signs of TeX, which hang below their baseline, one below their middle and boxes around it."""
+    large = np.array([is_extension(name) for name in fonts], dtype=bool)
+    look = glyphs.look
+    hanging = large[glyphs.style] | (glyphs.codes == ord("√"))
+    for i in np.flatnonzero(hanging & (look["angle"] == 0) & ~glyphs.is_space).tolist():
+        if (ink := _ink(text_page, i, to_pixels[i])) is not None:
+            size = look["size"][i]
+            glyphs.origins[i, 1] = baseline = (ink[1] + ink[3]) / 2 + _AXIS * size
+            glyphs.boxes[i, 1::2] = baseline - size, baseline + 0.3 * size
+
+
+def _ink(text_page: Any, index: int, matrix: Floats) -> Box | None:
+    """The box of what is drawn of a glyph in pixels, to a hundredth."""
+    left, right, bottom, top = (ctypes.c_double() for _ in range(4))
+    if not pdfium.FPDFText_GetCharBox(text_page, index, left, right, bottom, top):
+        return None
+    corners = matrix @ np.array([[left.value, right.value], [bottom.value, top.value], [1.0, 1.0]])
+    low, high = np.round(corners.min(axis=1), 2).tolist(), np.round(corners.max(axis=1), 2).tolist()
+    return low[0], low[1], high[0], high[1]
+
+
+def _decode(codes: NDArray[np.uint32], unmapped: Flags, style: NDArray[np.int32], fonts: Sequence[str]) -> None:
+    """Give the glyphs of TeX's symbol fonts the characters that they show, and pieces of delimiters theirs."""
+    for code, piece in PIECES.items():
+        codes[codes == code] = piece
+    for index, name in enumerate(fonts):
+        if not is_math(name):
+            continue
+        for i in np.flatnonzero((style == index) & (unmapped | (codes < 0x20))).tolist():
+            if (text := meaning(name, int(codes[i]))) is not None:
+                codes[i], unmapped[i] = ord(text), False
+
+
+def _symbols(text_page: Any, glyphs: Glyphs, fonts: Sequence[str], to_pixels: Floats) -> Iterator[Symbol]:
+    """The visible level glyphs of a page that holds formulas, each once."""
+    math_font = np.array([is_math(name) for name in fonts], dtype=bool)
+    look = glyphs.look
+    visible = ~glyphs.is_space & ~look["invisible"] & ~look["annotation"] & (look["angle"] == 0)
+    codes = glyphs.codes[visible]
+    greek = (codes >= 0x391) & (codes <= 0x3F5)
+    signs = int(np.isin(codes, list(_MATH_SIGNS)).sum())
+    signs += int(greek.sum()) if greek.sum() < _GREEK_TEXT * len(codes) else 0
+    if signs < _FEW_SIGNS and not math_font[glyphs.style[visible]].any():
+        return
+    looks = [style_of(name) for name in fonts]
+    sizes = glyphs.sizes
+    seen: set[tuple[int, int, int]] = set()
+    for i in np.flatnonzero(visible).tolist():
+        code, font = int(glyphs.codes[i]), int(glyphs.style[i])
+        x, baseline = glyphs.origins[i].tolist()
+        place = (code, round(4 * x), round(4 * baseline))
+        if place in seen or (box := _ink(text_page, i, to_pixels[i])) is None:
+            continue
+        seen.add(place)
+        text = chr(_SYMBOL_ACCENTS.get(code, code))
+        if 0xD800 <= code < 0xDC00 and i + 1 < len(glyphs.codes):  # PDFium speaks UTF-16
+            text = valid_unicode(text + chr(int(glyphs.codes[i + 1])))
+        elif 0xDC00 <= code < 0xE000:
+            continue
+        stated = float(look["size"][i])
+        size = stated if stated > (box[3] - box[1]) / 4 else float(sizes[i])
+        yield Symbol(text, box, round(baseline, 2), round(size, 2), looks[font], bool(math_font[font]))
+
+
+def _font_name(handle: Any) -> str:
+    """The name of a text object's font without that of its subset; empty where there is none."""
+    font = pdfium.FPDFTextObj_GetFont(handle) if handle else None
+    if not font:
+        return ""
+    buffer = ctypes.create_string_buffer(128)
+    pdfium.FPDFFont_GetBaseFontName(font, buffer, len(buffer))
+    return plain_name(buffer.value.decode("utf-8", "replace"))
 
 
 def _is_in_own_space(text_page: Any, index: int, handle: Any, origin: Floats) -> bool:
@@ -242,7 +384,7 @@ def _unusable(codes: NDArray[np.uint32]) -> Flags:
     return result
 
 
-def _style(text_page: Any, index: int, handle: Any, affine: Floats) -> tuple[float, int, bool, bool]:
+def _style(text_page: Any, index: int, handle: Any, affine: Floats, font: str) -> tuple[float, int, bool, bool]:
     """Size, direction, weight and invisibility of the glyphs of one text object; generated glyphs have no object."""
     matrix = pdfium.FS_MATRIX()
     if not handle or not pdfium.FPDFText_GetMatrix(text_page, index, matrix):
@@ -251,7 +393,7 @@ def _style(text_page: Any, index: int, handle: Any, affine: Floats) -> tuple[flo
     up = affine[:, :2] @ np.array([matrix.c, matrix.d])
     size = pdfium.FPDFText_GetFontSize(text_page, index) * float(np.hypot(*up))
     mode = pdfium.FPDFTextObj_GetTextRenderMode(handle)
-    bold = mode == pdfium.FPDF_TEXTRENDERMODE_FILL_STROKE or _is_bold(pdfium.FPDFTextObj_GetFont(handle))
+    bold = mode == pdfium.FPDF_TEXTRENDERMODE_FILL_STROKE or _is_bold(pdfium.FPDFTextObj_GetFont(handle), font)
     angle = round(math.degrees(math.atan2(along[1], along[0]))) % 360
     return size, angle, bold, mode in _INVISIBLE_MODES or _is_transparent(handle, mode)
 
@@ -263,11 +405,8 @@ def _is_transparent(handle: Any, mode: int) -> bool:
     return bool(mode == pdfium.FPDF_TEXTRENDERMODE_FILL and known and alpha.value == 0)
 
 
-def _is_bold(font: Any) -> bool:
+def _is_bold(font: Any, name: str) -> bool:
     """Whether a font is bold by its name or by the weight it states."""
     if not font:
         return False
-    buffer = ctypes.create_string_buffer(128)
-    pdfium.FPDFFont_GetBaseFontName(font, buffer, len(buffer))
-    name = buffer.value.decode("utf-8", "replace").lower()
-    return any(part in name for part in _BOLD_NAMES) or pdfium.FPDFFont_GetWeight(font) >= 600
+    return any(part in name.lower() for part in _BOLD_NAMES) or pdfium.FPDFFont_GetWeight(font) >= 600

@@ -18,6 +18,8 @@ from pagemill.layout.fallback import complete_regions
 from pagemill.layout.misread import is_columns_of_text
 from pagemill.parsing.assemble import assemble_regions
 from pagemill.parsing.bullets import restore_bullets
+from pagemill.parsing.formula_zones import find_zones, with_zones
+from pagemill.parsing.inline_formulas import InlineFormulas, find_inline
 from pagemill.parsing.lines import lines_of_regions, rows_of
 from pagemill.parsing.listings import mark_listings
 from pagemill.parsing.lists import is_bulleted
@@ -69,8 +71,15 @@ def analyse_page(
         regions = complete_regions(detected, [line.box for line in lines], page.pixels)
         members = lines_of_regions(regions, lines)
         regions = mark_listings(_without_lists(regions, members), members)
+    formulas: dict[int, str] = {}
+    inline = InlineFormulas()
+    if page.text_layer is not None and page.text_layer.symbols and len(lines) <= PARSING.max_lines:
+        of_layer = [line for line in lines if line.engine == "text-layer"]
+        zones = find_zones(page.text_layer, of_layer)
+        regions, formulas = with_zones(regions, zones)
+        inline = find_inline(page.text_layer, of_layer, {id(line) for zone in zones for line in zone.lines})
     tables = _tables(regions, page.pixels, lines, tables_mode, record.errors)
-    assemble_regions(record, regions, lines, tables)
+    assemble_regions(record, regions, lines, tables, formulas, inline)
     record.markdown = page_markdown(record)
     return record
 

@@ -5,20 +5,22 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from itertools import pairwise
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pagemill.document.geometry import area, as_array, clip, union_box
 from pagemill.document.joining import join_pair
-from pagemill.document.labels import FIGURES, RUNNING_TEXT, TASK_OF_LABEL, Label, Task
+from pagemill.document.labels import FIGURES, RUNNING_TEXT, TASK_OF_LABEL, TITLES, Label, Task
 from pagemill.document.page import ContentFormat
 from pagemill.layout.reading_order import leading_number, reading_order
 from pagemill.layout.text_blocks import group_lines
 from pagemill.parsing.blocks import Block, body_size, merge_neighbours
 from pagemill.parsing.fields import is_filled_in, join_fields, keep_fields
-from pagemill.parsing.formulas import gather_formulas, mark_formulas
+from pagemill.parsing.formulas import cut_at_formulas, gather_formulas, mark_formulas, mark_numbers, numbers_behind
 from pagemill.parsing.headings import join_names, link_captions, mark_captions, mark_headings
+from pagemill.parsing.inline_formulas import InlineFormulas
 from pagemill.parsing.korean import mark_broken_words
 from pagemill.parsing.lines import (
     assign_lines,
@@ -46,6 +48,9 @@ _LINE_BY_LINE = frozenset({Label.CONTENT, Label.DISPLAY_FORMULA, Label.TABLE})
 # Both in time that grows with the text's length: a hostile line may be all dots or all blanks.
 _LEADERS = re.compile(r"(?:(?<!\s)\s+)?(?:[.·…]\s?){4,}\s*")
 _CONTENTS_ROW = re.compile(r"(?:[.·…]\s?){4}\s*(?:\d{1,4}|[ivxlc]{1,6})\s*$")
+NOTHING: Mapping[int, str] = MappingProxyType({})
+_WITH_FORMULAS = RUNNING_TEXT | TITLES | {Label.FOOTNOTE, Label.FIGURE_TITLE, Label.VISION_FOOTNOTE}
+"""Labels whose text may hold formulas between its words."""
 _READ_LATER = frozenset({Label.DISPLAY_FORMULA, Label.SEAL, Label.HEADER_IMAGE, Label.FOOTER_IMAGE, Label.TABLE})
 """Labels that stay in the record also when no line of text lies in them."""
 
@@ -55,6 +60,8 @@ def assemble_regions(
     regions: Sequence[DetectedRegion],
     lines: Sequence[TextLine],
     tables: Mapping[int, Table],
+    formulas: Mapping[int, str] = NOTHING,
+    inline: InlineFormulas | None = None,
 ) -> None:
     """Give a record its regions in reading order, with their content.
 
@@ -65,12 +72,15 @@ def assemble_regions(
         regions: Detected regions, boxes in pixels.
         lines: All lines of the page, boxes in pixels.
         tables: Recognized tables by the index of their region; their ``line_indices`` refer to ``lines``.
+        formulas: LaTeX of display formulas by the index of their region.
+        inline: Formulas inside the lines.
     """
     width, height = record.width, record.height
-    blocks = join_fields(_blocks(regions, lines, tables, width, height))
+    inline = inline or InlineFormulas()
+    blocks = join_fields(_blocks(regions, lines, tables, formulas, width, height, inline))
     body = body_size(blocks)
     mark_formulas(blocks)
-    blocks = join_names(gather_formulas(blocks))
+    blocks = cut_at_formulas(join_names(gather_formulas(blocks)))
     mark_margins(blocks, width, height, body)
     keep_fields(blocks)
     mark_captions(blocks)
@@ -83,14 +93,15 @@ def assemble_regions(
         right_to_left=is_right_to_left(lines),
     )
     mark_broken_words([block.rows for block in blocks])
-    blocks = [part for i in order for part in _split(blocks[i], body)]
+    blocks = [part for block in numbers_behind([blocks[i] for i in order]) for part in _split(block, body)]
     blocks = merge_neighbours(merge_listings(blocks), _is_rest, lambda items, rest: join_pair(items.text, rest.text))
     blocks = mark_headings(blocks, height, body, record.page_number)
     mark_lists(blocks)
     for block in blocks:
-        _add(record, block)
+        _add(record, block, inline)
     mark_continuations(record.regions, lambda region, _: _is_cut(blocks[region.index]))
     link_captions(record.regions, height)
+    mark_numbers(record.regions)
 
 
 def _ranks(blocks: Sequence[Block]) -> list[int | None] | None:
@@ -104,8 +115,10 @@ def _blocks(
     regions: Sequence[DetectedRegion],
     lines: Sequence[TextLine],
     tables: Mapping[int, Table],
+    formulas: Mapping[int, str],
     width: int,
     height: int,
+    inline: InlineFormulas,
 ) -> list[Block]:
     """Give every line to a block, in input order of the regions; orphans form blocks at the end."""
     boxes = [clip(region.box, width, height) for region in regions]
@@ -129,14 +142,14 @@ def _blocks(
         # "reference" frames a bibliography, which its items fill; one that holds lines itself is to be read.
         label = Label.REFERENCE_CONTENT if region.label is Label.REFERENCE else region.label
         block = Block(boxes[i], label, [], region.source, region.score, region.polygon)
-        block.rank, block.table = region.order, tables.get(i)
+        block.rank, block.table, block.latex = region.order, tables.get(i), formulas.get(i)
         if region.label in FIGURES or block.table is not None:
             block.inner_lines = tuple(line for row in rows_of(own) for line in row.lines)
         else:
-            block.rows = rows_of(own)
+            block.rows = rows_of(inline.lines(own) if label in _WITH_FORMULAS else own)
         blocks.append(block)
     for group in group_lines(as_array(line.box for line in owned[-1])):
-        own = [owned[-1][i] for i in group]
+        own = inline.lines([owned[-1][i] for i in group])
         box = union_box(line.box for line in own)
         blocks.append(Block(box, Label.TEXT, rows_of(own), source="orphan-lines"))
     return blocks
@@ -148,6 +161,8 @@ def _split(block: Block, body: float) -> list[Block]:
         block.label = Label.CONTENT
     if block.table is not None:
         block.text = block.table.to_html()
+    elif block.latex is not None:
+        block.text = block.latex
     elif block.label is Label.ALGORITHM:
         block.text = listing_text(block.rows)
     elif block.label in _LINE_BY_LINE:
@@ -213,13 +228,16 @@ def _is_cut(block: Block) -> bool:
     return len(block.rows) > 1 and last.box[2] > right - PARSING.fills_line * last.size
 
 
-def _add(record: PageResult, block: Block) -> None:
-    lines = block.lines
+def _add(record: PageResult, block: Block, inline: InlineFormulas) -> None:
+    lines = inline.original(block.lines)
     text = "\n".join(row.text for row in rows_of(lines)) if block.label in FIGURES else block.text
+    text, with_formulas = inline.told(text)
     html = block.table is not None
     content_format = ContentFormat.HTML if html else ContentFormat.TEXT
+    if with_formulas:
+        content_format = ContentFormat.MARKDOWN
     if TASK_OF_LABEL[block.label] is Task.FORMULA:
-        content_format = ContentFormat.FORMULA_TEXT
+        content_format = ContentFormat.FORMULA_TEXT if block.latex is None else ContentFormat.LATEX
     engines = sorted({line.engine for line in lines if line.engine})
     weights = [max(1, len(line.text)) for line in lines]
     add_region(

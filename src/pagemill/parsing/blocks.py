@@ -32,6 +32,8 @@ class Block:
     rank: int | None = None
     """Place in the reading order that the layout model predicts."""
     table: Table | None = None
+    latex: str | None = None
+    """Of a display formula whose symbols are known."""
     inner_lines: tuple[TextLine, ...] = ()
     """Lines of a table or picture, which do not become running text."""
     text: str = ""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from pagemill.config.modes import PhotographMode, ReadingMode, TextLayerMode
-from pagemill.document.labels import FIGURES
+from pagemill.document.labels import FIGURES, Label
 from pagemill.document.page import (
     DOUBTS,
     LOW_CONFIDENCE,
@@ -381,7 +381,7 @@ async def _by_lines(run: _PageRun, verdict: str | None) -> ParsedPage:
         "analysis", analyse_page, run.ref, level.straight, detected, level.lines, settings.tables
     )
     level.restore(record)
-    record.errors += [*(_what_was_read(read, found, record) if read else ()), *errors]
+    record.errors += [*(_what_was_read(read, found, record) if read else ()), *_plain_formulas(record), *errors]
     record.rotation = level.rotation
     record.languages = tuple(read.languages) if read else ()
     record.text_source = source if level.lines else ""
@@ -420,6 +420,20 @@ def _what_was_read(read: ReadPage, lines: Sequence[TextLine], record: PageResult
             if read.script is None
             else remedy_for([LANGUAGE_OF_SCRIPT[read.script]]),
         )
+
+
+def _plain_formulas(record: PageResult) -> Iterator[PageError]:
+    """What to say about formulas of which only the signs are known, line by line."""
+    for region in record.regions:
+        if region.label is Label.DISPLAY_FORMULA and region.content_format is ContentFormat.FORMULA_TEXT:
+            yield PageError(
+                component="recognition",
+                category=LOW_CONFIDENCE,
+                message="the formula is given as the signs that were read in it, all on the line: compare it with its "
+                "picture",
+                remedy="Have formulas read by a model: --recognition-engine vlm.",
+                region=region.index,
+            )
 
 
 def _is_doubtful(region: Region) -> bool:

@@ -26,6 +26,7 @@ from pagemill.imaging.encode import encode_jpeg
 from pagemill.imaging.transforms import crop
 from pagemill.layout.base import DetectedRegion
 from pagemill.layout.reading_order import reading_order
+from pagemill.parsing.formulas import mark_numbers
 from pagemill.parsing.headings import heading_level, link_captions, plain_text
 from pagemill.parsing.paragraphs import ends_sentence, mark_continuations
 from pagemill.parsing.record import (
@@ -131,7 +132,7 @@ def complete(record: PageResult) -> None:
             region.content = without_heading_marks(region.content)  # the label says it, and the level
         region.level = heading_level(region.label, plain_text(region))
     link_captions(record.regions, record.height)
-    _mark_formula_numbers(record.regions)
+    mark_numbers(record.regions)
     mark_continuations(record.regions, lambda before, after: _is_cut(before, after, record.regions))
     record.markdown = page_markdown(record)
 
@@ -149,20 +150,6 @@ def _whole_page(pixels: Pixels) -> list[DetectedRegion]:
     height, width = pixels.shape[:2]
     whole = (0.0, 0.0, float(width), float(height))
     return [DetectedRegion(box=whole, label=Label.TEXT, score=None, source=WHOLE_PAGE)]
-
-
-def _mark_formula_numbers(regions: Sequence[Region]) -> None:
-    """A formula's number belongs to the formula beside it, right before or after it in reading order."""
-    for number in regions:
-        if number.label is not Label.FORMULA_NUMBER:
-            continue
-        _, top, _, bottom = number.bbox
-        for other in regions[max(number.index - 1, 0) : number.index + 2]:
-            _, y1, _, y2 = other.bbox
-            beside = min(y2, bottom) - max(y1, top) > 0.5 * min(y2 - y1, bottom - top)
-            if other.label is Label.DISPLAY_FORMULA and beside:
-                number.caption_of = other.index
-                break
 
 
 def _is_cut(region: Region, after: Region | None, regions: Sequence[Region]) -> bool:

@@ -227,6 +227,34 @@ class ParsingThresholds:
     formula_above = 0.5
     """Share of that distance for a piece above or below."""
 
+    # Formulas of a text layer, in units of their font size; TeX's own distances in brackets.
+    max_symbols = 20_000
+    """A page of small print with formulas has 8,000."""
+    max_formula_elements = 1_200
+    """Each is compared with all others."""
+    formula_prose = 0.5
+    """Share of letters of a word from which a line is no formula."""
+    formula_prose_relation = 0.75
+    """The same where there is a relation: ``softmax(x) = `` is a formula."""
+    formula_prose_words = 0.35
+    """The same where there are several words."""
+    formula_gap = 2.5
+    """Farthest that parts of a formula stand apart on a line (``\\qquad``: 2; the cases of a short one: 2.1)."""
+    formula_rise = 0.36
+    """Farthest that a part stands above another (limits of operators: 0.3; the next line: 0.4 at least)."""
+    formula_bar_gap = 0.8
+    """Farthest that a part stands from its fraction bar (a digit above it: 0.41; with Times: 0.65), and the label of a
+    brace from the brace."""
+    formula_limit_gap = 0.5
+    """Farthest that a limit stands from its operator (a letter without ascender: 0.4)."""
+    formula_rule = 60.0
+    """Longest fraction bar."""
+    formula_apart = 0.8
+    """Nearest that words of another column stand (a column gap: 1; a space: 0.33)."""
+    formula_aside_words = 4
+    formula_next_line = 1.1
+    """Farthest that a line stands which goes on with a relation (between lines of one formula: 0.4 to 0.9)."""
+
     # Code blocks.
     code_word = 4
     """Characters of the shortest word whose width per character is evidence."""

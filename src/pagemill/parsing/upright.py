@@ -75,6 +75,8 @@ def level_page(
     if rotation:
         boxes = tuple(around(mapped(there, corners_of(box))) for box in page.image_boxes)
         page = replace(page, pixels=rotate_quarter(page.pixels, rotation), image_boxes=boxes)
+        if page.text_layer is not None and page.text_layer.symbols:  # they lie as the page was
+            page = replace(page, text_layer=replace(page.text_layer, symbols=(), rules=()))
         lines = [moved(line, there) for line in lines] if turned is None else lines
     if marks:
         lines = with_marks(lines, [moved(mark, there) for mark in marks])

@@ -48,7 +48,7 @@ def test_each_kind_of_region():
         "- one\n    - deeper\n2. two\n- (a) three",
         "| Rag | Paper |\n| --- | --- |\n| 1 | 2 |",
         SPANS,
-        "```\nE = mc2\n```",
+        "$$\nE = mc2\n$$",
         "![Figure 2](crops/d_1_crop_8.jpg)",
         "Figure 2: Wheel",
         "Last.",

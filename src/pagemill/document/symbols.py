@@ -1,0 +1,23 @@
+"""A glyph of a page with formulas, as precisely as its text layer tells it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from pagemill.document.geometry import Box
+
+
+class Symbol(msgspec.Struct, frozen=True, array_like=True):
+    """A visible glyph."""
+
+    text: str
+    """The character that it shows; accents are combining characters, large delimiters may come in pieces."""
+    box: Box
+    """Of its ink, in page pixels."""
+    baseline: float
+    size: float
+    """Of the font, in page pixels."""
+    style: str = "r"
+    """``i`` italic, ``r`` upright, ``b`` bold, ``c`` calligraphic, ``d`` double-struck, ``f`` Fraktur, ``s`` sans."""
+    math: bool = False
+    """Its font is one for formulas alone."""

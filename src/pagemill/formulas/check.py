@@ -1,0 +1,165 @@
+"""Whether LaTeX renders: a strict parser of the part of it that formulas here are written in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from pagemill.formulas.signs import COMMANDS
+
+_TOKEN = re.compile(r"\\([A-Za-z]+)|\\(.)|([{}_^&$%#~])|([^\\{}_^&$%#~\s])|\s+", re.DOTALL)
+_ONE_ARGUMENT = (
+    "hat tilde bar dot ddot check breve acute grave mathring vec widehat widetilde overline overrightarrow underline"
+    " overbrace underbrace operatorname mathrm mathbf mathcal mathbb mathfrak mathsf text tag"
+)
+_ARGUMENTS = {"frac": 2, "binom": 2, "sqrt": 1} | dict.fromkeys(_ONE_ARGUMENT.split(), 1)
+_ENVIRONMENT_NAMES = "matrix pmatrix bmatrix Bmatrix vmatrix Vmatrix cases aligned gathered"
+_ENVIRONMENTS = frozenset(_ENVIRONMENT_NAMES.split())
+_DELIMITER_NAMES = "langle rangle lfloor rfloor lceil rceil backslash uparrow downarrow"
+_ESCAPES = frozenset("{}#$%&_|,;:! \\")
+_MOST = 20_000
+_DEEPEST = 60
+
+
+def renders(latex: str) -> bool:
+    """Whether all commands are known and have their arguments, and all groups, pairs and environments close."""
+    if not latex.strip() or len(latex) > _MOST:
+        return False
+    try:
+        parser = _Parser(latex)
+        parser.sequence(0, "")
+    except (_BadError, StopIteration):
+        return False
+    return parser.next is None
+
+
+class _BadError(Exception):
+    """The LaTeX is none."""
+
+
+class _Parser:
+    def __init__(self, latex: str) -> None:
+        self._tokens: Iterator[tuple[str, str]] = _tokens(latex)
+        self.next: tuple[str, str] | None = None
+        self._step()
+
+    def _step(self) -> tuple[str, str] | None:
+        now, self.next = self.next, next(self._tokens, None)
+        return now
+
+    def sequence(self, depth: int, until: str) -> None:
+        """Parse up to the end of a group, pair or environment, which is not consumed."""
+        if depth > _DEEPEST:
+            raise _BadError
+        scripted: set[str] = set()
+        begun = False
+        while self.next is not None and self.next != ("special", "}") and self.next[0] != "end":
+            kind, text = self.next
+            if (kind, text) == ("command", "right"):
+                break
+            if kind == "special" and text in "_^":
+                self._step()
+                if text in scripted:
+                    raise _BadError  # a double subscript
+                scripted.add(text)
+                self._argument(depth)
+                continue
+            scripted = set() if text != "'" else {"^"}
+            if kind == "special" and text not in "{&~":
+                raise _BadError
+            if (kind, text) in (("special", "&"), ("escape", "\\")) and not until:
+                raise _BadError
+            begun = True
+            self._item(depth)
+        if not begun and not until and depth == 0:
+            raise _BadError
+
+    def _item(self, depth: int) -> None:
+        token = self._step()
+        assert token is not None
+        kind, text = token
+        if (kind, text) == ("special", "{"):
+            self.sequence(depth + 1, "")
+            self._expect("special", "}")
+        elif kind == "command":
+            self._command(text, depth)
+        elif kind == "begin":
+            if text not in _ENVIRONMENTS:
+                raise _BadError
+            self.sequence(depth + 1, text)
+            self._expect("end", text)
+        elif kind == "escape" and text not in _ESCAPES:
+            raise _BadError
+
+    def _command(self, name: str, depth: int) -> None:
+        if name not in COMMANDS or name == "right":
+            raise _BadError
+        if name == "left":
+            self._delimiter()
+            self.sequence(depth + 1, "")
+            self._expect("command", "right")
+            self._delimiter()
+            return
+        if name == "sqrt" and self.next == ("char", "["):
+            self._step()
+            while self.next is not None and self.next != ("char", "]"):
+                self._item(depth + 1) if self.next[1] not in "_^" else self._step()
+            self._expect("char", "]")
+        for _ in range(_ARGUMENTS.get(name, 0)):
+            self._argument(depth)
+
+    def _argument(self, depth: int) -> None:
+        if self.next is None or self.next[0] == "end" or self.next in (("special", "}"), ("command", "right")):
+            raise _BadError
+        if self.next[0] == "special" and self.next[1] != "{":
+            raise _BadError
+        self._item(depth + 1)
+
+    def _delimiter(self) -> None:
+        token = self._step()
+        known = token is not None and (
+            (token[0] == "char" and token[1] in "()[]|/.<>")
+            or (token[0] == "escape" and token[1] in "{}|")
+            or (
+                token[0] == "command"
+                and token[1]
+                in ("langle", "rangle", "lfloor", "rfloor", "lceil", "rceil", "backslash", "uparrow", "downarrow")
+            )
+        )
+        if not known:
+            raise _BadError
+
+    def _expect(self, kind: str, text: str) -> None:
+        if self._step() != (kind, text):
+            raise _BadError
+
+
+def _tokens(latex: str) -> Iterator[tuple[str, str]]:
+    """Commands, escapes, special characters and plain ones; the content of text commands as one plain one."""
+    place = 0
+    while place < len(latex):
+        match = _TOKEN.match(latex, place)
+        if match is None:
+            raise _BadError
+        place = match.end()
+        name, escape, special, char = match.groups()
+        if name in ("begin", "end"):
+            environment = re.compile(r"\{([a-zA-Z]+)\}").match(latex, place)
+            if environment is None:
+                raise _BadError
+            place = environment.end()
+            yield name, environment[1]
+        elif name in ("text", "tag", "operatorname"):
+            group = re.compile(r"\{((?:[^\\{}$&#^_%]|\\[{}#$%&_])*)\}").match(latex, place)
+            if group is None:
+                raise _BadError
+            place = group.end()
+            yield "char", "text"
+        elif name is not None:
+            yield "command", name
+        elif escape is not None:
+            yield "escape", escape
+        elif special is not None:
+            yield "special", special
+        elif char is not None:
+            yield "char", char
