@@ -12,7 +12,8 @@ problems" (SIAM J. Comput. 18(6), 1989), insertion and deletion at cost 1. Three
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -67,26 +68,26 @@ def tree_distance(first: Tree, second: Tree, rename: NDArray[np.float64]) -> flo
             and deletion cost 1.
     """
     # Mirroring both trees changes nothing but the work: a table whose body follows its head is cheaper from the right.
-    choices = [(_decomposed(first, mirrored), _decomposed(second, mirrored)) for mirrored in (False, True)]
+    choices = [
+        (_decomposed(first.parents, mirrored), _decomposed(second.parents, mirrored)) for mirrored in (False, True)
+    ]
     one, two = min(choices, key=lambda pair: pair[0].cells * pair[1].cells)
-    return float(_distances(one, two, np.asarray(rename, dtype=np.float64)[np.ix_(one.nodes, two.nodes)])[-1, -2])
+    return float(_distances(one, two, rename.take(one.nodes, axis=0).take(two.nodes, axis=1))[-1, -2])
 
 
-def _decomposed(tree: Tree, mirrored: bool) -> _Decomposition:
-    size = tree.size
-    if mirrored:  # the reverse of the document order is the postorder of the mirrored tree
-        nodes = np.arange(size - 1, -1, -1)
-        place = nodes
-    else:
-        nodes = np.array(_postorder(tree.parents), dtype=np.int64)
-        place = np.empty(size, dtype=np.int64)
-        place[nodes] = np.arange(size)
-    left = np.arange(size)
-    for index, node in enumerate(nodes.tolist()):
-        parent = tree.parents[node]
-        if parent >= 0:
-            above = place[parent]
-            left[above] = min(left[above], left[index])
+@lru_cache(maxsize=16)  # a table is scored twice, with its content and without
+def _decomposed(parents: tuple[int, ...], mirrored: bool) -> _Decomposition:
+    size = len(parents)
+    # The reverse of the document order is the postorder of the mirrored tree.
+    order = list(range(size - 1, -1, -1)) if mirrored else _postorder(parents)
+    place = [0] * size
+    for index, node in enumerate(order):
+        place[node] = index
+    first = list(range(size))
+    for index, node in enumerate(order):
+        if (parent := parents[node]) >= 0 and first[index] < first[place[parent]]:
+            first[place[parent]] = first[index]
+    nodes, left = np.array(order, dtype=np.int64), np.array(first, dtype=np.int64)
     _, last = np.unique(left[::-1], return_index=True)
     keys = np.sort(size - 1 - last)
     keys = keys[left[keys] < keys]
@@ -114,8 +115,15 @@ def _distances(one: _Decomposition, two: _Decomposition, rename: NDArray[np.floa
     distances = np.full((size_one, size_two + 1), np.inf)
     below_one, below_two = np.arange(size_one) - one.left, np.arange(size_two) - two.left
     leaves_one, leaves_two = np.flatnonzero(below_one == 0), np.flatnonzero(below_two == 0)
-    distances[leaves_one, :size_two] = below_two + _least_in_subtrees(rename[leaves_one], two.left)
-    distances[:, leaves_two] = below_one[:, None] + _least_in_subtrees(rename[:, leaves_two].T, one.left).T
+    distances[leaves_one[:, None], leaves_two] = rename[leaves_one[:, None], leaves_two]
+    for costs, leaves, other, below, cells in (
+        (rename, leaves_one, two, below_two, distances),
+        (rename.T, leaves_two, one, below_one, distances.T),
+    ):
+        # All nodes of the subtree are inserted but one, which the leaf becomes.
+        trees = np.flatnonzero(below)
+        if len(trees):
+            cells[leaves[:, None], trees] = below[trees] + _least(costs[leaves], other.left[trees], trees)
     if not len(one.keys) or not len(two.keys):
         return distances
 
@@ -133,10 +141,10 @@ def _distances(one: _Decomposition, two: _Decomposition, rename: NDArray[np.floa
     return distances
 
 
-def _least_in_subtrees(costs: NDArray[np.float64], left: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Least cost of each row in the columns of each subtree."""
+def _least(costs: NDArray[np.float64], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Least cost of each row in some ranges of columns, whose last one counts."""
     padded = np.concatenate([costs, np.full((len(costs), 1), np.inf)], axis=1)
-    bounds = np.stack([left, np.arange(len(left)) + 1], axis=1).ravel()
+    bounds = np.stack([starts, ends + 1], axis=1).ravel()
     return np.asarray(np.minimum.reduceat(padded, bounds, axis=1)[:, ::2])
 
 
@@ -165,9 +173,11 @@ class _Forests:
         self._rest = np.where(self._count > 0, origin + left - np.repeat(starts, lengths), np.arange(self.cells))
         """Cell of the forest without the last node's subtree."""
         whole = (self._rest == origin) & (self._count > 0)
-        # Each key subtree's values are far below those of the one before, so that one running minimum serves all.
+        # Less the number of its nodes, a forest's value is a running minimum; and each key subtree's values are far
+        # below those of the one before, so that one running minimum serves all. Values are kept like that.
         far = float(distances.shape[0] + 2 * distances.shape[1] + 1)
         self._offset = self._count + far * np.repeat(np.arange(len(keys)), lengths)
+        self._shift = self._offset[self._rest] - self._offset
         self._levels: list[tuple[slice, NDArray[np.int64], NDArray[np.int64]]] = []
         for level in range(int(levels.max()) + 1):
             cells = slice(int(ends[levels < level][-1]) if level else 0, int(ends[levels == level][-1]))
@@ -183,40 +193,42 @@ class _Forests:
             sizes: Of the keys' subtrees, falling.
         """
         table = np.empty((len(keys), int(sizes[0]) + 1, self.cells))
-        table[:, 0] = self._count
+        table[:, 0] = self._count - self._offset
         starts = left[keys]
+        if len(keys) == 1:
+            self._compute_one(table, left, int(starts[0]))
+            return
         for step in range(1, int(sizes[0]) + 1):
             active = int((sizes >= step).sum())
             nodes = starts[:active] + step - 1
             rests = left[nodes] - starts[:active]
             on_path = rests == 0
-            if not on_path.any():
-                self._row(table, step, np.arange(active), nodes, rests)
-            elif on_path.all():
-                self._row_on_path(table, step, np.arange(active), nodes)
-            else:
-                off = np.flatnonzero(~on_path)
-                self._row(table, step, off, nodes[off], rests[off])
+            if (~on_path).any():
+                members = np.flatnonzero(~on_path)
+                values = table[members, rests[members]].take(self._rest, axis=1)
+                values += self._distances[nodes[members]].take(self._node, axis=1) + self._shift
+                np.minimum(values, table[members, step - 1] + 1.0, out=values)
+                table[members, step] = np.minimum.accumulate(values, axis=1)
+            if on_path.any():
                 self._row_on_path(table, step, np.flatnonzero(on_path), nodes[on_path])
 
-    def _row(
-        self, table: NDArray[np.float64], step: int, members: NDArray[np.int64], nodes: NDArray[np.int64], rests: Any
-    ) -> None:
-        if len(members) == 1:  # the usual case of long trees: views in place of copies
-            member, node, rest = int(members[0]), int(nodes[0]), int(rests[0])
-            values = table[member, rest].take(self._rest)
-            values += self._distances[node].take(self._node)
-            np.minimum(values, table[member, step - 1] + 1.0, out=values)
-            values -= self._offset
-            np.minimum.accumulate(values, out=values)
-            np.add(values, self._offset, out=table[member, step])
-            return
-        values = table[members, rests].take(self._rest, axis=1)
-        values += self._distances[nodes].take(self._node, axis=1)
-        np.minimum(values, table[members, step - 1] + 1.0, out=values)
-        values -= self._offset
-        np.minimum.accumulate(values, axis=1, out=values)
-        table[members, step] = values + self._offset
+    def _compute_one(self, table: NDArray[np.float64], left: NDArray[np.int64], start: int) -> None:
+        """As :meth:`compute`, with as few calls a row as can be: most rows are those of the whole table."""
+        values_of = table[0]
+        rows = len(values_of)
+        known = self._distances[start : start + rows - 1].take(self._node, axis=1) + self._shift
+        rests = (left[start : start + rows - 1] - start).tolist()
+        buffer = np.empty(self.cells)
+        for step in range(1, rows):
+            rest = rests[step - 1]
+            if not rest:
+                self._row_on_path(table, step, np.zeros(1, dtype=np.int64), np.array([start + step - 1]))
+                continue
+            values = values_of[rest].take(self._rest)
+            values += known[step - 1]
+            np.add(values_of[step - 1], 1.0, out=buffer)
+            np.minimum(values, buffer, out=values)
+            np.minimum.accumulate(values, out=values_of[step])
 
     def _row_on_path(
         self, table: NDArray[np.float64], step: int, members: NDArray[np.int64], nodes: NDArray[np.int64]
@@ -225,11 +237,10 @@ class _Forests:
         before = table[members, step - 1]
         for cells, trees, tree_nodes in self._levels:
             # The other tree's nested keys are of earlier levels: their distances to these nodes are there by now.
-            values = self._count[self._rest[cells]] + self._distances[nodes].take(self._node[cells], axis=1)
-            values[:, trees - cells.start] = before[:, trees - 1] + self._rename[nodes[:, None], tree_nodes]
+            values = self._distances[nodes].take(self._node[cells], axis=1)
+            values += self._count[self._rest[cells]] - self._offset[cells]
+            values[:, trees - cells.start] = before[:, trees - 1] - 1.0 + self._rename[nodes[:, None], tree_nodes]
             np.minimum(values, before[:, cells] + 1.0, out=values)
-            values -= self._offset[cells]
             np.minimum.accumulate(values, axis=1, out=values)
-            values += self._offset[cells]
             table[members, step, cells] = values
-            self._distances[nodes[:, None], tree_nodes] = values[:, trees - cells.start]
+            self._distances[nodes[:, None], tree_nodes] = values[:, trees - cells.start] + self._offset[trees]
