@@ -15,12 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from pagemill.config.modes import ReadingMode, TextLayerMode
+from pagemill.config.modes import PhotographMode, ReadingMode, TextLayerMode
 from pagemill.config.settings import ParseSettings, RecognitionSettings
 from pagemill.document.identity import PageKey
 from pagemill.document.labels import TASK_OF_LABEL, Label, Task
 from pagemill.document.page import ContentFormat, Status
 from pagemill.errors import EngineError, NetworkError
+from pagemill.imaging import unwarping
 from pagemill.imaging.page import DecodedPage
 from pagemill.parsing.page import parse_page
 from pagemill.recognition.base import PageElement, PageReading, Problem, RegionReader
@@ -298,3 +299,28 @@ def test_whatever_a_model_says_becomes_a_sound_record(elements: tuple[PageElemen
         assert 0 <= x1 <= x2 <= WIDTH
         assert 0 <= y1 <= y2 <= HEIGHT
     assert {path for path, _ in page.crops} == {crop.path for crop in record.image_crops}
+
+
+async def test_a_photograph_goes_to_the_model_flat_and_its_boxes_come_back_to_the_photograph(monkeypatch):
+    v, u = np.meshgrid(np.linspace(0.1, 0.9, 45), np.linspace(0.1, 0.9, 31), indexing="ij")
+    monkeypatch.setattr(unwarping, "_predicted", lambda pixels: np.stack([u, v], axis=2).astype(np.float32))
+    pixels = np.full((400, 300, 3), 200, dtype=np.uint8)
+    pixels[150:250, 90:210] = (200, 30, 30)
+    reader = Reader(page_of(PageElement(
+        label=Label.IMAGE, boxes=((0.25, 0.25, 0.75, 0.75),), content=None, content_format=ContentFormat.MARKDOWN
+    )))  # fmt: skip
+    settings = replace(BY_PAGES, photographs=PhotographMode.ALWAYS, preview_pages=9)
+    page = await parse_page(REF, Services(reader, pixels), settings)
+    ((shown, task),) = reader.prepared
+    (image,) = page.record.regions
+    assert task is Task.PAGE and shown[0] < 400 and shown[1] < 300
+    assert (page.record.width, page.record.height, page.record.unwarped) == (300, 400, "uvdoc")
+    # The flat page reaches from 0.1 to 0.9 of the photograph, and a node of the mesh further on every side.
+    reach_x, reach_y = 0.8 * (1 + 2 / 30), 0.8 * (1 + 2 / 44)
+    left, top = 300 * (0.5 - reach_x / 4), 400 * (0.5 - reach_y / 4)
+    assert image.bbox == pytest.approx((left, top, 300 - left, 400 - top), abs=1.5)
+    ((path, crop),) = page.crops
+    assert page.record.image_crops[0].path == path and page.record.image_crops[0].bbox == image.bbox_2d
+    assert abs(int(np.asarray(Image.open(io.BytesIO(crop)))[..., 0].mean()) - 200) < 5  # in its own colours
+    assert page.preview is not None
+    assert Image.open(io.BytesIO(page.preview)).size == (300, 400)
