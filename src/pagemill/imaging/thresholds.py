@@ -38,6 +38,13 @@ class ImagingThresholds:
     # Where is the page in it (unwarping).
     least_sheet = 0.1
     """Share of the photograph's area below which what was found is no page: drawn ones fill 0.35 and more."""
+    close_up = 0.6
+    """Share of the photograph from which a page is near enough: the network was trained on such photographs, and drawn
+    ones have 0.62 and more. What lies farther away is looked at again without its surroundings."""
+    looks = 3
+    """Most times that it is looked at: a page of a quarter of the photograph needs three."""
+    surroundings = 0.05
+    """Share of the page's width and height that is left around it."""
     border = 1
     """Nodes of the mesh (of 31 x 45) that are added on every side: the network cuts margins off where it sees no edge
     of the paper, and writing may stand in them."""

@@ -100,6 +100,28 @@ def straight() -> np.ndarray:
     return np.stack([u, v], axis=2).astype(np.float32)
 
 
+def test_a_page_far_away_is_looked_at_again_from_nearer(monkeypatch):
+    """Each time the network sees a page in the middle half of what it is shown: 0.36 of its area, then all of it."""
+    seen = []
+
+    def predicted(pixels: np.ndarray) -> np.ndarray:
+        seen.append(pixels.shape[:2])
+        return (straight() - 0.5) * (0.75 if len(seen) == 1 else 1.0) + 0.5
+
+    monkeypatch.setattr(unwarping, "_predicted", predicted)
+    sheet = find_sheet(np.zeros((1000, 600, 3), np.uint8), (0, 0, 600, 1000))
+    assert seen == [(1000, 600), (660, 396)]
+    assert sheet is not None
+    assert sheet.place(np.array([(sheet.width / 2, sheet.height / 2)]))[0] == pytest.approx((300, 500), abs=2)
+
+
+def test_it_is_not_looked_at_without_end(monkeypatch):
+    seen = []
+    monkeypatch.setattr(unwarping, "_predicted", lambda pixels: seen.append(1) or (straight() - 0.5) * 0.6 + 0.5)
+    assert find_sheet(np.zeros((1000, 600, 3), np.uint8), (0, 0, 600, 1000)) is not None
+    assert len(seen) == 3
+
+
 @pytest.mark.parametrize(
     "nodes",
     [
