@@ -18,7 +18,7 @@ BANDS = {
     ("korean", "CER"): (0.0, 0.05),
     ("pubtabnet", "TEDS"): (0.90, 1.0),
     ("pubtabnet", "TEDS-S"): (0.94, 1.0),
-    ("olmocr-bench-sample", "tests passed"): (0.93, 1.0),
+    ("olmocr-bench-sample", "tests passed"): (0.90, 1.0),
 }
 """Lowest and highest score by folder and metric: what was measured, less the effect of one or two samples."""
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BASELINE = "baseline"
-"""Kind of the tests that every page has, which are a file of their own in the score."""
+"""Kind of the tests that every page has. Those that no file names are a file of their own in the score."""
 _MAX_REPEATS = 30
 _MAX_NGRAM = 5
 _MAX_COLUMNS = 1000
@@ -138,13 +138,13 @@ class OlmOcrBench(Benchmark):
                 if test.id in ids:
                     raise CorruptInputError(f"{file}: the test {test.id!r} comes twice", remedy="Correct the file.")
                 ids.add(test.id)
-                pages[test.pdf, test.page].append(FileTest(BASELINE if test.type == BASELINE else file.stem, test))
+                pages[test.pdf, test.page].append(FileTest(file.stem, test))
                 if test.type == BASELINE:
                     with_baseline.add(test.pdf)
-        for pdf, page in list(pages):
-            if pdf not in with_baseline:
-                added = PageTest(pdf=pdf, page=page, id=f"{pdf}_pg{page}_baseline", type="baseline")
-                pages[pdf, page].append(FileTest(BASELINE, added))
+        for pdf in dict.fromkeys(pdf for pdf, _ in pages):
+            if pdf not in with_baseline:  # the official scorer tests the first page alone
+                added = PageTest(pdf=pdf, page=1, id=f"{pdf}_baseline", type="baseline")
+                pages[pdf, 1].append(FileTest(BASELINE, added))
         return checked_ids([_sample(folder, pdf, page, tests) for (pdf, page), tests in pages.items()], folder)
 
     def score(self, sample: Sample, prediction: Prediction, rules: Rules = Rules.PAGEMILL) -> SampleScore:
@@ -173,7 +173,7 @@ class OlmOcrBench(Benchmark):
         )
 
     def aggregate(self, scores: Sequence[SampleScore], rules: Rules = Rules.PAGEMILL) -> dict[str, Figure]:
-        """Mean over files of their pass rates, and each file's; the baseline tests are a file."""
+        """Mean over files of their pass rates, and each file's; baseline tests that no file names are a file."""
         files: dict[str, list[float | None]] = defaultdict(list)
         for score in scores:
             for file, _, _, passed in score.terms.get("tests", ()):

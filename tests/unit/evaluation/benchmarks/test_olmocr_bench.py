@@ -104,6 +104,8 @@ def bench(folder: Path) -> Path:
     (folder / "texts.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
     row = {"pdf": "b.pdf", "page": 2, "id": "3", "type": "math", "math": "a+b"}
     (folder / "math.jsonl").write_text(json.dumps(row))
+    row = {"pdf": "empty.pdf", "page": 1, "id": "4", "type": "baseline", "max_length": 3}
+    (folder / "blanks.jsonl").write_text(json.dumps(row))
     return folder
 
 
@@ -111,15 +113,18 @@ def test_the_score_is_a_mean_over_files(tmp_path: Path) -> None:
     benchmark = OlmOcrBench()
     samples = benchmark.load(bench(tmp_path))
     assert sorted((sample.id, sample.prediction_names) for sample in samples) == [
+        ("b_pg1", ("b_pg1_repeat1.md",)),  # for the baseline test, which is of the first page
         ("b_pg2", ("b_pg2_repeat1.md",)),
+        ("empty_pg1", ("empty_pg1_repeat1.md",)),
         ("x/a_pg1", ("x/a_pg1_repeat1.md",)),
     ]
-    texts = {"b_pg2": "$a+b$", "x/a_pg1": "alpha beta"}
+    texts = {"b_pg1": "text", "b_pg2": "$a+b$", "x/a_pg1": "alpha beta", "empty_pg1": ""}
     result = benchmark.result([benchmark.score(each, Prediction(text=texts[each.id])) for each in samples])
     figures = {name: figure.value for name, figure in result.figures.items()}
     assert figures == {
-        "overall": pytest.approx((1 + 1 + 0.5) / 3),
+        "overall": pytest.approx((1 + 1 + 1 + 0.5) / 4),
         "pass_rate_baseline": 1.0,
+        "pass_rate_blanks": 1.0,
         "pass_rate_math": 1.0,
         "pass_rate_texts": 0.5,
     }
@@ -159,7 +164,7 @@ def test_the_stored_predictions() -> None:
             if kind != "math":
                 found.setdefault(kind, [0, 0])[bool(passed)] += 1
     assert found == {
-        "baseline": [1, 22],
+        "baseline": [1, 20],
         "present": [6, 24],
         "absent": [1, 23],
         "order": [1, 12],
