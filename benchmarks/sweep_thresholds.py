@@ -403,17 +403,25 @@ async def sweep(
         )
         before = [subject.score for subject in subjects if subject.score is not None]
         rows: list[dict[str, Any]] = []
+        left: list[str] = []
+        read = {(watched, name) for subject in subjects for watched, name in subject.read}
+        unread = [n for n in numbers if n.watched is not None and (n.watched, n.name) not in read]
         for number in numbers:
+            if number in unread:
+                continue
             if time.perf_counter() - start > seconds:
-                print(f"out of time after {len(rows)} of {len(numbers)} numbers", file=sys.stderr)
-                break
+                left.append(number.title)
+                continue
             pipeline.read_again = number.watched is None
             reached = [s for s in subjects if number.watched is None or (number.watched, number.name) in s.read]
             row: dict[str, Any] = {"number": number.title, "value": number.value, "reached": len(reached)}
             for factor in (1 - SHARE, 1 + SHARE):
                 row[f"{factor:g}"] = await _moved(pipeline, number, factor, reached, before, subjects)
             rows.append(row)
-    return {"pages": len(subjects), "with_truth": len(before), "rows": rows}
+            counts = [len(row[f"{factor:g}"]["pages"]) for factor in (1 - SHARE, 1 + SHARE)]
+            print(f"{number.title}: {len(reached)} pages read it, {counts} change", file=sys.stderr, flush=True)
+    titles = [number.title for number in unread]
+    return {"pages": len(subjects), "with_truth": len(before), "rows": rows, "unread": titles, "left": left}
 
 
 async def _moved(
@@ -447,7 +455,7 @@ def report(result: dict[str, Any]) -> str:
         f" scores × {high} |",
         "|---|--:|--:|--:|--:|---|---|",
     ]
-    dead, lone, unread = [], [], []
+    dead, lone = [], []
     for row in result["rows"]:
         down, up = row[low], row[high]
         moves = [", ".join(f"{k} {v:+.2f}" for k, v in side["moved"].items()) or "–" for side in (down, up)]
@@ -456,15 +464,15 @@ def report(result: dict[str, Any]) -> str:
             f" {moves[0]} | {moves[1]} |"
         )
         pages = {*down["pages"], *up["pages"]}
-        if not row["reached"]:
-            unread.append(row["number"])
-        elif not pages:
+        if not pages:
             dead.append(row["number"])
         elif len(pages) == 1:
             lone.append(f"{row['number']} ({Path(pages.pop()).name})")
-    lines += ["", f"Read by no page ({len(unread)}): {', '.join(unread)}", ""]
+    lines += ["", f"Read by no page ({len(result['unread'])}): {', '.join(result['unread'])}", ""]
     lines += [f"Read, and moves nothing ({len(dead)}): {', '.join(dead)}", ""]
     lines += [f"Moves a single page ({len(lone)}): {', '.join(lone)}"]
+    if result["left"]:
+        lines += ["", f"Not swept for want of time ({len(result['left'])}): {', '.join(result['left'])}"]
     return "\n".join(lines)
 
 

@@ -98,8 +98,9 @@ def test_the_report_tells_dead_and_lone_numbers() -> None:
         side = {"pages": list(pages), "moved": {}}
         return {"number": name, "value": 1.0, "reached": reached, "0.8": side, "1.2": side}
 
-    rows = [row("dead", 3), row("lone", 3, "a.pdf"), row("unread", 0), row("busy", 3, "a.pdf", "b.pdf")]
-    text = report({"pages": 3, "with_truth": 2, "rows": rows})
+    rows = [row("dead", 3), row("lone", 3, "a.pdf"), row("busy", 3, "a.pdf", "b.pdf")]
+    text = report({"pages": 3, "with_truth": 2, "rows": rows, "unread": ["unread"], "left": ["late"]})
     assert "Read by no page (1): unread" in text
     assert "moves nothing (1): dead" in text
+    assert "Not swept for want of time (1): late" in text
     assert "Moves a single page (1): lone (a.pdf)" in text
