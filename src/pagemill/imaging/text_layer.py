@@ -340,6 +340,7 @@ def _symbols(text_page: Any, glyphs: Glyphs, fonts: Sequence[str], to_pixels: Fl
     looks = [style_of(name) for name in fonts]
     sizes = glyphs.sizes
     seen: set[tuple[int, int, int]] = set()
+    halves: set[int] = set()
     for i in np.flatnonzero(visible).tolist():
         code, font = int(glyphs.codes[i]), int(glyphs.style[i])
         x, baseline = glyphs.origins[i].tolist()
@@ -347,14 +348,28 @@ def _symbols(text_page: Any, glyphs: Glyphs, fonts: Sequence[str], to_pixels: Fl
         if place in seen or (box := _ink(text_page, i, to_pixels[i])) is None:
             continue
         seen.add(place)
-        text = chr(_SYMBOL_ACCENTS.get(code, code))
-        if 0xD800 <= code < 0xDC00 and i + 1 < len(glyphs.codes):  # PDFium speaks UTF-16
-            text = valid_unicode(text + chr(int(glyphs.codes[i + 1])))
-        elif 0xDC00 <= code < 0xE000:
+        if i in halves:
             continue
+        text, units = character_at(glyphs.codes, i)
+        halves.update(range(i + 1, i + units))
         stated = float(look["size"][i])
         size = stated if stated > (box[3] - box[1]) / 4 else float(sizes[i])
         yield Symbol(text, box, round(baseline, 2), round(size, 2), looks[font], bool(math_font[font]))
+
+
+def character_at(codes: NDArray[np.uint32], index: int) -> tuple[str, int]:
+    """The character that begins at a code unit, and its units: PDFium speaks UTF-16.
+
+    In right-to-left lines it turns the halves of a character round. A half on its own is U+FFFD.
+    """
+    code = int(codes[index])
+    if not 0xD800 <= code < 0xE000:
+        return chr(_SYMBOL_ACCENTS.get(code, code)), 1
+    after = int(codes[index + 1]) if index + 1 < len(codes) else 0
+    high, low = (code, after) if code < 0xDC00 else (after, code)
+    if 0xD800 <= high < 0xDC00 <= low < 0xE000:
+        return valid_unicode(chr(high) + chr(low)), 2
+    return "\ufffd", 1
 
 
 def _font_name(handle: Any) -> str:
