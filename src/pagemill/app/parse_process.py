@@ -64,7 +64,11 @@ def parse_inputs(
         environment["PAGEMILL_PASSWORD"] = options.source.password
     parent = os.getpid()
     child = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, env=environment, preexec_fn=lambda: die_with_parent(parent)
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=2,  # standard output is for the result of the command that needs the run
+        env=environment,
+        preexec_fn=lambda: die_with_parent(parent),
     )
     try:
         status = child.wait()
