@@ -33,6 +33,8 @@ _MIN_MEMORY_GIB = 4.0
 _MIN_TEMPORARY = 2**30
 _MIN_FILES = 1024
 """Open files: connections to servers, decoding processes, the run directory."""
+COMMON_SCRIPTS = ("HANGUL", "CYRILLIC", "ARABIC", "HEBREW", "DEVANAGARI", "THAI", "VIETNAMESE")
+"""Those that ``scripts/install-system-packages`` installs."""
 _START_SERVER = "Start one with pagemill serve-model, or check the address."
 
 _Check = tuple[str, Callable[[], str]]
@@ -103,7 +105,7 @@ def examine(areas: Iterable[Area], *, servers: Sequence[str] = (), vllm: str | N
             ("temporary files", _temporary_space),
             ("open files", _open_files),
         ],
-        Area.PARSE: [("embedded engines", _embedded_engines), ("Tesseract", _tesseract)],
+        Area.PARSE: [("embedded engines", _embedded_engines), ("scripts", _scripts)],
         Area.GPU: [
             _package("torch", "gpu"),
             _package("transformers", "gpu"),
@@ -173,17 +175,25 @@ def _embedded_engines() -> str:
     return "layout and text detection load"
 
 
-def _tesseract() -> str:
-    from pagemill.recognition.tesseract_engine import installed_languages
+def _scripts() -> str:
+    """Which scripts are read, and by which package those that are not."""
+    from pagemill.recognition.languages import LANGUAGE_OF_SCRIPT, plan, remedy_for
+    from pagemill.runtime.text_reading import PRIMARY, offers
 
-    languages = installed_languages()
-    if "ko" in languages:
-        return f"reads {', '.join(sorted(languages))}"
-    raise _LimitedError(
-        "cannot read Korean" if languages else "not installed: Korean cannot be read",
-        remedy="Install it: sudo apt-get install tesseract-ocr tesseract-ocr-kor"
-        " (macOS: brew install tesseract tesseract-lang)",
-    )
+    engines = {offer.name: offer.languages for offer in offers().values()}
+    found = plan(None, engines, PRIMARY)
+    read = {script: found.engine_of(script) for script in LANGUAGE_OF_SCRIPT}
+    own = "Latin, Chinese and Japanese"
+    others = ", ".join(f"{script.title()} ({engine})" for script, engine in read.items() if engine)
+    missing = [script for script in COMMON_SCRIPTS if not read[script]]
+    detail = f"read: {own}" + (f", {others}" if others else "")
+    if missing:
+        raise _LimitedError(
+            f"{detail}; not read: {', '.join(script.title() for script in missing)}",
+            remedy=f"{remedy_for([LANGUAGE_OF_SCRIPT[script] for script in missing])};"
+            " or without root: pagemill models download cpu-best",
+        )
+    return detail
 
 
 def _package(package: str, extra: str) -> _Check:

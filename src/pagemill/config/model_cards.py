@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,28 @@ class ModelKind(StrEnum):
     EMBEDDING = "embedding"
     LAYOUT = "layout"
     """Runs inside pagemill, not on a server; the card says where to download it."""
+    LINES = "lines"
+    """Reads lines of text inside pagemill, as soon as its file is on this machine."""
+
+
+class ModelFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A file of a model that is not on the Hugging Face Hub."""
+
+    url: str
+    sha256: str
+    """Of its bytes, 64 hex digits; nothing else is kept."""
+
+    @property
+    def name(self) -> str:
+        """The last part of the address."""
+        return self.url.rpartition("/")[2]
+
+    def __post_init__(self) -> None:
+        """Check what types do not express."""
+        if not self.url.startswith("https://") or not re.fullmatch(r"[\w.-]+", self.name):
+            raise ValueError("url must begin with https:// and end in a file name")
+        if not re.fullmatch(r"[0-9a-f]{64}", self.sha256):
+            raise ValueError("sha256 must be 64 hex digits")
 
 
 class Sampling(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -81,7 +104,11 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     title: str
     kind: ModelKind
     repository: str
-    """On the Hugging Face Hub; empty for ``generic``."""
+    """On the Hugging Face Hub; empty for ``generic``, and for a model with ``files``."""
+    files: tuple[ModelFile, ...] = ()
+    """Its files, where they are not on the Hub."""
+    cpu_best: bool = False
+    """Whether ``pagemill models download cpu-best`` fetches it."""
     licence: str
     licence_source: str
     parameters: int
@@ -101,7 +128,8 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     image_first: bool = True
     """Send the image before the text."""
     sampling: Sampling = Sampling()
-    image: ImageBudget
+    image: ImageBudget = ImageBudget(max_pixels=1)
+    """Of no use for models that read lines."""
     cleanup: tuple[str, ...] = ()
     """Names of the clean-up steps for responses (:mod:`pagemill.recognition.vlm.cleanup`), in order."""
     architecture: Architecture | None = None
@@ -117,6 +145,8 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             raise ValueError("a recognition model needs a prompt for text")
         if self.reads is ReadingMode.PAGES and not self.prompts.get("page"):
             raise ValueError("a model that reads pages needs a prompt for a page")
+        if self.kind is ModelKind.LINES and len(self.files) != 1:
+            raise ValueError("a model that reads lines has one file in [[files]]")
         if self.image.max_pixels < 1 or not 1 <= self.image.quality <= 100:
             raise ValueError("[image] max_pixels must be at least 1, quality 1 to 100")
 

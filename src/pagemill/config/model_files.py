@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pagemill.config.file_download import fetch_file
 from pagemill.config.model_cards import ModelCard, card_names, load_card
 from pagemill.errors import (
     MissingInputError,
@@ -30,7 +31,10 @@ _MAX_INDEX = 64 * 2**20  # bytes
 
 
 def find_model(card: ModelCard) -> Path | None:
-    """The folder that holds all files of a model, in the local mirror or the Hub's cache; None if there is none."""
+    """The folder that holds all files of a model, in the local mirror or a cache; None if there is none."""
+    if card.files:
+        places = (folder / card.name for folder in (_mirror(), own_cache()) if folder)
+        return next((place for place in places if all((place / file.name).is_file() for file in card.files)), None)
     if not card.repository:
         return None
     if (mirrored := find_in_mirror(card.repository)) is not None:
@@ -60,8 +64,10 @@ def download_model(card: ModelCard, *, folder: Path | None = None, endpoint: str
 
     Args:
         card: The model.
-        folder: Where to put the files; None: the local mirror if there is one, else the Hub's cache.
-        endpoint: URL of a mirror of the Hub; None for ``HF_ENDPOINT``, or the Hub itself.
+        folder: Where to put the files; None: the local mirror if there is one, else the Hub's cache, or pagemill's own
+            for files that are not on the Hub.
+        endpoint: URL of a mirror of the Hub; None for ``HF_ENDPOINT``, or the Hub itself. Files that are not on the Hub
+            are at the same paths there as at their own host.
 
     Raises:
         UsageError: The card names no repository.
@@ -70,10 +76,17 @@ def download_model(card: ModelCard, *, folder: Path | None = None, endpoint: str
         NetworkError: The download failed, as it does with ``HF_HUB_OFFLINE``.
         NoSpaceError: The disk is too small for it.
     """
-    if not card.repository:
-        raise UsageError(f"the model card {card.name} names no repository", remedy="The model comes with your server.")
     if folder is None and (mirror := _mirror()):
         folder = mirror / card.name
+    if card.files:
+        folder = folder or own_cache() / card.name
+        _require_space(folder, card)
+        for file in card.files:
+            if not (folder / file.name).is_file():
+                fetch_file(file.url, folder / file.name, file.sha256, mirror=endpoint)
+        return folder
+    if not card.repository:
+        raise UsageError(f"the model card {card.name} names no repository", remedy="The model comes with your server.")
     with hub_errors(card.repository):
         from huggingface_hub import constants, snapshot_download
 
@@ -136,6 +149,12 @@ def is_complete(folder: Path) -> bool:
         return bool(shards) and all((folder / Path(shard).name).is_file() for shard in shards)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return False
+
+
+def own_cache() -> Path:
+    """The folder for models that are not on the Hub, one folder each."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if base else Path.home() / ".cache") / "pagemill" / "models"
 
 
 def _mirror() -> Path | None:

@@ -41,7 +41,7 @@ from pagemill.parsing.regions import finish_page, finish_whole_page, prepare_pag
 from pagemill.parsing.text_layer_soundness import PARTIAL, SOUND, UNSOUND, judge, merge_lines
 from pagemill.parsing.thresholds import PARSING
 from pagemill.parsing.upright import level_page
-from pagemill.recognition.languages import LANGUAGE_OF_SCRIPT, remedy_for
+from pagemill.recognition.languages import LANGUAGE_OF_SCRIPT, remedy_for, title_of_script
 from pagemill.recognition.reader import POORLY_READ
 from pagemill.sources.items import located
 
@@ -62,6 +62,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _DECODE = "decode"
+_UNRELIABLE = "poorly_read"
+"""Category of the warning about a page whose text is not to be relied upon."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -410,15 +412,22 @@ def _what_was_read(read: ReadPage, lines: Sequence[TextLine], record: PageResult
             remedy="Compare the text with the page, or read it with a model: --recognition-engine vlm.",
         )
     yield from map(_doubt, filter(_is_doubtful, record.regions))
-    if lines and read.quality is not None and read.quality < POORLY_READ:
-        what = f"it is probably in {read.script} script" if read.script else "another script, handwriting or a bad scan"
+    if read.script is not None:
+        all_of_it = read.foreign * 2 >= len(read.lines)
+        where = "most of the page" if all_of_it else "1 line" if read.foreign == 1 else f"{read.foreign} lines"
         yield PageError(
             component="recognition",
-            category="poorly_read",
-            message=f"the text is not reliable (quality {read.quality:.2f} of 1): {what}",
-            remedy="Install the language of the page and name it with --lang (docs/languages.md)."
-            if read.script is None
-            else remedy_for([LANGUAGE_OF_SCRIPT[read.script]]),
+            category=_UNRELIABLE if all_of_it else UNREAD_SCRIPT,
+            message=f"{where} in {title_of_script(read.script)}, which no installed engine reads",
+            remedy=remedy_for([LANGUAGE_OF_SCRIPT[read.script]]),
+        )
+    elif lines and read.quality is not None and read.quality < POORLY_READ:
+        yield PageError(
+            component="recognition",
+            category=_UNRELIABLE,
+            message=f"the text is not reliable (quality {read.quality:.2f} of 1): another script, handwriting or a bad"
+            " scan",
+            remedy="Install the language of the page and name it with --lang (docs/languages.md).",
         )
 
 

@@ -53,15 +53,22 @@ class RecognizedText:
     def word_spans(self) -> list[tuple[str, float, float]]:
         """Words with their start and end as fractions of the line's width, as far as ``centers`` tells.
 
-        A character reaches half-way to its neighbours, the first and last of the line half a mean pitch outwards.
+        A character reaches half-way to its neighbours on the paper, which in Arabic and Hebrew come in another order
+        than in the text; the outermost of the line half a mean pitch outwards.
         """
         if not self.centers:
             return []
-        centers = np.asarray(self.centers)
+        order = np.argsort(self.centers, kind="stable")
+        centers = np.asarray(self.centers)[order]
         pitch = np.diff(centers).mean() if len(centers) > 1 else 1.0
         between = (centers[1:] + centers[:-1]) / 2
-        borders = np.clip([centers[0] - pitch / 2, *between, centers[-1] + pitch / 2], 0.0, 1.0).tolist()
-        return [(word[0], borders[word.start()], borders[word.end()]) for word in re.finditer(r"\S+", self.text)]
+        borders = np.clip([centers[0] - pitch / 2, *between, centers[-1] + pitch / 2], 0.0, 1.0)
+        left, right = np.empty(len(order)), np.empty(len(order))
+        left[order], right[order] = borders[:-1], borders[1:]
+        return [
+            (word[0], float(left[word.start() : word.end()].min()), float(right[word.start() : word.end()].max()))
+            for word in re.finditer(r"\S+", self.text)
+        ]
 
     def if_sure(self, least: float) -> RecognizedText:
         """Itself, or empty text of its confidence where that is lower: what is read with less is junk."""

@@ -7,6 +7,9 @@ Binarization", AAAI 2020, equation 10). Text: connectionist temporal classificat
 
 from __future__ import annotations
 
+import re
+import unicodedata
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import cv2
@@ -90,3 +93,42 @@ def decode_greedy(probabilities: NDArray[np.float32], alphabet: Sequence[str], w
     steps = steps[len(text) - len(text.lstrip()) : len(text.rstrip())]
     centers = np.clip((steps + 0.5) / width, 0.0, 1.0)
     return RecognizedText(text=text.strip(), confidence=confidence, centers=tuple(centers.tolist()))
+
+
+def in_logical_order(read: RecognizedText) -> RecognizedText:
+    """Text whose characters come as they stand on the paper, from left to right, in the order in which it is read.
+
+    Differs from it only for lines of mostly Arabic or Hebrew letters: those are turned round, runs of digits and Latin
+    letters are not.
+    """
+    letters = [character for character in read.text if character.isalpha()]
+    if not letters or sum(map(runs_leftwards, letters)) * 2 <= len(letters):
+        return read
+    order: list[int] = []
+    text = ""
+    for rightwards, start, end in reversed(_runs(read.text)):
+        places = range(start, end) if rightwards else range(end - 1, start - 1, -1)
+        order += places
+        text += "".join(read.text[i] if rightwards else _MIRRORED.get(read.text[i], read.text[i]) for i in places)
+    return replace(read, text=text, centers=tuple(read.centers[index] for index in order) if read.centers else ())
+
+
+def _runs(text: str) -> list[tuple[bool, int, int]]:
+    """The stretches of a line that run one way: whether from left to right, first character, and one past the last."""
+    found: list[tuple[bool, int, int]] = []
+    last = 0
+    for match in _RIGHTWARDS.finditer(text):
+        found += [(False, last, match.start()), (True, match.start(), match.end())]
+        last = match.end()
+    return [*found, (False, last, len(text))]
+
+
+def runs_leftwards(character: str) -> bool:
+    """Whether a letter is of a script that runs from right to left: Hebrew, Arabic and their neighbours."""
+    return unicodedata.bidirectional(character) in ("R", "AL")
+
+
+_LEFTWARDS = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc"
+_RIGHTWARDS = re.compile(rf"[^\W{_LEFTWARDS}]+(?:[^{_LEFTWARDS}]*?[^\W{_LEFTWARDS}]+)*|[\u0660-\u0669\u06f0-\u06f9]+")
+"""Latin words and figures, with what stands between them."""
+_MIRRORED = dict(zip("()[]{}<>«»", ")(][}{><»«", strict=True))

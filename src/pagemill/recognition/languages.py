@@ -16,6 +16,7 @@ ALPHABETS: dict[str, str] = {
     # Letters a language needs beyond a-z (Unicode CLDR main exemplar characters, upper case derived);
     # for scripts with thousands of characters, common ones that every engine for the language must know.
     "af": "áâèéêëîïôöûú",
+    "am": "አበገደሀወዘየከለመነሰፈቀረተ",
     "ar": "ابتثجحخدذرزسشصضطظعغفقكلمنهوي",
     "az": "çəğıöşü",
     "be": "абвгдеёжзійклмнопрстуўфхцчшыьэюя",
@@ -72,6 +73,7 @@ ALPHABETS: dict[str, str] = {
     "pt": "áâãàçéêíóôõú",
     "ro": "ăâîșț",
     "ru": "абвгдеёжзийклмнопрстуфхцчшщъыьэюя",
+    "si": "අආඉඊකගඟචජටඩණතදනපබමයරලවසහළ",
     "sk": "áäčďéíĺľňóôŕšťúýž",
     "sl": "čšž",
     "sq": "çë",
@@ -107,14 +109,14 @@ def languages_covered_by(characters: frozenset[str]) -> frozenset[str]:
 
 
 TESSDATA_NAMES: dict[str, str] = {
-    "af": "afr", "ar": "ara", "az": "aze", "be": "bel", "bg": "bul", "bn": "ben", "bs": "bos", "ca": "cat",
+    "af": "afr", "am": "amh", "ar": "ara", "az": "aze", "be": "bel", "bg": "bul", "bn": "ben", "bs": "bos", "ca": "cat",
     "cs": "ces", "cy": "cym", "da": "dan", "de": "deu", "el": "ell", "en": "eng", "es": "spa", "et": "est",
     "eu": "eus", "fa": "fas", "fi": "fin", "fr": "fra", "ga": "gle", "gl": "glg", "gu": "guj", "he": "heb",
     "hi": "hin", "hr": "hrv", "hu": "hun", "hy": "hye", "id": "ind", "is": "isl", "it": "ita", "ja": "jpn",
     "ka": "kat", "kk": "kaz", "km": "khm", "kn": "kan", "ko": "kor", "la": "lat", "lo": "lao", "lt": "lit",
     "lv": "lav", "mk": "mkd", "ml": "mal", "mn": "mon", "mr": "mar", "ms": "msa", "mt": "mlt", "my": "mya",
     "nb": "nor", "ne": "nep", "nl": "nld", "no": "nor", "pa": "pan", "pl": "pol", "pt": "por", "ro": "ron",
-    "ru": "rus", "sk": "slk", "sl": "slv", "sq": "sqi", "sr": "srp", "sv": "swe", "sw": "swa", "ta": "tam",
+    "ru": "rus", "si": "sin", "sk": "slk", "sl": "slv", "sq": "sqi", "sr": "srp", "sv": "swe", "sw": "swa", "ta": "tam",
     "te": "tel", "th": "tha", "tl": "fil", "tr": "tur", "uk": "ukr", "ur": "urd", "uz": "uzb", "vi": "vie",
     "zh": "chi_sim",
 }  # fmt: skip
@@ -122,12 +124,26 @@ TESSDATA_NAMES: dict[str, str] = {
 
 
 LANGUAGE_OF_SCRIPT = {
-    "Arabic": "ar", "Armenian": "hy", "Bengali": "bn", "Cyrillic": "ru", "Devanagari": "hi", "Georgian": "ka",
-    "Greek": "el", "Gujarati": "gu", "Gurmukhi": "pa", "Hangul": "ko", "Hebrew": "he", "Kannada": "kn", "Khmer": "km",
-    "Korean": "ko", "Lao": "lo", "Malayalam": "ml", "Myanmar": "my", "Tamil": "ta", "Telugu": "te", "Thai": "th",
+    "ARABIC": "ar", "ARMENIAN": "hy", "BENGALI": "bn", "CYRILLIC": "ru", "DEVANAGARI": "hi", "ETHIOPIC": "am",
+    "GEORGIAN": "ka", "GREEK": "el", "GUJARATI": "gu", "GURMUKHI": "pa", "HANGUL": "ko", "HEBREW": "he",
+    "KANNADA": "kn", "KHMER": "km", "LAO": "lo", "MALAYALAM": "ml", "MYANMAR": "my", "SINHALA": "si", "TAMIL": "ta",
+    "TELUGU": "te", "THAI": "th", "VIETNAMESE": "vi",
 }  # fmt: skip
-"""Scripts by the names of Tesseract's script detection, each with a common language of it. Scripts that the embedded
-engine reads are left out: on those it is wrong more often than the engine."""
+"""What the detector of scripts knows and the embedded engine does not read, each with the commonest language of it, by
+which it is installed. Vietnamese is Latin script, whose accents the engine cannot write."""
+
+_TAG_OF_SCRIPT = {
+    "ARABIC": "und-Arab", "ARMENIAN": "hy", "BENGALI": "und-Beng", "CYRILLIC": "und-Cyrl", "DEVANAGARI": "und-Deva",
+    "ETHIOPIC": "und-Ethi", "GEORGIAN": "ka", "GREEK": "el", "GUJARATI": "gu", "GURMUKHI": "pa", "HANGUL": "ko",
+    "HEBREW": "he", "KANNADA": "kn", "KHMER": "km", "LAO": "lo", "LATIN": "und-Latn", "MALAYALAM": "ml",
+    "MYANMAR": "my", "SINHALA": "si", "TAMIL": "ta", "TELUGU": "te", "THAI": "th",
+}  # fmt: skip
+"""What a script alone tells of the language."""
+
+
+def title_of_script(script: str) -> str:
+    """A script's name for people: ``Cyrillic script``."""
+    return "Vietnamese (Latin script with its accents)" if script == "VIETNAMESE" else f"{script.title()} script"
 
 
 @functools.lru_cache(maxsize=20_000)
@@ -154,12 +170,13 @@ def script_share(text: str, scripts: frozenset[str]) -> float:
 
 
 def tags_of_text(text: str) -> tuple[str, ...]:
-    """What the script alone tells of the language: ``ja``, ``zh``, ``ko`` or ``und-Latn``, commonest first."""
+    """What the scripts alone tell of the languages: ``ja``, ``zh``, ``ko``, ``und-Latn``, ..., commonest first."""
     counts = Counter(script for script in map(script_of, text) if script)
     total = sum(counts.values())
     kana = counts["HIRAGANA"] + counts["KATAKANA"]
     han = "ja" if kana > 0.1 * (counts["CJK"] + kana) else "zh"
-    shares = Counter({"ko": counts["HANGUL"], han: counts["CJK"] + kana, "und-Latn": counts["LATIN"]})
+    shares = Counter({tag: counts[script] for script, tag in _TAG_OF_SCRIPT.items()})
+    shares[han] = counts["CJK"] + kana
     return tuple(tag for tag, count in shares.most_common() if count > 0.02 * total)
 
 
@@ -174,6 +191,17 @@ class Plan(NamedTuple):
     """What the user asked for; None to find out."""
     latin: str | None = None
     """Quicker engine for pages in Latin letters alone, where the languages are to be found out."""
+    vietnamese: str | None = None
+    """Engine for pages of Vietnamese, which the primary reads without its accents, where the languages are to be found
+    out."""
+    familiar: frozenset[str] = frozenset({"LATIN", "CJK", "HIRAGANA", "KATAKANA"})
+    """The scripts that the primary reads."""
+
+    def engine_of(self, script: str) -> str | None:
+        """The first engine that reads a script which the primary does not; None for none."""
+        if script == "VIETNAMESE":
+            return self.vietnamese
+        return next((name for language, name in self.others if script in scripts_of_language(language)), None)
 
 
 def plan(languages: Sequence[str] | None, engines: Mapping[str, frozenset[str]], primary: str) -> Plan:
@@ -181,7 +209,7 @@ def plan(languages: Sequence[str] | None, engines: Mapping[str, frozenset[str]],
 
     Args:
         languages: BCP-47 primary subtags; None detects the script of every page.
-        engines: The languages of each installed engine.
+        engines: The languages of each installed engine; of several for a language the first is taken.
         primary: The engine that is best for what it covers. Where it has recognizers for fewer languages, named with a
             suffix after a colon, they are quicker: the first that knows all that is asked for is taken instead.
 
@@ -191,11 +219,16 @@ def plan(languages: Sequence[str] | None, engines: Mapping[str, frozenset[str]],
     covered = engines[primary]
     quicker = [name for name in engines if name.startswith(f"{primary}:")]
     foreign = [name for name in engines if name != primary and name not in quicker]
-    readers = {language: name for name in foreign for language in engines[name]}
+    readers: dict[str, str] = {}
+    for name in foreign:
+        for language in sorted(engines[name], key=_commonest_first):
+            readers.setdefault(language, name)
     if languages is None:
         others = [(language, name) for language, name in readers.items() if not same_script(language, covered)]
         latin = next((name for name in quicker if "en" in engines[name]), None)
-        return Plan(primary, tuple(others), latin=latin)
+        others.sort(key=lambda other: _commonest_first(other[0]))
+        familiar = frozenset[str]().union(*map(scripts_of_language, covered))
+        return Plan(primary, tuple(others), None, latin, readers.get("vi") if "vi" not in covered else None, familiar)
     asked = tuple(dict.fromkeys(primary_subtag(tag) for tag in languages))
     absent = [language for language in asked if language not in covered and language not in readers]
     if absent:
@@ -208,6 +241,10 @@ def plan(languages: Sequence[str] | None, engines: Mapping[str, frozenset[str]],
     own = covered.intersection(asked)
     first = next((name for name in quicker if own and own <= engines[name]), primary)
     return Plan(first, tuple(others), asked)
+
+
+def _commonest_first(language: str) -> tuple[bool, str]:
+    return language not in LANGUAGE_OF_SCRIPT.values(), language
 
 
 def same_script(language: str, covered: Iterable[str]) -> bool:

@@ -48,21 +48,28 @@ def stretches(read: RecognizedText, scripts: frozenset[str]) -> list[Stretch]:
     text, found = read.text, []
     for own, run in groupby(range(len(text)), key=lambda index: script_of(text[index]) in scripts):
         solid = [index for index in run if not text[index].isspace()]
-        if own or not read.centers or not any(text[index].isalnum() for index in solid):
+        if own or not read.centers or not any(text[index].isascii() and text[index].isalnum() for index in solid):
             continue
         first, last = solid[0], solid[-1] + 1
         if last - first >= 2:
-            found.append(Stretch(first, last, _border(read, first - 1, first), _border(read, last, last - 1)))
+            found.append(Stretch(first, last, *_borders(read, first, last)))
     return found
 
 
-def _border(read: RecognizedText, outer: int, inner: int) -> float:
-    """Where to cut between two neighbours: in the middle of a space, else half-way between the characters."""
-    if not 0 <= outer < len(read.text):
-        return 0.0 if outer < 0 else 1.0
-    if read.text[outer] == " ":
-        return read.centers[outer]
-    return (read.centers[outer] + read.centers[inner]) / 2
+def _borders(read: RecognizedText, first: int, last: int) -> tuple[float, float]:
+    """Where to cut around characters: in the middle of the spaces beside them on the paper, else half-way."""
+    order = np.argsort(read.centers, kind="stable").tolist()
+    places = [order.index(index) for index in (first, last - 1)]
+    low, high = min(places), max(places)
+
+    def cut(outer: int, inner: int) -> float:
+        if not 0 <= outer < len(order):
+            return 0.0 if outer < 0 else 1.0
+        beside: float = read.centers[order[outer]]
+        halfway: float = (beside + read.centers[order[inner]]) / 2
+        return beside if read.text[order[outer]] == " " else halfway
+
+    return cut(low - 1, low), cut(high + 1, high)
 
 
 def replace(read: RecognizedText, again: Sequence[tuple[Stretch, RecognizedText]]) -> RecognizedText:
@@ -79,7 +86,8 @@ def replace(read: RecognizedText, again: Sequence[tuple[Stretch, RecognizedText]
         characters[before:after] = second.text
         positions[before:after] = [stretch.left + center * extent for center in second.centers]
     text = "".join(characters).translate(_MIDDLE_DOTS)
-    positions = np.maximum.accumulate(positions).tolist()  # a bracket that stayed may overlap its replaced neighbour
+    if list(read.centers) == sorted(read.centers):  # a bracket that stayed may overlap its replaced neighbour
+        positions = np.maximum.accumulate(positions).tolist()
     return RecognizedText(text=text, confidence=read.confidence, centers=tuple(positions))
 
 

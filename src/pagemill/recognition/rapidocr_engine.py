@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any
 import cv2
 import numpy as np
 
-from pagemill.errors import MissingDependencyError
+from pagemill.config.model_cards import ModelKind, card_names, load_card
+from pagemill.config.model_files import find_model
+from pagemill.errors import CorruptInputError, MissingDependencyError
 from pagemill.installation import pip_install
 from pagemill.recognition.base import DetectedLine, RecognizedText, RecognizerOffer
-from pagemill.recognition.decoding import decode_greedy, lines_from_map
+from pagemill.recognition.decoding import decode_greedy, in_logical_order, lines_from_map
 from pagemill.recognition.ink import letter_height
 from pagemill.recognition.languages import languages_covered_by
 
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 NAME = "rapidocr"
 LATIN = f"{NAME}:latin"
 """The recognizer that has no ideographs to choose from: as exact on Latin text, and a fifth faster."""
+DOWNLOADED = "pp-ocrv5"
+"""Engine of the recognizers that are downloaded, in records."""
 DETECTION_MODEL = "PP-OCRv6_det_small.onnx"
 RECOGNITION_MODEL = "PP-OCRv6_rec_small.onnx"
 
@@ -88,12 +92,25 @@ def model_file(name: str) -> Path:
 
 
 @functools.cache
-def dictionary() -> tuple[str, ...]:
-    """The recognizer's characters, one a class; the first class, the blank, is empty."""
+def dictionary(model: Path | None = None) -> tuple[str, ...]:
+    """A recognizer's characters, one a class; the first class, the blank, is empty.
+
+    Args:
+        model: Its file; None for the recognizer inside the ``rapidocr`` package.
+
+    Raises:
+        CorruptInputError: The file is not a recognizer.
+    """
     import onnx
 
-    metadata = {entry.key: entry.value for entry in onnx.load_model(model_file(RECOGNITION_MODEL)).metadata_props}
-    return ("", *metadata["character"].splitlines(), " ")
+    path = model or model_file(RECOGNITION_MODEL)
+    try:
+        metadata = {entry.key: entry.value for entry in onnx.load_model(path).metadata_props}
+        return ("", *metadata["character"].splitlines(), " ")
+    except Exception as error:  # protobuf's own among them
+        raise CorruptInputError(
+            f"{path} is not a model that reads lines: {error!r}", remedy="Remove the file, and download it again."
+        ) from error
 
 
 def cpu_session(model: Path | bytes) -> onnxruntime.InferenceSession:
@@ -185,20 +202,22 @@ class RapidOcrDetector:
 
 
 class RapidOcrRecognizer:
-    """Reads line images with PP-OCRv6's recognizer.
+    """Reads line images with a recognizer of the PP-OCR family: PP-OCRv6's own, unless another is named.
 
     Args:
         latin: Read Latin letters, digits, punctuation and symbols alone, no ideographs and no kana.
+        model: File of another recognizer.
     """
 
     max_batch = 64
 
-    def __init__(self, *, latin: bool = False) -> None:
-        model = model_file(RECOGNITION_MODEL)
-        kept = _classes(latin=latin)
-        self._session = cpu_session(with_classes(model, kept) if latin else model)
+    def __init__(self, *, latin: bool = False, model: Path | None = None) -> None:
+        file = model or model_file(RECOGNITION_MODEL)
+        kept = _classes(latin=True) if latin else range(len(dictionary(model)))
+        self._session = cpu_session(with_classes(file, kept) if latin else file)
         self._input = self._session.get_inputs()[0].name
-        self._alphabet = [dictionary()[index] for index in kept]
+        self._alphabet = [dictionary(model)[index] for index in kept]
+        self._sharp_fill = 1.0 if model else _SHARP_FILL
 
     def recognize(self, lines: Sequence[Pixels]) -> list[RecognizedText]:
         """Read line images; what is read in one does not depend on the others, to the last bit."""
@@ -217,7 +236,7 @@ class RapidOcrRecognizer:
         """
         height, width = line.shape[:2]
         coarseness = 1.0 if width < _SCRAP * height else min(1.0, max(0.0, (_SHARP - height) / (_SHARP - _COARSE)))
-        rows = round(_LINE_HEIGHT * (_SHARP_FILL + (1 - _SHARP_FILL) * coarseness))
+        rows = round(_LINE_HEIGHT * (self._sharp_fill + (1 - self._sharp_fill) * coarseness))
         columns = min(max(_STEP, round(width * rows / height)), _MAX_LINE_COLUMNS)
         resized = cv2.resize(line, (columns, rows), interpolation=cv2.INTER_LINEAR)
         above = (_LINE_HEIGHT - rows) // 2
@@ -225,7 +244,8 @@ class RapidOcrRecognizer:
         blob = np.zeros((1, 3, _LINE_HEIGHT, max(_MIN_COLUMNS, -(-columns // _WIDTH_GRAIN) * _WIDTH_GRAIN)), np.float32)
         blob[..., :columns] = _in_blue_green_red(resized)
         (probabilities,) = self._session.run(None, {self._input: blob})
-        return decode_greedy(probabilities[0], self._alphabet, columns / _STEP).if_sure(_MIN_CONFIDENCE)
+        steps = columns * probabilities.shape[1] / blob.shape[3]
+        return in_logical_order(decode_greedy(probabilities[0], self._alphabet, steps)).if_sure(_MIN_CONFIDENCE)
 
 
 def _in_blue_green_red(image: NDArray[Any]) -> NDArray[np.float32]:
@@ -239,12 +259,25 @@ create_detector = RapidOcrDetector
 
 
 def offers() -> list[RecognizerOffer]:
-    """What this engine reads: one recognizer for all scripts in its dictionary, a quicker one for Latin alone."""
+    """What this engine reads: one recognizer for all scripts in its dictionary, a quicker one for Latin alone.
+
+    After them, one for each recognizer that was downloaded. They come before other engines, as they read better.
+    """
     found = []
     for name, latin in ((NAME, False), (LATIN, True)):
         languages = languages_covered_by(frozenset(dictionary()[index] for index in _classes(latin=latin)))
         make = functools.partial(RapidOcrRecognizer, latin=latin)
         found.append(RecognizerOffer(name=name, languages=languages, create=make))
+    for card in map(load_card, card_names()):
+        if card.kind is ModelKind.LINES and (folder := find_model(card)):
+            model = folder / card.files[0].name
+            languages = languages_covered_by(frozenset(dictionary(model)))
+            create = functools.partial(RapidOcrRecognizer, model=model)
+            found.append(
+                RecognizerOffer(
+                    name=f"{DOWNLOADED}:{card.name.removeprefix(DOWNLOADED + '-')}", languages=languages, create=create
+                )
+            )
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, ParamSpec, Protocol, TypeVar
 
@@ -22,9 +23,10 @@ from pagemill.recognition.languages import (
     script_share,
     scripts_of_language,
     tags_of_text,
+    title_of_script,
 )
 from pagemill.recognition.merge import replace, stretches
-from pagemill.recognition.tesseract_engine import detect_script
+from pagemill.recognition.scripts import FIGURES, FLIPPED, script_shares
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -46,6 +48,13 @@ _FOREIGN_PAGE = 0.6  # share of the text, by length, that makes a page illegible
 _ENOUGH_LINES = 3
 _WORTH_A_SAMPLE = 12  # lines from which it pays to find out first that a page is all Latin
 _SURE_LANGUAGE = 0.6  # mean over sample lines of confidence x share of letters in the language's script
+_SCRIPT_SEEN = 0.5  # share of a script that the primary cannot read, in a line's image or in those of a sample
+_SCRIPT_CLEAR = 0.8  # the same for a sample, where the primary's text may look good
+_SCRIPT_POSSIBLE = 0.15  # share from which an engine for a script is tried
+_ENGINES_TRIED = 3  # on a sample: the languages of one script among them
+_SCRIPTS_OF_PAGE = 3  # in scripts that the primary does not read
+_HEAD_DOWN = 0.6  # share of a sample that stands upside down
+_PLAIN = 0.5  # least confidence of a line that is taken for its script alone
 _LATIN = frozenset({"LATIN"})
 _STRAY = 0.05  # share of other letters in a line that is all Latin: misread signs
 _UNSURE = 0.9  # confidence of a figure whose last syllable was read as a sign
@@ -98,7 +107,9 @@ class ReadPage(NamedTuple):
     hanja: int = 0
     """Lines of Korean text in which the primary engine saw Chinese characters, which the Korean engine cannot write."""
     script: str | None = None
-    """Of a page that was read poorly: its script, where that is known and none of those that the engines read."""
+    """A script of the page that no engine reads, a key of ``LANGUAGE_OF_SCRIPT``; its lines hold look-alikes."""
+    foreign: int = 0
+    """Lines in it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -111,6 +122,8 @@ class _Line:
     engine: str = ""
     unread: float = 0.0
     hanja: bool = False
+    shares: dict[str, float] | None = None
+    """As of :func:`script_shares`, where somebody asked."""
 
 
 class PageReader:
@@ -131,59 +144,98 @@ class PageReader:
         if runs_vertically(found):
             rotation = await self._rotation(page, found, (90, 270))
             page, found = await self._turned(page, rotation)
-        lines, language = await self._read_lines(page, found)
-        if _reads_below(lines, _DOUBTFUL) and (flip := await self._rotation(page, found, (0, 180))):
+        lines, shares = await self._first_reading(page, found)
+        head_down = _head_down(shares) and _reads_below(lines, _UNSURE)
+        if not head_down:
+            await self._read_others(lines, shares)
+        seems_turned = head_down or _reads_below(lines, _DOUBTFUL)
+        flip = await self._rotation(page, found, (0, 180)) if seems_turned else 0
+        if flip:
             rotation = (rotation + flip) % 360
             page, found = await self._turned(page, flip)
-            lines, language = await self._read_lines(page, found)
-        script = await self._unknown_script(page, lines) if language is None else None
-        return await self._services.compute(_finish, lines, self._plan, rotation, script)
+            lines, shares = await self._first_reading(page, found)
+        if flip or head_down:
+            await self._read_others(lines, shares)
+        script, foreign = self._unread_script(lines, shares)
+        return await self._services.compute(_finish, lines, self._plan, rotation, script, foreign)
 
-    async def _unknown_script(self, page: Pixels, lines: list[_Line]) -> str | None:
-        """The script of a page that was read badly, where it is known and no installed engine of the plan reads it.
+    def _unread_script(self, lines: list[_Line], shares: dict[str, float]) -> tuple[str | None, int]:
+        """The script that no engine of the plan reads, and the number of lines in it.
 
         Raises:
-            LanguageError: Languages are to be detected, and the page is surely in a script that no engine reads.
+            LanguageError: Languages are to be detected, and most of the page is in such a script.
         """
-        foreign = _is_foreign(lines)
-        if not foreign and not _reads_below(lines, POORLY_READ):
-            return None
-        script = await self._services.compute(detect_script, page)
-        if script is not None and LANGUAGE_OF_SCRIPT[script] in {language for language, _ in self._plan.others}:
-            script = None  # its engine has tried
-        # A low quality alone fails no page: handwriting and bad scans have it, too.
-        if self._plan.languages is None and (foreign or script is not None):
-            named, remedy = "a script that", f"for Korean: {remedy_for(['ko'])}"
+        illegible = _is_foreign(lines)
+        least = _SCRIPT_POSSIBLE if illegible else _SCRIPT_SEEN
+        script = next((each for each in _by_share(shares, least) if self._is_unread(each)), None)
+        # What the detector says of one page in a thousand is wrong; a page that reads well is not given up for it.
+        poor = _reads_below(lines, POORLY_READ)
+        sure = script is not None and (poor or shares[script] >= _SCRIPT_CLEAR or script == "VIETNAMESE")
+        if self._plan.languages is None and (illegible or (sure and script != "VIETNAMESE")):
+            named, remedy = "a script that", "Name its language with --lang; docs/languages.md says what to install."
             if script is not None:
-                named, remedy = f"{script} script, which", remedy_for([LANGUAGE_OF_SCRIPT[script]])
-            raise LanguageError(
-                f"the page is in {named} no installed engine reads",
-                remedy=f"Install its language and name it with --lang; {remedy}",
-            )
-        return script
+                named, remedy = f"{title_of_script(script)}, which", remedy_for([LANGUAGE_OF_SCRIPT[script]])
+            raise LanguageError(f"the page is in {named} no installed engine reads", remedy=remedy)
+        if sure:
+            return script, len(lines)
+        strange = Counter(_strange_script(line, self._plan) for line in lines)
+        strange.pop(None, None)
+        return strange.most_common(1)[0] if strange else (None, 0)
+
+    def _is_unread(self, script: str) -> bool:
+        """Whether neither the primary reads a script nor any other engine of the plan."""
+        return script not in self._plan.familiar and self._plan.engine_of(script) is None
 
     async def _turned(self, page: Pixels, degrees: int) -> tuple[Pixels, list[DetectedLine]]:
         page = await self._services.compute(rotate_quarter, page, degrees)
         return page, await self._services.detect(page)
 
-    async def _read_lines(self, page: Pixels, found: list[DetectedLine]) -> tuple[list[_Line], str | None]:
-        """Read all lines with the primary engine, then what it left unread with the engine that reads it."""
+    async def _first_reading(self, page: Pixels, found: list[DetectedLine]) -> tuple[list[_Line], dict[str, float]]:
+        """Read all lines with the primary engine, and tell the scripts of a sample by its looks."""
         quads = [reading_quad(line.polygon) for line in found]
         images = await self._services.compute(_cut, page, quads)
         lines = [_Line(quad, image) for quad, image in zip(quads, images, strict=True)]
         await self._read_first(lines)
-        foreign = [line for line in lines if line.unread > _FOREIGN_LINE]
-        if not foreign or not self._plan.others:
-            return lines, None
-        sample = [foreign[index] for index in longest([line.quad for line in foreign])]
-        language, engine, texts = await self._language_of(sample)
-        if language is None:
-            return lines, None
-        unsure = [line for line in lines if _may_be_mixed(line) or line.text.confidence < _SURE]
-        rest = [line for line in unsure if line not in sample]
-        texts = [*texts, *await self._services.recognize(engine, [line.image for line in rest])]
-        await self._take(sample + rest, texts, engine, scripts_of_language(language))
-        return lines, language
+        sample = [lines[index].image for index in longest(quads)]
+        return lines, await self._services.compute(script_shares, sample)
+
+    async def _read_others(self, lines: list[_Line], shares: dict[str, float]) -> None:
+        """Read what the primary cannot read with the engines that can, script by script."""
+        if self._plan.vietnamese and shares.get("VIETNAMESE", 0.0) >= _SCRIPT_SEEN:
+            texts = await self._services.recognize(self._plan.vietnamese, [line.image for line in lines])
+            for line, text in zip(lines, texts, strict=True):
+                if text.confidence >= _PLAIN:
+                    line.text, line.engine, line.unread = text, self._plan.vietnamese, 0.0
+            return
+        if not self._plan.others:
+            return
+        of_page = sum(share for script, share in _upright(shares).items() if script not in self._plan.familiar)
+        tried: set[str] = set()
+        for _ in range(_SCRIPTS_OF_PAGE):
+            doubtful = [line for line in lines if of_page >= _SCRIPT_SEEN or _may_hold_more(line)]
+            await self._services.compute(_look_at, [line for line in doubtful if line.engine == self._plan.primary])
+            foreign = [line for line in doubtful if line.engine == self._plan.primary and self._is_foreign(line)]
+            if not foreign:
+                return
+            sample = [foreign[index] for index in longest([line.quad for line in foreign])]
+            language, engine, texts = await self._language_of(sample, tried)
+            if language is None:
+                return
+            tried.add(language)
+            scripts = scripts_of_language(language)
+            unsure = [
+                line
+                for line in lines
+                if line.engine == self._plan.primary
+                and (_may_be_mixed(line) or line.text.confidence < _SURE or _looks(line, scripts))
+            ]
+            rest = [line for line in unsure if line not in sample]
+            texts = [*texts, *await self._services.recognize(engine, [line.image for line in rest])]
+            await self._take(sample + rest, texts, engine, scripts)
+
+    def _is_foreign(self, line: _Line) -> bool:
+        """Whether a line is in a script that the primary does not read, by the ink it left or by its looks."""
+        return line.unread > _FOREIGN_LINE or _strange_script(line, self._plan) is not None
 
     async def _read_first(self, lines: list[_Line]) -> None:
         """Read lines with the primary engine; with the quicker Latin one where a sample holds nothing else."""
@@ -209,19 +261,30 @@ class PageReader:
         for line, text, share in zip(lines, texts, unread, strict=True):
             line.text, line.engine, line.unread = text, engine, share
 
-    async def _language_of(self, sample: list[_Line]) -> tuple[str | None, str, list[RecognizedText]]:
+    async def _language_of(self, sample: list[_Line], tried: set[str]) -> tuple[str | None, str, list[RecognizedText]]:
         """The language in which a sample reads best, its engine, and what it read; None when none reads it."""
         best: tuple[float, str | None, str, list[RecognizedText]] = (0.0, None, "", [])
-        for language, engine in self._plan.others:
+        for language, engine in self._candidates(_mean_shares(sample), tried):
             texts = await self._services.recognize(engine, [line.image for line in sample])
             scripts = scripts_of_language(language)
             score = sum(text.confidence * script_share(text.text, scripts) for text in texts) / len(texts)
             best = max(best, (score, language, engine, texts), key=lambda one: one[0])
-            if score >= _SURE_LANGUAGE:
+            if score >= _DOUBTFUL:
                 break
         # A named language needs no proof: its engine gets every line that the primary cannot read.
         enough = best[0] >= _SURE_LANGUAGE or (self._plan.languages is not None and best[0] > 0)
         return best[1:] if enough else (None, "", [])
+
+    def _candidates(self, shares: dict[str, float], tried: set[str]) -> list[tuple[str, str]]:
+        """Languages worth trying on lines that look so, with their engines: those of the likeliest scripts first."""
+        untried = [other for other in self._plan.others if other[0] not in tried]
+        if self._plan.languages is not None:
+            return untried
+        likely = _by_share(shares, _SCRIPT_POSSIBLE)
+        if not likely:  # nothing to go by
+            return untried[:_ENGINES_TRIED]
+        ranked = [other for script in likely for other in untried if script in scripts_of_language(other[0])]
+        return ranked[:_ENGINES_TRIED]
 
     async def _take(
         self, lines: list[_Line], texts: list[RecognizedText], engine: str, scripts: frozenset[str]
@@ -230,6 +293,7 @@ class PageReader:
         taken: list[tuple[_Line, RecognizedText, list[Stretch]]] = []
         for line, text in zip(lines, texts, strict=True):
             surer = _may_be_mixed(line) or text.confidence > line.text.confidence
+            surer = surer or (_looks(line, scripts) and text.confidence >= _PLAIN)
             if surer and script_share(text.text, scripts) > 0:
                 taken.append((line, text, stretches(text, scripts)))
         cuts = [stretch.cut(line.image) for line, _, parts in taken for stretch in parts]
@@ -239,15 +303,24 @@ class PageReader:
             line.text, line.engine, line.unread = replace(text, [(part, next(again)) for part in parts]), engine, 0.0
 
     async def _rotation(self, page: Pixels, found: list[DetectedLine], candidates: tuple[int, ...]) -> int:
-        """The candidate rotation in which a sample of lines reads best by any engine."""
+        """The candidate rotation in which a sample of lines reads best, or looks best where no engine reads it."""
         quads = [found[index].polygon for index in longest([line.polygon for line in found])]
-        engines = dict.fromkeys([self._plan.primary, *(engine for _, engine in self._plan.others)])
+        images: dict[int, list[Pixels]] = {}
+        looks: dict[int, dict[str, float]] = {}
+        for degrees in candidates:
+            images[degrees] = await self._services.compute(_cut, page, [turned(quad, degrees) for quad in quads])
+            looks[degrees] = await self._services.compute(script_shares, images[degrees])
+        upright = {degrees: sum(_upright(shares).values()) for degrees, shares in looks.items()}
+        likeliest = max(candidates, key=upright.__getitem__)
+        likely = _by_share(_upright(looks[likeliest]), _SCRIPT_POSSIBLE)
+        if likely and self._is_unread(likely[0]):
+            return likeliest
+        others = [engine for _, engine in self._candidates(looks[likeliest], set())] if self._plan.others else []
         samples: dict[int, Sequence[RecognizedText]] = {}
         for degrees in candidates:
-            images = await self._services.compute(_cut, page, [turned(quad, degrees) for quad in quads])
-            reads = await asyncio.gather(*(self._services.recognize(engine, images) for engine in engines))
-            samples[degrees] = max(reads, key=evidence)
-        return max(samples, key=lambda degrees: evidence(samples[degrees]))
+            asked = (self._services.recognize(engine, images[degrees]) for engine in [self._plan.primary, *others])
+            samples[degrees] = max(await asyncio.gather(*asked), key=evidence)
+        return max(candidates, key=lambda degrees: evidence(samples[degrees]))
 
 
 def _cut(page: Pixels, quads: list[Quad]) -> list[Pixels]:
@@ -256,6 +329,47 @@ def _cut(page: Pixels, quads: list[Quad]) -> list[Pixels]:
 
 def _unread(images: list[Pixels], texts: list[RecognizedText]) -> list[float]:
     return [unread_share(image, text) for image, text in zip(images, texts, strict=True)]
+
+
+def _look_at(lines: list[_Line]) -> None:
+    for line in lines:
+        line.shares = script_shares([line.image]) if line.shares is None else line.shares
+
+
+def _mean_shares(lines: list[_Line]) -> dict[str, float]:
+    total: Counter[str] = Counter()
+    for line in lines:
+        total.update({script: share / len(lines) for script, share in (line.shares or {}).items()})
+    return dict(total)
+
+
+def _upright(shares: dict[str, float]) -> dict[str, float]:
+    """The shares of text that stands on its feet."""
+    return {script: share for script, share in shares.items() if script[0] != FLIPPED and script != FIGURES}
+
+
+def _head_down(shares: dict[str, float]) -> bool:
+    """Whether most of a sample seems to stand upside down."""
+    return sum(share for script, share in shares.items() if script[0] == FLIPPED) >= _HEAD_DOWN
+
+
+def _by_share(shares: dict[str, float], least: float) -> list[str]:
+    """The scripts of which there is enough, the commonest first."""
+    upright = _upright(shares)
+    return sorted((script for script, share in upright.items() if share >= least), key=lambda each: -upright[each])
+
+
+def _strange_script(line: _Line, plan: Plan) -> str | None:
+    """The script that a line seems to be in, where the primary does not read it and its reading is not surely good."""
+    if line.engine != plan.primary or line.shares is None:
+        return None
+    seen = next(iter(_by_share(line.shares, _SCRIPT_SEEN)), None)
+    return seen if seen not in plan.familiar and seen != "VIETNAMESE" else None
+
+
+def _looks(line: _Line, scripts: frozenset[str]) -> bool:
+    """Whether a line seems to be in one of the scripts."""
+    return line.shares is not None and any(line.shares.get(script, 0.0) >= _SCRIPT_SEEN for script in scripts)
 
 
 def _is_latin(line: _Line) -> bool:
@@ -310,7 +424,7 @@ def _is_long(line: _Line) -> bool:
     return length > _LONG * height
 
 
-def _finish(lines: list[_Line], plan: Plan, rotation: int, script: str | None) -> ReadPage:
+def _finish(lines: list[_Line], plan: Plan, rotation: int, script: str | None, foreign: int) -> ReadPage:
     """Turn lines into records, with the boxes of their words."""
     legible = [line for line in lines if line.text.text]
     languages = plan.languages or tags_of_text("".join(line.text.text for line in legible))
@@ -322,6 +436,7 @@ def _finish(lines: list[_Line], plan: Plan, rotation: int, script: str | None) -
         quality=_quality(lines),
         hanja=sum(line.hanja for line in lines),
         script=script,
+        foreign=foreign,
     )
 
 

@@ -1,4 +1,4 @@
-"""Line images read by the ``tesseract`` program, one short-lived process a batch, and its script detection.
+"""Line images read by the ``tesseract`` program, one short-lived process a batch.
 
 A process of its own keeps a crash on hostile pixels away from the run and can be ended when it takes too long;
 loading a language costs about 60 ms, which a batch of lines makes up for. Lines are read as *raw lines* (page
@@ -11,7 +11,6 @@ import csv
 import functools
 import itertools
 import os
-import re
 import shutil
 import subprocess
 import tempfile
@@ -22,9 +21,9 @@ import cv2
 import numpy as np
 
 from pagemill.errors import PageTimeoutError, WorkerCrashError
-from pagemill.imaging.transforms import fit
 from pagemill.recognition.base import RecognizedText, RecognizerOffer
-from pagemill.recognition.languages import LANGUAGE_OF_SCRIPT, TESSDATA_NAMES
+from pagemill.recognition.decoding import runs_leftwards
+from pagemill.recognition.languages import TESSDATA_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,16 +44,6 @@ SECONDS_PER_LINE, START_SECONDS = 5.0, 10.0
 """Time limit of a process: for each line it reads, and to start."""
 _MIN_CONFIDENCE = 0.3
 
-_SCRIPT_SIDE = 2400
-"""Longest side of a page whose script is looked for."""
-_SCRIPT_SECONDS = 30.0
-_SURE, _SURE_ORIENTATION = 1.0, 5.0
-"""Least confidence in the script, and in the orientation found with it. Pages of five scripts have 1.6 to 61 and 11 to
-33, of handwriting 0.3 to 2.2 and 0.4 to 4.4."""
-_SCRIPT = re.compile(
-    rb"Orientation confidence: (\d+\.?\d*)\s+Script: (\w+)\s+Script confidence: (\d+\.?\d*)\s", re.ASCII
-)
-
 
 @functools.cache
 def installed_languages() -> frozenset[str]:
@@ -63,33 +52,6 @@ def installed_languages() -> frozenset[str]:
         return frozenset()
     names = _tesseract(["--list-langs"], 20).stdout.decode().split()
     return frozenset(language for language, name in TESSDATA_NAMES.items() if name in names)
-
-
-def detect_script(page: Pixels) -> str | None:
-    """The name of a page's script, a key of ``LANGUAGE_OF_SCRIPT``.
-
-    Args:
-        page: Upright, shape (height, width, 3), uint8 RGB.
-
-    Returns:
-        None where it is another script, the detection is unsure or fails, or Tesseract with its ``osd`` data is not
-        installed: it only makes messages better, and decides where reading has failed already.
-    """
-    image = _grey_map(fit(_grey(page), _SCRIPT_SIDE))
-    try:
-        done = _tesseract(["stdin", "stdout", "--psm", "0", "-l", "osd", "--dpi", "200"], _SCRIPT_SECONDS, image)
-    except (subprocess.TimeoutExpired, OSError):
-        return None
-    return script_of_output(done.stdout)
-
-
-def script_of_output(output: bytes) -> str | None:
-    """What the output of ``tesseract --psm 0`` says of the script; None where it is unsure or says nothing."""
-    found = _SCRIPT.search(output)
-    if not found or float(found[1]) < _SURE_ORIENTATION or float(found[3]) < _SURE:
-        return None
-    script = found[2].decode()
-    return script if script in LANGUAGE_OF_SCRIPT else None
 
 
 class TesseractRecognizer:
@@ -150,11 +112,13 @@ class TesseractRecognizer:
         return [_assemble(texts[index], words[index]).if_sure(_MIN_CONFIDENCE) for index in range(len(lines))]
 
 
-def _tesseract(arguments: Sequence[str], seconds: float, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+def _tesseract(arguments: Sequence[str], seconds: float) -> subprocess.CompletedProcess[bytes]:
     """Run the program."""
     environment = os.environ | {"OMP_THREAD_LIMIT": "1"}  # parallelism comes from pages
     command = [PROGRAM, *arguments]
-    return subprocess.run(command, input=given, env=environment, capture_output=True, timeout=seconds, check=False)
+    return subprocess.run(
+        command, stdin=subprocess.DEVNULL, env=environment, capture_output=True, timeout=seconds, check=False
+    )
 
 
 class _Word(NamedTuple):
@@ -174,7 +138,10 @@ def _assemble(plain: str, words: list[_Word]) -> RecognizedText:
     edges: list[tuple[float, float]] = []  # of each character, its word's width shared out evenly
     confidences: list[float] = []
     for word in words:
-        edges += itertools.pairwise(np.linspace(word.start, word.end, len(word.text) + 1).tolist())
+        extent = [word.start, word.end]
+        if runs_leftwards(word.text[0]):
+            extent.reverse()
+        edges += itertools.pairwise(np.linspace(extent[0], extent[1], len(word.text) + 1).tolist())
         confidences += [word.confidence] * len(word.text)
     centers: list[float] = []
     done = 0

@@ -48,7 +48,7 @@ class TextReading:
         self._threads = threads
         self._lanes = lanes
         self._detector: Once[TextDetector] = Once(self._load_detector)
-        self._offers: Once[dict[str, RecognizerOffer]] = Once(lambda: self.compute(_offers))
+        self._offers: Once[dict[str, RecognizerOffer]] = Once(lambda: self.compute(offers))
         self._recognizers: dict[str, Once[MicroBatcher[Pixels, RecognizedText]]] = {}
 
     async def read(self, page: Pixels, languages: Sequence[str] | None) -> ReadPage:
@@ -122,7 +122,7 @@ def _detect(detector: TextDetector, page: Pixels) -> list[DetectedLine]:
     return checked(name, checked_lines, page, lines)
 
 
-def _offers() -> dict[str, RecognizerOffer]:
+def offers() -> dict[str, RecognizerOffer]:
     """What all installed recognition engines offer, the primary first."""
     names = sorted(engines.names(engines.TEXT_ENGINES), key=lambda name: (name != PRIMARY, name))
     return {offer.name: offer for name in names for offer in engines.load(engines.TEXT_ENGINES, name)()}

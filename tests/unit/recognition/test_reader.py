@@ -13,6 +13,7 @@ from pagemill.recognition.reader import POORLY_READ, PageReader
 
 LATIN_INK, CHINESE_INK, KOREAN_INK, LOOKALIKE_INK = 100, 140, 20, 160
 LIKE_IDEOGRAPHS_INK, HANJA_INK = 80, 120  # the primary reads both as ideographs, and Tesseract both as Hangul
+THAI_INK = 50
 MIXED_INK = 40  # Hanja among Hangul: each engine reads a part
 KOREAN = Plan("rapidocr", (("ko", "tesseract:ko"),))
 QUICKER = Plan("rapidocr", (("ko", "tesseract:ko"),), latin="rapidocr:latin")
@@ -20,9 +21,9 @@ QUICKER = Plan("rapidocr", (("ko", "tesseract:ko"),), latin="rapidocr:latin")
 
 @pytest.fixture(autouse=True)
 def script(monkeypatch):
-    """What script detection says of every page, set as its ``name``; nothing unless a test says otherwise."""
-    found = SimpleNamespace(name=None)
-    monkeypatch.setattr(reader, "detect_script", lambda page: found.name)
+    """What the detector of scripts says of every line, set as its ``shares``; nothing unless a test says otherwise."""
+    found = SimpleNamespace(shares={})
+    monkeypatch.setattr(reader, "script_shares", lambda images: found.shares if len(images) else {})
     return found
 
 
@@ -73,6 +74,9 @@ class RuleEngines:
             real = ink == HANJA_INK
             text, confidence = ("月是" * 20, 0.99 if real else 0.94) if engine == "rapidocr" else ("구분" * 20, 0.96)
             return RecognizedText(text=text, confidence=confidence, centers=tuple(np.linspace(0.01, 0.99, 40)))
+        if ink == THAI_INK:
+            text = "กขคงจฉช ญฐณดต" * 3 if engine.endswith("th") else ""
+            return RecognizedText(text=text, confidence=0.9 if text else 0.0)
         knows = (ink > 60) == engine.startswith("rapidocr")
         if not upright or not knows:
             return RecognizedText(text="", confidence=0.0)
@@ -143,21 +147,33 @@ async def test_a_line_that_runs_down_the_page_is_not_called_hanja():
 async def test_a_script_no_engine_reads_is_an_error():
     with pytest.raises(LanguageError) as caught:
         await read(page_of(*[KOREAN_INK] * 4), Plan("rapidocr"))
-    assert "tesseract-ocr-kor" in (caught.value.remedy or "")
+    assert "docs/languages.md" in (caught.value.remedy or "")
 
 
 async def test_an_unread_script_is_named_where_it_is_known(script):
-    script.name = "Devanagari"
+    script.shares = {"DEVANAGARI": 0.9}
     with pytest.raises(LanguageError, match="Devanagari") as caught:
         await read(page_of(*[KOREAN_INK] * 4), Plan("rapidocr"))
     assert "tesseract-ocr-hin" in (caught.value.remedy or "")
 
 
 async def test_look_alikes_of_a_script_that_is_detected_fail(script):
-    script.name = "Hebrew"
+    script.shares = {"HEBREW": 0.6}
     with pytest.raises(LanguageError, match="Hebrew") as caught:
         await read(page_of(*[LOOKALIKE_INK] * 4))
     assert "tesseract-ocr-heb" in (caught.value.remedy or "")
+
+
+async def test_look_alikes_that_read_well_fail_where_the_detector_is_sure(script):
+    script.shares = {"HEBREW": 0.9}
+    with pytest.raises(LanguageError, match="Hebrew"):
+        await read(page_of(*[LATIN_INK] * 4))
+
+
+async def test_a_page_that_reads_well_is_not_given_up_for_a_doubtful_look(script):
+    script.shares = {"HEBREW": 0.6, "LATIN": 0.4}
+    result, _ = await read(page_of(*[LATIN_INK] * 5))
+    assert len(result.lines) == 5
 
 
 async def test_look_alikes_of_an_unknown_script_are_of_poor_quality():
@@ -167,18 +183,55 @@ async def test_look_alikes_of_an_unknown_script_are_of_poor_quality():
     assert result.script is None
 
 
-async def test_look_alikes_in_a_named_language_are_of_poor_quality_and_the_script_is_told(script):
-    script.name = "Thai"
+async def test_look_alikes_in_a_named_language_are_told(script):
+    script.shares = {"THAI": 0.9}
     result, _ = await read(page_of(*[LOOKALIKE_INK] * 4), Plan("rapidocr", (), ("en",)))
-    assert result.quality is not None and result.quality < POORLY_READ
-    assert result.script == "Thai"
+    assert (result.script, result.foreign) == ("THAI", 4)
 
 
-async def test_a_page_that_reads_well_is_never_asked_for_its_script(script):
-    script.name = "Thai"
-    result, _ = await read(page_of(*[LATIN_INK] * 5))
-    assert result.quality is not None and result.quality > POORLY_READ
-    assert result.script is None
+async def test_look_alikes_are_given_to_the_engine_of_the_script_that_they_look_like(script):
+    """Confidence tells nothing here: the primary takes Cyrillic letters for Latin ones and is sure of it."""
+    script.shares = {"HANGUL": 0.9}
+    plan = Plan("rapidocr", (("th", "tesseract:th"), ("ko", "tesseract:ko"), ("ru", "tesseract:ru")))
+    result, calls = await read(page_of(*[KOREAN_INK] * 4), plan)
+    assert calls.keys() == {"rapidocr", "tesseract:ko"}
+    assert {line.engine for line in result.lines} == {"tesseract"}
+
+
+async def test_two_scripts_beside_the_primary_s_are_both_read(monkeypatch):
+    def shares_of(images):
+        inks = {int(image.min()) for image in images}
+        return {"HANGUL": 0.9} if inks == {KOREAN_INK} else {"THAI": 0.9} if inks == {THAI_INK} else {}
+
+    monkeypatch.setattr(reader, "script_shares", shares_of)
+    plan = Plan("rapidocr", (("ko", "tesseract:ko"), ("th", "tesseract:th")))
+    result, calls = await read(page_of(*[KOREAN_INK] * 4, *[THAI_INK] * 3), plan)
+    assert calls["tesseract:th"] >= 3
+    assert sum("\u0e01" in line.text for line in result.lines) == 3
+    assert sum("한글" in line.text for line in result.lines) == 4
+
+
+async def test_vietnamese_goes_to_its_engine_and_is_told_without_one(script):
+    script.shares = {"VIETNAMESE": 0.8, "LATIN": 0.2}
+    result, calls = await read(page_of(*[LATIN_INK] * 4), Plan("rapidocr", vietnamese="rapidocr:vi"))
+    assert calls == {"rapidocr": 4, "rapidocr:vi": 4}
+    result, _ = await read(page_of(*[LATIN_INK] * 4), Plan("rapidocr"))
+    assert result.script == "VIETNAMESE"
+
+
+async def test_a_page_of_an_unread_script_is_turned_by_its_looks_alone(monkeypatch):
+    """Letters of an unknown script may well read better upside down."""
+
+    def shares_of(images):
+        upright = all(image[:, :31].mean() < image[:, -31:].mean() for image in images)
+        return {"GEORGIAN": 0.9, "~GEORGIAN": 0.1} if upright else {"GEORGIAN": 0.1, "~GEORGIAN": 0.9}
+
+    monkeypatch.setattr(reader, "script_shares", shares_of)
+    plan = Plan("rapidocr", (), ("en",))
+    result, _ = await read(page_of(*[KOREAN_INK] * 4), plan)
+    assert (result.rotation, result.script) == (0, "GEORGIAN")
+    turned = np.ascontiguousarray(np.rot90(page_of(*[KOREAN_INK] * 4), 2))
+    assert (await read(turned, plan))[0].rotation == 180
 
 
 async def test_a_user_who_named_the_language_gets_what_there_is():
