@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pagemill.document.direction import is_right_to_left
 from pagemill.document.geometry import area, as_array, clip, union_box
 from pagemill.document.joining import join_pair
 from pagemill.document.labels import FIGURES, RUNNING_TEXT, TASK_OF_LABEL, TITLES, Label, Task
@@ -24,7 +25,6 @@ from pagemill.parsing.inline_formulas import InlineFormulas
 from pagemill.parsing.korean import mark_broken_words
 from pagemill.parsing.lines import (
     assign_lines,
-    is_right_to_left,
     join_rows,
     rows_of,
 )
@@ -90,7 +90,7 @@ def assemble_regions(
         (width, height),
         [leading_number(block.plain) for block in blocks],
         _ranks(blocks),
-        right_to_left=is_right_to_left(lines),
+        right_to_left=is_right_to_left("".join(line.text for line in lines)),
     )
     mark_broken_words([block.rows for block in blocks])
     blocks = [part for block in numbers_behind([blocks[i] for i in order]) for part in _split(block, body)]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
+from pagemill.document.direction import is_right_to_left
 from pagemill.document.geometry import areas, as_array, intersection_matrix, union_box
 from pagemill.document.joining import join_pair
 from pagemill.document.page import PageError
@@ -215,7 +216,7 @@ def _stacked(box: NDArray[np.float64], others: NDArray[np.float64]) -> bool:
 
 
 def _row(lines: list[TextLine]) -> Row:
-    rtl = is_right_to_left(lines)
+    rtl = is_right_to_left("".join(line.text for line in lines))
     ordered = sorted(lines, key=lambda line: line.box[0], reverse=rtl)
     length = [max(1, len(line.text)) for line in ordered]
     main = ordered[int(np.argmax(length))]
@@ -227,12 +228,6 @@ def _row(lines: list[TextLine]) -> Row:
         bold=bool(np.average([line.bold for line in ordered], weights=length) > PARSING.bold_share),
         trailing_space=ordered[-1].text.endswith(" "),
     )
-
-
-def is_right_to_left(lines: Sequence[TextLine]) -> bool:
-    """Whether most letters are of scripts that run from right to left: Hebrew, Arabic and their neighbours."""
-    letters = [char for line in lines for char in line.text if char.isalpha()]
-    return sum("\u0590" <= char <= "\u08ff" or "\ufb1d" <= char <= "\ufefc" for char in letters) * 2 > len(letters)
 
 
 def join_rows(rows: Sequence[Row]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from pagemill.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
 
     from pagemill.document.labels import Task
     from pagemill.imaging.types import Pixels
@@ -39,7 +42,7 @@ class DetectedLine:
     score: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RecognizedText:
     """What an engine read in one line image. Empty text is a valid answer (nothing there)."""
 
@@ -48,27 +51,36 @@ class RecognizedText:
     """Mean over characters, 0-1, finite."""
     centers: tuple[float, ...] = ()
     """Horizontal middle of each character of ``text`` as a fraction of the line width, where the engine tells."""
+    confidences: tuple[float, ...] = ()
+    """Of each character of ``text``, where the engine tells."""
 
-    @property
-    def word_spans(self) -> list[tuple[str, float, float]]:
-        """Words with their start and end as fractions of the line's width, as far as ``centers`` tells.
+    @functools.cached_property
+    def _spans(self) -> NDArray[np.float64]:
+        """Left and right of each character as fractions of the line's width, shape (characters, 2).
 
         A character reaches half-way to its neighbours on the paper, which in Arabic and Hebrew come in another order
         than in the text; the outermost of the line half a mean pitch outwards.
         """
-        if not self.centers:
-            return []
         order = np.argsort(self.centers, kind="stable")
         centers = np.asarray(self.centers)[order]
         pitch = np.diff(centers).mean() if len(centers) > 1 else 1.0
         between = (centers[1:] + centers[:-1]) / 2
         borders = np.clip([centers[0] - pitch / 2, *between, centers[-1] + pitch / 2], 0.0, 1.0)
-        left, right = np.empty(len(order)), np.empty(len(order))
-        left[order], right[order] = borders[:-1], borders[1:]
-        return [
-            (word[0], float(left[word.start() : word.end()].min()), float(right[word.start() : word.end()].max()))
-            for word in re.finditer(r"\S+", self.text)
-        ]
+        spans = np.empty((len(order), 2))
+        spans[order] = np.column_stack([borders[:-1], borders[1:]])
+        return spans
+
+    def span_of(self, start: int, end: int) -> tuple[float, float]:
+        """Left and right of characters ``start`` to ``end``; only where ``centers`` tells."""
+        spans = self._spans[start:end]
+        return float(spans[:, 0].min()), float(spans[:, 1].max())
+
+    @property
+    def word_spans(self) -> list[tuple[str, float, float]]:
+        """Words with their start and end as fractions of the line's width, as far as ``centers`` tells."""
+        if not self.centers:
+            return []
+        return [(word[0], *self.span_of(word.start(), word.end())) for word in re.finditer(r"\S+", self.text)]
 
     def if_sure(self, least: float) -> RecognizedText:
         """Itself, or empty text of its confidence where that is lower: what is read with less is junk."""

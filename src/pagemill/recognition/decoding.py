@@ -8,13 +8,13 @@ Binarization", AAAI 2020, equation 10). Text: connectionist temporal classificat
 from __future__ import annotations
 
 import re
-import unicodedata
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import cv2
 import numpy as np
 
+from pagemill.document.direction import is_right_to_left
 from pagemill.recognition.base import DetectedLine, Quad, RecognizedText
 
 if TYPE_CHECKING:
@@ -89,10 +89,14 @@ def decode_greedy(probabilities: NDArray[np.float32], alphabet: Sequence[str], w
     keep[1:] &= best[1:] != best[:-1]
     steps = np.flatnonzero(keep)
     text = "".join(alphabet[index] for index in best[steps])
-    confidence = float(probabilities[steps, best[steps]].mean()) if text else 0.0
-    steps = steps[len(text) - len(text.lstrip()) : len(text.rstrip())]
+    sure = probabilities[steps, best[steps]]
+    confidence = float(sure.mean()) if text else 0.0
+    inside = slice(len(text) - len(text.lstrip()), len(text.rstrip()))
+    steps, sure = steps[inside], sure[inside]
     centers = np.clip((steps + 0.5) / width, 0.0, 1.0)
-    return RecognizedText(text=text.strip(), confidence=confidence, centers=tuple(centers.tolist()))
+    return RecognizedText(
+        text=text.strip(), confidence=confidence, centers=tuple(centers.tolist()), confidences=tuple(sure.tolist())
+    )
 
 
 def in_logical_order(read: RecognizedText) -> RecognizedText:
@@ -101,8 +105,7 @@ def in_logical_order(read: RecognizedText) -> RecognizedText:
     Differs from it only for lines of mostly Arabic or Hebrew letters: those are turned round, runs of digits and Latin
     letters are not.
     """
-    letters = [character for character in read.text if character.isalpha()]
-    if not letters or sum(map(runs_leftwards, letters)) * 2 <= len(letters):
+    if not is_right_to_left(read.text):
         return read
     order: list[int] = []
     text = ""
@@ -110,7 +113,8 @@ def in_logical_order(read: RecognizedText) -> RecognizedText:
         places = range(start, end) if rightwards else range(end - 1, start - 1, -1)
         order += places
         text += "".join(read.text[i] if rightwards else _MIRRORED.get(read.text[i], read.text[i]) for i in places)
-    return replace(read, text=text, centers=tuple(read.centers[index] for index in order) if read.centers else ())
+    centers, sure = ([each[index] for index in order] if each else () for each in (read.centers, read.confidences))
+    return replace(read, text=text, centers=tuple(centers), confidences=tuple(sure))
 
 
 def _runs(text: str) -> list[tuple[bool, int, int]]:
@@ -121,11 +125,6 @@ def _runs(text: str) -> list[tuple[bool, int, int]]:
         found += [(False, last, match.start()), (True, match.start(), match.end())]
         last = match.end()
     return [*found, (False, last, len(text))]
-
-
-def runs_leftwards(character: str) -> bool:
-    """Whether a letter is of a script that runs from right to left: Hebrew, Arabic and their neighbours."""
-    return unicodedata.bidirectional(character) in ("R", "AL")
 
 
 _LEFTWARDS = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc"

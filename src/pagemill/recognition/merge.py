@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 SURE = 0.9
 """Mean confidence from which the second reading of a stretch replaces the first."""
 
+_SEEN, _SURELY_HANJA = 0.7, 0.75
+"""Confidence of the primary in a Chinese character beside Hangul, and in those that it reads alone."""
+_NOT_HANGUL, _NO_HANGUL = 0.95, 0.7
+"""Confidence of the Korean engine under which a character may be Chinese: where the primary sees one, and beside it.
+On drawn pages in three fonts, Hangul has 0.86 to 0.97 but for one in ten, what stands for Hanja under 0.85."""
 _BRACKETS = frozenset("()[]{}<>「」『』《》〈〉")
 _MIDDLE_DOTS = str.maketrans("ㆍ・", "··")  # Hangul letter araea and katakana dot, which fonts draw alike
 
@@ -35,6 +40,8 @@ class Stretch(NamedTuple):
     left: float
     right: float
     """Extent as fractions of the line's width."""
+    hanja: bool = False
+    """Whether it may be Chinese characters in Korean text."""
 
     def cut(self, line: Pixels) -> Pixels:
         """Its part of the line image."""
@@ -54,6 +61,37 @@ def stretches(read: RecognizedText, scripts: frozenset[str]) -> list[Stretch]:
         if last - first >= 2:
             found.append(Stretch(first, last, *_borders(read, first, last)))
     return found
+
+
+def hanja_stretches(read: RecognizedText, first: RecognizedText) -> list[Stretch]:
+    """The stretches of a Korean line that may be Chinese characters.
+
+    Args:
+        read: By the Korean engine, which has no such characters, and is not sure of what it makes of them.
+        first: By the primary, which sees them, but not all of them beside Hangul.
+    """
+    if not read.confidences or not first.confidences:
+        return []
+    seen = [
+        center
+        for character, center, sure in zip(first.text, first.centers, first.confidences, strict=True)
+        if script_of(character) == "CJK" and sure >= _SEEN
+    ]
+    places = [np.searchsorted(seen, read.span_of(index, index + 1)) for index in range(len(read.text))] if seen else []
+    holds = [bool(last > start) for start, last in places]
+    found = []
+    for doubtful, run in groupby(range(len(places)), key=lambda i: _may_be_hanja(read, i, holds[i])):
+        parts = list(run)
+        if doubtful and any(holds[index] for index in parts):
+            found.append(Stretch(parts[0], parts[-1] + 1, *_borders(read, parts[0], parts[-1] + 1), hanja=True))
+    return found
+
+
+def _may_be_hanja(read: RecognizedText, index: int, seen: bool) -> bool:
+    character = read.text[index]
+    if character == " " or character in _BRACKETS:
+        return False
+    return read.confidences[index] < (_NOT_HANGUL if seen else _NO_HANGUL)
 
 
 def _borders(read: RecognizedText, first: int, last: int) -> tuple[float, float]:
@@ -77,7 +115,10 @@ def replace(read: RecognizedText, again: Sequence[tuple[Stretch, RecognizedText]
     characters, positions = list(read.text), list(read.centers)
     for stretch, second in reversed(again):
         first = read.text[stretch.start : stretch.end]
-        if second.confidence < SURE or not second.centers or not _mends(first, second.text):
+        if stretch.hanja:
+            if not _is_hanja(second):
+                continue
+        elif second.confidence < SURE or not second.centers or not _mends(first, second.text):
             continue
         # A bracket at the edge of the cut is easily lost: it stays as it was read.
         before = stretch.start + (first[0] in _BRACKETS and first[0] not in second.text[:2])
@@ -89,6 +130,12 @@ def replace(read: RecognizedText, again: Sequence[tuple[Stretch, RecognizedText]
     if list(read.centers) == sorted(read.centers):  # a bracket that stayed may overlap its replaced neighbour
         positions = np.maximum.accumulate(positions).tolist()
     return RecognizedText(text=text, confidence=read.confidence, centers=tuple(positions))
+
+
+def _is_hanja(second: RecognizedText) -> bool:
+    """Whether a stretch read alone is sure to be Chinese characters."""
+    letters = [script_of(character) for character in second.text if not character.isspace()]
+    return bool(letters) and set(letters) == {"CJK"} and second.confidence >= _SURELY_HANJA and bool(second.centers)
 
 
 def _mends(first: str, second: str) -> bool:

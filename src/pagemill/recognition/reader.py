@@ -25,7 +25,7 @@ from pagemill.recognition.languages import (
     tags_of_text,
     title_of_script,
 )
-from pagemill.recognition.merge import replace, stretches
+from pagemill.recognition.merge import hanja_stretches, replace, stretches
 from pagemill.recognition.scripts import FIGURES, FLIPPED, script_shares
 
 if TYPE_CHECKING:
@@ -60,6 +60,8 @@ _STRAY = 0.05  # share of other letters in a line that is all Latin: misread sig
 _UNSURE = 0.9  # confidence of a figure whose last syllable was read as a sign
 _SURE = 0.97  # confidence from which no Hangul is read as ideographs: "구분" is read as "7是" at up to 0.955
 _DOUBTFUL = 0.8  # confidence under which a reading needs a second look
+_IDEOGRAPHIC = frozenset({"CJK"})
+_MOST_HANJA = 0.7  # share of the Chinese characters that the primary saw in a Korean line which are in its text
 _IDEOGRAPHS = 2  # in a line that the Korean engine is not sure of; a single one is Hangul misread, in one of 60 lines
 POORLY_READ = 0.82
 """Quality of a page under which its text is not to be relied upon: pages of scripts of which the engine reads Latin
@@ -168,6 +170,9 @@ class PageReader:
         illegible = _is_foreign(lines)
         least = _SCRIPT_POSSIBLE if illegible else _SCRIPT_SEEN
         script = next((each for each in _by_share(shares, least) if self._is_unread(each)), None)
+        left = sum(line.engine == self._plan.primary or not line.text.text for line in lines)
+        if left * 2 < len(lines):  # another engine has read most of it
+            script = None
         # What the detector says of one page in a thousand is wrong; a page that reads well is not given up for it.
         poor = _reads_below(lines, POORLY_READ)
         sure = script is not None and (poor or shares[script] >= _SCRIPT_CLEAR or script == "VIETNAMESE")
@@ -178,9 +183,16 @@ class PageReader:
             raise LanguageError(f"the page is in {named} no installed engine reads", remedy=remedy)
         if sure:
             return script, len(lines)
-        strange = Counter(_strange_script(line, self._plan) for line in lines)
-        strange.pop(None, None)
-        return strange.most_common(1)[0] if strange else (None, 0)
+        strange = Counter(
+            script
+            for line in lines
+            if _is_long(line)
+            and (line.unread > _FOREIGN_LINE or line.text.confidence < _DOUBTFUL)
+            and (script := _strange_script(line, self._plan, _SCRIPT_CLEAR)) is not None
+            and self._is_unread(script)
+        )
+        script, count = strange.most_common(1)[0] if strange else (None, 0)
+        return (script, count) if count >= _ENOUGH_LINES else (None, 0)
 
     def _is_unread(self, script: str) -> bool:
         """Whether neither the primary reads a script nor any other engine of the plan."""
@@ -295,12 +307,21 @@ class PageReader:
             surer = _may_be_mixed(line) or text.confidence > line.text.confidence
             surer = surer or (_looks(line, scripts) and text.confidence >= _PLAIN)
             if surer and script_share(text.text, scripts) > 0:
-                taken.append((line, text, stretches(text, scripts)))
+                parts = stretches(text, scripts)
+                if "HANGUL" in scripts:
+                    hanja = hanja_stretches(text, line.text)
+                    taken_up = {index for part in hanja for index in range(part.start, part.end)}
+                    parts = [part for part in parts if taken_up.isdisjoint(range(part.start, part.end))]
+                    parts = sorted([*parts, *hanja])
+                taken.append((line, text, parts))
         cuts = [stretch.cut(line.image) for line, _, parts in taken for stretch in parts]
         again = iter(await self._services.recognize(self._plan.primary, cuts) if cuts else [])
         for line, text, parts in taken:
-            line.hanja = "HANGUL" in scripts and text.confidence < _DOUBTFUL and _holds_ideographs(line)
+            doubtful = "HANGUL" in scripts and text.confidence < _DOUBTFUL and _holds_ideographs(line)
+            seen = script_share(line.text.text, _IDEOGRAPHIC) * len(line.text.text)
             line.text, line.engine, line.unread = replace(text, [(part, next(again)) for part in parts]), engine, 0.0
+            written = sum(script_of(character) == "CJK" for character in line.text.text)
+            line.hanja = doubtful and written < _MOST_HANJA * seen
 
     async def _rotation(self, page: Pixels, found: list[DetectedLine], candidates: tuple[int, ...]) -> int:
         """The candidate rotation in which a sample of lines reads best, or looks best where no engine reads it."""
@@ -359,11 +380,11 @@ def _by_share(shares: dict[str, float], least: float) -> list[str]:
     return sorted((script for script, share in upright.items() if share >= least), key=lambda each: -upright[each])
 
 
-def _strange_script(line: _Line, plan: Plan) -> str | None:
+def _strange_script(line: _Line, plan: Plan, least: float = _SCRIPT_SEEN) -> str | None:
     """The script that a line seems to be in, where the primary does not read it and its reading is not surely good."""
     if line.engine != plan.primary or line.shares is None:
         return None
-    seen = next(iter(_by_share(line.shares, _SCRIPT_SEEN)), None)
+    seen = next(iter(_by_share(line.shares, least)), None)
     return seen if seen not in plan.familiar and seen != "VIETNAMESE" else None
 
 

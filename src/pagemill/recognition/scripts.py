@@ -33,6 +33,8 @@ FIGURES = "FIGURES"
 _MODEL = Path(__file__).with_name("scripts.onnx")
 _LEAST_COLUMNS, _MOST_COLUMNS = 64, 1024
 _LEAST_CONTRAST = 24  # grey levels between ink and paper
+_INK, _LEAST_IN_ROW = 0.4, 0.005  # of the strongest contrast; of a row's pixels
+_MARGIN = 0.08  # of the height of the ink, left above and below it
 
 
 class _Model(NamedTuple):
@@ -54,16 +56,31 @@ def ink_of(line: Pixels) -> NDArray[np.float32] | None:
     Args:
         line: Shape (height, width, 3), uint8 RGB.
     """
-    height, width = line.shape[:2]
+    grey = cv2.cvtColor(line, cv2.COLOR_RGB2GRAY)
+    rows = _inked_rows(grey)
+    if rows is None:
+        return None
+    grey = grey[rows]
+    height, width = grey.shape
     columns = int(np.clip(round(width * HEIGHT / height), _LEAST_COLUMNS, _MOST_COLUMNS))
-    grey = cv2.resize(
-        cv2.cvtColor(line, cv2.COLOR_RGB2GRAY),
-        (columns, HEIGHT),
-        interpolation=cv2.INTER_AREA if height > HEIGHT else cv2.INTER_LINEAR,
-    )
+    grey = cv2.resize(grey, (columns, HEIGHT), interpolation=cv2.INTER_AREA if height > HEIGHT else cv2.INTER_LINEAR)
     contrast = np.abs(grey.astype(np.float32) - np.float32(np.median(grey)))
     strongest = float(np.percentile(contrast, 98))
     return None if strongest < _LEAST_CONTRAST else np.minimum(contrast / np.float32(strongest), np.float32(1.0))
+
+
+def _inked_rows(grey: NDArray[np.uint8]) -> slice | None:
+    """The rows of a line that hold ink, and a little paper: detectors leave more of it around some lines than others."""
+    height, width = grey.shape
+    contrast = np.abs(grey.astype(np.int16) - np.int16(np.median(grey)))
+    strongest = float(np.percentile(contrast, 98))
+    if strongest < _LEAST_CONTRAST:
+        return None
+    inked = np.flatnonzero((contrast > _INK * strongest).sum(axis=1) >= max(1.0, _LEAST_IN_ROW * width))
+    if not len(inked):
+        return None
+    margin = round(_MARGIN * (inked[-1] + 1 - inked[0]))
+    return slice(max(0, int(inked[0]) - margin), min(height, int(inked[-1]) + 1 + margin))
 
 
 def script_shares(lines: Iterable[Pixels]) -> dict[str, float]:

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import cv2
 import numpy as np
 
+from pagemill.document.direction import runs_leftwards
 from pagemill.errors import PageTimeoutError, WorkerCrashError
 from pagemill.recognition.base import RecognizedText, RecognizerOffer
-from pagemill.recognition.decoding import runs_leftwards
 from pagemill.recognition.languages import TESSDATA_NAMES
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class TesseractRecognizer:
             rows = Path(folder, "read.tsv").read_text(encoding="utf-8").splitlines()
         words: list[list[_Word]] = [[] for _ in lines]
         for row in csv.DictReader(rows, delimiter="\t", quoting=csv.QUOTE_NONE):
-            if row["level"] == _WORD_ROW and (text := "".join(row["text"].split())):
+            if row["level"] == _WORD_ROW and (text := _without_joiners("".join(row["text"].split()))):
                 page = int(row["page_num"]) - 1
                 start, width = float(row["left"]) / widths[page], float(row["width"]) / widths[page]
                 words[page].append(_Word(text, start, start + width, max(0.0, float(row["conf"]) / 100)))
@@ -132,7 +132,7 @@ class _Word(NamedTuple):
 
 def _assemble(plain: str, words: list[_Word]) -> RecognizedText:
     """Join the plain text, which alone has the right spaces, with the TSV, which alone has positions."""
-    text = " ".join(plain.split())
+    text = " ".join(map(_without_joiners, plain.split()))
     if text.replace(" ", "") != "".join(word.text for word in words):
         text = " ".join(word.text for word in words)
     edges: list[tuple[float, float]] = []  # of each character, its word's width shared out evenly
@@ -144,15 +144,23 @@ def _assemble(plain: str, words: list[_Word]) -> RecognizedText:
         edges += itertools.pairwise(np.linspace(extent[0], extent[1], len(word.text) + 1).tolist())
         confidences += [word.confidence] * len(word.text)
     centers: list[float] = []
+    of_characters: list[float] = []
     done = 0
     for character in text:
         if character == " ":
             centers.append((edges[done - 1][1] + edges[done][0]) / 2)
+            of_characters.append(1.0)
         else:
             centers.append(sum(edges[done]) / 2)
+            of_characters.append(confidences[done])
             done += 1
     confidence = float(np.mean(confidences)) if confidences else 0.0
-    return RecognizedText(text=text, confidence=confidence, centers=tuple(centers))
+    return RecognizedText(text=text, confidence=confidence, centers=tuple(centers), confidences=tuple(of_characters))
+
+
+def _without_joiners(word: str) -> str:
+    """A word without invisible characters at its end, which it writes after the last consonant of Tamil words."""
+    return word.rstrip("\u200c\u200d")
 
 
 def _has_ink(line: Pixels) -> bool:

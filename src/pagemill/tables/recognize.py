@@ -9,6 +9,7 @@ import cv2
 import msgspec
 import numpy as np
 
+from pagemill.document.direction import is_right_to_left
 from pagemill.document.geometry import area, as_array, clip, intersection, union_box
 from pagemill.tables.agreement import agreement
 from pagemill.tables.fitting import fit
@@ -18,7 +19,7 @@ from pagemill.tables.rules import find_rules
 from pagemill.tables.stream import stream_grid
 from pagemill.tables.table import Cell, Table, build_table, clean_text
 from pagemill.tables.thresholds import TABLES
-from pagemill.tables.words import is_right_to_left, join_words, usual_height, words_of_line
+from pagemill.tables.words import join_words, usual_height, words_of_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -74,7 +75,7 @@ def recognize_table(
     }
     if not inside or area(box) < 1:
         return None
-    if is_right_to_left(lines[index].text for index in inside):
+    if is_right_to_left("".join(lines[index].text for index in inside)):
         # Seen in a mirror, the first column is on the left and lines run to the right, as all below takes for granted.
         pixels, lines = pixels[:, ::-1], [_mirrored(line, width) for line in lines]
         box = (width - box[2], box[1], width - box[0], box[3])

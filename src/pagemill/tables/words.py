@@ -152,12 +152,6 @@ def are_number(words: Iterable[TableWord]) -> bool:
     return is_number(" ".join(word.text for word in words))
 
 
-def is_right_to_left(texts: Iterable[str]) -> bool:
-    """Whether most letters are of scripts that run from right to left: Hebrew, Arabic and their neighbours."""
-    letters = [char for text in texts for char in text if char.isalpha()]
-    return sum("\u0590" <= char <= "\u08ff" or "\ufb1d" <= char <= "\ufefc" for char in letters) * 2 > len(letters)
-
-
 def text_rows(words: Iterable[TableWord], text_height: float) -> list[list[TableWord]]:
     """Group words into lines of text that run across the table, from top to bottom."""
     rows: list[list[TableWord]] = []

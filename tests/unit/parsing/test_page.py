@@ -124,11 +124,12 @@ async def test_a_line_left_out_beside_others_is_not_worth_a_word():
 
 
 @pytest.mark.parametrize(
-    ("quality", "script", "said"), [(0.9, None, None), (0.5, None, "handwriting"), (0.5, "Thai", "Thai")]
+    ("quality", "script", "said"),
+    [(0.9, None, None), (0.5, None, "handwriting"), (0.5, "THAI", "Thai"), (0.9, "THAI", "Thai")],
 )
 async def test_a_page_whose_text_is_not_to_be_relied_upon_is_not_done_without_a_word(quality, script, said):
     line = TextLine(text="CUCLIU", box=(2.0, 2.0, 30.0, 10.0), engine="e")
-    read = ReadPage(lines=[line], quality=quality, script=script)
+    read = ReadPage(lines=[line], quality=quality, script=script, foreign=1)
     page = await parse_page(REF, Services(read=read), ParseSettings())
     assert page.record.status is Status.DONE
     assert [error.category for error in page.record.errors] == (["poorly_read"] if said else [])
