@@ -56,21 +56,21 @@ def ink_of(line: Pixels) -> NDArray[np.float32] | None:
     Args:
         line: Shape (height, width, 3), uint8 RGB.
     """
-    grey = cv2.cvtColor(line, cv2.COLOR_RGB2GRAY)
+    grey = np.asarray(cv2.cvtColor(line, cv2.COLOR_RGB2GRAY), np.uint8)
     rows = _inked_rows(grey)
     if rows is None:
         return None
     grey = grey[rows]
     height, width = grey.shape
     columns = int(np.clip(round(width * HEIGHT / height), _LEAST_COLUMNS, _MOST_COLUMNS))
-    grey = cv2.resize(grey, (columns, HEIGHT), interpolation=cv2.INTER_AREA if height > HEIGHT else cv2.INTER_LINEAR)
-    contrast = np.abs(grey.astype(np.float32) - np.float32(np.median(grey)))
+    scaled = cv2.resize(grey, (columns, HEIGHT), interpolation=cv2.INTER_AREA if height > HEIGHT else cv2.INTER_LINEAR)
+    contrast = np.abs(scaled.astype(np.float32) - np.float32(np.median(scaled)))
     strongest = float(np.percentile(contrast, 98))
     return None if strongest < _LEAST_CONTRAST else np.minimum(contrast / np.float32(strongest), np.float32(1.0))
 
 
 def _inked_rows(grey: NDArray[np.uint8]) -> slice | None:
-    """The rows of a line that hold ink, and a little paper: detectors leave more of it around some lines than others."""
+    """The rows of a line that hold ink, and a little paper: detectors leave more around some lines than others."""
     height, width = grey.shape
     contrast = np.abs(grey.astype(np.int16) - np.int16(np.median(grey)))
     strongest = float(np.percentile(contrast, 98))

@@ -63,7 +63,7 @@ def test_what_is_not_the_file_is_not_kept(server, tmp_path, fault):
     else:
         server.files["/some/path/tiny.onnx"] = BYTES[:-1000]
         server.short[0] = 1000
-    with pytest.raises(NetworkError, match="tiny.onnx"):
+    with pytest.raises(NetworkError, match=r"tiny\.onnx"):
         fetch_file(URL, tmp_path / "tiny.onnx", SHA256, mirror=server.url)
     assert list(tmp_path.iterdir()) == []
 

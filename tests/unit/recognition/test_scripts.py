@@ -1,4 +1,4 @@
-"""The detector of scripts: its border to the rest. How well it tells is measured in tests/integration/test_scripts.py."""
+"""The detector of scripts: its border to the rest. How well it tells: tests/integration/test_scripts.py."""
 
 import cv2
 import numpy as np
