@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from pagemill.document.direction import is_right_to_left
 from pagemill.document.geometry import split_when
 from pagemill.document.labels import PICTURES, Label
-from pagemill.parsing.lines import is_right_to_left, join_rows
+from pagemill.parsing.lines import join_rows
 from pagemill.parsing.thresholds import PARSING
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def notes_text(rows: Sequence[Row]) -> str:
 def list_text(rows: Sequence[Row]) -> str:
     """A list as text: one item a line with its marker as printed, two spaces deeper for every level."""
     items = items_of(rows)
-    nesting = _Nesting(rtl=is_right_to_left([line for row in rows for line in row.lines]))
+    nesting = _Nesting(rtl=is_right_to_left("".join(line.text for row in rows for line in row.lines)))
     return "\n".join("  " * nesting.depth_of(item[0]) + join_rows(item) for item in items)
 
 
@@ -151,7 +152,7 @@ def _is_item(start: Marker | None, others: Iterable[Marker | None]) -> bool:
 
 def _nest(blocks: Sequence[Block]) -> None:
     """Write the texts of lists that follow each other with one nesting."""
-    nesting = _Nesting(rtl=is_right_to_left([line for block in blocks for line in block.lines]))
+    nesting = _Nesting(rtl=is_right_to_left("".join(line.text for block in blocks for line in block.lines)))
     for block in blocks:
         items = items_of(block.rows)
         block.text = "\n".join("  " * nesting.depth_of(item[0]) + join_rows(item) for item in items)
