@@ -32,6 +32,8 @@ R = TypeVar("R")
 
 PRIMARY = "rapidocr"
 """The engine that reads every line first: the fastest for the scripts it covers."""
+_LAST = "tesseract"
+"""The engine for what no other reads: one that somebody installed is meant to be used."""
 
 
 class TextReading:
@@ -123,6 +125,6 @@ def _detect(detector: TextDetector, page: Pixels) -> list[DetectedLine]:
 
 
 def offers() -> dict[str, RecognizerOffer]:
-    """What all installed recognition engines offer, the primary first."""
-    names = sorted(engines.names(engines.TEXT_ENGINES), key=lambda name: (name != PRIMARY, name))
+    """What all installed recognition engines offer, the primary first; the first that reads a language reads it."""
+    names = sorted(engines.names(engines.TEXT_ENGINES), key=lambda name: (name != PRIMARY, name == _LAST, name))
     return {offer.name: offer for name in names for offer in engines.load(engines.TEXT_ENGINES, name)()}
