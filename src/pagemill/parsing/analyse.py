@@ -75,9 +75,13 @@ def analyse_page(
     inline = InlineFormulas()
     if page.text_layer is not None and page.text_layer.symbols and len(lines) <= PARSING.max_lines:
         of_layer = [line for line in lines if line.engine == "text-layer"]
-        zones = find_zones(page.text_layer, of_layer)
-        regions, formulas = with_zones(regions, zones)
-        inline = find_inline(page.text_layer, of_layer, {id(line) for zone in zones for line in zone.lines})
+        try:
+            zones = find_zones(page.text_layer, of_layer)
+            inline = find_inline(page.text_layer, of_layer, {id(line) for zone in zones for line in zone.lines})
+            regions, formulas = with_zones(regions, zones)
+        except Exception as error:  # the lines hold all that is said
+            message = f"formulas are given as text: {type(error).__name__}: {error}"
+            record.errors.append(PageError(component="analysis", category="internal", message=message))
     tables = _tables(regions, page.pixels, lines, tables_mode, record.errors)
     assemble_regions(record, regions, lines, tables, formulas, inline)
     record.markdown = page_markdown(record)

@@ -89,12 +89,12 @@ def find_zones(layer: TextLayer, lines: Sequence[TextLine]) -> list[Zone]:
     prose: list[TextLine] = []
     numbers: list[TextLine] = []
     elements: list[_Element] = []
-    for line, own in zip(lines, owned, strict=True):
+    for line, own in sorted(zip(lines, owned, strict=True), key=lambda each: each[0].box[1]):
         if not own:
             continue
         if _NUMBER.match(line.text.strip()):
             numbers.append(line)
-        elif is_prose(line, own):
+        elif is_prose(line, own) or _ends_paragraph(line, prose):
             prose.append(line)
         else:
             elements.append(_Element(union_box(symbol.box for symbol in own), own, line))
@@ -152,6 +152,18 @@ def symbols_of_lines(symbols: Sequence[Symbol], lines: Sequence[TextLine]) -> tu
                     best, least = order[place], off
         (owned[best] if best >= 0 else free).append(symbol)
     return owned, free
+
+
+def _ends_paragraph(line: TextLine, prose: Sequence[TextLine]) -> bool:
+    """Whether a line goes on from words right above it: a display formula is set off, and stands in the middle."""
+    size = line.font_size or line.box[3] - line.box[1]
+    for above in prose:
+        close = -0.3 * size < line.box[1] - above.box[3] < PARSING.formula_set_off * size
+        aligned = abs(line.box[0] - above.box[0]) < size or abs(line.box[2] - above.box[2]) < size
+        wider = above.box[2] - above.box[0] > line.box[2] - line.box[0]
+        if close and aligned and wider:
+            return True
+    return False
 
 
 def is_prose(line: TextLine, symbols: Sequence[Symbol]) -> bool:

@@ -115,12 +115,14 @@ def _end_of_formula(words: Sequence[Word], of_word: Sequence[Sequence[Symbol]], 
     while reached < len(words):
         if _is_math(of_word[reached]):
             end = reached = reached + 1
-            if words[end - 1].text[-1:] in _ENDS and not words[end - 1].text[-1:].isalnum():
+            if words[end - 1].text[-1:] in _ENDS:
                 break  # a comma between two formulas is the text's
         elif _BRIDGE.match(words[reached].text) or words[reached].text in FUNCTIONS:
             reached += 1
             if _ends_relation(words, reached):
                 end = reached
+            if words[reached - 1].text[-1:] in _ENDS:
+                break
         else:
             break
     return end

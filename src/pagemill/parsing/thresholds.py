@@ -230,7 +230,7 @@ class ParsingThresholds:
     # Formulas of a text layer, in units of their font size; TeX's own distances in brackets.
     max_symbols = 20_000
     """A page of small print with formulas has 8,000."""
-    max_formula_elements = 1_200
+    max_formula_elements = 600
     """Each is compared with all others."""
     formula_prose = 0.5
     """Share of letters of a word from which a line is no formula."""
@@ -251,6 +251,8 @@ class ParsingThresholds:
     """Longest fraction bar."""
     formula_apart = 0.8
     """Nearest that words of another column stand (a column gap: 1; a space: 0.33)."""
+    formula_set_off = 0.5
+    """Least space above a display formula (TeX: 1; between lines of text 0 to 0.4)."""
     formula_aside_words = 4
     formula_next_line = 1.1
     """Farthest that a line stands which goes on with a relation (between lines of one formula: 0.4 to 0.9)."""
