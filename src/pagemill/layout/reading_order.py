@@ -15,7 +15,7 @@ from pagemill.layout.thresholds import LAYOUT
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pagemill.imaging.types import Flags, Floats
+    from pagemill.imaging.types import Flags, Floats, Indices
 
 _BODY = 1
 _PARTS = {Label.HEADER: 0, Label.HEADER_IMAGE: 0, Label.FOOTNOTE: 2, Label.ASIDE_TEXT: 3}
@@ -72,8 +72,10 @@ def reading_order(
     for members in groups:
         units = _units(boxes, labels, members, page_size[1])
         frames = np.array([frame_of(boxes[unit]) for unit in units]).reshape(-1, 4)
-        frames = _with_hanging_heads(frames, [all(labels[index] in TITLES for index in unit) for unit in units])
-        by_geometry = [index for unit in _best_order(frames, units, numbers) for index in units[unit]]
+        titles = np.array([all(labels[index] in TITLES for index in unit) for unit in units], dtype=bool)
+        frames = _with_wide_heads(_with_hanging_heads(frames, titles), titles)
+        shown = np.array([any(labels[index] in _CAPTIONED for index in unit) for unit in units], dtype=bool)
+        by_geometry = [index for unit in _around_insets(frames, shown, units, numbers) for index in units[unit]]
         order += by_geometry if ranks is None else _by_rank(by_geometry, ranks)
     return order
 
@@ -126,17 +128,34 @@ def _owner(boxes: Floats, caption: int, owners: list[int], members: list[int], p
     return min(found)[-1] if found else None
 
 
-def _with_hanging_heads(frames: Floats, titles: Sequence[bool]) -> Floats:
+def _with_wide_heads(frames: Floats, titles: Flags) -> Floats:
+    """Frames, those of headings over several columns widened to the page where all columns break at their height.
+
+    The heading of an article in a newspaper may be shorter than the article, whose last columns would follow the
+    article above them.
+    """
+    result = frames.copy()
+    slack = LAYOUT.side_by_side * (frames[:, 3] - frames[:, 1])
+    for head in np.flatnonzero(titles).tolist():
+        left, top, right, bottom = frames[head]
+        crossed = (frames[:, 1] < top - slack) & (frames[:, 3] > top + slack)
+        below = (frames[:, 1] >= bottom - slack) & (frames[:, 0] < right) & (frames[:, 2] > left)
+        columns = frames[below]
+        if not crossed.any() and len(columns) and (columns[:, None, 2] <= columns[:, 0]).any():
+            result[head, [0, 2]] = frames[:, 0].min(), frames[:, 2].max()
+    return result
+
+
+def _with_hanging_heads(frames: Floats, titles: Flags) -> Floats:
     """Frames, those of headings that stand in a margin of their own widened over the text beside them.
 
     Such headings are no column: each is read before the text that begins below or beside it.
     """
-    if not any(titles) or all(titles):
+    if not titles.any() or titles.all():
         return frames
     same_column, _ = _relations(frames)
-    title = np.array(titles)
-    hanging = title & ~(same_column & ~title).any(axis=1)
-    text = frames[~title]
+    hanging = titles & ~(same_column & ~titles).any(axis=1)
+    text = frames[~titles]
     hanging &= frames[:, 2] <= text[:, 0].min()
     if hanging.any():
         frames = frames.copy()
@@ -144,6 +163,38 @@ def _with_hanging_heads(frames: Floats, titles: Sequence[bool]) -> Floats:
         # Beside its text a heading comes first by where it begins.
         frames[hanging, 3] = frames[hanging, 1]
     return frames
+
+
+def _around_insets(
+    frames: Floats, shown: Flags, units: list[list[int]], numbers: Sequence[int | None] | None
+) -> list[int]:
+    """The order of units; figures that two columns flow around part neither, and follow the text at their left."""
+    insets = _insets(frames, shown)
+    if not len(insets):
+        return _best_order(frames, units, numbers)
+    rest = np.setdiff1d(np.arange(len(frames)), insets)
+    order = [int(rest[place]) for place in _best_order(frames[rest], [units[unit] for unit in rest], numbers)]
+    _, same_row = _relations(frames)
+    for inset in insets.tolist():
+        beside = [place for place, unit in enumerate(order) if same_row[inset, unit] and not shown[unit]]
+        at_left = [place for place in beside if frames[order[place], 0] < frames[inset, 0]]
+        order.insert(1 + max(at_left), inset)
+    return order
+
+
+def _insets(frames: Floats, shown: Flags) -> Indices:
+    """Figures over the gutter of two columns of text with text of both beside them."""
+    if not shown.any() or len(frames) < 3:
+        return np.empty(0, dtype=np.intp)
+    same_column, same_row = _relations(frames)
+    beside = same_row & ~same_column & ~shown
+    left = (beside & (frames[:, 0] < frames[:, None, 0])).any(axis=1)
+    right = (beside & (frames[:, 2] > frames[:, None, 2])).any(axis=1)
+    over = same_column & ~shown  # over[figure, text]
+    apart = ~same_column
+    np.fill_diagonal(apart, val=False)
+    parted = (_by_way_of(over, apart) & over).any(axis=1)
+    return np.flatnonzero(shown & left & right & parted)
 
 
 def _best_order(frames: Floats, units: list[list[int]], numbers: Sequence[int | None] | None) -> list[int]:

@@ -207,6 +207,8 @@ def mark_captions(blocks: Sequence[Block]) -> None:
             block.label = Label.TEXT
         elif block.label is Label.FIGURE_TITLE and not shown and NUMBERED_HEADING.match(block.plain):
             block.label = Label.PARAGRAPH_TITLE
+        elif block.label is Label.FIGURE_TITLE and not shown and not is_caption(block.plain):
+            block.label = Label.TEXT
         elif (
             block.label in RUNNING_TEXT | TITLES
             and 0 < len(block.rows) <= PARSING.caption_rows

@@ -163,7 +163,9 @@ def rows_of(lines: Sequence[TextLine]) -> list[Row]:
 
 def _level_rows(lines: Sequence[TextLine]) -> list[Row]:
     if sum(is_vertical(line) for line in lines) * 2 > len(lines):
-        return [_row([line]) for line in sorted(lines, key=lambda line: (-line.box[0] - line.box[2], line.box[1]))]
+        return [
+            _row([line]) for tier in _tiers(lines) for line in sorted(tier, key=lambda one: -one.box[0] - one.box[2])
+        ]
     boxes = as_array(line.box for line in lines)
     centre = (boxes[:, 1] + boxes[:, 3]) / 2
     size = np.array([line_size(line) for line in lines])
@@ -184,6 +186,18 @@ def _level_rows(lines: Sequence[TextLine]) -> list[Row]:
     for i in caps:
         rows = _with_drop_cap(rows, lines[i])
     return rows
+
+
+def _tiers(lines: Sequence[TextLine]) -> list[list[TextLine]]:
+    """Vertical lines in the tiers in which they stand one above the other, from the top; each reads from the right."""
+    tiers: list[list[TextLine]] = []
+    bottom = -math.inf
+    for line in sorted(lines, key=lambda line: line.box[1]):
+        if not tiers or line.box[1] >= bottom - PARSING.tier_overlap * line_size(line):
+            tiers.append([])
+        tiers[-1].append(line)
+        bottom = max(bottom, line.box[3])
+    return tiers
 
 
 def _may_be_drop_cap(line: TextLine) -> bool:

@@ -80,7 +80,8 @@ def _is_fixed(lines: Sequence[TextLine]) -> bool:
     pitch, length = _pitches(lines)
     printed = _printed(lines)
     if (
-        length.sum() < PARSING.code_characters
+        len(pitch) < 2  # one word is of one width
+        or length.sum() < PARSING.code_characters
         or sum(char.isascii() for char in printed) < PARSING.code_ascii * len(printed)
         or sum(char.isdecimal() for char in printed) > 0.5 * len(printed)
     ):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pagemill.document.labels import RUNNING_TEXT, TITLES, Label
 from pagemill.parsing.lines import is_vertical
+from pagemill.parsing.paragraphs import HAS_WORD, ends_sentence
 from pagemill.parsing.thresholds import PARSING
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ _RUNNING = re.compile(
 _NOTE_WORD = re.compile(r"^\W{0,2}\d{0,3}\)?\s*[^\W\d]")
 """A mark and a word, which a numbered list item with its point is not."""
 _FOOTNOTE = re.compile(r"^(?:\d{1,3}\)?|\*{1,3}|[†‡§¶]+|[a-e]\)|\(\d{1,2}\)|주\s?\d?[:)])\s*\D")
+_SURE_NOTE = re.compile(r"^(?:\d{1,2}\)|\*{1,3}\s|[†‡§¶]+|주\s?\d?[:)])\s*\S")
+"""Marks that no running foot starts with."""
 
 
 def mark_margins(blocks: Sequence[Block], width: int, height: int, body: float) -> None:
@@ -52,8 +55,13 @@ def mark_margins(blocks: Sequence[Block], width: int, height: int, body: float) 
         body: Font size of running text in pixels.
     """
     for block in blocks:
-        if block.label in _FURNITURE and block.rows and _is_inside(block, width, height) and not _is_number(block):
-            block.label = Label.TEXT
+        if block.label in _FURNITURE and block.rows and not _is_number(block):
+            if _is_inside(block, width, height):
+                block.label = Label.TEXT
+            elif _is_large(block, body):
+                block.label = Label.PARAGRAPH_TITLE
+            elif block.label is Label.FOOTER and _is_note(block, body):
+                block.label = Label.FOOTNOTE
         if _is_aside(block, width):
             block.label = Label.ASIDE_TEXT
     for edge in (0, height):
@@ -86,6 +94,20 @@ def _is_inside(block: Block, width: int, height: int) -> bool:
     _, y1, _, y2 = block.box
     distance = y1 if block.label is Label.HEADER else height - y2
     return distance > PARSING.furniture_reach * height and not _is_upright_at_side(block, width, 1)
+
+
+def _is_large(block: Block, body: float) -> bool:
+    """Whether what layout takes for a running head is set too large for one: the title of a newspaper or a leaflet."""
+    large = block.size > (PARSING.title_size if block.measured else PARSING.promoted_size_read) * body
+    return block.label is Label.HEADER and large and HAS_WORD.search(block.plain) is not None
+
+
+def _is_note(block: Block, body: float) -> bool:
+    """Whether what stands at the foot of a page is a footnote: a sure mark, or a mark and a sentence, small."""
+    sentence = ends_sentence(block.plain) or _SURE_NOTE.match(block.plain) is not None
+    words = len(block.plain.split()) > PARSING.note_words and sentence
+    small = block.size <= PARSING.small_print_read * body
+    return small and words and _FOOTNOTE.match(block.plain) is not None
 
 
 def _is_upright_at_side(block: Block, width: int, slender: int) -> bool:
@@ -138,6 +160,8 @@ def _kind(block: Block, blocks: Sequence[Block], height: int, body: float, total
         return None
     if _is_number(block) and total_rows > 1:
         return Label.NUMBER
+    if edge and _is_note(block, body):
+        return None
     running = Label.FOOTER if edge else Label.HEADER
     text = block.plain.strip()
     if _RUNNING.search(text) and block.size < PARSING.running_words_size * body:

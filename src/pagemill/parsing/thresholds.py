@@ -59,6 +59,8 @@ class ParsingThresholds:
     """Distance of middles within which lines are one row."""
     row_overlap = 0.5
     """Share of the narrower line over another from which both cannot be in one row."""
+    tier_overlap = 0.5
+    """Overlap in height up to which vertical lines are in tiers one above the other."""
     drop_cap = 1.8
     """Least size of an initial over the rows beside it."""
     drop_cap_reach = 0.4
@@ -201,6 +203,8 @@ class ParsingThresholds:
     """The same for what layout takes for a title."""
     letterhead = (1.5, 1000, 2.5)
     """The same for a letterhead or the lettering of a logo."""
+    note_words = 3
+    """Words of a foot beyond which it may be a footnote, if it ends as a sentence does."""
     footnote_gap = 0.7
     footnote_zone = 0.6
     """Share of the page height below which footnotes are."""

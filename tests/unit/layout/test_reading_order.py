@@ -29,6 +29,40 @@ def test_elements_across_the_columns_part_them() -> None:
     assert order(*boxes) == [4, 5, 2, 1, 0, 3]
 
 
+def test_nothing_beside_anything_is_one_column() -> None:
+    title, heading, text, date, rest = (
+        (30, 5, 70, 10), (10, 14, 25, 17), (10, 20, 90, 60), (70, 70, 90, 74), (10, 80, 60, 90),
+    )  # fmt: skip
+    assert order(heading, title, rest, date, text) == [1, 0, 4, 3, 2]
+
+
+def test_the_right_column_goes_on_alone_after_the_left() -> None:
+    left, right = [(10, 10, 48, 40)], [(52, 10, 90, 40), (52, 45, 90, 80)]
+    assert order(*right, *left) == [2, 0, 1]
+
+
+def test_columns_flow_around_a_centred_picture() -> None:
+    left = [(10, 10, 48, 38), (10, 42, 28, 68), (10, 72, 48, 120)]
+    right = [(52, 10, 90, 38), (72, 42, 90, 68), (52, 72, 90, 120)]
+    labels = [Label.TEXT] * 6 + [Label.IMAGE]
+    assert order(*right, *left, (32, 42, 68, 68), labels=labels) == [3, 4, 6, 5, 0, 1, 2]
+
+
+def test_a_picture_of_a_middle_column_stays_in_it() -> None:
+    left, middle, right = (10, 10, 34, 120), [(38, 10, 62, 40), (38, 45, 62, 70), (38, 75, 62, 120)], (66, 10, 90, 120)
+    labels = [Label.TEXT, Label.TEXT, Label.IMAGE, Label.TEXT, Label.TEXT]
+    assert order(left, *middle, right, labels=labels) == [0, 1, 2, 3, 4]
+
+
+def test_a_heading_parts_all_columns_that_break_at_its_height() -> None:
+    above = [(5, 10, 33, 60), (37, 10, 62, 58), (66, 12, 95, 60)]
+    head, below = (5, 64, 60, 70), [(5, 74, 33, 120), (37, 74, 62, 120), (66, 74, 95, 120)]
+    labels = [Label.TEXT] * 3 + [Label.PARAGRAPH_TITLE] + [Label.TEXT] * 3
+    assert order(*above, head, *below, labels=labels) == [0, 1, 2, 3, 4, 5, 6]
+    crossing = (66, 12, 95, 120)
+    assert order(*above[:2], crossing, head, *below[:2], labels=labels[:6]) == [0, 1, 3, 4, 5, 2]
+
+
 def test_a_skewed_page_keeps_its_columns() -> None:
     left = [(10, 10, 49, 40), (11, 42, 50, 80)]
     right = [(50, 11, 89, 41), (51, 43, 90, 81)]  # the columns' frames overlap a little in x

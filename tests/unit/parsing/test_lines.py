@@ -47,3 +47,13 @@ def test_lines_upside_down_read_from_the_bottom_right_to_the_top_left():
     assert [row.text for row in rows] == ["first row", "second row", "third row"]
     assert rows[1].box == (200, 130, 300, 150)
     assert rows[1].lines == [lines[1], lines[2]]
+
+
+def test_vertical_columns_read_from_the_right_tier_by_tier():
+    def column(text, x, top, bottom):
+        return TextLine(text=text, box=(x, top, x + 20, bottom), font_size=20.0)
+
+    lower = [column("lower right", 100, 420, 800), column("lower left", 60, 420, 700)]
+    upper = [column("upper left", 60, 10, 400), column("upper right", 100, 30, 400)]
+    rows = rows_of([*lower, *upper])
+    assert [row.text for row in rows] == ["upper right", "upper left", "lower right", "lower left"]

@@ -5,7 +5,7 @@ import pytest
 from pagemill.document.labels import Label
 from pagemill.document.page import TextLine
 from pagemill.parsing.blocks import Block
-from pagemill.parsing.headings import is_caption, join_names
+from pagemill.parsing.headings import is_caption, join_names, mark_captions
 from pagemill.parsing.lines import rows_of
 from pagemill.parsing.lists import marker
 from pagemill.parsing.margins import PAGE_NUMBER, mark_margins
@@ -115,3 +115,34 @@ def test_a_page_number_far_from_the_edge_is_one_where_layout_says_so():
     text = [block_of(Label.TEXT, (100, y, 600, y + 20)) for y in (300, 330, 360, 390)]
     mark_margins([number, *text], 700, 1000, 20.0)
     assert number.label is Label.NUMBER
+
+
+def page_of(label, text, size, top):
+    """A body of ten rows, and one more block at a height; its label after its margins were marked."""
+    lines = [TextLine(text="a body row", box=(100, 200 + 40 * i, 700, 220 + 40 * i), font_size=20.0) for i in range(10)]
+    body = Block((100, 200, 700, 580), Label.TEXT, rows_of(lines), "model", 0.9)
+    line = TextLine(text=text, box=(100, top, 100 + 0.5 * size * len(text), top + size), font_size=size)
+    block = Block(line.box, label, rows_of([line]), "model", 0.9)
+    mark_margins([block, body], 800, 1000, 20.0)
+    return block.label
+
+
+def test_large_text_at_the_top_is_no_running_head():
+    assert page_of(Label.HEADER, "The Harbour Gazette", 40.0, 30) is Label.PARAGRAPH_TITLE
+    assert page_of(Label.HEADER, "The Harbour Gazette", 18.0, 30) is Label.HEADER
+
+
+def test_a_footnote_is_no_foot():
+    assert page_of(Label.FOOTER, "1 See the minutes of the council.", 16.0, 950) is Label.FOOTNOTE
+    assert page_of(Label.TEXT, "1) 조례 제3조와 제4조를 참고한다.", 16.0, 950) is Label.FOOTNOTE
+    assert page_of(Label.FOOTER, "1) 조례 제3조에 관한 지침 참고", 16.0, 950) is Label.FOOTNOTE
+    assert page_of(Label.FOOTER, "24 Annual report", 16.0, 950) is Label.FOOTER
+
+
+def test_what_names_no_figure_is_a_caption_only_where_one_is_shown():
+    blocks = in_one_row(Label.FIGURE_TITLE, "Later")
+    mark_captions(blocks)
+    assert blocks[0].label is Label.TEXT
+    blocks = [*in_one_row(Label.FIGURE_TITLE, "Later"), Block((10, 30, 50, 90), Label.IMAGE, [])]
+    mark_captions(blocks)
+    assert blocks[0].label is Label.FIGURE_TITLE
