@@ -286,7 +286,7 @@ class ParsingThresholds:
     code_near = (-0.5, 1.5)
     """Gap, in heights of the row, of a row that belongs to a code block."""
 
-    # Bullets recognised by their shape. Chosen on drawn bullets of nine Korean fonts at 150 to 300 dpi.
+    # Bullets recognised by their shape. Chosen on 13 drawn plans in nine Korean fonts at 200 dpi.
     bullet_pixels = 12.0
     """Least font size in pixels whose bullets show a shape."""
     bullet_reach = 2.4
