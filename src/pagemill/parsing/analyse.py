@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pagemill.config.modes import TablesMode
-from pagemill.document.geometry import area, as_array, intersection
+from pagemill.document.geometry import area, as_array, intersection, union_box
 from pagemill.document.labels import FIGURES, Label
 from pagemill.document.page import PageError
 from pagemill.errors import PagemillError
 from pagemill.export.markdown import page_markdown
 from pagemill.layout.base import DetectedRegion
 from pagemill.layout.fallback import complete_regions
-from pagemill.layout.misread import is_columns_of_text
+from pagemill.layout.misread import find_table, is_columns_of_text
+from pagemill.layout.text_blocks import rows_of as text_rows_of
 from pagemill.parsing.assemble import assemble_regions
 from pagemill.parsing.bullets import restore_bullets
 from pagemill.parsing.formula_zones import find_zones, with_zones
@@ -26,12 +27,16 @@ from pagemill.parsing.lists import is_bulleted
 from pagemill.parsing.record import begun_record
 from pagemill.parsing.thresholds import PARSING
 from pagemill.tables.find import find_tables
+from pagemill.tables.prose import prose_share
 from pagemill.tables.recognize import recognize_table
 from pagemill.tables.structure_model import packaged_model
+from pagemill.tables.thresholds import TABLES
 
 if TYPE_CHECKING:
     from collections import defaultdict
     from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
     from pagemill.document.geometry import Box
     from pagemill.document.page import PageResult, TextLine
@@ -65,7 +70,11 @@ def analyse_page(
         record.errors.append(PageError(component="layout", category="too_large", message=message))
     else:
         lines = restore_bullets(lines, page.pixels)
-        detected = [*detected, *_missed_tables(detected, page.pixels, lines)]
+        detected = [
+            _as_table(region, page.pixels, lines) for region in detected if not _is_prose(region, page.pixels, lines)
+        ]
+        tables_missed = _missed_tables(detected, page.pixels, lines)
+        detected = [region for region in detected if not _is_any_of(region, tables_missed)] + tables_missed
         if page.text_layer is not None:
             detected += _missed_pictures(detected, page.image_boxes, lines, size)
         regions = complete_regions(detected, [line.box for line in lines], page.pixels)
@@ -98,38 +107,105 @@ def _missed_tables(
     pictures = [
         region.box for region in detected if region.label in FIGURES and (region.score or 0.0) >= PARSING.sure_picture
     ]
-    return [
-        DetectedRegion(box=box, label=Label.TABLE, score=None, source="ruling-lines")
-        for box in find_tables(pixels, lines)
-        if sum(intersection(box, other) for other in known) < PARSING.region_covered * area(box)
-        and max((intersection(box, other) for other in pictures), default=0.0) < PARSING.table_in_picture * area(box)
-        and _is_grid(pixels, box, lines)
-    ]
+    missed = []
+    for box in find_tables(pixels, lines):
+        around = [p for p in pictures if intersection(box, p) >= PARSING.table_in_picture * area(box)]
+        # A grid in a picture is lettering, but for one that is the picture, with text in most of its cells.
+        filled = 0.0
+        if around:
+            is_all = all(intersection(box, p) >= PARSING.table_is_picture * area(p) for p in around)
+            filled = PARSING.table_filled if is_all else 1.1
+        if sum(intersection(box, other) for other in known) < PARSING.region_covered * area(box) and _is_grid(
+            pixels, box, lines, filled
+        ):
+            missed.append(DetectedRegion(box=box, label=Label.TABLE, score=None, source="ruling-lines"))
+    return missed
+
+
+def _is_any_of(region: DetectedRegion, tables: Sequence[DetectedRegion]) -> bool:
+    """Whether a picture is one of the tables."""
+    covered = max((intersection(region.box, table.box) for table in tables), default=0.0)
+    return region.label in FIGURES and covered >= PARSING.table_is_picture * area(region.box)
 
 
 def _is_page_area(region: DetectedRegion, pixels: Pixels, lines: Sequence[TextLine]) -> bool:
     """Whether a supposed table is columns of text with, maybe, tables in them: layout dissolves it."""
-    inside = [line.box for line in lines if intersection(line.box, region.box) > PARSING.line_in_table * area(line.box)]
-    return is_columns_of_text(np.array(region.box), as_array(inside), pixels)
+    inside = as_array(line.box for line in _inside(region.box, lines))
+    return is_columns_of_text(np.array(region.box), inside, pixels)
 
 
-def _is_grid(pixels: Pixels, box: Box, lines: Sequence[TextLine]) -> bool:
-    """Whether rules have text in two rows and columns at least: lined paper and frames do not."""
+def _as_table(region: DetectedRegion, pixels: Pixels, lines: Sequence[TextLine]) -> DetectedRegion:
+    """A "formula" or "picture" that is nothing but a table without rules, as that table; others as they are."""
+    if region.label not in (Label.DISPLAY_FORMULA, Label.IMAGE):
+        return region
+    inside = _inside(region.box, lines)
+    if len(inside) > PARSING.max_lines:
+        return region
+    boxes = as_array(line.box for line in inside)
+    found = find_table(boxes) if len(inside) else None
+    if found is None or not _is_tabular([inside[i].text for i in found]) or not _is_text_alone(region, pixels, boxes):
+        return region
+    # Heads that span columns stand above; a caption is alone in its row.
+    members = set(found.tolist())
+    cells = [row for row in text_rows_of(boxes) if len(row) > 1 or members.intersection(row.tolist())]
+    box = union_box(inside[i].box for row in cells for i in row.tolist())
+    return replace(region, label=Label.TABLE, box=box, polygon=None)
+
+
+def _is_tabular(texts: Sequence[str]) -> bool:
+    """Whether texts are those of cells: words and numbers, not the letters and signs of a matrix."""
+    told = sum(sum(map(str.isalnum, text)) >= PARSING.cell_characters for text in texts)
+    return told >= PARSING.cells_told * len(texts)
+
+
+def _is_text_alone(region: DetectedRegion, pixels: Pixels, boxes: NDArray[np.float64]) -> bool:
+    """Whether a region shows nothing but its lines of text."""
+    x, y = int(region.box[0]), int(region.box[1])
+    shown = pixels[y : int(region.box[3]), x : int(region.box[2])].astype(np.int16)
+    if not shown.size:
+        return False
+    ink = np.abs(shown - np.median(shown, axis=(0, 1))).max(axis=2) > PARSING.ink
+    for x1, y1, x2, y2 in boxes - np.array([x, y, x, y]):
+        margin = (y2 - y1) / 4
+        ink[max(0, int(y1 - margin)) : int(y2 + margin) + 1, max(0, int(x1 - margin)) : int(x2 + margin) + 1] = False
+    return float(ink.mean()) < PARSING.text_alone
+
+
+def _inside(box: Box, lines: Sequence[TextLine]) -> list[TextLine]:
+    return [line for line in lines if intersection(line.box, box) > PARSING.line_in_table * area(line.box)]
+
+
+def _is_prose(region: DetectedRegion, pixels: Pixels, lines: Sequence[TextLine]) -> bool:
+    """Whether a supposed table is running text, in columns or not, that rules do not divide into rows."""
+    if region.label is not Label.TABLE or prose_share(_inside(region.box, lines)) < TABLES.prose:
+        return False
+    table = recognize_table(pixels, region.box, lines)
+    return table is None or table.method != "rules" or table.rows < TABLES.ruled_prose_rows
+
+
+def _is_grid(pixels: Pixels, box: Box, lines: Sequence[TextLine], filled: float = 0.0) -> bool:
+    """Whether rules have text in two rows and columns at least, and in a share of cells: paper and frames do not."""
     try:
         table = recognize_table(pixels, box, lines)
     except Exception:  # told when the table is recognized for good
         return True
     told = [cell for cell in table.cells if cell.text] if table is not None else []
-    return len({cell.row for cell in told}) > 1 and len({cell.column for cell in told}) > 1
+    rows = len({cell.row for cell in told})
+    if prose_share(_inside(box, lines)) >= TABLES.prose and rows < TABLES.ruled_prose_rows:
+        return False
+    enough = table is not None and len(told) >= filled * len(table.cells)
+    return enough and rows > 1 and len({cell.column for cell in told}) > 1
 
 
 def _without_lists(
     regions: Sequence[DetectedRegion], members: defaultdict[int, list[TextLine]]
 ) -> list[DetectedRegion]:
-    """Tables of bullets and texts are lists."""
+    """Tables of bullets and texts are lists; those that only the places of lines suggested may be running text."""
     return [
         replace(region, label=Label.TEXT)
-        if region.label is Label.TABLE and region.source != "ruling-lines" and is_bulleted(rows_of(members[i]))
+        if region.label is Label.TABLE
+        and region.source != "ruling-lines"
+        and (is_bulleted(rows_of(members[i])) or (region.score is None and prose_share(members[i]) >= TABLES.prose))
         else region
         for i, region in enumerate(regions)
     ]

@@ -16,6 +16,16 @@ class ParsingThresholds:
     """Score from which a detected picture is believed: screenshots and diagrams have rules too."""
     table_in_picture = 0.8
     """Share of a ruled table inside such a picture from which it is part of the picture."""
+    table_is_picture = 0.7
+    """Share of a picture's area that a ruled grid covers from which the picture is the table."""
+    cell_characters, cells_told = 2, 0.7
+    """Letters and digits of a cell that tells something, and the share of such cells in a table; a matrix has fewer."""
+    ink = 40
+    """Grey levels from the ground that are drawn."""
+    text_alone = 0.002
+    """Share of drawn pixels beside the lines of text below which a region is text alone, but for specks."""
+    table_filled = 0.5
+    """Share of such a grid's cells that hold text; the grid of a chart or a map holds less."""
     picture_side = 0.04
     """Share of the page's shorter side; smaller images are icons, bullets and rules."""
     picture_area = 0.5

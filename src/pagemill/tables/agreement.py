@@ -76,13 +76,12 @@ def _parted(cells: Sequence[GridCell], rules: Rules, text_height: float) -> Iter
 
 
 def _torn(cells: Sequence[GridCell], walls: Sequence[Rule], text_height: float) -> Iterator[TableWord]:
-    """Words right behind a word of another cell."""
+    """Words of runs without a gap that lie in several cells."""
     owner = {id(word): index for index, cell in enumerate(cells) for word in cell.words}
     for line in text_rows([word for cell in cells for word in cell.words], text_height):
         for run in chunks_of_row(line, TABLES.word_space * text_height, walls):
-            for before, word in pairwise(run):
-                if owner[id(before)] != owner[id(word)]:
-                    yield word
+            if len({owner[id(word)] for word in run}) > 1:
+                yield from run
 
 
 def _spaced_wrongly(cells: Sequence[GridCell], text_height: float) -> Iterator[TableWord]:

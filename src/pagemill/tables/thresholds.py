@@ -147,5 +147,20 @@ class TableThresholds:
     margins = (0.0, 0.5, -0.25)
     """Margins around the table with which the model is asked, until its answer agrees surely."""
 
+    # Running text.
+    prose = 0.7
+    """Share of characters in paragraphs from which text is prose and no table: drawn tables have up to .60, those of
+    PubTabNet's examples up to .63; columns of prose mostly .8 and more."""
+    prose_words, prose_characters = 3, 10
+    """Least words, or characters of scripts without spaces, of a line that tells."""
+    paragraph_lines = 4
+    """Least lines of a paragraph; cells wrap into fewer."""
+    ruled_prose_rows = 3
+    """Least rows that rules draw of a table whose cells are paragraphs: columns and frames have fewer."""
+    stacked = 0.5
+    """Share of the narrower line's width below or above the other from which they stand in one column."""
+    most_prose_lines = 3000
+    """Lines beyond which no region is looked at: each is compared with each."""
+
 
 TABLES = TableThresholds()

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import cv2
 import numpy as np
 
+from pagemill.config.modes import TablesMode
 from pagemill.document.identity import PageKey
 from pagemill.document.labels import Label
-from pagemill.document.page import TextLine
+from pagemill.document.page import PageResult, TextLine
+from pagemill.errors import MissingDependencyError
 from pagemill.imaging.page import DecodedPage
 from pagemill.layout.base import DetectedRegion
+from pagemill.parsing import analyse
 from pagemill.parsing.analyse import analyse_page
 from pagemill.sources.base import DocumentRef, PageRef
 
@@ -41,3 +46,98 @@ def test_tables_ruled_across_are_found_below_a_table_that_is_the_page():
     record = analyse_page(REF, DecodedPage(pixels=pixels), [page_wide], lines)
     tables = [region.content or "" for region in record.regions if region.label is Label.TABLE]
     assert [(html.count("<tr>"), html.count("kind")) for html in tables] == [(4, 4), (4, 4)]
+
+
+def grid_page() -> tuple[np.ndarray, list[TextLine]]:
+    """A page with a ruled table of three columns and four rows."""
+    pixels = np.full((900, 1000, 3), 255, np.uint8)
+    for y in range(100, 301, 50):
+        cv2.line(pixels, (100, y), (700, y), 0, 2)
+    for x in range(100, 701, 200):
+        cv2.line(pixels, (x, 100), (x, 300), 0, 2)
+    lines = [
+        TextLine(
+            text=f"cell {row} {column}", box=(120 + 200 * column, 112 + 50 * row, 240 + 200 * column, 136 + 50 * row)
+        )
+        for row in range(4)
+        for column in range(3)
+    ]
+    lines += [TextLine(text="a line of the text below it", box=(100, y, 700, y + 24)) for y in range(400, 800, 34)]
+    for line in lines:
+        x1, y1, x2, y2 = (int(value) for value in line.box)
+        pixels[y1 + 6 : y2 - 6, x1:x2:4] = 0
+    return pixels, lines
+
+
+def tables_of(pixels, lines, *detected: DetectedRegion, **settings) -> PageResult:
+    return analyse_page(REF, DecodedPage(pixels=pixels), detected, lines, **settings)
+
+
+def test_a_ruled_grid_that_is_the_picture_is_a_table():
+    pixels, lines = grid_page()
+    picture = DetectedRegion(box=(95, 95, 705, 305), label=Label.IMAGE, score=0.9, source="onnx")
+    labels = [region.label for region in tables_of(pixels, lines, picture).regions]
+    assert labels.count(Label.TABLE) == 1
+    assert Label.IMAGE not in labels
+    around = replace(picture, box=(20, 20, 980, 390))
+    labels = [region.label for region in tables_of(pixels, lines, around).regions]
+    assert Label.TABLE not in labels, "a grid in a larger picture is part of it"
+    blank = [line for line in lines if line.text.startswith("a line") or line.text in ("cell 0 0", "cell 1 1")]
+    assert Label.TABLE not in [region.label for region in tables_of(pixels, blank, picture).regions]
+
+
+def test_columns_of_prose_are_no_table_whatever_says_so():
+    pixels = np.full((1400, 1000, 3), 255, np.uint8)
+    lines = []
+    for left in (40, 540):
+        for y in range(100, 700, 30):
+            lines.append(TextLine(text="some words of a sentence that goes on", box=(left, y, left + 420, y + 22)))
+    cv2.line(pixels, (20, 80), (980, 80), 0, 2)
+    cv2.line(pixels, (500, 80), (500, 720), 0, 2)
+    cv2.line(pixels, (20, 720), (980, 720), 0, 2)
+    for line in lines:
+        x1, y1, x2, y2 = (int(value) for value in line.box)
+        pixels[y1 + 6 : y2 - 6, x1:x2:4] = 0
+    seen = DetectedRegion(box=(20, 80, 980, 720), label=Label.TABLE, score=0.9, source="onnx")
+    record = tables_of(pixels, lines, seen)
+    assert {region.label for region in record.regions} == {Label.TEXT}
+    assert len(record.regions) >= 2, "the columns stay apart"
+
+
+def test_tables_are_recognized_without_a_model_that_does_not_load(monkeypatch):
+    def broken():
+        raise MissingDependencyError("the table model cannot be loaded", remedy="Reinstall.")
+
+    monkeypatch.setattr(analyse, "packaged_model", broken)
+    pixels, lines = grid_page()
+    seen = DetectedRegion(box=(95, 95, 705, 305), label=Label.TABLE, score=0.9, source="onnx")
+    record = tables_of(pixels, lines, seen, tables_mode=TablesMode.MODEL)
+    (table,) = [region for region in record.regions if region.label is Label.TABLE]
+    assert (table.structure, (table.content or "").count("<tr>")) == ("rules", 4)
+    (error,) = record.errors
+    assert (error.component, error.category, error.remedy) == ("table", MissingDependencyError.category, "Reinstall.")
+    assert not tables_of(pixels, lines, seen, tables_mode=TablesMode.RULES).errors
+
+
+def test_a_formula_that_is_a_table_without_rules_is_a_table():
+    pixels = np.full((900, 1000, 3), 255, np.uint8)
+    seen = DetectedRegion(box=(90, 90, 710, 330), label=Label.DISPLAY_FORMULA, score=0.9, source="onnx")
+
+    def page(*texts: str) -> tuple[np.ndarray, list[TextLine]]:
+        lines = [
+            TextLine(text=texts[(row + column) % len(texts)], box=(x, y, x + 100, y + 24))
+            for row, y in enumerate(range(100, 320, 50))
+            for column, x in enumerate(range(110, 700, 200))
+        ]
+        drawn = pixels.copy()
+        for line in lines:
+            x1, y1, x2, y2 = (int(value) for value in line.box)
+            drawn[y1 + 6 : y2 - 6, x1:x2:4] = 0
+        return drawn, lines
+
+    cells = page("Total", "1,250", "37%")
+    assert [region.label for region in tables_of(*cells, seen).regions] == [Label.TABLE]
+    # Letters and signs are a matrix, and a drawing is a drawing.
+    assert analyse._as_table(seen, *page("a", "0", "+")) is seen
+    cv2.circle(cells[0], (400, 200), 90, (0, 0, 0), 4)
+    assert analyse._as_table(seen, *cells) is seen

@@ -170,7 +170,7 @@ def test_agreement_of_a_grid_with_its_words() -> None:
     assert agreement([*cells_of([[a], [b]]), GridCell(1, 0), GridCell(1, 1)], BARE, 20.0) < 0.5
     # Words without a gap in two cells.
     torn = cells_of([[a], [word("next", 32, 0)]], [[c], [d]])
-    assert agreement(torn, BARE, 20.0) == pytest.approx(0.75)
+    assert agreement(torn, BARE, 20.0) == pytest.approx(0.5)
 
 
 def test_a_rule_between_words_parts_cells() -> None:
