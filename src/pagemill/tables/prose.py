@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pagemill.document.direction import is_right_to_left
 from pagemill.document.geometry import as_array, components
 from pagemill.tables.thresholds import TABLES
-from pagemill.tables.words import is_right_to_left, is_spaceless, usual_height
+from pagemill.tables.words import is_spaceless, usual_height
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +27,7 @@ def prose_share(lines: Sequence[TextLine]) -> float:
     if len(lines) < 2 or len(lines) > TABLES.most_prose_lines:
         return 0.0
     boxes = as_array(line.box for line in lines)
-    if is_right_to_left(line.text for line in lines):
+    if is_right_to_left("".join(line.text for line in lines)):
         boxes[:, [0, 2]] = -boxes[:, [2, 0]]
     height = usual_height(lines)
     x1, x2, middle = boxes[:, 0], boxes[:, 2], (boxes[:, 1] + boxes[:, 3]) / 2
