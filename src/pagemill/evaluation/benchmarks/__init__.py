@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 _CLASSES = {
     "omnidocbench-v1.5": "omnidocbench.benchmark.OmniDocBenchV15",
+    "omnidocbench-v1.7": "omnidocbench.v17.OmniDocBenchV17",
     "mdpbench": "omnidocbench.mdp_bench.MdpBench",
     "dp-bench": "dp_bench.DpBench",
     "olmocr-bench": "olmocr_bench.OlmOcrBench",

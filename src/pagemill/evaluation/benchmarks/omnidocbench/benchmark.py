@@ -6,7 +6,6 @@ import math
 import unicodedata
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import msgspec
 from rapidfuzz.distance import Levenshtein
 
 from pagemill.errors import TooLargeError
@@ -30,14 +29,14 @@ from pagemill.evaluation.benchmark import (
 )
 from pagemill.evaluation.benchmarks.omnidocbench.normalise import normal_table
 from pagemill.evaluation.benchmarks.omnidocbench.pages import PageMatch, TextPair, match_page
-from pagemill.evaluation.benchmarks.omnidocbench.truth import Page, true_elements
+from pagemill.evaluation.benchmarks.omnidocbench.truth import Page, composed, true_elements
 from pagemill.evaluation.files import one_file, read_json
 from pagemill.evaluation.reading_order import order_edit_distance
 from pagemill.evaluation.teds import reference_teds
 from pagemill.evaluation.text import edit_distance, normalise
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
 MAX_CHARACTERS = 500_000
@@ -93,7 +92,7 @@ class OmniDocBenchV15(Benchmark):
 
     def score(self, sample: Sample, prediction: Prediction, rules: Rules = Rules.PAGEMILL) -> SampleScore:
         """Match the page and score its pairs."""
-        markdown, note = _markdown(prediction)
+        markdown, note = markdown_of(prediction)
         if prediction.status is not Status.SCORED and rules is Rules.OFFICIAL:
             return SampleScore(
                 id=sample.id,
@@ -104,7 +103,7 @@ class OmniDocBenchV15(Benchmark):
             )
         page = sample.truth
         if rules is Rules.PAGEMILL:
-            markdown, page = unicodedata.normalize("NFC", markdown), _composed(page)
+            markdown, page = unicodedata.normalize("NFC", markdown), composed(page)
         text, tables = true_elements(page)
         found = match_page(text, tables, markdown)
         metrics, terms, pairs = page_scores(found)
@@ -158,11 +157,13 @@ def prediction_names(image: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((f"{stem}.md", f"{bare}.mmd", f"{bare}.md", f"{image}.md")))
 
 
-def page_scores(found: PageMatch) -> tuple[dict[str, float | None], dict[str, Any], list[Pair]]:
+def page_scores(
+    found: PageMatch, normal: Callable[[str], str] = normal_table
+) -> tuple[dict[str, float | None], dict[str, Any], list[Pair]]:
     """A page's metrics, what figures over pages need beside them, and the pairs to show."""
     tables, pairs = [], []
     for truth, predicted in found.tables:
-        score, structure, note = _teds(truth, predicted)
+        score, structure, note = _teds(truth, predicted, normal)
         tables.append((score, structure))
         pairs.append(
             Pair(
@@ -225,10 +226,10 @@ def _shown(pair: TextPair, kind: Kind) -> Pair:
     )
 
 
-def _teds(truth: str, predicted: str) -> tuple[float, float, str]:
+def _teds(truth: str, predicted: str, normal: Callable[[str], str]) -> tuple[float, float, str]:
     if not predicted:
         return 0.0, 0.0, "no table was predicted"
-    one, two = normal_table(predicted), normal_table(truth)
+    one, two = normal(predicted), normal(truth)
     try:
         return reference_teds(one, two), reference_teds(one, two, structure_only=True), ""
     except TooLargeError as error:
@@ -261,23 +262,12 @@ def _of_samples(scores: Iterable[SampleScore], name: str) -> Figure:
     return mean([value for score in scores for value in score.terms.get(name, ())], "mean over elements of all pages")
 
 
-def _markdown(prediction: Prediction) -> tuple[str, str]:
+def markdown_of(prediction: Prediction) -> tuple[str, str]:
     """What is scored, and why it is not the prediction."""
     text = prediction.text if prediction.status is Status.SCORED else None
     if text is not None and len(text) > MAX_CHARACTERS:
         return "", f"the prediction has over {MAX_CHARACTERS:,} characters: scored as an empty page"
     return text or "", ""
-
-
-def _composed(page: Page) -> Page:
-    def composed(text: str | None) -> str | None:
-        return text if text is None else unicodedata.normalize("NFC", text)
-
-    detections = [
-        msgspec.structs.replace(each, text=composed(each.text), latex=composed(each.latex), html=composed(each.html))
-        for each in page.layout_dets
-    ]
-    return msgspec.structs.replace(page, layout_dets=detections)
 
 
 def _image(folder: Path, name: str) -> Input | None:

@@ -64,8 +64,13 @@ _LOST_CELLS = re.compile(r"-*?:|---")
 """What the rules take for a Markdown table's second line."""
 
 
-def elements_of(markdown: str) -> list[Element]:
-    """Take a prediction apart, in the order in which its elements start."""
+def elements_of(markdown: str, only_text: bool = False) -> list[Element]:
+    """Take a prediction apart, in the order in which its elements start.
+
+    Args:
+        markdown: The prediction.
+        only_text: Take what is left of it for text, whatever it looks like; v1.5 does not.
+    """
     content = _cleaned(markdown)
     found: list[Element] = []
     for category, spans in ((Category.LATEX_TABLE, _latex_tables), (Category.HTML_TABLE, _html_tables)):
@@ -79,7 +84,7 @@ def elements_of(markdown: str) -> list[Element]:
         content = content.replace(match[0], " " * len(match[0]))
     for pattern in _UNWRAPPED:
         content = pattern.sub(r"\1", content)
-    found += _pieces(content)
+    found += _pieces(content, only_text)
     return sorted(found, key=lambda element: element.start)
 
 
@@ -238,7 +243,7 @@ def _merged(block: str) -> str:
     return "\n\n<table>\n" + "\n".join(lines) + "\n</table>\n\n"
 
 
-def _pieces(content: str) -> list[Element]:
+def _pieces(content: str, only_text: bool) -> list[Element]:
     pieces = content.split("\n\n")
     if len(pieces) == 1:
         pieces = content.split("\n")
@@ -246,7 +251,9 @@ def _pieces(content: str) -> list[Element]:
     start = 0
     for piece in pieces:
         text = "\n".join(line.strip() for line in piece.strip().split("\n") if line.strip())
-        if text.startswith("<table") and text.endswith("</table>"):
+        if only_text:
+            found += [Element(Category.TEXT, text, start)] if text else []
+        elif text.startswith("<table") and text.endswith("</table>"):
             found.append(Element(Category.HTML_TABLE, text, start))
         elif text.startswith("$") and text.endswith("$"):
             if text.replace("$", "").strip():

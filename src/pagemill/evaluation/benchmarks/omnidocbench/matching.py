@@ -52,14 +52,45 @@ class Match:
     attributes: list[dict[str, Any]] = field(default_factory=list)
 
 
-def quick_match(truth: Sequence[Element], predicted: Sequence[Element]) -> list[Match]:
+@dataclass(frozen=True, slots=True)
+class MatchRules:
+    """What differs between versions of the matching."""
+
+    normal_text: Callable[[str], str]
+    normal_formula: Callable[[str], str]
+    array: re.Pattern[str]
+    """A formula that is one a line: its ``body``, and its ``columns`` if it has any."""
+    columns: re.Pattern[str]
+    """Columns of such a formula, without separators."""
+    order_of_line: Callable[[float, int], float]
+    """Place in reading order of a line of a formula."""
+    attaches_formulas: bool
+    """Whether a formula can be found within a longer piece."""
+    longest_run: int
+    """Most pieces of one line."""
+
+
+V15 = MatchRules(
+    normal_text=normal_text,
+    normal_formula=normal_formula,
+    array=_ARRAY,
+    columns=re.compile(r"[clr]"),
+    order_of_line=lambda order, line: round(order + line / 10, 1),
+    attaches_formulas=True,
+    longest_run=10**9,
+)
+
+
+def quick_match(truth: Sequence[Element], predicted: Sequence[Element], rules: MatchRules = V15) -> list[Match]:
     """Match the truth of a page with its prediction.
 
     Args:
         truth: Text and formulas in reading order; ``start`` is their place in it.
         predicted: Text and formulas.
+        rules: Of a version.
     """
-    pool = _Pool(_split_arrays(truth, ordered=True), _split_arrays(sorted(predicted, key=_inline_last)))
+    split = _split_arrays(truth, rules, ordered=True), _split_arrays(sorted(predicted, key=_inline_last), rules)
+    pool = _Pool(*split, rules)
     if not pool.truth:
         return []
     if not pool.predicted:
@@ -75,9 +106,12 @@ def quick_match(truth: Sequence[Element], predicted: Sequence[Element]) -> list[
         return [pool.match([index], []) for index in kept_truth]
     lines = [pool.truth[index] for index in kept_truth]
     pieces = [pool.predicted[index] for index in kept_predicted]
+    attachable = {
+        line for line, index in enumerate(kept_truth) if rules.attaches_formulas or not pool.is_formula(index)
+    }
     return [
         pool.match([kept_truth[line] for line in line_group], [kept_predicted[piece] for piece in piece_group])
-        for line_group, piece_group in _pairs(lines, pieces)
+        for line_group, piece_group in _pairs(lines, pieces, rules, attachable)
     ]
 
 
@@ -88,13 +122,16 @@ class _Pool:
     the list that does not: the official scorer does so.
     """
 
-    def __init__(self, truth: Sequence[Element], predicted: Sequence[Element]) -> None:
-        self.truth, self._true_elements = _normalised(truth)
-        self.predicted, self._predicted_elements = _normalised(predicted)
+    def __init__(self, truth: Sequence[Element], predicted: Sequence[Element], rules: MatchRules) -> None:
+        self.truth, self._true_elements = _normalised(truth, rules)
+        self.predicted, self._predicted_elements = _normalised(predicted, rules)
         self._all_truth, self._all_predicted = truth, predicted
 
     def is_ignored(self, index: int) -> bool:
         return self._true_elements[index].category in IGNORED
+
+    def is_formula(self, index: int) -> bool:
+        return self._true_elements[index].category in FORMULAS
 
     def match(self, truth: list[int], predicted: list[int]) -> Match:
         categories = Counter(self._true_elements[index].category for index in truth)
@@ -114,8 +151,10 @@ class _Pool:
         )
 
 
-def _normalised(elements: Sequence[Element]) -> tuple[list[str], list[Element]]:
-    texts = [(normal_formula if each.category in FORMULAS else normal_text)(each.content) for each in elements]
+def _normalised(elements: Sequence[Element], rules: MatchRules) -> tuple[list[str], list[Element]]:
+    texts = [
+        (rules.normal_formula if each.category in FORMULAS else rules.normal_text)(each.content) for each in elements
+    ]
     kept = [index for index, text in enumerate(texts) if text]
     return [texts[index] for index in kept], [elements[index] for index in kept]
 
@@ -132,19 +171,19 @@ def _inline_last(element: Element) -> tuple[bool, float]:
     return element.inline, element.start
 
 
-def _split_arrays(elements: Iterable[Element], ordered: bool = False) -> list[Element]:
-    """Formulas of one column as one formula a line."""
+def _split_arrays(elements: Iterable[Element], rules: MatchRules, ordered: bool = False) -> list[Element]:
+    """Formulas of several lines as one formula a line."""
     found = []
     for element in elements:
-        match = _ARRAY.search(element.content) if element.category in FORMULAS else None
-        if not match or not re.fullmatch(r"[clr]", _COLUMN_SEPARATORS.sub("", match["columns"])):
+        match = rules.array.search(element.content) if element.category in FORMULAS else None
+        if not match or not rules.columns.fullmatch(_COLUMN_SEPARATORS.sub("", match["columns"] or "")):
             found.append(element)
             continue
         lines = [line.strip() for line in re.split(r"\\\\", match["body"])]
         place = match.start("body")
         for number, line in enumerate((line for line in lines if line), start=1):
             place = element.content.index(line, place)
-            start = round((element.start or 0) + number / 10, 1) if ordered else element.start + place
+            start = rules.order_of_line(element.start or 0, number) if ordered else element.start + place
             place += len(line)
             found.append(element.with_content(f"\\[{line}\\]", start))
     return found
@@ -178,10 +217,12 @@ def assignment(costs: NDArray[np.float64]) -> list[tuple[int, int]]:
     return list(zip(rows.tolist(), columns.tolist(), strict=True))
 
 
-def _pairs(lines: Sequence[str], pieces: Sequence[str]) -> list[tuple[list[int], list[int]]]:
+def _pairs(
+    lines: Sequence[str], pieces: Sequence[str], rules: MatchRules, attachable: set[int]
+) -> list[tuple[list[int], list[int]]]:
     """Groups of lines of the truth, and the pieces of the prediction for each."""
     costs = distances(lines, pieces)
-    units = _with_runs(len(pieces), _best_runs(_runs(lines, pieces, costs)))
+    units = _with_runs(len(pieces), _best_runs(_runs(lines, pieces, costs, rules.longest_run)))
     texts = [" ".join(pieces[index] for index in unit) for unit in units]
     merged = distances(lines, texts)
     held = {line: units[unit] for line, unit in assignment(merged) if merged[line, unit] <= _HELD}
@@ -192,7 +233,7 @@ def _pairs(lines: Sequence[str], pieces: Sequence[str]) -> list[tuple[list[int],
     waiting = [line for line in range(len(lines)) if line not in held]
     attached: set[int] = set()
     for piece, text in enumerate(pieces):
-        inside = [line for line in waiting if _is_within(lines[line], text)]
+        inside = [line for line in waiting if line in attachable and _is_within(lines[line], text)]
         if inside:  # the piece is used, also where an earlier one has got the lines
             groups.setdefault((piece,), []).extend(line for line in inside if line not in attached)
             attached.update(inside)
@@ -237,7 +278,9 @@ def window_distance(piece: str, text: str, limit: float) -> float | None:
     return float(found.min()) / length
 
 
-def _runs(lines: Sequence[str], pieces: Sequence[str], costs: NDArray[np.float64]) -> list[tuple[list[int], float]]:
+def _runs(
+    lines: Sequence[str], pieces: Sequence[str], costs: NDArray[np.float64], longest: int
+) -> list[tuple[list[int], float]]:
     """For each line without a near piece, the run of pieces that is nearest to it, and its distance."""
     free = set(np.flatnonzero(costs.min(axis=0) >= _SETTLED).tolist())
     found = []
@@ -245,7 +288,7 @@ def _runs(lines: Sequence[str], pieces: Sequence[str], costs: NDArray[np.float64
         line = lines[index]
         best: tuple[list[int], float] | None = None
         for start in sorted(free):
-            run, cost = _longest_run(line, pieces, start, free, float(costs[index, start]))
+            run, cost = _longest_run(line, pieces, start, free, float(costs[index, start]), longest)
             if best is None or cost < best[1]:
                 best = run, cost
         if best:
@@ -253,9 +296,11 @@ def _runs(lines: Sequence[str], pieces: Sequence[str], costs: NDArray[np.float64
     return found
 
 
-def _longest_run(line: str, pieces: Sequence[str], start: int, free: set[int], cost: float) -> tuple[list[int], float]:
+def _longest_run(
+    line: str, pieces: Sequence[str], start: int, free: set[int], cost: float, longest: int
+) -> tuple[list[int], float]:
     run, joined = [start], pieces[start]
-    while (following := start + len(run)) in free:
+    while (following := start + len(run)) in free and len(run) < longest:
         longer = f"{joined} {pieces[following]}"
         longer_cost = Levenshtein.normalized_distance(line, longer)
         if longer_cost > cost:

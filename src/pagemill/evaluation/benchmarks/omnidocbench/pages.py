@@ -58,17 +58,17 @@ def match_page(text: Sequence[Element], tables: Sequence[Element], markdown: str
     """
     elements = elements_of(markdown)
     table_pairs, cells = _match_tables(tables, elements)
-    matches = quick_match(text, [*_pool(elements), *cells] if cells else _pool(elements))
+    matches = quick_match(text, [*pool_of(elements), *cells] if cells else pool_of(elements))
     return PageMatch(
         texts=_text_pairs(matches),
-        formulas=[_pair(match) for match in matches if match.truth_category == FORMULA and not _is_text(match)],
+        formulas=[pair_of(match) for match in matches if match.truth_category == FORMULA and not _is_text(match)],
         tables=table_pairs,
         true_order=true_order(_texts(matches)),
         predicted_order=predicted_order(_texts(matches)),
     )
 
 
-def _pool(elements: Iterable[Element]) -> list[Element]:
+def pool_of(elements: Iterable[Element]) -> list[Element]:
     """Text and formulas, the kind that comes first before the other one: what counts among equal starts."""
     found: dict[str, list[Element]] = {}
     for element in elements:
@@ -107,12 +107,13 @@ def _texts(matches: Iterable[Match]) -> list[Match]:
     return [match for match in matches if match.truth_category not in (FORMULA, *IGNORED)]
 
 
-def _pair(match: Match) -> TextPair:
+def pair_of(match: Match) -> TextPair:
+    """The texts of a match."""
     return TextPair(match.normal_truth, match.normal_prediction, match.raw_truth, match.raw_prediction)
 
 
 def _text_pairs(matches: Sequence[Match]) -> list[TextPair]:
-    found = [_pair(match) for match in _texts(matches)]
+    found = [pair_of(match) for match in _texts(matches)]
     for match in matches:
         if match.truth_category == FORMULA and _is_text(match):
             plain = latex_to_text(match.raw_truth)
@@ -121,12 +122,13 @@ def _text_pairs(matches: Sequence[Match]) -> list[TextPair]:
     return found
 
 
-def true_order(matches: Iterable[Match]) -> list[float]:
-    """Places of the truth's elements."""
-    return sorted(order for match in matches for order in match.orders if order)
+def true_order(matches: Iterable[Match], tables: Sequence[float] = ()) -> list[float]:
+    """Places of the truth's elements, those of tables beside those of matches."""
+    return sorted(order for order in (*tables, *(order for match in matches for order in match.orders)) if order)
 
 
-def predicted_order(matches: Iterable[Match]) -> list[float]:
-    """The places in the order in which their elements were predicted."""
-    found = sorted((match for match in matches if match.position is not None), key=lambda match: match.position or 0)
-    return [order for match in found for order in match.orders if order]
+def predicted_order(matches: Iterable[Match], tables: Sequence[tuple[float, float]] = ()) -> list[float]:
+    """The places in the order in which their elements were predicted; tables with their start."""
+    found = [(match.position, match.orders) for match in matches if match.position is not None]
+    found += [(start, [order]) for order, start in tables]
+    return [order for _, orders in sorted(found, key=lambda each: each[0]) for order in orders if order]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -9,7 +10,7 @@ import msgspec
 from pagemill.evaluation.benchmarks.omnidocbench.elements import Element
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 FORMULA = "equation_isolated"
 TABLE = "table"
@@ -71,12 +72,22 @@ class Page(msgspec.Struct):
     extra: Extra | None = None
 
 
-def true_elements(page: Page) -> tuple[list[Element], list[Element]]:
-    """Text and formulas of a page in reading order, and its tables: version 1.5.
+def true_elements(
+    page: Page, *, repeat: bool = True, without: Collection[int | str] = ()
+) -> tuple[list[Element], list[Element]]:
+    """Text and formulas of a page in reading order, and its tables.
 
-    Blocks that a page's layout cut in two are one element. In a chain of three the middle one comes twice.
+    Blocks that a page's layout cut in two are one element.
+
+    Args:
+        page: From the published file.
+        repeat: In a chain of three the middle one comes twice, as in v1.5.
+        without: Ids of elements to leave out, with all that they are one element with.
     """
-    return _pooled(page.layout_dets, _chains(page))
+    chains = _chains(page) if repeat else [list(dict.fromkeys(chain)) for chain in _chains(page)]
+    gone = {each for chain in chains if set(chain) & set(without) for each in chain} | set(without)
+    kept = [each for each in page.layout_dets if each.anno_id not in gone]
+    return _pooled(kept, [chain for chain in chains if not set(chain) & gone])
 
 
 def _pooled(
@@ -121,3 +132,16 @@ def _chains(page: Page) -> list[list[int | str]]:
         if not shared:
             chains.append(pair)
     return chains
+
+
+def composed(page: Page) -> Page:
+    """A page whose text is composed to NFC."""
+
+    def nfc(text: str | None) -> str | None:
+        return text if text is None else unicodedata.normalize("NFC", text)
+
+    detections = [
+        msgspec.structs.replace(each, text=nfc(each.text), latex=nfc(each.latex), html=nfc(each.html))
+        for each in page.layout_dets
+    ]
+    return msgspec.structs.replace(page, layout_dets=detections)

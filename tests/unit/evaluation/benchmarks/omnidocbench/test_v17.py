@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pagemill.evaluation.benchmark import Prediction, Rules, SampleScore
+from pagemill.evaluation.benchmarks.omnidocbench.v17 import OmniDocBenchV17, plain_formula, plain_table, plain_text
+
+TABLE = "<table><tr><td>mill</td><td>sheets</td></tr></table>"
+
+
+def score(tmp_path: Path, detections: list[dict[str, Any]], markdown: str | None, relations: Any = ()) -> SampleScore:
+    page = {
+        "page_info": {"image_path": "a.jpg"},
+        "layout_dets": [{"anno_id": number, **each} for number, each in enumerate(detections)],
+        "extra": {
+            "relation": [
+                {"relation_type": "truncated", "source_anno_id": one, "target_anno_id": two} for one, two in relations
+            ]
+        },
+    }
+    (tmp_path / "OmniDocBench.json").write_text(json.dumps([page]))
+    (sample,) = OmniDocBenchV17().load(tmp_path)
+    return OmniDocBenchV17().score(sample, Prediction(text=markdown), Rules.OFFICIAL)
+
+
+def text(content: str, order: int, **more: Any) -> dict[str, Any]:
+    return {"category_type": "text_block", "order": order, "text": content, **more}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("① a \\textcircled{b}", "1ab"),
+        ("$x^2$", "x2"),
+        ("$" + "a^2" * 60 + "$", "a2" * 60),
+        ("$\\begin{matrix}a\\end{matrix}$", "beginmatrixaendmatrix"),
+        ("$\\frac{a$", "fraca"),
+    ],
+)
+def test_text(given: str, expected: str) -> None:
+    assert plain_text(given) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("$$a \\mid b \\tag*{1}$$", "a|b"),
+        ("x_{1}\\,y \\; \\nonumber", "x_1y"),
+        ("\\begin{array}{cc}a&b\\end{array}", "ab"),
+    ],
+)
+def test_formula(given: str, expected: str) -> None:
+    assert plain_formula(given) == expected
+
+
+def test_symbols_in_cells_are_unified() -> None:
+    cells = ["$\\alpha$", "✓", "-", "5\\%", "\\(a \\leq b\\)", "Ø", "\u200bx "]
+    table = "<table><tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr></table>"
+    assert "".join(f"<td>{cell}</td>" for cell in ("α", "√", "—", "5%", "a ≤ b", "∅", "x")) in plain_table(table)
+
+
+def test_a_missing_page_is_an_empty_one(tmp_path: Path) -> None:
+    found = score(tmp_path, [text("abc", 1), {"category_type": "table", "order": 2, "html": TABLE}], None)
+    assert (found.metrics["text_edit_distance"], found.metrics["teds"]) == (1.0, 0.0)
+
+
+def test_ignored_elements_leave_with_what_belongs_to_them(tmp_path: Path) -> None:
+    blocks = [text("gone", 1, ignore=True), text("with it", 2), text("stays", 3)]
+    assert score(tmp_path, blocks, "stays", [(0, 1)]).metrics["text_edit_distance"] == 0.0
+
+
+def test_chains_do_not_repeat(tmp_path: Path) -> None:
+    blocks = [text("a" * 8, 1), text("b" * 8, 2), text("c" * 8, 3)]
+    found = score(tmp_path, blocks, "a" * 8 + "b" * 8 + "c" * 8, [(0, 1), (1, 2)])
+    assert found.metrics["text_edit_distance"] == 0.0
+
+
+def test_order_has_tables_and_formulas(tmp_path: Path) -> None:
+    blocks = [
+        text("one paragraph", 1),
+        {"category_type": "equation_isolated", "order": 2, "latex": "a=b"},
+        {"category_type": "table", "order": 3, "html": TABLE},
+    ]
+    assert score(tmp_path, blocks, f"one paragraph\n\n$$a=b$$\n\n{TABLE}").metrics["reading_order_edit_distance"] == 0.0
+    turned = score(tmp_path, blocks, f"{TABLE}\n\n$$a=b$$\n\none paragraph")
+    assert turned.metrics["reading_order_edit_distance"] == pytest.approx(2 / 3)
+
+
+def test_rows_of_tables_too_many_are_text(tmp_path: Path) -> None:
+    blocks = [text("rags water", 1), text("another one", 2), {"category_type": "table", "order": 3, "html": TABLE}]
+    extra = "<table><tr><td>rags</td><td>water</td></tr></table>"
+    metrics = score(tmp_path, blocks, f"{extra}\n\nanother one\n\n{TABLE}").metrics
+    assert (metrics["text_edit_distance"], metrics["teds"]) == (0.0, 1.0)
+
+
+def test_a_formula_beside_text_is_text(tmp_path: Path) -> None:
+    formula = {"category_type": "equation_isolated", "order": 1, "latex": "$$x=12345$$"}
+    metrics = score(tmp_path, [formula], "x = 12345").metrics
+    assert (metrics["text_edit_distance"], metrics["formula_edit_distance"]) == (0.0, None)
