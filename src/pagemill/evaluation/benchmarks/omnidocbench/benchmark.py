@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rapidfuzz.distance import Levenshtein
@@ -151,10 +152,14 @@ class OmniDocBenchV15(Benchmark):
 
 
 def prediction_names(image: str) -> tuple[str, ...]:
-    """Names of a page's prediction, as the official scorer looks for them."""
-    stem = image[:-4]
-    bare = stem.replace(".pdf", "")
-    return tuple(dict.fromkeys((f"{stem}.md", f"{bare}.mmd", f"{bare}.md", f"{image}.md")))
+    """Names of a page's prediction: in the image's folder, and without it, as the official scorer looks for them."""
+
+    def names(image: str) -> tuple[str, ...]:
+        stem = image[:-4]
+        bare = stem.replace(".pdf", "")
+        return f"{stem}.md", f"{bare}.mmd", f"{bare}.md", f"{image}.md"
+
+    return tuple(dict.fromkeys((*names(image), *names(PurePosixPath(image).name))))
 
 
 def page_scores(

@@ -55,8 +55,8 @@ _UNWRAPPED = (
             (r"\\title\{(.*?)\}", re.NOFLAG),
             (r"\\title\s*\{\s*(.*?)\s*\}", re.DOTALL),
             (r"\\text\s*\{\s*(.*?)\s*\}", re.DOTALL),
-            (r"\\section\{(.*?)\}", re.NOFLAG),
-            (r"\\section\s*\{\s*(.*?)\s*\}", re.DOTALL),
+            (r"\\section\*?\{(.*?)\}", re.NOFLAG),
+            (r"\\section\*?\{\s*(.*?)\s*\}", re.DOTALL),
         )
     ),
 )
@@ -81,7 +81,7 @@ def elements_of(markdown: str, only_text: bool = False) -> list[Element]:
     content = _take_markdown_tables(content, found)
     for match in _CODE.finditer(content):
         found.append(Element(Category.TEXT, match[2].strip(), match.start()))
-        content = content.replace(match[0], " " * len(match[0]))
+        content = _blanked(content, *match.span())
     for pattern in _UNWRAPPED:
         content = pattern.sub(r"\1", content)
     found += _pieces(content, only_text)
@@ -164,7 +164,7 @@ def _take_formulas(content: str, found: list[Element]) -> str:
         if inner is None or inner[1]:
             line = _DELIMITERS.sub(r"\\[\1\\]", line) if inner else line
             found.append(Element(Category.EQUATION, line, match.start()))
-            content = content.replace(match[0], " " * len(match[0]))
+            content = _blanked(content, *match.span())
         else:
             line = _DELIMITERS.sub(r"\\[\2\3\\]", line)
             found.append(Element(Category.EQUATION, line, match.start(), inline=True))

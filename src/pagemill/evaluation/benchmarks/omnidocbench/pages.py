@@ -81,6 +81,7 @@ def _match_tables(
     tables: Sequence[Element], elements: Sequence[Element]
 ) -> tuple[list[tuple[str, str]], list[Element]]:
     """Pairs of tables, and the text in the cells of predicted tables that no table of the truth was left for."""
+    tables = [table for table in tables if table.content]
     if not tables:
         return [], []
     predicted = [element for element in elements if element.category == Category.HTML_TABLE]
@@ -95,7 +96,7 @@ def _match_tables(
 
 def _cells(table: Element) -> list[Element]:
     texts = [cell.string for cell in soup(table.content).find_all("td")]
-    return [Element(Category.TEXT, str(text), table.start) for text in texts if text]
+    return [Element(Category.TEXT, text.replace("$\\cdot$", "").strip(), table.start) for text in texts if text]
 
 
 def _is_text(match: Match) -> bool:
@@ -117,7 +118,8 @@ def _text_pairs(matches: Sequence[Match]) -> list[TextPair]:
     for match in matches:
         if match.truth_category == FORMULA and _is_text(match):
             plain = latex_to_text(match.raw_truth)
-            truth = clean_text(match.raw_truth if plain is None else plain)
+            plain = match.raw_truth if plain is None else plain
+            truth = clean_text(plain) or plain  # a formula of symbols alone is compared as it is
             found.append(TextPair(truth, match.normal_prediction, match.raw_truth, match.raw_prediction))
     return found
 

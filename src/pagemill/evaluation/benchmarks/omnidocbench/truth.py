@@ -19,7 +19,7 @@ IGNORED = (
     *("code_algorithm", "code_algorithm_caption", "header", "footer", "page_footnote", "page_number"),
 )
 """Categories that are neither rewarded nor penalised."""
-_POOLED = ("text_block", "title", "code_txt", "code_txt_caption", "reference", FORMULA, *IGNORED, TABLE)
+_POOLED = ("text_block", "title", "code_txt", "code_txt_caption", "reference", *IGNORED, FORMULA, TABLE)
 """Categories that count, in the order in which the pool of a page is made."""
 
 

@@ -11,6 +11,7 @@ from pagemill.errors import CorruptInputError
 from pagemill.evaluation.benchmark import Prediction, Rules, SampleScore, Status
 from pagemill.evaluation.benchmarks.omnidocbench import benchmark as module
 from pagemill.evaluation.benchmarks.omnidocbench.benchmark import OmniDocBenchV15, prediction_names
+from pagemill.evaluation.benchmarks.omnidocbench.truth import true_elements
 
 TABLE = "<table><tr><td>mill</td><td>sheets</td></tr></table>"
 
@@ -86,6 +87,24 @@ def test_a_formula_read_as_text_counts_as_text(tmp_path: Path) -> None:
     assert metrics["reading_order_edit_distance"] is None
 
 
+def test_a_formula_of_symbols_alone_read_as_text_is_not_empty(tmp_path: Path) -> None:
+    one = page("a.jpg", text("abcdefgh", 1), {"category_type": "equation_isolated", "order": 2, "latex": "\\pm =*"})
+    assert score(tmp_path, one, "abcdefgh\n\nxy").metrics["text_edit_distance"] == pytest.approx(3 / 11)
+
+
+def test_tables_without_truth_do_not_count(tmp_path: Path) -> None:
+    one = page("a.jpg", text("rags", 1), {"category_type": "table", "order": 2, "html": ""})
+    assert score(tmp_path, one, f"rags\n\n{TABLE}").metrics["teds"] is None
+
+
+def test_of_elements_without_order_formulas_are_last(tmp_path: Path) -> None:
+    file = tmp_path / "pages.json"
+    formula = {"category_type": "equation_isolated", "order": None, "latex": "a=b"}
+    file.write_text(json.dumps([page("a.jpg", formula, text("Running title", None, "header"))]))
+    elements, _ = true_elements(OmniDocBenchV15().load(file)[0].truth)
+    assert [each.category for each in elements] == ["header", "equation_isolated"]
+
+
 def test_cells_of_tables_too_many_are_text(tmp_path: Path) -> None:
     one = page("a.jpg", text("rags", 1), text("water", 2), {"category_type": "table", "order": 3, "html": TABLE})
     boxed = "<table><tr><td>rags</td><td>water</td></tr></table>"
@@ -137,6 +156,7 @@ def test_figures(tmp_path: Path) -> None:
 def test_names_of_predictions() -> None:
     assert prediction_names("a.pdf_3.jpg") == ("a.pdf_3.md", "a_3.mmd", "a_3.md", "a.pdf_3.jpg.md")
     assert prediction_names("a.png") == ("a.md", "a.mmd", "a.png.md")
+    assert prediction_names("x/a.png")[3:] == ("a.md", "a.mmd", "a.png.md")  # the official scorer drops the folder
 
 
 def test_a_runaway_page_is_an_empty_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,6 +36,14 @@ def test_display_formulas_leave_the_text_and_inline_ones_stay() -> None:
     ]
 
 
+def test_only_the_formula_itself_leaves_the_text() -> None:
+    assert found("$$x$$\n\n\\[ $$x$$ \\]") == [("equation", "\\[x\\]"), ("equation", "\\[ \\[x\\] \\]")]
+
+
+def test_sections_are_unwrapped() -> None:
+    assert found("\\section{One}\n\n\\section*{Two}") == [("text", "One"), ("text", "Two")]
+
+
 def test_an_empty_display_formula_stays_in_the_text() -> None:
     assert found("a $$$$") == [("text", "a $$$$"), ("equation", "\\[\\]")]
 
