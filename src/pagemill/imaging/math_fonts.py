@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
+_FONTS = 1024
+"""Names whose meaning is kept: each text object asks, and a page has thousands of them and tens of fonts."""
 _MATH = re.compile(
     r"^(?:CM(?:MI|SY|EX|MIB|BSY)|LM(?:Math|MI|SY|EX)|MS[AB]M|EU(?:FM|FB|RM|RB|SM|EX)|RSFS|MTMI|MTSY|MTEX|MTGU|MTSYN"
     r"|[pt]x(?:mi|sy|ex|b?mia|sya|syb)|rtx(?:mi|bmi)|Z?pzcmi|stix-math|MathJax_|KaTeX_|Cmex|Cmmi|Cmsy|esint|wasy|bbold"
@@ -37,11 +40,13 @@ def plain_name(name: str) -> str:
     return name[7:] if re.match(r"[A-Z]{6}\+", name) else name
 
 
+@lru_cache(_FONTS)
 def is_math(name: str) -> bool:
     """Whether formulas alone are set in a font of this name."""
     return _MATH.search(name) is not None
 
 
+@lru_cache(_FONTS)
 def is_extension(name: str) -> bool:
     """Whether a font holds large signs that hang below their baseline, as TeX's do."""
     return _EXTENSION.match(name) is not None
@@ -54,6 +59,7 @@ def meaning(name: str, code: int) -> str | None:
     return _OMS.get(code) if _SYMBOL.match(name) else None
 
 
+@lru_cache(_FONTS)
 def style_of(name: str) -> str:
     """How the letters of a font look, as :attr:`pagemill.document.symbols.Symbol.style`."""
     for style, pattern in (

@@ -28,7 +28,7 @@ class TextLayer:
     marks: tuple[TextLine, ...] = ()
     """Check boxes and values of form fields that no glyph of the page shows."""
     symbols: tuple[Symbol, ...] = ()
-    """Visible glyphs in content-stream order; only where the page holds some that formulas are made of."""
+    """Visible glyphs in content-stream order: those about the signs that formulas are made of."""
     rules: tuple[Box, ...] = ()
     """Thin level lines: fraction bars, the bars of roots. Only where there are symbols."""
 

@@ -58,6 +58,8 @@ _MATH_SIGNS = frozenset(map(ord, "∑∏∫∮√∂∇∞≤≥≠≈≡∈∉�
 """Signs that make a page one with formulas, whatever font they are set in, when there are several of them."""
 _FEW_SIGNS, _GREEK_TEXT = 2, 0.1
 """Greek letters are signs, too, where they are few."""
+_AROUND_SIGNS = 5.0
+"""Distance from the height of such a sign, in em, up to which symbols matter to its formula."""
 _AXIS = 0.25
 """Height of the middle of a large sign above the baseline of its line, in em."""
 _DRAWN = "^ˆ~˜¯˙¨ˇ˘´`˚"
@@ -309,25 +311,24 @@ def _ink(text_page: Any, index: int, matrix: Floats) -> Box | None:
     left, right, bottom, top = (ctypes.c_double() for _ in range(4))
     if not pdfium.FPDFText_GetCharBox(text_page, index, left, right, bottom, top):
         return None
-    corners = matrix @ np.array([[left.value, right.value], [bottom.value, top.value], [1.0, 1.0]])
-    low, high = np.round(corners.min(axis=1), 2).tolist(), np.round(corners.max(axis=1), 2).tolist()
-    return low[0], low[1], high[0], high[1]
+    (a, b, c), (d, e, f) = matrix.tolist()  # as floats: twice as fast as arrays of two points
+    xs = [a * x + b * y + c for x in (left.value, right.value) for y in (bottom.value, top.value)]
+    ys = [d * x + e * y + f for x in (left.value, right.value) for y in (bottom.value, top.value)]
+    return round(min(xs), 2), round(min(ys), 2), round(max(xs), 2), round(max(ys), 2)
 
 
 def _decode(codes: NDArray[np.uint32], unmapped: Flags, style: NDArray[np.int32], fonts: Sequence[str]) -> None:
     """Give the glyphs of TeX's symbol fonts the characters that they show, and pieces of delimiters theirs."""
     for code, piece in PIECES.items():
         codes[codes == code] = piece
-    for index, name in enumerate(fonts):
-        if not is_math(name):
-            continue
-        for i in np.flatnonzero((style == index) & (unmapped | (codes < 0x20))).tolist():
-            if (text := meaning(name, int(codes[i]))) is not None:
-                codes[i], unmapped[i] = ord(text), False
+    math = np.array([is_math(name) for name in fonts], dtype=bool)
+    for i in np.flatnonzero(math[style] & (unmapped | (codes < 0x20))).tolist():
+        if (text := meaning(fonts[style[i]], int(codes[i]))) is not None:
+            codes[i], unmapped[i] = ord(text), False
 
 
 def _symbols(text_page: Any, glyphs: Glyphs, fonts: Sequence[str], to_pixels: Floats) -> Iterator[Symbol]:
-    """The visible level glyphs of a page that holds formulas, each once."""
+    """The visible level glyphs about the formulas of a page, each once."""
     math_font = np.array([is_math(name) for name in fonts], dtype=bool)
     look = glyphs.look
     visible = ~glyphs.is_space & ~look["invisible"] & ~look["annotation"] & (look["angle"] == 0)
@@ -339,6 +340,14 @@ def _symbols(text_page: Any, glyphs: Glyphs, fonts: Sequence[str], to_pixels: Fl
         return
     looks = [style_of(name) for name in fonts]
     sizes = glyphs.sizes
+    says = visible & (math_font[glyphs.style] | np.isin(glyphs.codes, list(_MATH_SIGNS)))
+    says |= visible & (glyphs.codes >= 0x391) & (glyphs.codes <= 0x3F5)
+    says |= visible & (glyphs.codes >= 0xD800) & (glyphs.codes < 0xE000)  # halves of mathematical letters
+    heights = np.sort(glyphs.origins[says, 1])
+    place = np.searchsorted(heights, glyphs.origins[:, 1])
+    above = np.abs(heights[np.maximum(place - 1, 0)] - glyphs.origins[:, 1])
+    below = np.abs(heights[np.minimum(place, len(heights) - 1)] - glyphs.origins[:, 1])
+    visible &= np.minimum(above, below) < _AROUND_SIGNS * float(np.median(sizes[visible]))
     seen: set[tuple[int, int, int]] = set()
     halves: set[int] = set()
     for i in np.flatnonzero(visible).tolist():

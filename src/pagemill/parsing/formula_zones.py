@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pagemill.document.geometry import area, components, intersection, union_box
@@ -65,6 +65,10 @@ class _Element:
     box: Box
     symbols: list[Symbol]
     line: TextLine | None = None
+    size: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.size = _size(self.symbols) if self.symbols else 0.0
 
     @property
     def is_rule(self) -> bool:
@@ -199,7 +203,7 @@ def _belong(a: _Element, b: _Element) -> bool:
     """Whether two elements are parts of one formula."""
     if a.is_rule and b.is_rule:
         return False
-    em = _size([*a.symbols, *b.symbols])
+    em = max(a.size, b.size)
     x = max(a.box[0] - b.box[2], b.box[0] - a.box[2])
     y = max(a.box[1] - b.box[3], b.box[1] - a.box[3])
     if a.is_rule or b.is_rule:
@@ -243,10 +247,11 @@ def _apart(a: _Element, b: _Element, numbers: Sequence[TextLine]) -> bool:
 def _stands_among(zone: Zone, prose: Sequence[TextLine]) -> bool:
     """Whether words stand right beside a formula: then it is part of their line."""
     x1, y1, x2, y2 = zone.box
+    apart = PARSING.formula_apart * zone.size
     for line in prose:
         left, top, right, bottom = line.box
         level = min(y2, bottom) - max(y1, top) > 0.4 * min(y2 - y1, bottom - top)
-        if level and max(left - x2, x1 - right) < PARSING.formula_apart * zone.size:
+        if level and max(left - x2, x1 - right) < apart:
             return True
     return False
 
@@ -261,15 +266,18 @@ def _take_words(
 ) -> None:
     """Give a formula the few words that stand on its line: "for all"; ``inside`` its frame those alone: "otherwise"."""
     x1, y1, x2, y2 = zone.box
+    size = zone.size
     for line in list(prose):
         left, top, right, bottom = line.box
         short = len(line.text.split()) <= PARSING.formula_aside_words
+        if not short or max(left - x2, x1 - right) >= PARSING.formula_gap * size or top > y2 or bottom < y1:
+            continue
         foot = bottom - 0.25 * (bottom - top)
-        level = any(abs(symbol.baseline - foot) < 0.25 * zone.size for symbol in zone.symbols)
+        level = any(abs(symbol.baseline - foot) < 0.25 * size for symbol in zone.symbols)
         if inside:  # a line of its own in a frame of several
-            level = left >= x1 and right <= x2 + zone.size and top >= y1 - 1 and bottom <= y2 + 0.3 * zone.size
+            level = left >= x1 and right <= x2 + size and top >= y1 - 1 and bottom <= y2 + 0.3 * size
             level &= y2 - y1 > 2 * (bottom - top)
-        if short and level and max(left - x2, x1 - right) < PARSING.formula_gap * zone.size:
+        if level:
             index = next(i for i, other in enumerate(lines) if other is line)
             zone.symbols.extend(owned[index])
             zone.lines.append(line)
