@@ -344,9 +344,9 @@ def _symbols(text_page: Any, glyphs: Glyphs, fonts: Sequence[str], to_pixels: Fl
     says |= visible & (glyphs.codes >= 0x391) & (glyphs.codes <= 0x3F5)
     says |= visible & (glyphs.codes >= 0xD800) & (glyphs.codes < 0xE000)  # halves of mathematical letters
     heights = np.sort(glyphs.origins[says, 1])
-    place = np.searchsorted(heights, glyphs.origins[:, 1])
-    above = np.abs(heights[np.maximum(place - 1, 0)] - glyphs.origins[:, 1])
-    below = np.abs(heights[np.minimum(place, len(heights) - 1)] - glyphs.origins[:, 1])
+    nearest = np.searchsorted(heights, glyphs.origins[:, 1])
+    above = np.abs(heights[np.maximum(nearest - 1, 0)] - glyphs.origins[:, 1])
+    below = np.abs(heights[np.minimum(nearest, len(heights) - 1)] - glyphs.origins[:, 1])
     visible &= np.minimum(above, below) < _AROUND_SIGNS * float(np.median(sizes[visible]))
     seen: set[tuple[int, int, int]] = set()
     halves: set[int] = set()
