@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from pagemill.evaluation.benchmarks.omnidocbench import matching as module
 from pagemill.evaluation.benchmarks.omnidocbench.elements import Element
 from pagemill.evaluation.benchmarks.omnidocbench.matching import Match, quick_match, simple_match, window_distance
 
@@ -76,6 +77,13 @@ def test_order_comes_from_the_list_with_empty_elements() -> None:
 )
 def test_window_distance(piece: str, line: str, expected: float | None) -> None:
     assert window_distance(piece, line, 0.6) == expected
+
+
+def test_a_page_that_takes_too_long_is_matched_one_to_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines, pieces = truth(LONG, "Something else entirely"), predicted(LONG[:30], LONG[30:], "Something else entirely")
+    assert len(quick_match(lines, pieces)[0].prediction) == 2
+    monkeypatch.setattr(module, "MAX_WINDOW_STEPS", 10)
+    assert all(len(match.prediction) == 1 for match in quick_match(lines, pieces))
 
 
 def test_simple_match() -> None:
