@@ -305,8 +305,10 @@ def window_distance(piece: str, text: str, limit: float) -> float | None:
         return None
     if piece in text:
         return 0.0
-    # Indel distances are at most twice as large: a stretch that is near by edits has this similarity at least.
-    if not fuzz.partial_ratio(piece, text, score_cutoff=max(0.0, (1.0 - limit) * 100.0 - 0.1)):
+    # Indel distances are at most twice as large: a stretch that is near by edits has this similarity at least. The
+    # ratio also looks at stretches that stand out at both ends, which are most of them in a text of the same length.
+    similarity = (1.0 - limit) * 100.0 - 0.1
+    if len(text) > 3 * length and not fuzz.partial_ratio(piece, text, score_cutoff=similarity):
         return 1.0
     cutoff = int(limit * length) + 1
     windows = [text[start : start + length] for start in range(len(text) - length + 1)]
