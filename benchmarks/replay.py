@@ -26,7 +26,7 @@ from typing import Any
 import msgspec
 
 from pagemill.config.model_cards import load_card
-from pagemill.config.modes import TextLayerMode
+from pagemill.config.modes import PhotographMode, TextLayerMode
 from pagemill.config.settings import LayoutChoice, ParseSettings, RecognitionSettings
 from pagemill.document.labels import TASK_OF_LABEL, Label
 from pagemill.document.page import PageResult
@@ -134,7 +134,11 @@ async def replay(folder: Path) -> dict[str, PageResult]:
     with _installed():
         async with StubServer(settings) as server:
             recognition = RecognitionSettings(engine="vlm", model=MODEL, servers=(server.url,))
-            parse = ParseSettings(recognition=recognition, text_layer=TextLayerMode.NEVER)
+            parse = ParseSettings(
+                recognition=recognition,
+                text_layer=TextLayerMode.NEVER,
+                photographs=PhotographMode.NEVER,  # the stored regions lie on the photographs
+            )
             async with Pipeline(parse, layout=LayoutChoice(engine="replay", model=folder)) as pipeline:
                 await pipeline.prepare()
                 images = [example.image for example in examples]

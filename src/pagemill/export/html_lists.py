@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 ORDINAL = re.compile(r"(\d{1,3})[.)]\s+")
-_BULLET = re.compile(r"[^\w\s(\[<\"'“‘①-⑳㉠-㉻☐☒]\s*|ㅇ\s+")
+_BULLET = re.compile(r"[^\w\s(\[<\"'“‘①-⑳㉠-㉻□☐☑☒]\s*|ㅇ\s+")
 _LEVEL_MARK = re.compile("[□■▢▣○●◯◎⊙◦❍◇◆❖△▲▽▼▷▶►▻☆★※](?=.*[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3])")
-_OWN_MARK = re.compile(r"[(（]?\w{1,3}[.)）]\s|[①-⑳㉠-㉻☐☒]")
+_OWN_MARK = re.compile(r"[(（]?\w{1,3}[.)）]\s|[①-⑳㉠-㉻□☐☑☒]")
 """What needs no bullet before it: ``(a)``, ``iv.``, ``가.``, ``①``, check boxes."""
 _DEEPEST = 8
 

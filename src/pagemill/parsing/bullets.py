@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _SMALL = frozenset("·•▪-")
 """Signs so simple that a speck may look like them: they must start another line of that indent."""
 _EAST_ASIAN = re.compile("[\u3040-\u30ff\u3131-\u318e\u3400-\u9fff\uac00-\ud7a3]")
+_CHECK_BOXES = frozenset("☐☑☒")
+"""Of form fields, which say whether they are ticked: their pictures do not."""
 _DASH_READ = frozenset("ㅡ一ー—–―_~=‐−")
 _CIRCLED = "①②③④⑤⑥⑦⑧⑨⑩"
 _NUMERALS = frozenset(_CIRCLED + "123456789")
@@ -75,7 +77,7 @@ def _bullet(index: int, lines: Sequence[TextLine], boxes: Floats, pixels: Pixels
     size = line_size(line)
     if size < PARSING.bullet_pixels or abs(direction(line)) > PARSING.turned_tolerance or not line.text.strip():
         return None
-    if line.engine == "text-layer" and marker(line.text):
+    if line.text.lstrip()[0] in _CHECK_BOXES or (line.engine == "text-layer" and marker(line.text)):
         return None
     left, top, right, bottom = line.box
     if bottom - top > 2 * (right - left):

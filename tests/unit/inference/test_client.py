@@ -21,7 +21,7 @@ from .conftest import BODY, WITH_IMAGE, Odd, closed_port, http, talking, until
 async def test_an_answer():
     async with StubServer(StubSettings(text="hello")) as server, talking(server.url + "/v1/") as client:
         answer = await client.ask(BODY)
-        assert answer == Answer(text="hello", finish_reason="stop", completion_tokens=2)
+        assert answer == Answer(text="hello", finish_reason="stop", completion_tokens=2, prompt_tokens=300)
         assert client.counts == {"requests": 1, "answers": 1}
 
 
