@@ -43,7 +43,7 @@ def agreement(cells: Sequence[GridCell], rules: Rules, text_height: float) -> fl
         return 0.0
     widths = _widths(filled)
     contradictions = chain(
-        _torn(filled, rules.vertical, text_height),
+        _torn(filled, _inner(rules.vertical), text_height),
         _parted(filled, rules, text_height),
         _spaced_wrongly(filled, text_height),
         _not_wrapped(filled, widths, text_height),
@@ -73,6 +73,11 @@ def _parted(cells: Sequence[GridCell], rules: Rules, text_height: float) -> Iter
                 for rule in rules.horizontal
             ):
                 yield from line
+
+
+def _inner(rules: Sequence[Rule]) -> Sequence[Rule]:
+    """Vertical rules, sorted, without those of a frame: text that overflows a table is no column of its own."""
+    return rules[1:-1] if len(rules) > 2 else rules
 
 
 def _torn(cells: Sequence[GridCell], walls: Sequence[Rule], text_height: float) -> Iterator[TableWord]:
