@@ -34,6 +34,10 @@ def test_text_is_found_with_some_differences() -> None:
     assert passes(page, type="present", text="jumps", last_n=10)
 
 
+def test_order_of_nothing() -> None:
+    assert not passes("a b", type="order", before="", after="b")
+
+
 def test_order() -> None:
     assert passes("one two three", type="order", before="one", after="three")
     assert not passes("three two one", type="order", before="one", after="three")
@@ -67,6 +71,8 @@ def test_tables(table: str, fields: dict[str, Any], expected: bool) -> None:
 def test_huge_spans_do_no_harm() -> None:
     assert passes('<table><tr><td colspan="999999999" rowspan="9999999">a</td></tr></table>', type="table", cell="a")
     assert passes('<table><tr><td colspan="x">a</td></tr></table>', type="table", cell="a")
+    many = '<tr><td colspan="1000" rowspan="1000">a</td></tr>' * 200  # 20 million cells
+    assert not passes(f"<table>{many}</table>", type="table", cell="a")
 
 
 def test_formulas_letter_by_letter() -> None:

@@ -6,7 +6,10 @@ import re
 from bisect import bisect_left
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 
 class Category(StrEnum):
@@ -36,9 +39,8 @@ class Element:
         return replace(self, content=content, start=start)
 
 
-FORMULA = re.compile(r"\$\$(.*?)\$\$|\\\[(.*?)\\\]|\$(.*?)\$|\\\((.*?)\\\)", re.DOTALL)
-_DELIMITERS = re.compile(r"\$\$(.*?)\$\$|\$(.*?)\$|\\\((.*?)\\\)", re.DOTALL)
-_IMAGE = re.compile(r"!\[.*?\]\(.*?\)")
+_FORMULAS = (("$$", "$$"), ("\\[", "\\]"), ("$", "$"), ("\\(", "\\)"))
+_DELIMITERS = (("$$", "$$"), ("$", "$"), ("\\(", "\\)"))
 _FENCES = [re.compile(rf"^```{name}\n?", re.MULTILINE) for name in ("markdown", "html", "latex")]
 _FENCE_END = re.compile(r"```\n?$", re.MULTILINE)
 _DOCUMENT_TAGS = ("<html>", "</html>", "<body>", "</body>")
@@ -46,7 +48,8 @@ _LATEX_TABLE = re.compile(r"\\begin{table}(.*?)\\end{table}", re.DOTALL)
 _MAX_UNCLOSED = 100
 """Tables without an end, after which no more are looked for: each costs a scan of the page."""
 _HTML_TABLE = re.compile(r"<table.*?</table>", re.DOTALL)
-_MARKDOWN_TABLE = re.compile(r"\|\s*.*?\s*\|\n", re.DOTALL)
+_MARKDOWN_TABLE = re.compile(r"\|.*?\|\n", re.DOTALL)
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _CODE = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
 _UNWRAPPED = (
     *(
@@ -79,17 +82,17 @@ def elements_of(markdown: str, only_text: bool = False) -> list[Element]:
             content = _blanked(content, start, end)
     content = _take_formulas(content, found)
     content = _take_markdown_tables(content, found)
-    for match in _CODE.finditer(content):
-        found.append(Element(Category.TEXT, match[2].strip(), match.start()))
-        content = _blanked(content, *match.span())
+    code = list(_CODE.finditer(content))
+    found += [Element(Category.TEXT, match[2].strip(), match.start()) for match in code]
+    content = _blanked_all(content, [match.span() for match in code])
     for pattern in _UNWRAPPED:
-        content = pattern.sub(r"\1", content)
+        content = substituted(pattern, "}", r"\1", content)
     found += _pieces(content, only_text)
     return sorted(found, key=lambda element: element.start)
 
 
 def _cleaned(markdown: str) -> str:
-    content = _IMAGE.sub("", markdown)
+    content = "\n".join(map(_without_images, markdown.split("\n")))
     for pattern in _FENCES:
         content = pattern.sub("", content)
     content = _FENCE_END.sub("", content)
@@ -100,12 +103,71 @@ def _cleaned(markdown: str) -> str:
     return content
 
 
+def up_to_last(closer: str, content: str) -> int:
+    """End of the last closer. An opener behind it matches nothing, and would be looked for to the end of the page.
+
+    Runaway predictions have thousands of openers, with which regular expressions take time with the page's square.
+    """
+    place = content.rfind(closer)
+    return place + len(closer) if place >= 0 else 0
+
+
+def substituted(pattern: re.Pattern[str], closer: str, replacement: str, content: str) -> str:
+    """Like :meth:`re.Pattern.sub`, of a pattern whose matches end with a closer."""
+    end = up_to_last(closer, content)
+    return pattern.sub(replacement, content[:end]) + content[end:]
+
+
+def delimited(content: str, delimiters: Sequence[tuple[str, str]]) -> Iterator[tuple[int, int, str]]:
+    """Start, end and opener of the shortest stretches between delimiters, as by a regular expression of alternatives.
+
+    Args:
+        content: Any text.
+        delimiters: Openers and closers; of openers that begin alike the first one that is closed counts.
+    """
+    last = {closer: content.rfind(closer) for _, closer in delimiters}
+    openers = re.compile("|".join(re.escape(opener) for opener, _ in delimiters))
+    place = 0
+    while match := openers.search(content, place):
+        start = place = match.start()
+        for opener, closer in delimiters:
+            inside = start + len(opener)
+            if content.startswith(opener, start) and last[closer] >= inside:
+                place = content.index(closer, inside) + len(closer)
+                yield start, place, opener
+                break
+        else:
+            place += 1
+
+
+def _without_images(line: str) -> str:
+    kept: list[str] = []
+    place = 0
+    while (
+        (start := line.find("![", place)) >= 0
+        and (middle := line.find("](", start + 2)) >= 0
+        and (end := line.find(")", middle + 2)) >= 0
+    ):
+        kept.append(line[place:start])
+        place = end + 1
+    return "".join(kept) + line[place:]
+
+
 def _blanked(content: str, start: int, end: int) -> str:
     return content[:start] + " " * (end - start) + content[end:]
 
 
+def _blanked_all(content: str, spans: Sequence[tuple[int, int]]) -> str:
+    parts: list[str] = []
+    place = 0
+    for start, end in spans:
+        parts += [content[place:start], " " * (end - start)]
+        place = end
+    return "".join(parts) + content[place:]
+
+
 def _latex_tables(content: str) -> list[tuple[int, int]]:
-    whole = [match.span() for match in _LATEX_TABLE.finditer(content)]
+    whole = [match.span() for match in _LATEX_TABLE.finditer(content, 0, up_to_last("\\end{table}", content))]
     for start, end in whole:
         content = _blanked(content, start, end)
     return sorted(whole + _outermost(content, _TABULAR))
@@ -133,7 +195,8 @@ _HTML = _Brackets(re.compile(r"<table(?:[^>]*)>"), re.compile(r"</table>"), 16, 
 
 
 def _outermost(content: str, brackets: _Brackets) -> list[tuple[int, int]]:
-    begins = [match.start() for match in brackets.begin.finditer(content)]
+    closer = brackets.begin.pattern[-1]
+    begins = [match.start() for match in brackets.begin.finditer(content, 0, up_to_last(closer, content))]
     ends = [match.start() for match in brackets.end.finditer(content)]
     found: list[tuple[int, int]] = []
     position = 0
@@ -158,34 +221,46 @@ def _outermost(content: str, brackets: _Brackets) -> list[tuple[int, int]]:
 
 
 def _take_formulas(content: str, found: list[Element]) -> str:
-    for match in FORMULA.finditer(content):
-        line = " ".join(match[0].strip().split("\n"))
-        inner = _DELIMITERS.search(line)
-        if inner is None or inner[1]:
-            line = _DELIMITERS.sub(r"\\[\1\\]", line) if inner else line
-            found.append(Element(Category.EQUATION, line, match.start()))
-            content = _blanked(content, *match.span())
-        else:
-            line = _DELIMITERS.sub(r"\\[\2\3\\]", line)
-            found.append(Element(Category.EQUATION, line, match.start(), inline=True))
-    return content
+    spans: list[tuple[int, int]] = []
+    for start, end, _ in delimited(content, _FORMULAS):
+        line = " ".join(content[start:end].strip().split("\n"))
+        inner = next(delimited(line, _DELIMITERS), None)
+        is_display = inner is None or (inner[2] == "$$" and inner[1] - inner[0] > len("$$$$"))
+        found.append(Element(Category.EQUATION, _redelimited(line, is_display), start, inline=not is_display))
+        if is_display:
+            spans.append((start, end))
+    return _blanked_all(content, spans)
+
+
+def _redelimited(line: str, is_display: bool) -> str:
+    """A formula in square brackets. What is in dollar pairs of the other kind than the first one gets lost."""
+    parts: list[str] = []
+    place = 0
+    for start, end, opener in delimited(line, _DELIMITERS):
+        kept = line[start + len(opener) : end - len(opener)] if (opener == "$$") == is_display else ""
+        parts += [line[place:start], f"\\[{kept}\\]"]
+        place = end
+    return "".join(parts) + line[place:]
 
 
 def _take_markdown_tables(content: str, found: list[Element]) -> str:
-    if len(_MARKDOWN_TABLE.findall(content + "\n")) < 2:
+    if len(_markdown_tables(content + "\n")) < 2:
         return content
     content = _with_html_tables(content)
-    for match in _HTML_TABLE.finditer(content):
-        found.append(Element(Category.HTML_TABLE, match[0].strip(), match.start()))
-        content = _blanked(content, *match.span())
-    return content
+    tables = list(_HTML_TABLE.finditer(content, 0, up_to_last("</table>", content)))
+    found += [Element(Category.HTML_TABLE, match[0].strip(), match.start()) for match in tables]
+    return _blanked_all(content, [match.span() for match in tables])
+
+
+def _markdown_tables(content: str) -> list[str]:
+    return _MARKDOWN_TABLE.findall(content, 0, up_to_last("|\n", content))
 
 
 def _with_html_tables(content: str) -> str:
     """Markdown with its tables as HTML; the layout of the HTML counts, since tables are matched by their source."""
     content = content.replace("\r", "") + "\n"
-    for match in _MARKDOWN_TABLE.findall(content):
-        content = content.replace(match, _html_of(match), 1)
+    end = up_to_last("|\n", content)
+    content = _MARKDOWN_TABLE.sub(lambda match: _html_of(match[0]), content[:end]) + content[end:]
     return (
         _with_merged_tables(content)
         .replace("<table>", '<table border="1" >')
@@ -232,7 +307,7 @@ def _with_merged_tables(content: str) -> str:
 
 def _merged(block: str) -> str:
     lines: list[str] = []
-    for table in re.findall(r"<table>[\s\S]*?</table>", re.sub(r"<!--[\s\S]*?-->", "", block)):
+    for table in re.findall(r"<table>[\s\S]*?</table>", substituted(_COMMENT, "-->", "", block)):
         rows = [
             line.replace("<th>", "<td>").replace("</th>", "</td>")
             for line in table.split("\n")

@@ -7,11 +7,15 @@ import logging
 import re
 import unicodedata
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pagemill.errors import lacks_extra
+from pagemill.evaluation.benchmarks.omnidocbench.elements import delimited, substituted, up_to_last
 
-_INLINE = re.compile(r"\$(.*?)\$|\\\((.*?)\\\)")
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_INLINE = (("$", "$"), ("\\(", "\\)"))
 _ESCAPED = re.compile(r"\\([\\_&%^])")
 _NOT_TEXT = re.compile(r"[^\w\u4e00-\u9fff]")
 _WHITE = ("\\t", "\\n", "\t", "\n", "/t", "/n")
@@ -52,14 +56,25 @@ def clean_text(text: str) -> str:
 def with_plain_formulas(text: str) -> str:
     """Formulas within lines that have markup, as plain text."""
 
-    def plain(match: re.Match[str]) -> str:
-        latex = _ESCAPED.sub("", match[1] if match[1] is not None else match[2])
-        if not any(character in latex for character in "\\^_"):
-            return match[0]
-        converted = latex_to_text(latex)
-        return match[0] if converted is None else converted.strip()
+    def plain(formula: str) -> str | None:
+        latex = _ESCAPED.sub("", formula)
+        return latex_to_text(latex) if any(character in latex for character in "\\^_") else None
 
-    return _INLINE.sub(plain, text)
+    return replaced_formulas(text, plain)
+
+
+def replaced_formulas(text: str, plain: Callable[[str], str | None]) -> str:
+    """Replace the formulas within lines by what a function makes of them; those that it returns None for stay."""
+    lines = []
+    for line in text.split("\n"):
+        parts: list[str] = []
+        place = 0
+        for start, end, opener in delimited(line, _INLINE):
+            if (converted := plain(line[start + len(opener) : end - len(opener)])) is not None:
+                parts += [line[place:start], converted.strip()]
+                place = end
+        lines.append("".join(parts) + line[place:])
+    return "\n".join(lines)
 
 
 def latex_to_text(latex: str) -> str | None:
@@ -90,10 +105,10 @@ def _latex_converter() -> Any:
 def normal_formula(latex: str) -> str:
     """A formula without delimiters, styles and spaces, in lower case."""
     latex = latex.strip().strip("$").strip("\n")
-    if match := _DISPLAYED.search(latex):
+    if match := _DISPLAYED.search(latex, 0, up_to_last("\\]", latex)):
         latex = match[1].strip()
     for pattern in _REMOVED_FROM_FORMULAS:
-        latex = pattern.sub("", latex)
+        latex = substituted(pattern, "}", "", latex)
     latex = latex.strip(".")
     for command in _COMMANDS:
         latex = latex.replace(command, "")

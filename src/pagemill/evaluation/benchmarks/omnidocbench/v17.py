@@ -22,6 +22,7 @@ from pagemill.evaluation.benchmarks.omnidocbench.normalise import (
     latex_to_text,
     normal_formula,
     normal_table,
+    replaced_formulas,
     soup,
 )
 from pagemill.evaluation.benchmarks.omnidocbench.pages import (
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from pagemill.evaluation.benchmarks.omnidocbench.matching import Match
 
 _LONGEST_FORMULA = 128
-_INLINE = re.compile(r"\$(.*?)\$|\\\((.*?)\\\)")
 _ESCAPED = re.compile(r"\\([\\_&%^])")
 _CIRCLED = re.compile(r"\\textcircled\{(.*?)\}")
 _CIRCLES = re.compile("[\u2460-\u2473\u24b6-\u24ea]")
@@ -98,17 +98,15 @@ def plain_text(text: str) -> str:
     text = _CIRCLED.sub(r"\1", text)
     text = _CIRCLES.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
 
-    def plain(match: re.Match[str]) -> str:
-        formula = match[1] if match[1] is not None else match[2]
+    def plain(formula: str) -> str | None:
         if len(formula) > _LONGEST_FORMULA or "\\begin" in formula or "\\\\" in formula or "&" in formula:
-            return match[0]
+            return None
         latex = _ESCAPED.sub("", formula)
         if latex.count("{") != latex.count("}") or not any(character in latex for character in "\\^_"):
-            return match[0]
-        converted = latex_to_text(latex)
-        return match[0] if converted is None else converted.strip()
+            return None
+        return latex_to_text(latex)
 
-    return clean_text(_INLINE.sub(plain, text))
+    return clean_text(replaced_formulas(text, plain))
 
 
 def plain_formula(latex: str) -> str:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pagemill.evaluation.benchmarks.omnidocbench.elements import Category, elements_of
+from pagemill.evaluation.benchmarks.omnidocbench.normalise import normal_formula, normal_text
 
 
 def found(markdown: str) -> list[tuple[str, str]]:
@@ -79,3 +80,13 @@ def test_one_line_of_bars_is_no_table() -> None:
 )
 def test_hostile_pages_come_to_an_end(text: str) -> None:
     elements_of(text)
+
+
+@pytest.mark.parametrize(
+    "part", ["![", "\\(", "\\[", "\\title{", "\\begin{table}", "| a |\n", "|x", "<table", "<!--", "$$a$$ "]
+)
+def test_runaway_pages_take_time_with_their_length(part: str) -> None:
+    text = part * (2**16 // len(part))  # minutes, if each opener were looked for to the end of the page
+    elements_of(text)
+    normal_text(text)
+    normal_formula(text)
