@@ -185,11 +185,13 @@ def with_accents(glyphs: Glyphs) -> Glyphs:
 
 
 def in_logical_order(glyphs: Glyphs) -> Glyphs:
-    """Put Arabic letters and marks in order where the page or PDFium has turned them round with the line.
+    """Put right-to-left letters and marks in order where the page or PDFium has turned them round with the line.
 
+    A word whose letters follow each other from left to right was turned round as a whole (browsers that print).
     An alef before a lam in one place is their ligature, which reads lam-alef (no ligature reads the other way); a vowel
     mark inside the box of the next letter, and not of the one before, belongs after it.
     """
+    glyphs = glyphs.select(_turned_words(glyphs))
     codes, boxes = glyphs.codes, glyphs.boxes
     middle = (boxes[:, 0] + boxes[:, 2]) / 2
     ligature = (
@@ -205,6 +207,28 @@ def in_logical_order(glyphs: Glyphs) -> Glyphs:
     for i in [*np.flatnonzero(ligature).tolist(), *np.flatnonzero(late).tolist()]:
         order[i], order[i + 1] = order[i + 1], order[i]
     return glyphs.select(order)
+
+
+def _turned_words(glyphs: Glyphs) -> Indices:
+    """The order of the glyphs in which no level word of right-to-left letters runs from left to right.
+
+    Invisible text is left as it is: the places of its letters are made up by whoever recognised it.
+    """
+    order = np.arange(len(glyphs.codes))
+    letter = is_right_to_left(glyphs.codes) & (glyphs.look["angle"] == 0) & ~glyphs.look["invisible"]
+    figures = [unicodedata.bidirectional(chr(code)) in ("AN", "EN") for code in glyphs.codes[letter].tolist()]
+    letter[letter] = ~np.array(figures, dtype=bool)
+    if not letter.any():
+        return order
+    row = np.abs(np.diff(glyphs.origins[:, 1])) > 0.5 * glyphs.sizes[1:]
+    breaks = np.flatnonzero((letter[1:] != letter[:-1]) | row) + 1
+    middle = (glyphs.boxes[:, 0] + glyphs.boxes[:, 2]) / 2
+    for word in np.split(order, breaks):
+        if len(word) > 1 and letter[word[0]]:
+            steps = np.sign(np.diff(middle[word]))
+            if steps.sum() > 0 and middle[word[-1]] > middle[word[0]]:
+                order[word] = word[::-1].copy()
+    return order
 
 
 def spell_out(text: str) -> str:

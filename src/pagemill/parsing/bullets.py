@@ -31,6 +31,8 @@ _SMALL = frozenset("·•▪-")
 _EAST_ASIAN = re.compile("[\u3040-\u30ff\u3131-\u318e\u3400-\u9fff\uac00-\ud7a3]")
 _CHECK_BOXES = frozenset("☐☑☒")
 """Of form fields, which say whether they are ticked: their pictures do not."""
+_HANGUL = re.compile("[\u3131-\u318e\uac00-\ud7a3]")
+_CLOSING = ")]}"
 _DASH_READ = frozenset("ㅡ一ー—–―_~=‐−")
 _CIRCLED = "①②③④⑤⑥⑦⑧⑨⑩"
 _NUMERALS = frozenset(_CIRCLED + "123456789")
@@ -65,6 +67,8 @@ def restore_bullets(lines: Sequence[TextLine], pixels: Pixels) -> list[TextLine]
         for index, line in enumerate(lines)
         if (bullet := _bullet(index, lines, boxes, pixels) or _roman(index, line, pixels)) is not None
     ]
+    if not any(_HANGUL.search(line.text) for line in lines):
+        found = [bullet for bullet in found if not _is_full_stop(bullet, lines)]
     result = list(lines)
     for bullet in _numbered(_confirmed(found, lines), lines):
         result[bullet.line] = _with_bullet(lines[bullet.line], bullet)
@@ -101,6 +105,8 @@ def _bullet(index: int, lines: Sequence[TextLine], boxes: Floats, pixels: Pixels
     replaced = _read_there(line, box)
     if replaced is None or (replaced and line.engine == "text-layer"):
         return None
+    if replaced and line.text.strip()[replaced : replaced + 1] in tuple(_CLOSING):  # ○ read as ()
+        replaced += 1
     said, rest = line.text.strip()[:replaced].strip(), line.text.strip()[replaced:].strip()
     if not rest[:1].isalnum() and rest[:1] not in "([<「『\"'“‘〈《":
         return None
@@ -185,6 +191,11 @@ def _is_plausible(sign: str, said: str, rest: str) -> bool:
     if sign in "○◦◯" and not east_asian:
         return not said or not said.isalnum()
     return not (said.isascii() and said.isalnum()) or east_asian
+
+
+def _is_full_stop(bullet: _Found, lines: Sequence[TextLine]) -> bool:
+    """Whether a small ring is the full stop of a Chinese or Japanese sentence that a line's end parted from it."""
+    return bullet.sign == "◦" and _EAST_ASIAN.search(lines[bullet.line].text[bullet.replaced :]) is not None
 
 
 def shape_of(glyph: Flags, size: float) -> str | None:

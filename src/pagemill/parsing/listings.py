@@ -29,6 +29,7 @@ _CANDIDATES = RUNNING_TEXT | TITLES | {Label.TABLE, Label.CONTENT, Label.DISPLAY
 _SYMBOLS = frozenset("_=(){}[];<>|&#$@\\/*+\"':")
 _ADDRESS = re.compile(r"https?://|\bwww\.|\S@\S+\.\w")
 """Addresses are set in letters of one width and are no program."""
+_FIGURE = re.compile("[0-9]")
 _MARKUP = re.compile(r"\s*</?[A-Za-z][\w.:-]*(?:\s[^<>]*)?/?>|\s*<!--")
 
 
@@ -80,7 +81,7 @@ def _is_fixed(lines: Sequence[TextLine]) -> bool:
     pitch, length = _pitches(lines)
     printed = _printed(lines)
     if (
-        len(pitch) < 2  # one word is of one width
+        len(pitch) < 3  # one word is of one width, two may be by chance
         or length.sum() < PARSING.code_characters
         or sum(char.isascii() for char in printed) < PARSING.code_ascii * len(printed)
         or sum(char.isdecimal() for char in printed) > 0.5 * len(printed)
@@ -92,14 +93,17 @@ def _is_fixed(lines: Sequence[TextLine]) -> bool:
 
 
 def _pitches(lines: Sequence[TextLine]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Width per character and length of the longer ASCII words; full-width scripts are of one width always."""
-    words = [
-        word
+    """Width per character and length of the longer ASCII words; full-width scripts are of one width always.
+
+    A word that is said again (a table's ``Item 1``, ``Item 2``) is as wide as it was and tells nothing more.
+    """
+    words = {
+        _FIGURE.sub("0", word.text): word
         for line in lines
         if line.font_size
         for word in line.words
         if len(word.text) >= PARSING.code_word and word.text.isascii()
-    ]
+    }.values()
     length = np.array([len(word.text) for word in words], dtype=np.float64)
     width = np.array([word.box[2] - word.box[0] for word in words], dtype=np.float64)
     return width / np.maximum(length, 1.0), length

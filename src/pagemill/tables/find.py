@@ -65,7 +65,7 @@ def find_tables(pixels: Pixels, lines: Sequence[TextLine]) -> list[Box]:
     rules = find_rules(gray, text_height, as_array(line.box for line in lines), whole_page=True)
     if len(rules.horizontal) + len(rules.vertical) > TABLES.max_rules:
         return []
-    found = _ruled_both_ways(rules, text_height)
+    found = _ruled_both_ways(rules, lines, text_height)
     across = [rule for rule in rules.horizontal if rule.length >= TABLES.open_rule_length * text_height]
     for box in _ruled_across(across, lines, text_height):
         if sum(intersection(box, other) for other in found) < TABLES.same_table * area(box):
@@ -73,7 +73,7 @@ def find_tables(pixels: Pixels, lines: Sequence[TextLine]) -> list[Box]:
     return found
 
 
-def _ruled_both_ways(rules: Rules, text_height: float) -> list[Box]:
+def _ruled_both_ways(rules: Rules, lines: Sequence[TextLine], text_height: float) -> list[Box]:
     near = TABLES.same_line * text_height
     across = as_array((rule.start, rule.position, rule.end, rule.position) for rule in rules.horizontal)
     upright = as_array((rule.position, rule.start, rule.position, rule.end) for rule in rules.vertical)
@@ -85,11 +85,23 @@ def _ruled_both_ways(rules: Rules, text_height: float) -> list[Box]:
         ys, xs = boxes[group[group < len(across)], 1], boxes[group[group >= len(across)], 0]
         rows, columns = (len(np.unique(np.rint(places / (2 * near)))) for places in (ys, xs))
         x1, y1, x2, y2 = box = union_box(as_boxes(boxes[group]))
-        # Large letters and logos have strokes like rules, but no table's size.
+        # Large letters and logos have strokes like rules, but neither a table's size nor rows of text between them.
         large = x2 - x1 >= TABLES.least_width * text_height and y2 - y1 >= TABLES.least_height * text_height
-        if min(rows, columns) >= 2 and rows * columns >= TABLES.crossings and large:
+        small = min(rows, columns) >= 3 and _texts_inside(box, lines) >= TABLES.small_table_texts
+        if min(rows, columns) >= 2 and rows * columns >= TABLES.crossings and (large or small):
             found.append(box)
     return found
+
+
+def _texts_inside(box: Box, lines: Sequence[TextLine]) -> int:
+    """Lines of text inside a box that are of less than half its height."""
+    x1, y1, x2, y2 = box
+    return sum(
+        x1 < (line.box[0] + line.box[2]) / 2 < x2
+        and y1 < (line.box[1] + line.box[3]) / 2 < y2
+        and 2 * (line.box[3] - line.box[1]) < y2 - y1
+        for line in lines
+    )
 
 
 def _ruled_across(rules: Sequence[Rule], lines: Sequence[TextLine], text_height: float) -> list[Box]:

@@ -97,3 +97,27 @@ def test_a_mark_drawn_before_an_arabic_ligature_leaves_its_letters_in_order():
     glyphs = make_glyphs([("\u064e", 100, 112), ("\u0627\u0644", 100, 112)])
     codes = in_logical_order(glyphs).codes.tolist()
     assert [chr(code) for code in codes if chr(code).isalpha()] == ["\u0644", "\u0627"]
+
+
+def test_a_right_to_left_word_whose_letters_follow_from_left_to_right_is_turned_round():
+    turned = [("ر", 100, 108), ("ي", 108, 116), ("ر", 116, 124), ("ق", 124, 132), ("ت", 132, 140), (" ", 98, 98)]
+    sound = [("س", 88, 98), ("ن", 80, 88), ("و", 72, 80), ("ي", 62, 72)]
+    assert texts_of(make_glyphs([*turned, *sound])) == ["تقرير سنوي"]
+
+
+def test_a_ligature_in_a_word_that_was_turned_round_keeps_its_letters_in_order():
+    # from left to right as drawn: mim, sin, the ligature as PDFium turns it (alef, lam), alef
+    drawn = [("م", 100, 108), ("س", 108, 116), ("ال", 116, 124), ("ا", 124, 128)]
+    assert texts_of(make_glyphs(drawn)) == ["الاسم"]
+
+
+@pytest.mark.parametrize("figures", ["١٢٣", "۱۲۳"])
+def test_arabic_figures_run_from_left_to_right(figures):
+    drawn = [(figure, 100 + 8 * place, 108 + 8 * place) for place, figure in enumerate(figures)]
+    assert [chr(code) for code in in_logical_order(make_glyphs(drawn)).codes] == list(figures)
+
+
+def test_invisible_right_to_left_text_stays_as_it_was_written():
+    glyphs = make_glyphs([("ת", 100, 110), ("ל", 110, 120)])
+    glyphs.styles["invisible"] = True
+    assert [chr(code) for code in in_logical_order(glyphs).codes] == ["ת", "ל"]

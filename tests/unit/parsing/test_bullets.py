@@ -118,6 +118,25 @@ def test_small_signs_need_another_line_that_starts_so() -> None:
     assert [one.text for one in restore_bullets(lines, both)] == [f"• {TEXT}"] * 2
 
 
+@pytest.mark.parametrize("said", ["。", "o", ""])
+@pytest.mark.parametrize("rest", ["氣候溫和人口約二千三百萬", "夏は暑く冬は雪が降ります"])
+def test_a_full_stop_at_the_start_of_a_chinese_or_japanese_line_is_no_bullet(said: str, rest: str) -> None:
+    pixels = page([before(circle, 6, row=row) for row in range(2)])
+    lines = [line(0, said, rest), line(1, said, rest)]
+    assert restore_bullets(lines, pixels) == lines
+
+
+def test_a_small_ring_before_chinese_characters_of_a_korean_page_is_a_bullet() -> None:
+    pixels = page([before(circle, 6), lambda _: None])
+    restored = restore_bullets([line(0, "o", "事業推進"), line(1, "")], pixels)
+    assert [one.text for one in restored] == ["◦ 事業推進", TEXT]
+
+
+def test_a_ring_read_as_two_brackets_is_a_bullet() -> None:
+    (restored,) = restore_bullets([line(0, "()")], page([before(circle, 12)]))
+    assert restored.text == f"○ {TEXT}"
+
+
 def test_roman_numerals_read_as_bars() -> None:
     def bars(canvas: ImageDraw.ImageDraw) -> None:
         for x in (LEFT + 5, LEFT + 17):

@@ -115,3 +115,8 @@ def test_a_table_of_figures_is_no_listing():
     rows = [line(f"{1234 + i} {5678 - i} {20400 + i}", 100, 200 + 30 * i, fixed=True) for i in range(5)]
     regions = [region(PROSE), region(rows, Label.TABLE)]
     assert labels(PROSE, rows, found=regions) == [Label.TEXT, Label.TABLE]
+
+
+def test_the_same_few_words_in_every_row_of_a_table_are_no_listing():
+    rows = [line(f"{i} Widget item{i:02}", 100, 200 + 30 * i, fixed=False) for i in range(8)]  # as wide by chance
+    assert labels(PROSE, rows) == [Label.TEXT, Label.TEXT]

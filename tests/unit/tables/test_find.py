@@ -96,3 +96,26 @@ def test_a_drawing_of_thousands_of_dashes_is_no_table() -> None:
         for x in range(0, 900, 60):
             cv2.line(page, (x, y), (x + 45, y), (0, 0, 0), 1)
     assert find_tables(page, lines) == []
+
+
+def small_grid() -> tuple[np.ndarray, list[TextLine]]:
+    """Three rows of two narrow columns, ruled both ways."""
+    texts: Texts = [
+        (text, 70 + 75 * (i % 2), 102 + 40 * (i // 2)) for i, text in enumerate(("City", "M", "X", "21", "Y", "24"))
+    ]
+    page, lines = page_with(texts, [(y, 60, 200) for y in (95, 135, 175, 215)])
+    for x in (60, 135, 200):
+        cv2.line(page, (x, 95), (x, 215), (90, 90, 90), 1)
+    return page, lines
+
+
+def test_a_small_ruled_grid_with_text_in_its_cells_is_a_table() -> None:
+    page, lines = small_grid()
+    (box,) = find_tables(page, lines)
+    assert np.allclose(box, (60, 95, 200, 215), atol=4)
+
+
+def test_strokes_of_large_letters_are_no_table() -> None:
+    page, lines = small_grid()
+    letter = TextLine(text="囲", box=(60, 95, 200, 215))
+    assert find_tables(page, [letter, *(line for line in lines if line.text == "City")]) == []
