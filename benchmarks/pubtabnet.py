@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import functools
 import json
 import re
 import time
@@ -21,10 +22,12 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from pagemill.config.modes import TablesMode
 from pagemill.config.settings import ParseSettings
 from pagemill.evaluation.teds import teds
 from pagemill.runtime.pipeline import Pipeline
 from pagemill.tables.recognize import recognize_table
+from pagemill.tables.structure_model import packaged_model
 
 
 def true_html(row: dict[str, Any], inline_tags: bool = True) -> str:
@@ -39,16 +42,18 @@ def true_html(row: dict[str, Any], inline_tags: bool = True) -> str:
     return f"<table>{''.join(parts)}</table>"
 
 
-async def predict(pipeline: Pipeline, image: Path) -> str:
+async def predict(pipeline: Pipeline, image: Path, tables: TablesMode) -> str:
     """HTML of the table on an image; empty when there is none."""
     pixels = np.ascontiguousarray(Image.open(image).convert("RGB"))
     height, width = pixels.shape[:2]
     page = await pipeline.read(pixels, ("en",))
-    table = await pipeline.compute(recognize_table, pixels, (0.0, 0.0, float(width), float(height)), page.lines)
+    model = None if tables is TablesMode.RULES else packaged_model
+    recognize = functools.partial(recognize_table, prefer_model=tables is TablesMode.MODEL)
+    table = await pipeline.compute(recognize, pixels, (0.0, 0.0, float(width), float(height)), page.lines, model)
     return table.to_html() if table else ""
 
 
-async def run(data: Path, annotations: Path, limit: int | None, out: Path | None) -> None:
+async def run(data: Path, annotations: Path, limit: int | None, out: Path | None, tables: TablesMode) -> None:
     """Score all images and print a line for each and the means."""
     rows = [json.loads(line) for line in annotations.read_text(encoding="utf-8").splitlines() if line.strip()][:limit]
     scores = []
@@ -58,7 +63,7 @@ async def run(data: Path, annotations: Path, limit: int | None, out: Path | None
         for row in rows:
             note = ""
             try:
-                html = await predict(pipeline, data / row["filename"])
+                html = await predict(pipeline, data / row["filename"], tables)
             except Exception as error:  # a benchmark goes on and counts the image as wrong
                 html, note = "", f"  FAILED: {type(error).__name__}: {error}"
             truth, plain = true_html(row), true_html(row, inline_tags=False)
@@ -81,9 +86,10 @@ def main() -> None:
     parser.add_argument("--annotations", type=Path, help="jsonl file (default: DATA/PubTabNet_Examples.jsonl)")
     parser.add_argument("--limit", type=int, metavar="N", help="only the first N images")
     parser.add_argument("--out", type=Path, help="folder for an HTML file an image, read and true table")
+    parser.add_argument("--tables", type=TablesMode, choices=TablesMode, default=TablesMode.AUTO, help="as of parse")
     arguments = parser.parse_args()
     annotations = arguments.annotations or arguments.data / "PubTabNet_Examples.jsonl"
-    asyncio.run(run(arguments.data, annotations, arguments.limit, arguments.out))
+    asyncio.run(run(arguments.data, annotations, arguments.limit, arguments.out, arguments.tables))
 
 
 if __name__ == "__main__":
