@@ -22,7 +22,7 @@ from pagemill.config.options import options_of
 from pagemill.config.settings import OUTPUT, available_cores
 from pagemill.errors import ExitCode, PagemillError
 from pagemill.evaluation import benchmarks
-from pagemill.evaluation.benchmark import Benchmark, Figure, Rules
+from pagemill.evaluation.benchmark import Benchmark, Figure, Rules, Status
 from pagemill.evaluation.comparing import ResultComparison, compare
 from pagemill.sources.options import SourceOptions
 from pagemill.store.files import encoded, output_errors, write_whole
@@ -170,7 +170,8 @@ def run_benchmark(
         _print_result(benchmark, result)
     console.note(f"in {output}")
     _print_unscored(result, console.say)
-    return ExitCode.PAGES_FAILED if result.missing or result.failed else ExitCode.OK
+    is_complete = not (result.missing or result.failed or _not_in_full(result))
+    return ExitCode.OK if is_complete else ExitCode.PAGES_FAILED
 
 
 def _flags_of_parsing() -> list[str]:
@@ -194,7 +195,16 @@ def _print_result(benchmark: Benchmark, result: Evaluation) -> None:
     console.print(f"{result.scorer}\nscored in {seconds:.1f} s{reused}", markup=False, soft_wrap=True)
 
 
+def _not_in_full(result: Evaluation) -> dict[str, str]:
+    """Reasons by sample: a prediction that is too long or has a table too large for its metric."""
+    return {each.id: each.error for each in result.scores if each.status is Status.SCORED and each.error}
+
+
 def _print_unscored(result: Evaluation, say: object) -> None:
+    partly = _not_in_full(result)
+    if partly:
+        example = next(iter(partly))
+        say(f"{number(len(partly), 'prediction')} not scored in full, such as {example}: {partly[example]}")  # type: ignore[operator]
     for what, ids in (("missing", result.missing), ("failed", list(result.failed))):
         if ids:
             more = f" and {len(ids) - _NAMED:,} more" if len(ids) > _NAMED else ""

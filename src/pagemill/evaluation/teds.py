@@ -83,7 +83,6 @@ def teds(predicted_html: str, true_html: str, structure_only: bool = False) -> f
     if predicted is None or true is None:
         return 0.0
     nodes = max(descendants(predicted), descendants(true))
-    check_nodes(nodes)
     one, two = (_table_tree(element, structure_only, ("td", "th")) for element in (predicted, true))
     return _similarity(one, two, nodes)
 
@@ -110,7 +109,6 @@ def reference_teds(predicted_html: str, true_html: str, structure_only: bool = F
     if predicted is None or true is None:
         return 0.0
     nodes = max(descendants(predicted), descendants(true))
-    check_nodes(nodes)
     if not nodes:
         return 0.0  # it divides by 0
     try:
@@ -150,7 +148,10 @@ def span_of(element: HtmlElement, name: str, strict: bool = False) -> int:
 
 
 def _similarity(predicted: LabelledTree, true: LabelledTree, nodes: int) -> float:
-    return 1.0 - predicted.distance(true) / nodes if nodes else 1.0
+    if predicted == true:  # however large
+        return 1.0
+    check_nodes(nodes)
+    return 1.0 - predicted.distance(true) / nodes
 
 
 def _first_table(text: str) -> HtmlElement | None:

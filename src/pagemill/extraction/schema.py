@@ -82,9 +82,15 @@ class ExtractionSchema:
                 error.validator == "type" and not error.absolute_path for error in self._validator.iter_errors({})
             ):
                 raise UsageError(f"the schema {name} does not describe an object", remedy=_REMEDY)
+            for reference in _references(self.document):
+                self._validator.evolve(schema={"$ref": reference}).is_valid({})
         except Unresolvable as error:
             raise UsageError(
                 f"the schema {name} refers to what is not in it: {error}", remedy="Put all definitions into $defs."
+            ) from error
+        except RecursionError as error:
+            raise UsageError(
+                f"the schema {name} refers to itself without end", remedy="Remove the cycle of $ref."
             ) from error
 
     @classmethod
@@ -254,6 +260,19 @@ def _relaxed(schema: Any, name: str, depth: int = 0) -> Any:
     if isinstance(properties := found.get("properties"), dict):
         found["properties"] = {each: _nullable(sub) for each, sub in properties.items()}
         found["required"] = list(properties)
+    return found
+
+
+def _references(schema: Any) -> set[str]:
+    found: set[str] = set()
+    waiting = [schema]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            found |= {each["$ref"]} if isinstance(each.get("$ref"), str) else set()
+            waiting += each.values()
+        elif isinstance(each, list):
+            waiting += each
     return found
 
 

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from pagemill.cli import cli
-from pagemill.errors import MissingInputError, UsageError
+from pagemill.errors import ExitCode, MissingInputError, UsageError
 from pagemill.evaluation import benchmarks
 
 
@@ -58,3 +58,14 @@ def test_the_first_samples_alone(tmp_path: Path):
     result = json.loads(ended.stdout)
     assert (result["samples"], result["missing"]) == (2, ["1.png"])
     assert (tmp_path / "out" / "report.html").stat().st_size > 1000
+
+
+def test_what_is_too_large_to_score_is_named_and_no_success(
+    truth: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("pagemill.evaluation.teds.MAX_NODES", 1)
+    (tmp_path / "one.html").write_text("<table><tr><td>2</td></tr></table>")
+    given = ["eval", "run", "pubtabnet", truth, "-o", tmp_path / "out", "--predictions", tmp_path]
+    ended = CliRunner().invoke(cli, [*map(str, given)], standalone_mode=False)
+    assert "1 prediction not scored in full, such as one.png: a table of" in ended.output
+    assert ended.return_value == ExitCode.PAGES_FAILED

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 import pytest
@@ -136,3 +137,23 @@ def test_the_result_as_an_object():
     assert result.to(Plain) == Plain(number="7")
     with pytest.raises(ValueError, match="name"):
         result.to(Item)
+
+
+@pytest.mark.parametrize(
+    ("properties", "message"),
+    [
+        ({"a": {"$ref": "#/$defs/x"}}, "without end"),
+        ({"a": {"anyOf": [{"$ref": "#/$defs/x"}]}}, "without end"),
+        ({"a": {"$ref": "#/$defs/nowhere"}}, "not in it"),
+    ],
+)
+def test_references_that_lead_nowhere_are_refused(properties: dict[str, Any], message: str) -> None:
+    definitions = {"x": {"allOf": [{"$ref": "#/$defs/x"}]}} if message == "without end" else {}
+    document = {"type": "object", "properties": properties, "$defs": definitions}
+    with pytest.raises(UsageError, match=message):
+        ExtractionSchema("s", document)
+
+
+def test_a_tree_may_refer_to_itself() -> None:
+    tree = {"type": "object", "properties": {"name": {"type": "string"}, "part": {"$ref": "#"}}}
+    assert ExtractionSchema("s", tree).problems({"name": "a", "part": {"name": 5}})

@@ -127,7 +127,7 @@ class _TableBenchmark(Benchmark):
             metrics=metrics,
             pairs=[pair],
             groups=sample.groups,
-            error=prediction.error or "",
+            error=prediction.error or note,
         )
 
     def aggregate(self, scores: Sequence[SampleScore], rules: Rules = Rules.PAGEMILL) -> dict[str, Figure]:

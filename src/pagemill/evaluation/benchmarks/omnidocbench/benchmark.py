@@ -115,7 +115,7 @@ class OmniDocBenchV15(Benchmark):
             pairs=pairs,
             terms=terms,
             groups=sample.groups,
-            error=prediction.error or note,
+            error=prediction.error or note or too_large(pairs),
         )
 
     def aggregate(self, scores: Sequence[SampleScore], rules: Rules = Rules.PAGEMILL) -> dict[str, Figure]:
@@ -205,6 +205,11 @@ def page_scores(
         "teds_s": [structure for _, structure in tables],
     }
     return metrics, terms, pairs
+
+
+def too_large(pairs: Iterable[Pair]) -> str:
+    """Why a table that was predicted has no score."""
+    return next((pair.note for pair in pairs if pair.prediction and pair.note), "")
 
 
 def edit_ratio(pairs: Sequence[TextPair]) -> float | None:

@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pagemill.evaluation.benchmark import Figure, Prediction, Rules, Sample, SampleScore
-from pagemill.evaluation.benchmarks.omnidocbench.benchmark import OmniDocBenchV15, markdown_of, page_scores
+from pagemill.evaluation.benchmarks.omnidocbench.benchmark import (
+    OmniDocBenchV15,
+    markdown_of,
+    page_scores,
+    too_large,
+)
 from pagemill.evaluation.benchmarks.omnidocbench.elements import Category, Element, elements_of
 from pagemill.evaluation.benchmarks.omnidocbench.matching import MatchRules, quick_match, simple_match
 from pagemill.evaluation.benchmarks.omnidocbench.normalise import (
@@ -170,7 +175,7 @@ class OmniDocBenchV17(OmniDocBenchV15):
             pairs=pairs,
             terms=terms,
             groups=sample.groups,
-            error=prediction.error or note,
+            error=prediction.error or note or too_large(pairs),
         )
 
     def aggregate(self, scores: Sequence[SampleScore], rules: Rules = Rules.PAGEMILL) -> dict[str, Figure]:
